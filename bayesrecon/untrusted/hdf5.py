@@ -13,15 +13,13 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.hdf5_inventory import inventory
+from bayesrecon.untrusted.values import Key
 
 # What the formats below (HDF5's dimension scales, netCDF-4) keep for themselves.
 _INTERNAL = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_nc3_strict"}
 _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 _HARD, _SOFT = 0, 1  # kinds of links, as HDF5 counts them
 _RENAMED = "_nc4_non_coord_"  # a variable that bears the name of a dimension it does not belong to
-
-Key = tuple[Any, ...]
-"""What an array is indexed by: integers, slices and vectors of integers."""
 
 
 class HDF5File:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.values import Key
 
 MAGIC = b"CDF"
 _VERSIONS = {1: 4, 2: 4, 5: 8}  # bytes of a count, by version
@@ -25,8 +26,6 @@ _TYPES = dict(enumerate(("i1", "S1", ">i2", ">i4", ">f4", ">f8", "u1", ">u2", ">
 _FILLS = {"i1": b"\x81", ">i2": b"\x80\x01", "u1": b"\xff", ">u2": b"\xff\xff"}  # what the library pads arrays with
 _ENCODING, _UTF8 = "_Encoding", "utf-8"  # how the letters of a text are stored
 _MOST_BYTES = 2**16  # of unused ones, that are kept of each place
-
-Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,9 @@ from typing import Any
 
 import numpy as np
 
+Key = tuple[Any, ...]
+"""What an array is indexed by: integers, slices and vectors of integers."""
+
 
 def plain_values(content: Any) -> np.ndarray:
     """Numbers or texts, whatever they were stored as: columns of a table side by side, lists one after another."""

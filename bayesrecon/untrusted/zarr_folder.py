@@ -15,7 +15,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.limits import check_declared
-from bayesrecon.untrusted.values import text_of
+from bayesrecon.untrusted.values import Key, text_of
 from bayesrecon.untrusted.zarr_inventory import zarr_inventory
 from bayesrecon.untrusted.zarr_metadata import check_folder
 
@@ -24,8 +24,6 @@ _NUMBERS, _TEXTS = "biufc", "OTUS"  # kinds of NumPy's types that are read as ar
 
 _FREE_CHUNKS, _CHUNKS_A_FILE = 10_000, 10  # those that are not there are looked for all the same
 _BYTES_A_CHUNK = 256  # of those within shards, which take zarr about 0.1 ms each
-
-Key = tuple[Any, ...]
 
 
 class ZarrFolder:

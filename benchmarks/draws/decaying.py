@@ -9,19 +9,16 @@ benchmarks/decaying.json, the page is benchmarks/DECAYING.md.
 """
 
 import argparse
-import time
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import jax
 import numpy as np
 
-import bayesrecon
-from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import clopper_pearson, true_statistics
 from bayesrecon.running.engine import swept
 from benchmarks import workers
+from benchmarks.draws import held
 from benchmarks.study import Study, table
 from tests.support.covariates import REGRESSIONS, SHAPES, simulated
 
@@ -61,32 +58,22 @@ def studied(shared: tuple[str, int, str], key: int) -> dict[str, Any]:
     row: dict[str, Any] = {"family": family, "covariates": covariates, "shape": shape, "set": key}
     row |= {"draws": release.size}
     row |= {"records": len(data["y"]), "refused": "", "failed": [], "n": None, "half": None, "verdict": ""}
-    row |= {"determined": [0, 0], "partly": [0, 0], "squares": 0.0, "rank": 0}
-    began = time.process_time()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            recovery = bayesrecon.recover(release, key=key, force=True)
-    except BayesreconError as error:
-        return row | {"refused": str(error), "seconds": time.process_time() - began}
-    row |= {"seconds": time.process_time() - began, "failed": list(recovery.failures), "rank": recovery.rank}
+    row["rank"] = 0
+    recovery, told = held.attacked(release, key)
+    if recovery is None:
+        return row | held.counted((), {}) | told
+    row["rank"] = recovery.rank
     truth, count = true_statistics(model, data), recovery["n"]
     if count.estimate is not None:
         row |= {"n": count.estimate, "half": (count.upper - count.lower) / 2}
         row |= {"held": bool(count.lower <= row["records"] <= count.upper)}
     # What failed a check states nothing: its verdicts before that are those of `force`.
     row["verdict"] = count.verdict
-    for one in recovery.rows:
-        if one.lower is not None and one.upper is not None and one.verdict in row:
-            row[one.verdict][0] += bool(one.lower <= truth[one.name] <= one.upper)
-            row[one.verdict][1] += 1
-            row["squares"] += (2 * (one.estimate - truth[one.name]) / (one.upper - one.lower)) ** 2
-    return row
+    return row | held.counted(recovery.rows, truth) | told
 
 
 def shown(rows: list[dict[str, Any]], first: tuple[str, str], names: tuple[str, ...]) -> dict[str, str]:
     stated = [r for r in rows if r["n"] is not None]
-    sums = {k: [sum(r[k][i] for r in rows) for i in range(2)] for k in ("determined", "partly")}
     cells = dict(zip(first, names, strict=True)) | {"sets": f"{len(rows)}"}
     cells |= {
         "refused": f"{sum(bool(r['refused']) for r in rows)}",
@@ -95,11 +82,7 @@ def shown(rows: list[dict[str, Any]], first: tuple[str, str], names: tuple[str, 
     cells |= {"stated": f"{len(stated)}", "n held": f"{sum(r['held'] for r in stated)}"}
     bias = np.mean([(r["n"] - r["records"]) / r["half"] for r in stated]) if stated else np.nan
     cells["bias"] = f"{bias:+.2f}" if stated else ""
-    for verdict, column in (("determined", "held"), ("partly", "held partly")):
-        inside, count = sums[verdict]
-        cells |= {verdict: f"{count}", column: f"{inside / count:.1%}" if count else ""}
-    count = sums["determined"][1] + sums["partly"][1]
-    cells["rms"] = f"{np.sqrt(sum(r['squares'] for r in rows) / count):.2f}" if count else ""
+    cells |= held.shares(rows, {"determined": "held", "partly": "held partly"})
     return cells | {"s": f"{np.median([r['seconds'] for r in rows]):.1f}"}
 
 
@@ -110,7 +93,7 @@ def part(rows: list[dict[str, Any]], first: tuple[str, str], names: list[tuple[s
     columns = (*first, *COLUMNS)
     cells.append(shown(rows, first, ("all", "")))
     lines = [table(columns, [[row[c] for c in columns] for row in cells])]
-    inside, count = (sum(r[k][i] for r in rows for k in ("determined", "partly")) for i in range(2))
+    inside, count = held.sums(rows, *held.VERDICTS)
     if count:
         range_ = clopper_pearson(inside, count)
         lines += ["", f"All intervals: {inside} of {count} hold, {inside / count:.1%}"]

@@ -7,18 +7,15 @@ data set; those that were measured before stay, so that a run goes on where anot
 benchmarks/unseen.json, the page is benchmarks/UNSEEN.md.
 """
 
-import time
-import warnings
 from typing import Any
 
 import jax
 import numpy as np
 
-import bayesrecon
-from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import clopper_pearson, true_statistics
 from bayesrecon.running.engine import swept
 from benchmarks import workers
+from benchmarks.draws import held
 from benchmarks.study import Study, table
 from tests.support.unseen_families import UNSEEN, model_of, simulated
 
@@ -43,36 +40,21 @@ def studied(shared: tuple[str, int], key: int) -> dict[str, Any]:
     name, draws = shared
     data, release = simulated(name, model_of(name), key, draws, RECORDS)
     row: dict[str, Any] = {"family": name, "set": key, "draws": draws, "refused": "", "failed": [], "z": None}
-    row |= {"determined": [0, 0], "partly": [0, 0], "squares": 0.0}
-    began = time.process_time()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            recovery = bayesrecon.recover(release, key=key, force=True)
-    except BayesreconError as error:
-        return row | {"refused": str(error), "seconds": time.process_time() - began}
-    row |= {"seconds": time.process_time() - began, "failed": list(recovery.failures)}
+    recovery, told = held.attacked(release, key)
+    if recovery is None:
+        return row | held.counted((), {}) | told
     truth, count = true_statistics(release.model, data), recovery["n"]
     if count.verdict == "determined" and count.se:
         row["z"] = (count.estimate - RECORDS) / count.se
-    for one in recovery.rows:
-        if one.lower is not None and one.upper is not None and one.verdict in row:
-            row[one.verdict][0] += bool(one.lower <= truth[one.name] <= one.upper)
-            row[one.verdict][1] += 1
-            row["squares"] += (2 * (one.estimate - truth[one.name]) / max(one.upper - one.lower, 1e-300)) ** 2
-    return row
+    return row | held.counted(recovery.rows, truth) | told
 
 
 def shown(name: str, rows: list[dict[str, Any]]) -> dict[str, str]:
-    sums = {k: [sum(r[k][i] for r in rows) for i in range(2)] for k in ("determined", "partly")}
-    z, count = np.array([r["z"] for r in rows if r["z"] is not None]), sum(total for _, total in sums.values())
+    z = np.array([r["z"] for r in rows if r["z"] is not None])
     cells = {"family": name, "sets": f"{len(rows)}"}
     cells |= {k: f"{sum(bool(r[k]) for r in rows)}" for k in ("refused", "failed")}
     cells |= {"mean of z": f"{z.mean():+.2f}" if z.size else "", "rms of z": _root(z) if z.size else ""}
-    for verdict, column in (("determined", "covered"), ("partly", "held")):
-        inside, total = sums[verdict]
-        cells |= {verdict: f"{total}", column: f"{inside / total:.1%}" if total else ""}
-    cells["rms"] = f"{np.sqrt(sum(r['squares'] for r in rows) / count):.2f}" if count else ""
+    cells |= held.shares(rows, {"determined": "covered", "partly": "held"})
     return cells | {"s": f"{np.median([r['seconds'] for r in rows]):.1f}"}
 
 
@@ -85,8 +67,8 @@ def written(rows: list[dict[str, Any]]) -> str:
     columns = ("family", *COLUMNS)
     cells = [*(shown(name, some) for name, some in groups if some), shown("all", rows)]
     lines = [INTRODUCTION, table(columns, [[row[c] for c in columns] for row in cells])]
-    for verdict in ("determined", "partly"):
-        inside, count = (sum(r[verdict][i] for r in rows) for i in range(2))
+    for verdict in held.VERDICTS:
+        inside, count = held.sums(rows, verdict)
         if count:
             range_ = clopper_pearson(inside, count)
             lines += ["", f"Of what is {verdict}, {inside} of {count} intervals hold, {inside / count:.1%}"]

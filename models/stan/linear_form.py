@@ -4,7 +4,7 @@ Location and scale of the one normal term of a record are read off as the model 
 parameters is read off their operations (`bayesrecon.models.recognition`).
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,51 +12,32 @@ import numpy as np
 
 from bayesrecon.model import GaussianPredictor, Model, Params, Records
 from bayesrecon.models.recognition import gaussian_predictor
-from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.densities_met import Meeting
 from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.machine import Machine, in_order, summands
-from bayesrecon.models.stan.named_densities import density_of_call
+from bayesrecon.models.stan.machine import Machine
+from bayesrecon.models.stan.named_densities import linear_predictor
 from bayesrecon.models.stan.record_term import Parts
-from bayesrecon.models.stan.values import StanError, V
+from bayesrecon.models.stan.values import StanError
 
 _RECORDS = 3  # on which a program is looked at
 
 
-class _Reading(Machine):
-    """Runs the model block of one record, and keeps its normal terms in the place of adding them."""
+class _Reading(Meeting):
+    """Keeps normal terms of the record in the place of adding them."""
 
     def __init__(self, record: Machine):
-        super().__init__(record.program, record.higher, in_order)
+        super().__init__(record)
         self.terms: list[tuple[Any, Any, Any]] = []
 
-    def _normal(self, name: str | None, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
-        """Whether this was the normal density of something of the record."""
-        if name not in ("normal", "normal_id_glm") or name in self.functions:
+    def met(self, name: str, of: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
+        if name not in ("normal", "normal_id_glm"):
             return False
-        y, *rest = (self.value(a, frame, run) for a in args)
+        y, *values = (self.value(a, frame, run) for a in (of, *args))
         if not y.tainted:
             return False
-        if name == "normal_id_glm":
-            x, alpha, beta, scale = rest
-            rows = jnp.asarray(x.a, float)
-            location: Any = alpha.a + (rows[None] if x.base == "row_vector" else rows) @ beta.a
-        else:
-            location, scale = rest[0].a, rest[1]
-        self.terms.append((location, scale.a, y.a))
+        location = values[0].a if name == "normal" else linear_predictor(*values[:3]).a
+        self.terms.append((location, values[-1].a, y.a))
         return True
-
-    def _tilde(self, node: tree.Tilde, frame: Frame, run: Run) -> None:
-        if node.truncated or not self._normal(node.name, (node.of, *node.args), frame, run):
-            super()._tilde(node, frame, run)
-
-    def _increment(self, node: tree.Increment, frame: Frame, run: Run) -> None:
-        for part in summands(node.value):
-            name = density_of_call(part.name) if isinstance(part, tree.Call) else None
-            if not self._normal(name, part.args if isinstance(part, tree.Call) else (), frame, run):
-                value: V = self.value(part, frame, run)
-                self.add(node, value, run)
-
-    _STATEMENTS: ClassVar[dict[type, Any]] = {**Machine._STATEMENTS, tree.Tilde: _tilde, tree.Increment: _increment}
 
 
 def linear_form(parts: Parts, model: Model) -> GaussianPredictor | None:

@@ -25,16 +25,17 @@ _CUMULATIVE = {
 }
 
 
-def _linear(x: V, alpha: V, beta: V) -> Any:
+def linear_predictor(x: V, alpha: V, beta: V) -> V:
+    """`alpha + x beta` of rows of a design, or of one row."""
     rows = jnp.asarray(x.a, float)
     if x.base == "row_vector":
         rows = rows[None]
-    return alpha.a + rows @ beta.a
+    return V("vector", alpha.a + rows @ beta.a)
 
 
 def _glm(name: str) -> Callable[..., Any]:
     def density(y: V, x: V, alpha: V, beta: V, *more: V) -> Any:
-        eta = V("vector", _linear(x, alpha, beta))
+        eta = linear_predictor(x, alpha, beta)
         return log_density(name, [_as_array(y, eta), eta, *more])
 
     return density
@@ -46,7 +47,7 @@ def _as_array(y: V, eta: V) -> V:
 
 
 def _binomial_glm(y: V, n: V, x: V, alpha: V, beta: V) -> Any:
-    eta = V("vector", _linear(x, alpha, beta))
+    eta = linear_predictor(x, alpha, beta)
     return log_density("binomial_logit", [_as_array(y, eta), n, eta])
 
 
@@ -62,11 +63,16 @@ def _ordered_glm(y: V, x: V, beta: V, cuts: V) -> Any:
     return ordered_logistic(y, V("vector", rows @ beta.a), cuts)
 
 
+OF_PREDICTORS = {
+    "normal_id_glm": "normal",
+    "bernoulli_logit_glm": "bernoulli_logit",
+    "poisson_log_glm": "poisson_log",
+    "neg_binomial_2_log_glm": "neg_binomial_2_log",
+}
+"""Densities of linear predictors, and the same of the predictor."""
+
 GENERALISED: dict[str, Callable[..., Any]] = {
-    "normal_id_glm": _glm("normal"),
-    "bernoulli_logit_glm": _glm("bernoulli_logit"),
-    "poisson_log_glm": _glm("poisson_log"),
-    "neg_binomial_2_log_glm": _glm("neg_binomial_2_log"),
+    **{name: _glm(plain) for name, plain in OF_PREDICTORS.items()},
     "binomial_logit_glm": _binomial_glm,
     "categorical_logit_glm": _categorical_glm,
     "ordered_logistic_glm": _ordered_glm,

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import random
 
 from bayesrecon.models.stan.multivariate import ordered_logs
+from bayesrecon.models.stan.named_densities import OF_PREDICTORS, linear_predictor
 from bayesrecon.models.stan.special import log_inv_logit, log_normal_cdf
 from bayesrecon.models.stan.values import StanError, V
 
@@ -70,14 +71,6 @@ SAMPLERS: dict[str, Sampler] = {
 }
 """Of one number, by the density's name."""
 
-_LINEAR = {
-    "normal_id_glm": "normal",
-    "bernoulli_logit_glm": "bernoulli_logit",
-    "poisson_log_glm": "poisson_log",
-    "neg_binomial_2_log_glm": "neg_binomial_2_log",
-}
-"""Densities of linear predictors, and the same of the predictor."""
-
 
 def drawn(name: str, y: V, args: list[V], key: Any) -> Any:
     """A draw in the place of y.
@@ -85,11 +78,9 @@ def drawn(name: str, y: V, args: list[V], key: Any) -> Any:
     Raises:
         StanError: a density that is not drawn from.
     """
-    if name in _LINEAR:
+    if name in OF_PREDICTORS:
         x, alpha, beta, *rest = args
-        rows = jnp.asarray(x.a, float)
-        eta = alpha.a + (rows[None] if x.base == "row_vector" else rows) @ beta.a
-        return drawn(_LINEAR[name], y, [V("vector", eta), *rest], key)
+        return drawn(OF_PREDICTORS[name], y, [linear_predictor(x, alpha, beta), *rest], key)
     shape = y.shape
     values = [jnp.asarray(v.a, float) for v in args]
     if name in SAMPLERS:

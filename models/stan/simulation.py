@@ -7,23 +7,23 @@ defines are not drawn from.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from bayesrecon.model import Params, Records
 from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.densities_met import Meeting
 from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.machine import Machine, in_order, summands
-from bayesrecon.models.stan.named_densities import density_of_call, known
+from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.record_term import Parts
 from bayesrecon.models.stan.samplers import drawn
 from bayesrecon.models.stan.values import StanError, V
 
 
-class _Drawing(Machine):
-    """Runs the model block of one record, and draws the fields that it comes to.
+class _Drawing(Meeting):
+    """Draws the fields that it comes to.
 
     Args:
         fields: names of what may be drawn.
@@ -31,7 +31,7 @@ class _Drawing(Machine):
     """
 
     def __init__(self, record: Machine, fields: frozenset[str], key: Any):
-        super().__init__(record.program, record.higher, in_order)
+        super().__init__(record)
         self._fields, self._key = fields, key
         self.done: list[tuple[str, Any]] = []
 
@@ -39,18 +39,21 @@ class _Drawing(Machine):
         of = node.of if isinstance(node, tree.Index) else node
         return of.name if isinstance(of, tree.Variable) and of.name in self._fields else None
 
-    def _draw(self, node: Any, name: str, args: list[V], frame: Frame, run: Run) -> None:
-        """The field, or the entry of it, in the place of which a draw comes."""
-        field = str(self._response(node))
-        indices = node.indices if isinstance(node, tree.Index) else ()
+    def met(self, name: str, of: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
+        """A draw comes in the place of the field, or of an entry of it."""
+        field = self._response(of)
+        if field is None:
+            return False
+        indices = of.indices if isinstance(of, tree.Index) else ()
         places = tuple(self._place(i, frame, run) for i in indices)
         if any(one == field and (not places or not at or at == places) for one, at in self.done):
             raise StanError(f"{field} has two densities")
         self.done.append((field, places))
-        y = self.value(node, frame, run)
-        new = drawn(name, y, args, jax.random.fold_in(self._key, len(self.done)))
+        y, values = self.value(of, frame, run), [self.value(a, frame, run) for a in args]
+        new = drawn(name, y, values, jax.random.fold_in(self._key, len(self.done)))
         new = new if y.base == "int" else jnp.asarray(new, float)
         frame[field] = self._assigned(frame[field], indices, V(y.base, new, y.depth, True), frame, run)
+        return True
 
     def _place(self, node: Any, frame: Frame, run: Run) -> Any:
         if node is None or isinstance(node, tree.Range):
@@ -59,22 +62,6 @@ class _Drawing(Machine):
         if not found.known:
             raise StanError("which entry a response is depends on what is not a constant")
         return int(found.a) if found.scalar else None
-
-    def _tilde(self, node: tree.Tilde, frame: Frame, run: Run) -> None:
-        if self._response(node.of) is None or node.truncated or not known(node.name) or node.name in self.functions:
-            super()._tilde(node, frame, run)
-            return
-        self._draw(node.of, node.name, [self.value(a, frame, run) for a in node.args], frame, run)
-
-    def _increment(self, node: tree.Increment, frame: Frame, run: Run) -> None:
-        for part in summands(node.value):
-            name = density_of_call(part.name) if isinstance(part, tree.Call) else None
-            if name is None or part.name in self.functions or self._response(part.args[0]) is None:
-                self.add(node, self.value(part, frame, run), run)
-            else:
-                self._draw(part.args[0], name, [self.value(a, frame, run) for a in part.args[1:]], frame, run)
-
-    _STATEMENTS: ClassVar[dict[type, Any]] = {**Machine._STATEMENTS, tree.Tilde: _tilde, tree.Increment: _increment}
 
 
 def simulation(parts: Parts, params: Params) -> Callable[[Params, Records, Any], Records] | None:

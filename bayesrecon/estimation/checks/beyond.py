@@ -30,7 +30,7 @@ from bayesrecon.estimation.checks.ends import (
     independent,
     thinned,
 )
-from bayesrecon.estimation.density import Density
+from bayesrecon.estimation.fitted_density import Density
 
 _CUT = 3e-4  # false alarms per release
 _NEAR = 400  # draws nearest to an edge that are moved: a tenth of four thousand

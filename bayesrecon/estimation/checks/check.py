@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.discovery import discover
-from bayesrecon.estimation.density import Density
+from bayesrecon.estimation.fitted_density import Density
 from bayesrecon.estimation.scored import Moved, ScoredDraws, Unseen
 
 

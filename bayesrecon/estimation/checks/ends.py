@@ -56,7 +56,7 @@ def check_cut(looked: Looked) -> tuple[str, ...]:
     """By the score at the draws alone."""
     if _few(looked.draws):
         return ()
-    return tuple(_cut(looked.names, looked.draws, looked))
+    return tuple(_cut(looked))
 
 
 def _few(draws: ScoredDraws) -> bool:
@@ -198,19 +198,16 @@ def independent(series: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> l
     return [float(size) for size in sizes / np.sum(weights**2)]
 
 
-def _cut(
-    names: tuple[str, ...],
-    draws: ScoredDraws,
-    looked: Looked,
-) -> Iterator[str]:
+def _cut(looked: Looked) -> Iterator[str]:
     """Densities that are left where draws end: of single ends, and of those of all parameters together."""
+    draws = looked.draws
     t, s, sd = draws.standardised()
     if not (sd > 0).all():
         return
     some = thinned(draws)
     weights, chain, width = draws.weights[some] / draws.weights[some].sum(), draws.chain[some], s.shape[1]
     atoms, scores = _rows(t, some), _rows(s, some)
-    each = dict(_ends(names, atoms, scores, weights, chain))
+    each = dict(_ends(looked.names, atoms, scores, weights, chain))
     ends = list(each)
     groups = [(end.name, [end]) for end in ends]
     own = ends[: 2 * width * len(_SHARES)]

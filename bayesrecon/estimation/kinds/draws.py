@@ -16,8 +16,8 @@ from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.checks.correlation import uncorrelated
 from bayesrecon.estimation.checks.count import miscounted
 from bayesrecon.estimation.checks.kinks import refuse_kinks
-from bayesrecon.estimation.density import Density
 from bayesrecon.estimation.deviation import deviation
+from bayesrecon.estimation.fitted_density import Density
 from bayesrecon.estimation.forecast import forecast
 from bayesrecon.estimation.imputation import imputed
 from bayesrecon.estimation.kinds.kind import Kind

@@ -1,0 +1,42 @@
+"""A run of a model block that looks at the densities it comes to, as statements and as terms of the target."""
+
+from typing import Any, ClassVar
+
+from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.frame import Frame, Run
+from bayesrecon.models.stan.machine import Machine, in_order, summands
+from bayesrecon.models.stan.named_densities import density_of_call, known
+
+
+class Meeting(Machine):
+    """Runs what a record has a part in, loops in order.
+
+    `y ~ name(...)` and `name_lpdf(y | ...)` in a sum that is added to the target are offered to `met`; truncated ones,
+    those that the program defines and all else are run as they stand.
+    """
+
+    def __init__(self, record: Machine):
+        super().__init__(record.program, record.higher, in_order)
+
+    def met(self, name: str, of: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
+        """Whether a density was dealt with; else it is added to the target.
+
+        Args:
+            name: in Stan, without a suffix.
+            of, args: nodes of what it is the density of, and of its parameters.
+        """
+        raise NotImplementedError
+
+    def _tilde(self, node: tree.Tilde, frame: Frame, run: Run) -> None:
+        own = node.truncated or not known(node.name) or node.name in self.functions
+        if own or not self.met(node.name, node.of, node.args, frame, run):
+            super()._tilde(node, frame, run)
+
+    def _increment(self, node: tree.Increment, frame: Frame, run: Run) -> None:
+        for part in summands(node.value):
+            name = density_of_call(part.name) if isinstance(part, tree.Call) else None
+            own = name is None or part.name in self.functions
+            if own or not self.met(str(name), part.args[0], part.args[1:], frame, run):
+                self.add(node, self.value(part, frame, run), run)
+
+    _STATEMENTS: ClassVar[dict[type, Any]] = {**Machine._STATEMENTS, tree.Tilde: _tilde, tree.Increment: _increment}
