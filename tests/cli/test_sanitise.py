@@ -65,7 +65,7 @@ REFUSED = {
     "a ledger beside the release": (("--ledger", "ledger.json"), "never lies beside a release"),
     "a worth below 100": (("--worth", "50"), "supported from a worth of 100"),
     "another suffix": (("-o", "safe.csv"), r"must end in \.nc or \.npz"),
-    "records that cannot be hidden": (("--records", "0.5"), "the release still moves by"),
+    "records that cannot be hidden": (("--records", "0.5"), "a record moves the release by"),
 }
 
 

@@ -274,7 +274,7 @@ REFUSED = {
     "a worth below 100": ({"worth": 50}, "supported from a worth of 100"),
     "no number": ({"worth": "much"}, "not a number"),
     "both": ({"worth": 100, "records": 1.0}, "give one of"),
-    "a record that cannot be hidden": ({"records": 0.1}, "the release still moves by"),
+    "a record that cannot be hidden": ({"records": 0.1}, "a record moves the release by"),
     "a budget below the worth": ({"budget": 50}, "below worth"),
     "too many draws": ({"draws": 3000}, "without telling the tilt"),
     "too few draws": ({"draws": 50}, "100 are the fewest"),
@@ -312,7 +312,7 @@ def test_too_many_directions_cost_too_much(law):
 def test_the_worth_that_hides_records():
     assert worth_for(1.0, lambda k: 0.02 / k) in (2400, 2500)  # two digits, and no more than hides the record
     assert worth_for(1.0, lambda k: 0.0199 / k) == 2500
-    with pytest.raises(BayesreconError, match="the release still moves by 2 "):
+    with pytest.raises(BayesreconError, match="a record moves the release by 2 "):
         worth_for(1.0, lambda k: 0.2 / k)
     with pytest.raises(BayesreconError, match="above zero"):
         worth_for(-1.0, lambda k: k)
@@ -375,7 +375,7 @@ def test_units_and_the_table(release, tmp_path):
     np.testing.assert_allclose(table["sd"] ** 2, np.diag(table[[c for c in table if c.startswith("cov(")]]), rtol=1e-9)
     with pytest.raises(BayesreconError, match="has no draws"):
         again.table()
-    with pytest.raises(BayesreconError, match="with all records of one ward"):
+    with pytest.raises(BayesreconError, match="all records of one ward together move the release by"):
         bayesrecon.sanitise(release, data=data, records={"ward": 0.1}, unsafe_seed=0)
     with pytest.raises(BayesreconError, match="there is no column 'school'"):
         bayesrecon.sanitise(release, data=data, records={"school": 1.0}, unsafe_seed=0)

@@ -100,7 +100,7 @@ def sanitise(
     if most is not None:
         about = job.law.records if private is None else private
         codes = None if who is None or table is None else _codes(table[who])[1]
-        one = "a record" if who is None else f"all records of one {who}"
+        one = "a record moves" if who is None else f"all records of one {who} together move"
         found = worth_for(most, lambda k: float(job.law.at(k).shift(about, job.count, codes).max()), one)
         worth = min(found, max(LEAST_WORTH, float(job.count)))  # beyond it the draws' own error hides more
     if budget is not None and not budget >= worth:

@@ -99,12 +99,12 @@ def tilted_errors(
     return found, tuple(missing)
 
 
-def worth_for(shift: float, largest: Callable[[float], float], one: str = "a record") -> float:
+def worth_for(shift: float, largest: Callable[[float], float], one: str = "a record moves") -> float:
     """The largest worth at which no record moves the release by more than `shift`.
 
     Args:
         largest: the largest shift, by k.
-        one: what moves it, in words.
+        one: what moves it, in words with the verb.
 
     Raises:
         BayesreconError: the tilts would have to be larger than supported.
@@ -114,9 +114,9 @@ def worth_for(shift: float, largest: Callable[[float], float], one: str = "a rec
     most = LEAST_WORTH**-0.5
     if (least := largest(most)) > shift:
         raise BayesreconError(
-            f"records={shift:g}: at a worth of {LEAST_WORTH:g} draws, the least that is supported, the release still "
-            f"moves by {least:.2g} standard deviations with {one}; tilts cannot hide that: publish fewer "
-            "parameters, or noise with a guarantee while fitting"
+            f"records={shift:g}: even at a worth of {LEAST_WORTH:g} draws, the least that is supported, {one} "
+            f"the release by {least:.2g} standard deviations; tilts cannot hide that: publish fewer parameters, or noise with a "
+            "guarantee while fitting"
         )
     low, high = 0.0, most
     for _ in range(30):  # halvings
