@@ -115,8 +115,8 @@ def worth_for(shift: float, largest: Callable[[float], float], one: str = "a rec
     if (least := largest(most)) > shift:
         raise BayesreconError(
             f"records={shift:g}: even at a worth of {LEAST_WORTH:g} draws, the least that is supported, {one} "
-            f"the release by {least:.2g} standard deviations; tilts cannot hide that: publish fewer parameters, or noise with a "
-            "guarantee while fitting"
+            f"the release by {least:.2g} standard deviations; tilts cannot hide that: publish fewer parameters, or "
+            "noise with a guarantee while fitting"
         )
     low, high = 0.0, most
     for _ in range(30):  # halvings
