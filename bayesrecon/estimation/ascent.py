@@ -138,7 +138,7 @@ def settling(points: np.ndarray, rates: np.ndarray, variances: np.ndarray) -> Se
     grid = start + np.linspace(*_COARSE)
     best = grid[int(np.argmin([at(x)[0] for x in grid]))]
     width = grid[1] - grid[0]
-    found = minimize_scalar(lambda x: at(x)[0], bounds=(best - width, best + width), method="bounded")
+    found: Any = minimize_scalar(lambda x: at(x)[0], bounds=(best - width, best + width), method="bounded")
     _, r, c, ratio = at(float(found.x))
     mean = (points[1:] - r * points[:-1]).sum(axis=0) / ((count - 1) * (1 - r))
     # Directions that wander more than the others would have it.

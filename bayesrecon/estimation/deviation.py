@@ -46,6 +46,7 @@ def deviation(features: np.ndarray, target: np.ndarray, noise: np.ndarray, count
 
 def _log_likelihood(size: float, mean: np.ndarray, target: np.ndarray, scatter: np.ndarray, count: float) -> float:
     """Of s, at the likeliest N."""
+    variance = np.ones_like(scatter)
     for _ in range(_ROUNDS):
         variance = 1 + (count**2 * size**2 + count) * scatter
         count = max(1.0, float((mean * target / variance).sum() / max((mean**2 / variance).sum(), 1e-300)))

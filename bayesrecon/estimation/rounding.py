@@ -177,7 +177,7 @@ def atoms(model: Model, constrained: tuple[bool, ...], x: Any) -> Any:
     for p, own in zip(model.parameters, constrained, strict=True):
         part = x[:, start : start + p.size]
         start += p.size
-        parts.append(p.transform._inverse(part) if own else part)
+        parts.append(p.unconstrained(part) if own else part)
     return jnp.concatenate(parts, axis=1)
 
 

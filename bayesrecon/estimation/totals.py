@@ -306,7 +306,7 @@ def _of_series(
             yield statistic.name, stated | {"lower": estimate - half, "upper": estimate + half}
 
 
-_ERRORS = {STATIONARY: _of_equations, SAMPLED: _of_series}
+_ERRORS: dict[ErrorLaw, Callable[..., _Stated]] = {STATIONARY: _of_equations, SAMPLED: _of_series}
 
 
 def _moved(

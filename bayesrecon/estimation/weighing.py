@@ -27,6 +27,8 @@ def with_errors(problem: Problem, noise: Noise, finer: Model | None, matched: Ma
     """The same with the errors of its parameter as weights of its equations, and an approximation matched."""
     release, own, solved, contradicted = problem.release, problem.embedding.metric, problem.solved, ()
     embedding, given = problem.embedding, np.asarray(release.theta)[0]
+    weights, normal = np.eye(own.shape[1]), np.zeros((own.shape[1], 0))
+    bounded = rule = normal
     for _ in range(_MATCHED if matched else PASSES):
         before = np.asarray(release.theta)[0]
         if matched:

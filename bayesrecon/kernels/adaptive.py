@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from bayesrecon.kernels.dense import DenseEmbedding
 from bayesrecon.kernels.embedding import Basis, Coordinates, LostDigits, MeanEmbedding, Moments
@@ -53,35 +54,39 @@ class AdaptiveEmbedding(View):
         dense = _DEARER * self.metric.shape[1] * len(next(iter(records[0].values()))) ** 2
         return self.closed if self.closed is not None and self.closed.width**2 <= dense else self.dense
 
-    def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+    def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         if self.closed is not None:
             return self.closed.scores(records, atoms)
         entries = len(atoms) * self.metric.shape[1] * len(next(iter(records.values())))
         return (self.dense if entries < _LARGE else self._cheaper(records)).scores(records, atoms)
 
-    def coordinates(self, atoms: np.ndarray) -> Coordinates | None:
+    def coordinates(self, atoms: Int[np.ndarray, " A"]) -> Coordinates | None:
         return None if self.closed is None else self.closed.coordinates(atoms)
 
-    def columns(self, records: Records) -> np.ndarray:
+    def columns(self, records: Records) -> Float[np.ndarray, "F M"]:
         return np.zeros((0, len(next(iter(records.values()))))) if self.closed is None else self.closed.columns(records)
 
-    def totals(self, atoms: np.ndarray) -> np.ndarray | None:
+    def totals(self, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, " F"] | None:
         return None if self.closed is None else self.closed.totals(atoms)
 
-    def slopes(self, records: Records, h: Any, j: np.ndarray) -> np.ndarray | None:
+    def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"] | None:
         return None if self.closed is None else self.closed.slopes(records, h, j)
 
-    def information(self, records: Records) -> np.ndarray:
+    def information(self, records: Records) -> Float[np.ndarray, " M"]:
         scores = np.clip(self.scores(records, self.thinned(_SAMPLE)), -1e150, 1e150)
         norm = (scores**2).sum(axis=0)
         norm[norm >= 1e290] = np.inf
         return np.where(np.isfinite(norm), norm, np.inf) / self.metric.shape[1]
 
-    def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
+    def tame(self, records: Records, *, everywhere: bool = False) -> Bool[np.ndarray, " M"]:
         return self._cheaper(records).tame(records, everywhere=everywhere)
 
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
+        self,
+        basis: Basis,
+        atoms: Int[np.ndarray, " A"] | None = None,
+        label: str = "summing over the draws",
+        stretches: int = 1,
     ) -> Moments:
         with self._threads(basis):
             try:
@@ -89,22 +94,24 @@ class AdaptiveEmbedding(View):
             except LostDigits:
                 return self.dense.moments(basis, atoms, label, stretches)
 
-    def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
+    def cross(
+        self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
+    ) -> Float[np.ndarray, "Q r"]:
         with self._threads(basis):
             try:
                 return self._cheaper(basis.records, probes).cross(basis, probes, atoms)
             except LostDigits:
                 return self.dense.cross(basis, probes, atoms)
 
-    def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
+    def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         with self._threads(basis):
             return self._cheaper(basis.records).noise(basis, y)
 
-    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
+    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
         with self._threads(basis):
             return self._cheaper(basis.records).normal_noise(basis, simulated=simulated)
 
-    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         with self._threads(basis):
             return self._cheaper(basis.records).influence(basis, y, b)
 

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float
 
 _LEAST = 1e-6  # of what a unit vector leaves of another's: a smaller one says that most of the digits are lost
 
 
-def factor(matrix: np.ndarray) -> np.ndarray | None:
+def factor(matrix: Float[np.ndarray, "r r"]) -> Float[np.ndarray, "r r"] | None:
     """`(r, r)` upper triangle U with `U' U = matrix`; None where that is not clearly positive definite.
 
     >>> factor(np.array([[4.0, 0.0], [0.0, 1.0]])).tolist()
@@ -26,7 +27,7 @@ def factor(matrix: np.ndarray) -> np.ndarray | None:
     return found * scale if np.diag(found).min(initial=1.0) > _LEAST else None
 
 
-def solver(matrix: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
+def solver(matrix: Float[np.ndarray, "r r"]) -> Callable[[np.ndarray], np.ndarray] | None:
     """`b -> matrix^-1 b`; None where the matrix `(r, r)` is not clearly positive definite.
 
     >>> solve = solver(np.array([[2.0, 0.0], [0.0, 4.0]]))

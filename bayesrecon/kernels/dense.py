@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from bayesrecon.kernels.embedding import PART, PARTED, Basis, Moments, Stretch
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
@@ -108,7 +109,7 @@ def log_likelihoods(model: Model, theta: np.ndarray, basis: Basis) -> np.ndarray
 class DenseEmbedding(View):
     """`MeanEmbedding` of a release: every record is taken to touch every parameter."""
 
-    def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+    def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         """Score matrix `(len(atoms) * k, M)` scaled by the square roots of the weights."""
         return np.concatenate([self._scores(part, atoms)[:, :n] for part, n in _in_parts(records)], axis=1)
 
@@ -121,7 +122,7 @@ class DenseEmbedding(View):
         ]
         return np.concatenate(blocks)
 
-    def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
+    def tame(self, records: Records, *, everywhere: bool = False) -> Bool[np.ndarray, " M"]:
         atoms = None if everywhere else self._ends(_ENDS)
         found = []
         for part, count in _in_parts(records):
@@ -135,7 +136,11 @@ class DenseEmbedding(View):
         return np.concatenate(found)
 
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
+        self,
+        basis: Basis,
+        atoms: Int[np.ndarray, " A"] | None = None,
+        label: str = "summing over the draws",
+        stretches: int = 1,
     ) -> Moments:
         given, r = _Given(basis.padded, self.temperature).placed(), basis.size
         parts = self._parts(self._chunk(given.whole.records), atoms, stretches)
@@ -143,7 +148,9 @@ class DenseEmbedding(View):
         sums = [Stretch(share, gram[:r, :r], target[:r]) for share, (gram, target) in found]
         return Moments.of_stretches(sums, value[:r, :r])
 
-    def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
+    def cross(
+        self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
+    ) -> Float[np.ndarray, "Q r"]:
         whole, count = basis.padded, len(next(iter(probes.values())))
         others = tuple(part for part, _ in _in_parts(probes))
         given = _Given(whole, self.temperature, others=others).placed()
@@ -153,19 +160,19 @@ class DenseEmbedding(View):
             total = plus(total, found)
         return np.asarray(jax.device_get(total))[:count, : basis.size]
 
-    def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
+    def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         whole = basis.padded
         given = _Given(whole, self.temperature, fitted=whole.coefficients[:, : basis.size] @ y)
         found = self._covariance(given, self._parts(self._chunk(whole.records)))
         return found[: basis.size, : basis.size]
 
-    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
+    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
         whole = basis.padded
         given = _Given(whole, self.temperature, normal=self._normal[1:])
         found = self._covariance(given, self._noise_parts(self._chunk(whole.records), simulated))
         return found[: basis.size, : basis.size]
 
-    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[Any, Any]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         whole = basis.padded
         fitted, directions = (whole.coefficients[:, : basis.size] @ x for x in (y, b))
         given = _Given(whole, self.temperature, fitted=fitted, directions=directions).placed()

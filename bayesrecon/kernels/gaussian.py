@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from bayesrecon.kernels.definite import factor, solver
 from bayesrecon.kernels.embedding import Basis, Coordinates, LostDigits, Moments, Stretch
@@ -31,7 +32,7 @@ class GaussianEmbedding(View):
 
     _grams: dict[bytes, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
-    def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+    def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         e, x = self._frame.design(self._predictor, records)
         chunk = _atoms_of(_SCORES, len(e) * self.metric.shape[1])
         given, found = self._given(_NONE), []
@@ -45,15 +46,15 @@ class GaussianEmbedding(View):
     def features(self) -> int:
         return self.width
 
-    def columns(self, records: Records) -> np.ndarray:
+    def columns(self, records: Records) -> Float[np.ndarray, "F M"]:
         with np.errstate(over="ignore", invalid="ignore"):  # of records over many orders of magnitude
             return self._frame.monomials(self._predictor, records)
 
-    def coordinates(self, atoms: np.ndarray) -> Coordinates | None:
+    def coordinates(self, atoms: Int[np.ndarray, " A"]) -> Coordinates | None:
         root = factor(self._gram(atoms))
         return None if root is None else lambda records: root @ self.columns(records)
 
-    def totals(self, atoms: np.ndarray) -> np.ndarray | None:
+    def totals(self, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, " F"] | None:
         solve = solver(self._gram(atoms))
         if solve is None:
             return None
@@ -64,7 +65,7 @@ class GaussianEmbedding(View):
             target += part
         return solve(target)
 
-    def slopes(self, records: Records, h: Any, j: np.ndarray) -> np.ndarray:
+    def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
         plain = replace(self, metric=np.eye(len(self.metric)), folds=None, progress=None)
         found = np.zeros((self.width, len(j)))
         start = 0
@@ -75,7 +76,11 @@ class GaussianEmbedding(View):
         return self._frame.monomials(self._predictor, records).T @ found
 
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
+        self,
+        basis: Basis,
+        atoms: Int[np.ndarray, " A"] | None = None,
+        label: str = "summing over the draws",
+        stretches: int = 1,
     ) -> Moments:
         functions, found, shift = self._functions(basis), [], None
         given = self._given(functions)
@@ -101,21 +106,23 @@ class GaussianEmbedding(View):
         _check(np.diag(whole), functions)
         return Moments.of_stretches(found, square - np.outer(mean, mean))
 
-    def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
+    def cross(
+        self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
+    ) -> Float[np.ndarray, "Q r"]:
         functions, columns = self._functions(basis), self._frame.monomials(self._predictor, probes)
         gram = self._gram(atoms)
         _check(np.diag(gram), functions)
         return columns.T @ (gram @ functions)
 
-    def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
+    def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         functions = self._functions(basis)
         return self._covariance(self._given(functions, fitted=functions @ y), self._parts(self._block))
 
-    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
+    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
         given = self._given(self._functions(basis), normal=self._normal[1:])
         return self._covariance(given, self._noise_parts(self._block, simulated))
 
-    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[Any, Any]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         functions = self._functions(basis)
         given = self._given(functions @ b, fitted=functions @ y)
         rows, scores = self._series(b.shape[1])

@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
@@ -62,7 +63,7 @@ class SparseEmbedding(View):
             self._seen[id(records)] = records, self._look(records)  # holding them keeps their identity
         return self._seen[id(records)][1]
 
-    def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+    def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         touched = self._of(records)
         given, found = self._given(touched), []
         for part in self._parts(self._chunk(records), atoms):
@@ -74,7 +75,11 @@ class SparseEmbedding(View):
         return np.concatenate(found)
 
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
+        self,
+        basis: Basis,
+        atoms: Int[np.ndarray, " A"] | None = None,
+        label: str = "summing over the draws",
+        stretches: int = 1,
     ) -> Moments:
         touched, a = self._of(basis.records), basis.coefficients
         parts = self._parts(_chunk(touched), atoms, stretches)
@@ -85,7 +90,9 @@ class SparseEmbedding(View):
         sums = [Stretch(share, a.T @ gram @ a, a.T @ target) for share, (gram, target) in found]
         return Moments.of_stretches(sums, value)
 
-    def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
+    def cross(
+        self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
+    ) -> Float[np.ndarray, "Q r"]:
         anchors, others = self._of(basis.records), self._of(probes)
         parts = self._parts(min(_chunk(anchors), _chunk(others)), atoms)
         total: Any = None
@@ -93,16 +100,16 @@ class SparseEmbedding(View):
             total = plus(total, found)
         return jax.device_get(total) @ basis.coefficients
 
-    def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
+    def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         touched, a = self._of(basis.records), basis.coefficients
         return self._covariance(self._given(touched, a, fitted=a @ y), self._parts(_chunk(touched)))
 
-    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
+    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
         touched = self._of(basis.records)
         given = self._given(touched, basis.coefficients, normal=self._normal[1:])
         return self._covariance(given, self._noise_parts(_chunk(touched), simulated))
 
-    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[Any, Any]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         touched, a = self._of(basis.records), basis.coefficients
         given = self._given(touched, a @ b, fitted=a @ y)
         rows, scores = self._series(b.shape[1])

@@ -6,7 +6,7 @@ belong together.
 
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ _ROUNDING = 1e-6  # in the sum of weights
 
 
 class OfDraws(Kind):
-    of: ClassVar[type[PosteriorDraws]] = PosteriorDraws
+    of = PosteriorDraws
 
     def opened(self, release: Any, coordinates: str) -> Any:
         view = in_coordinates(counted_once(normalised(release)), coordinates)
