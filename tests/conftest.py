@@ -26,7 +26,7 @@ import pytest
 from jaxtyping import install_import_hook
 
 # Before the package is loaded: what its annotations say of arrays and their shapes is checked at every call.
-install_import_hook("bayesrecon.kernels", "shaped.checked")
+install_import_hook(["bayesrecon.kernels", "bayesrecon.estimation", "bayesrecon.attacks"], "shaped.checked")
 
 from command import Outcome  # noqa: E402
 from documents import check_document  # noqa: E402

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.model import Model, entry
 from bayesrecon.releases import PosteriorDraws
@@ -43,8 +44,8 @@ class Rounding:
         unmended: why these draws cannot be mended, None where they can.
     """
 
-    low: np.ndarray
-    high: np.ndarray
+    low: Float[np.ndarray, "T d"]
+    high: Float[np.ndarray, "T d"]
     constrained: tuple[bool, ...]
     share: float
     felt: float

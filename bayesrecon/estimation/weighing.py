@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.noise import equation_errors, settled, too_coarse, weighing
@@ -62,6 +63,6 @@ def with_errors(problem: Problem, noise: Noise, finer: Model | None, matched: Ma
     return replace(problem, release=release, embedding=embedding, solved=solved, contradicted=contradicted)
 
 
-def features_of(embedding: AdaptiveEmbedding, solved: Fit) -> np.ndarray:
+def features_of(embedding: AdaptiveEmbedding, solved: Fit) -> Float[np.ndarray, "k r"]:
     """What data can make of the equations of one parameter, `(k, r)`."""
     return embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients

@@ -95,7 +95,7 @@ def _in_parts(records: Records) -> Iterator[tuple[Records, int]]:
         yield {k: np.asarray(v)[rows] for k, v in records.items()}, min(PART, count - start)
 
 
-def log_likelihoods(model: Model, theta: np.ndarray, basis: Basis) -> np.ndarray:
+def log_likelihoods(model: Model, theta: np.ndarray, basis: Basis) -> Float[np.ndarray, "T r"]:
     """Value functions of the basis at the atoms, `sum_m A_mk l(theta_t, z_m)`, `(T, r)`."""
     whole = basis.padded
     chunk = 2 ** int(np.clip(np.log2(CHUNK / len(whole.coefficients)), 0, 14))

@@ -209,7 +209,7 @@ class _Given:
             with np.errstate(over="ignore", invalid="ignore"):  # scales of no model of these data
                 yield self.expanded(model, theta[:n], metric), a[:n], theta[:n], base
 
-    def residual(self, at: Expansion, score: np.ndarray) -> np.ndarray:
+    def residual(self, at: Expansion, score: np.ndarray) -> Float[np.ndarray, "C r"]:
         """`<phi, score> + tau tr(Sigma Hess l)` of the functions, `(C, r)`."""
         return (at.along(score) + self.temperature * at.lap) @ self.functions
 

@@ -25,6 +25,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.model import GaussianPredictor, Records
 
@@ -39,8 +40,8 @@ class Frame:
         precision: typical `1 / sigma^2`.
     """
 
-    centre: np.ndarray
-    root: np.ndarray
+    centre: Float[np.ndarray, " p"]
+    root: Float[np.ndarray, "p p"]
     precision: float
 
     @classmethod
@@ -59,7 +60,7 @@ class Frame:
             e, x, width = predictor.design(self.centre, records)
             return e / width, (x / width[:, None]) @ self.root
 
-    def monomials(self, predictor: GaussianPredictor, records: Records) -> np.ndarray:
+    def monomials(self, predictor: GaussianPredictor, records: Records) -> Float[np.ndarray, "F M"]:
         """`(F, M)` of records."""
         e, x = self.design(predictor, records)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -80,13 +81,13 @@ class Expansion:
         power: of the model.
     """
 
-    b: np.ndarray
-    c: np.ndarray
-    d: np.ndarray
-    precision: np.ndarray
-    q: np.ndarray
-    value: np.ndarray
-    lap: np.ndarray
+    b: Float[np.ndarray, "p k"]
+    c: Float[np.ndarray, "C k"]
+    d: Float[np.ndarray, "C p"]
+    precision: Float[np.ndarray, "C 1"]
+    q: Float[np.ndarray, "C F"]
+    value: Float[np.ndarray, "C F"]
+    lap: Float[np.ndarray, "C F"]
     power: float
 
     @classmethod
@@ -122,7 +123,7 @@ class Expansion:
         found[:, 2:] += _paired(score @ self.b.T, self.d, *self._pairs) * self.precision
         return self.power * found
 
-    def sums(self, h: np.ndarray, j: np.ndarray) -> np.ndarray:
+    def sums(self, h: Float[np.ndarray, "C P"], j: Float[np.ndarray, " P"]) -> np.ndarray:
         """`sum_t h_tp phi_j(p)` of the monomials, `(F, P)`, for `h (C, P)` along columns `j (P,)` of the metric."""
         along, other = self.b[:, j], self.precision * h  # (p, P), (C, P)
         found = self.q.T @ (self.c[:, j] * h)
@@ -141,7 +142,7 @@ class Expansion:
         inner = (fitted[2 : 2 + width] - self.d @ square) * self.precision
         return self.power * (self.c * (self.q @ fitted)[:, None] + inner @ self.b)
 
-    def scores(self, e: np.ndarray, x: np.ndarray) -> np.ndarray:
+    def scores(self, e: np.ndarray, x: np.ndarray) -> Float[np.ndarray, "C k M"]:
         """`phi` of records with that design, `(C, k, M)`."""
         r = e - self.d @ x.T
         slope, square = self.precision * r, self.precision * r**2 - 1
@@ -166,14 +167,14 @@ class Products:
         inner: `(p + 1, p + 1)` second moments of `(1, -d) p`.
     """
 
-    own: np.ndarray
-    half: np.ndarray
+    own: Float[np.ndarray, "p p"]
+    half: Float[np.ndarray, "F F"]
     inner: np.ndarray
 
     def plus(self, other: "Products") -> "Products":
         return Products(self.own, self.half + other.half, self.inner + other.inner)
 
-    def gram(self) -> np.ndarray:
+    def gram(self) -> Float[np.ndarray, "F F"]:
         """Kernel of the monomials, `(F, F)`."""
         own, w, found = self.own, self.inner, self.half + self.half.T
         i, j = np.triu_indices(len(own))

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.similarity import structural_similarity
@@ -71,7 +72,7 @@ def attribute_loss(logits: Any, y: Any, weights: Any) -> Any:
     return (weights * y * jax.nn.softplus(-logits) + (1 - y) * jax.nn.softplus(logits)).mean()
 
 
-def attribute_weights(y: Any) -> np.ndarray:
+def attribute_weights(y: Any) -> Float[np.ndarray, " N"]:
     """Zeros per one of every attribute, `(N,)`.
 
     Raises:
