@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from bayesrecon.estimation.error_laws import SAMPLED, ErrorLaw
 from bayesrecon.running.threads import one_thread, threads_for
@@ -118,7 +118,7 @@ def _eliminated(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return order[:rank], basis
 
 
-def spanning(rows: np.ndarray) -> Float[np.ndarray, "Q r"]:
+def spanning(rows: Float[np.ndarray, "Q r"]) -> Int[np.ndarray, " Q"]:
     """Positions of the rows `(Q, r)`, each the one that those before it span least.
 
     >>> spanning(np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])).tolist()

@@ -25,7 +25,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from bayesrecon.model import GaussianPredictor, Records
 
@@ -123,7 +123,7 @@ class Expansion:
         found[:, 2:] += _paired(score @ self.b.T, self.d, *self._pairs) * self.precision
         return self.power * found
 
-    def sums(self, h: Float[np.ndarray, "C P"], j: Float[np.ndarray, " P"]) -> np.ndarray:
+    def sums(self, h: Float[np.ndarray, "C P"], j: Int[np.ndarray, " P"]) -> np.ndarray:
         """`sum_t h_tp phi_j(p)` of the monomials, `(F, P)`, for `h (C, P)` along columns `j (P,)` of the metric."""
         along, other = self.b[:, j], self.precision * h  # (p, P), (C, P)
         found = self.q.T @ (self.c[:, j] * h)

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 import scipy.sparse
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 
 from bayesrecon.attacks.records.rows import Rows, amplitudes_of, combinations
 from bayesrecon.attacks.records.slots import Slots
@@ -61,7 +61,7 @@ class Guess:
         sd: `(N,)` standard deviation of the field around it, infinite where the model tells none.
     """
 
-    value: Float[np.ndarray, " N"] | None
+    value: Shaped[np.ndarray, " N"] | None
     sd: Float[np.ndarray, " N"]
 
 
