@@ -56,7 +56,7 @@ def _log_likelihood(size: float, mean: np.ndarray, target: np.ndarray, scatter: 
     return float(-0.5 * (((target - count * mean) ** 2 / variance) + np.log(variance)).sum())
 
 
-def whitener(noise: np.ndarray) -> Float[np.ndarray, "r r"]:
+def whitener(noise: Float[np.ndarray, "r r"]) -> Float[np.ndarray, "r r"]:
     """`(r, r)` W with `W' R W = 1` for a covariance R."""
     scale = np.sqrt(np.maximum(np.diag(noise), 1e-300))
     values, vectors = np.linalg.eigh(noise / scale / scale[:, None])
