@@ -11,6 +11,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.error_laws import ErrorLaw, law_of
 from bayesrecon.estimation.intervals import EquationErrors
+from bayesrecon.estimation.separated import separated_basis
 from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.definite import factor, solver
 from bayesrecon.kernels.embedding import Basis, Featured, MeanEmbedding, Moments, coordinates, features_of
@@ -26,6 +27,7 @@ _TAILS = 8.0  # degrees of freedom of the t law that records may follow where wh
 _FOUND = 0.5  # visibility of a field's mean or spread from which the search can have found where it lies
 _NEARER = 0.95  # share of the records by which that is judged
 _PER_LEVEL = 8  # generic records for every value of a field with finitely many
+_SEPARATED = 1024  # of them, from which groups are looked at one by one first: they share hardly any features
 _ALIKE = 1e-12  # basis functions that the probes do not tell apart
 _STEPS = 3  # of least squares by a triangle: the first is good to what rounding leaves of squares
 _STRETCHES = 20  # of the draws, for the jackknife: few enough to be longer than draws are correlated
@@ -227,6 +229,11 @@ def find_basis(
     spare = expected if groups else expected // 4
     pool = max(_SMALLEST_POOL, expected + spare + 16 if expected else groups)
     largest = law.most(max(reference.most, groups), available)
+    if finite and groups > _SEPARATED:
+        separated = separated_basis(embedding, reference.draw(rng, 2 * groups), expected)
+        if separated is not None:
+            law.check(separated[0].rank, available, embedding.size)
+            return separated
     few = np.zeros(0, int)
     while True:
         records = reference.draw(rng, pool)

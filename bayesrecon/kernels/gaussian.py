@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.kernels.definite import factor, solver
+from bayesrecon.kernels.definite import factor, largest, solver
 from bayesrecon.kernels.embedding import Basis, Coordinates, LostDigits, Moments, Stretch
 from bayesrecon.kernels.monomials import Expansion, Frame
 from bayesrecon.kernels.products import Products
@@ -23,7 +23,6 @@ _BLOCK = 2**20  # coefficients of a block of atoms, of which a dozen arrays are 
 _SCORES = 2**22  # entries of a block of scores
 _KEPT = 2  # kernels of the monomials at some atoms: a basis is chosen on some, and solved on others
 _NONE = np.zeros((0, 0))
-_POWERS = 8  # from which a largest singular value is known to a few per cent: its size is what matters
 _CONDITION = 1e3  # of the monomials, from which the kernel of combinations of them loses too many digits
 
 
@@ -286,10 +285,5 @@ def _atoms_of(entries: int, width: int) -> int:
 
 def _check(diagonal: np.ndarray, functions: np.ndarray) -> None:
     """That sums over the monomials keep the digits of the functions."""
-    scaled = np.sqrt(np.maximum(diagonal, 0.0))[:, None] * functions
-    direction = np.ones(scaled.shape[1])
-    for _ in range(_POWERS):
-        direction = scaled.T @ (scaled @ (direction / np.linalg.norm(direction)))
-    # Steps of that size squared, from below.
-    if not np.linalg.norm(direction) <= _CONDITION**2:
+    if not largest(diagonal, functions) <= _CONDITION:
         raise LostDigits
