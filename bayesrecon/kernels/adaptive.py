@@ -19,6 +19,7 @@ from bayesrecon.running.threads import threads_for
 _SAMPLE = 64  # atoms on which a record's information is judged
 _FEW = 91  # monomials, those of twelve coefficients, up to which nothing is cheaper than the closed form
 _DEARER = 2  # products of a dense pass for one of the closed form
+_BLOCK = 2**23  # entries of a score matrix of which sums alone are taken
 _LARGE = 2**25  # entries of a score matrix from which another program to be compiled pays
 
 
@@ -70,11 +71,23 @@ class AdaptiveEmbedding(View):
         return None if self.closed is None else self.closed.totals(atoms)
 
     def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"] | None:
-        return None if self.closed is None else self.closed.slopes(records, h, j)
+        if self.closed is not None:
+            return self.closed.slopes(records, h, j)
+        return None if self.sparse.touched(records) is None else self.sparse.slopes(records, h, j)
+
+    def pieces(self, records: Records, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        if self.closed is not None or self.sparse.touched(records) is None:
+            return None
+        return self.sparse.pieces(records, atoms)
 
     def information(self, records: Records) -> Float[np.ndarray, " M"]:
-        scores = np.clip(self.scores(records, self.thinned(_SAMPLE)), -1e150, 1e150)
-        norm = (scores**2).sum(axis=0)
+        atoms, count = self.thinned(_SAMPLE), len(next(iter(records.values())))
+        step = max(1, _BLOCK // (len(atoms) * self.metric.shape[1]))
+        norm = np.zeros(count)
+        for start in range(0, count, step):
+            some = {k: v[start : start + step] for k, v in records.items()}
+            scores = np.clip(self.scores(some, atoms), -1e150, 1e150)
+            norm[start : start + step] = (scores**2).sum(axis=0)
         norm[norm >= 1e290] = np.inf
         return np.where(np.isfinite(norm), norm, np.inf) / self.metric.shape[1]
 

@@ -8,6 +8,22 @@ from jaxtyping import Float
 
 _LEAST = 1e-6  # of what a unit vector leaves of another's: a smaller one says that most of the digits are lost
 
+_POWERS = 8  # from which a largest singular value is known to a few per cent: its size is what matters
+
+
+def largest(diagonal: np.ndarray, functions: np.ndarray) -> float:
+    """The largest singular value of `diagonal^(1/2) functions`, from below, for `diagonal (M,)` and `functions (M, r)`:
+    how many digits a kernel of functions loses, which is taken from the kernel of what they are combinations of.
+
+    >>> float(largest(np.array([4.0, 1.0]), np.array([[3.0, 0.0], [0.0, 1.0]])))
+    6.0
+    """
+    scaled = np.sqrt(np.maximum(diagonal, 0.0))[:, None] * functions
+    direction = np.ones(scaled.shape[1])
+    for _ in range(_POWERS):
+        direction = scaled.T @ (scaled @ (direction / np.linalg.norm(direction)))
+    return float(np.sqrt(np.linalg.norm(direction)))
+
 
 def factor(matrix: Float[np.ndarray, "r r"]) -> Float[np.ndarray, "r r"] | None:
     """`(r, r)` upper triangle U with `U' U = matrix`; None where that is not clearly positive definite.

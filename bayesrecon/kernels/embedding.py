@@ -213,12 +213,24 @@ class Featured(Protocol):
         ...
 
     def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"] | None:
-        """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`; None where there are no features.
+        """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`; None where there are neither features nor records
+        that touch few parameters.
 
         Args:
             h: `(T, P)`, or rows of it that are made when looked at.
             j: `(P,)` coordinates.
         """
+        ...
+
+
+@runtime_checkable
+class Separable(Protocol):
+    """An embedding that knows records which move with few of the parameters each."""
+
+    def pieces(self, records: Records, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """The coordinates of the posterior that records touch, `(q, M)`, -1 for none, and the derivatives of their log
+        likelihoods along these at some atoms, scaled by the square roots of the weights, `(q, C, M)`; None where they
+        touch too many."""
         ...
 
 

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesrecon.kernels.definite import factor, solver
+from bayesrecon.kernels.definite import factor, largest, solver
 from bayesrecon.kernels.embedding import Basis, Coordinates, LostDigits, Moments, Stretch
-from bayesrecon.kernels.monomials import Expansion, Frame, Products
+from bayesrecon.kernels.monomials import Expansion, Frame
+from bayesrecon.kernels.products import Products
 from bayesrecon.kernels.score import prior_score
+from bayesrecon.kernels.squares import Squares
 from bayesrecon.kernels.sums import covariance
 from bayesrecon.kernels.view import Part, View, unwhitened
 from bayesrecon.model import GaussianPredictor, Model, Records
@@ -22,7 +24,6 @@ _BLOCK = 2**20  # coefficients of a block of atoms, of which a dozen arrays are 
 _SCORES = 2**22  # entries of a block of scores
 _KEPT = 2  # kernels of the monomials at some atoms: a basis is chosen on some, and solved on others
 _NONE = np.zeros((0, 0))
-_POWERS = 8  # from which a largest singular value is known to a few per cent: its size is what matters
 _CONDITION = 1e3  # of the monomials, from which the kernel of combinations of them loses too many digits
 
 
@@ -31,6 +32,7 @@ class GaussianEmbedding(View):
     """`MeanEmbedding` of a release of a model that has a `GaussianPredictor`."""
 
     _grams: dict[bytes, np.ndarray] = field(default_factory=dict, init=False, repr=False)
+    _last: list[Any] = field(default_factory=list, init=False, repr=False)  # a basis, and what it is in the monomials
 
     def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         e, x = self._frame.design(self._predictor, records)
@@ -88,18 +90,19 @@ class GaussianEmbedding(View):
         passed = self._pass(_moments_of, given, self._parts(self._block, atoms, stretches), label)
         whole = np.zeros((len(functions), len(functions)))
         for _, stretch in groupby(passed, key=lambda one: one[0].stretch):
-            products: dict[int, Products] = {}
+            products = Products.none(len(functions))
             target, share = np.zeros(len(functions)), 0.0
             for part, (weight, own, kept, aim, first, second) in stretch:
-                fold = id(part.metric)
-                products[fold] = products[fold].plus(kept) if fold in products else kept
+                products.plus(id(part.metric), kept)
                 target += aim
                 shift = own if shift is None else shift
                 # Every part's values are summed about its own first ones.
                 off, share = own - shift, share + weight
-                square += second + np.outer(first, off) + np.outer(off, first) + weight * np.outer(off, off)
+                square += second.whole()
+                square += np.outer(first, off)
+                square += np.outer(off, first + weight * off)
                 mean += first + weight * off
-            gram = sum(one.gram() for one in products.values())
+            gram = products.gram()
             whole += gram
             found.append(Stretch(share, functions.T @ gram @ functions, target @ functions))
         self._keep(atoms, whole)
@@ -144,12 +147,11 @@ class GaussianEmbedding(View):
         self._grams[_name(atoms)] = gram
 
     def _summed(self, atoms: np.ndarray | None) -> np.ndarray:
-        products: dict[int, Products] = {}
+        products = Products.none(self.width)
         given = self._given(_NONE)
         for part, kept in self._pass(_products_of, given, self._parts(self._block, atoms), "comparing records"):
-            fold = id(part.metric)
-            products[fold] = products[fold].plus(kept) if fold in products else kept
-        return np.asarray(sum(one.gram() for one in products.values()))
+            products.plus(id(part.metric), kept)
+        return products.gram()
 
     def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
         return covariance(self._pass(_noise_of, given, parts, "estimating noise"))
@@ -177,8 +179,11 @@ class GaussianEmbedding(View):
         return _atoms_of(_BLOCK, self.width)
 
     def _functions(self, basis: Basis) -> np.ndarray:
-        """The basis in the monomials, `(F, r)`."""
-        return self._frame.monomials(self._predictor, basis.records) @ basis.coefficients
+        """The basis in the monomials, `(F, r)`: of one basis kept, which is asked for again and again."""
+        if not self._last or self._last[0] is not basis:
+            found = self._frame.monomials(self._predictor, basis.records) @ basis.coefficients
+            self._last[:] = [basis, found]
+        return self._last[1]
 
 
 @dataclass(frozen=True)
@@ -217,18 +222,17 @@ class _Given:
 def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, ...]:
     """Weight of a part, the values that its sums are taken about, its products of scores, target and values."""
     size, features = given.functions.shape[1], len(given.functions)
-    target, mean, square = np.zeros(features), np.zeros(size), np.zeros((size, size))
-    products, shift, weight = None, None, 0.0
+    target, mean, square = np.zeros(features), np.zeros(size), Squares(size)
+    products, shift, weight = Products.none(features), None, 0.0
     for at, a, _, base in given.blocks(model, part):
-        found = at.moments(a)
-        products = found if products is None else products.plus(found)
+        products.add(0, at.weighted(a), at.fold(a))
         target -= a @ (given.temperature * at.lap + at.along(base))
         value = at.value @ given.functions
         # One atom's values as a shift keep the covariance of large log likelihoods accurate.
         shift = value[0].copy() if shift is None else shift
         value = (value - shift) * np.sqrt(a)[:, None]
         mean += np.sqrt(a) @ value
-        square += value.T @ value
+        square.add(value)
         weight += a.sum()
     return weight, shift, products, target, mean, square
 
@@ -238,12 +242,14 @@ def _target_of(model: Model, given: _Given, part: Part) -> np.ndarray:
     return -np.asarray(sum(a @ (given.temperature * at.lap + at.along(base)) for at, a, _, base in blocks))
 
 
-def _products_of(model: Model, given: _Given, part: Part) -> Any:
+def _products_of(model: Model, given: _Given, part: Part) -> Products:
     products = None
     for metric, theta, a, n, _ in part.blocks():
         with np.errstate(over="ignore", invalid="ignore"):
-            found = given.expanded(model, theta[:n], metric).moments(a[:n])
-        products = found if products is None else products.plus(found)
+            at = given.expanded(model, theta[:n], metric)
+            products = Products.none(at.q.shape[1]) if products is None else products
+            products.add(0, at.weighted(a[:n]), at.fold(a[:n]))
+    assert products is not None
     return products
 
 
@@ -286,10 +292,5 @@ def _atoms_of(entries: int, width: int) -> int:
 
 def _check(diagonal: np.ndarray, functions: np.ndarray) -> None:
     """That sums over the monomials keep the digits of the functions."""
-    scaled = np.sqrt(np.maximum(diagonal, 0.0))[:, None] * functions
-    direction = np.ones(scaled.shape[1])
-    for _ in range(_POWERS):
-        direction = scaled.T @ (scaled @ (direction / np.linalg.norm(direction)))
-    # Steps of that size squared, from below.
-    if not np.linalg.norm(direction) <= _CONDITION**2:
+    if not largest(diagonal, functions) <= _CONDITION:
         raise LostDigits

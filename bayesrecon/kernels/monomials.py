@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from bayesrecon.kernels.products import Fold
 from bayesrecon.model import GaussianPredictor, Records
 
 
@@ -75,6 +76,7 @@ class Expansion:
 
     Attributes:
         b, c: `(p, k)` and `(C, k)` along which d and u move.
+        axis, slope: `(k,)` and `(C, 1)`, whose product c is.
         d: `(C, p)`.
         precision: `(C, 1)`.
         q, value, lap: `(C, F)`; values up to what no parameter moves.
@@ -83,6 +85,8 @@ class Expansion:
 
     b: Float[np.ndarray, "p k"]
     c: Float[np.ndarray, "C k"]
+    axis: np.ndarray
+    slope: np.ndarray
     d: Float[np.ndarray, "C p"]
     precision: Float[np.ndarray, "C 1"]
     q: Float[np.ndarray, "C F"]
@@ -111,7 +115,7 @@ class Expansion:
         lap = np.concatenate([-bend * one, bend * off - 2 * norm * precision, (bend - 2 * norm) * rest], axis=1)
         lap[:, 2:] -= 4 * _paired(mixed, d, i, j) * precision
         lap[:, 2 + len(columns) :] -= (1 + other) * own[i, j] * precision
-        return cls(b, c, d, precision, q, power * value, power * lap, power)
+        return cls(b, c, along, slope, d, precision, q, power * value, power * lap, power)
 
     @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
@@ -148,54 +152,16 @@ class Expansion:
         slope, square = self.precision * r, self.precision * r**2 - 1
         return self.power * (slope[:, None] * (x @ self.b).T + self.c[:, :, None] * square[:, None])
 
-    def moments(self, weights: np.ndarray) -> "Products":
-        """Of scores, weighted."""
-        half = 0.5 * (self.c**2).sum(axis=1, keepdims=True) * self.q
-        half[:, 2:] += _paired(self.c @ self.b.T, self.d, *self._pairs) * self.precision
+    def fold(self, weights: np.ndarray) -> Fold:
+        """Sums of the scores' products that belong to the metric, weighted."""
         rows = np.concatenate([np.ones_like(self.precision), -self.d], axis=1) * self.precision
-        scaled = self.power**2 * weights[:, None]
-        return Products(self.b @ self.b.T, self.q.T @ (scaled * half), rows.T @ (scaled * rows))
+        scaled = self.power**2 * weights[:, None] * rows
+        return Fold(self.b @ self.b.T, self.b @ self.axis, self.q.T @ (self.slope * scaled), rows.T @ scaled)
 
-
-@dataclass(frozen=True)
-class Products:
-    """Sums over atoms of one metric of which the kernel of the monomials is made.
-
-    Attributes:
-        own: `(p, p)` inner products of the directions of d.
-        half: `(F, F)` the part along u, which its transpose completes.
-        inner: `(p + 1, p + 1)` second moments of `(1, -d) p`.
-    """
-
-    own: Float[np.ndarray, "p p"]
-    half: Float[np.ndarray, "F F"]
-    inner: np.ndarray
-
-    def plus(self, other: "Products") -> "Products":
-        return Products(self.own, self.half + other.half, self.inner + other.inner)
-
-    def gram(self) -> Float[np.ndarray, "F F"]:
-        """Kernel of the monomials, `(F, F)`."""
-        own, w, found = self.own, self.inner, self.half + self.half.T
-        i, j = np.triu_indices(len(own))
-        other = np.where(i == j, 0.0, 1.0)
-        middle, tail = slice(2, 2 + len(own)), slice(2 + len(own), None)
-        found[middle, middle] += own * w[0, 0]
-        crossed = own[:, i] * w[0, 1 + j] + other * own[:, j] * w[0, 1 + i]
-        found[middle, tail] += crossed
-        found[tail, middle] += crossed.T
-        # Of `x_i x_j` and `x_k x_l`: every inner product of one of the first with one of the second.
-        (own_i, own_ij, own_j), (inner_i, inner_ij, inner_j) = (_of_pairs(x, i, j) for x in (own, w[1:, 1:]))
-        mixed = own_ij * inner_ij.T
-        found[tail, tail] += own_i * inner_j + own_j * inner_i * (other * other[:, None])
-        found[tail, tail] += mixed * other + mixed.T * other[:, None]
-        return found
-
-
-def _of_pairs(matrix: np.ndarray, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Entries `(i, i)`, `(i, j)` and `(j, j)` of a matrix for all pairs of pairs."""
-    first, second = matrix.take(i, axis=0), matrix.take(j, axis=0)
-    return first.take(i, axis=1), first.take(j, axis=1), second.take(j, axis=1)
+    def weighted(self, weights: np.ndarray) -> np.ndarray:
+        """Rows `(C, F)` whose products with themselves are those of the scores along the scale."""
+        size = np.abs(self.power) * np.sqrt(weights[:, None] * (self.c**2).sum(axis=1, keepdims=True))
+        return self.q * size
 
 
 def _paired(s: np.ndarray, d: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
