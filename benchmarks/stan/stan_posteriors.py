@@ -23,9 +23,11 @@ WORDS = {
 
 
 def names() -> list[str]:
-    from bayesrecon.posteriors.made.database import open_database, posterior_names
+    """All posteriors, those with draws first."""
+    from bayesrecon.posteriors.made.database import has_reference_draws, open_database, posterior_names
 
-    return posterior_names(open_database())
+    database = open_database()
+    return sorted(posterior_names(database), key=lambda name: not has_reference_draws(database, name))
 
 
 def posterior(name: str) -> Row:

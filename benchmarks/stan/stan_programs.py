@@ -234,7 +234,11 @@ def main() -> None:
         rows = STUDY.kept().get("posteriors", {})
         if given.only not in name or (name in rows and rows[name]["status"] not in again):
             continue
-        row = workers.ask("posterior", name)
+        program = json.loads((database() / "posteriors" / f"{name}.json").read_text())
+        read = STUDY.kept()["programs"].get(program["model_name"], {}).get("record", {})
+        same = programs().get(program["model_name"]) == program["data_name"]
+        refused = same and read.get("status") in ("refused", "slow")  # by the same program and data
+        row = read if refused else workers.ask("posterior", name)
         print(name, row["status"], row.get("why", ""), file=sys.stderr, flush=True)
         STUDY.add(posteriors=dict(sorted((rows | {name: row}).items())))
 
