@@ -1,18 +1,20 @@
-"""Where whole numbers without bounds lie, by how a program uses them.
+"""Where data without bounds lie, by how a program uses them.
 
-A law leaves no density outside its support: what is drawn from a Bernoulli law is 0 or 1. Numbers that are compared
-with literals and used in no other way (`age[n] == 2`) matter by the outcomes of the comparisons alone. They are
-*presumed* to be codes that run over those literals: all others have the density of one of these.
+A law leaves no density outside its support: what is drawn from a Bernoulli law is 0 or 1. Nor is there one where the
+logarithm of a negative number is taken. Whole numbers that are compared with literals and used in no other way
+(`age[n] == 2`) matter by the outcomes of the comparisons alone. They are *presumed* to be codes that run over those
+literals: all others have the density of one of these.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bayesrecon.domains import BINARY, COUNT, Domain
+from bayesrecon.domains import BINARY, COUNT, POSITIVE, Domain
 from bayesrecon.model import Field
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.layout import FEW, Column
@@ -26,19 +28,24 @@ _COUNTS = (
     "neg_binomial_2_log_glm",
 )
 
+_POSITIVE = ("lognormal", "gamma", "inv_gamma", "exponential", "weibull", "chi_square", "rayleigh")
+_LOGARITHMS = ("log", "log10", "log2", "sqrt")
+
 Comparison = tuple[str, float]
 """An operator, and the literal to the right of it."""
 
 
 def with_ranges(program: tree.Program, columns: Mapping[str, Column], fields: Mapping[str, Field]) -> dict[str, Field]:
-    """Fields of whole numbers without two bounds with the range that the program tells."""
+    """Fields without two bounds with the range that the program tells."""
     found = dict(fields)
     compared, supports = comparisons(program), _supports(program)
-    for name, column in columns.items():
+    for name in columns:
         domain = fields[name].domain
-        if column.node.type.base != "int" or domain.kind != "integer" or math.isfinite(domain.width):
+        if domain.kind not in ("integer", "real") or math.isfinite(domain.width):
             continue
         if name in compared:
+            if domain.kind == "real":
+                continue
             told = _codes(compared[name], domain) if _only_compared(program, name, len(compared[name])) else None
         else:
             told = _within(supports.get(name), domain)
@@ -75,7 +82,8 @@ def comparisons(program: tree.Program) -> dict[str, list[Comparison]]:
 
 
 def _blocks(program: tree.Program) -> tuple[Any, ...]:
-    return (program.transformed_data, program.transformed_parameters, program.model, program.functions)
+    """What reads data: functions of the program do not."""
+    return (program.transformed_data, program.transformed_parameters, program.model)
 
 
 def _tests(node: Any) -> tuple[Any, ...]:
@@ -88,7 +96,9 @@ def _tests(node: Any) -> tuple[Any, ...]:
 
 
 def _name(node: Any) -> str | None:
-    """The variable that an entry is of."""
+    """The variable that an entry is of, where it may be any."""
+    if isinstance(node, tree.Index) and any(isinstance(i, tree.Number) for i in node.indices):
+        return None
     inside = node.of if isinstance(node, tree.Index) else node
     return inside.name if isinstance(inside, tree.Variable) else None
 
@@ -131,17 +141,31 @@ def _codes(compared: list[Comparison], domain: Domain) -> Domain | None:
 
 
 def _supports(program: tree.Program) -> dict[str, Domain]:
-    """Where variables lie as the laws that they are drawn from have no density elsewhere."""
+    """Where variables lie as there is no density elsewhere: those that are drawn from a law, and those of which a
+    logarithm is taken. What is done of some records alone tells nothing."""
     found: dict[str, Domain] = {}
-    for node in tree.walk((program.model, program.transformed_parameters)):
+    every = tree.walk(_blocks(program))
+    branches = [n for n in every if isinstance(n, tree.If | tree.While | tree.Ternary)]
+    of_some = {id(n) for branch in branches for n in tree.walk(branch)}
+    for node in every:
+        if id(node) in of_some:
+            continue
         if isinstance(node, tree.Tilde):
             law, of, args = node.name, node.of, node.args
-        elif isinstance(node, tree.Call) and node.args and node.name.endswith(("_lpmf", "_lupmf")):
-            law, of, args = node.name.rsplit("_", 1)[0], node.args[0], node.args[1:]
+        elif isinstance(node, tree.Call) and node.args:
+            law, of, args = re.sub(r"_lu?p[md]f$", "", node.name), node.args[0], node.args[1:]
+            if law == node.name and law not in _LOGARITHMS:
+                continue
         else:
             continue
-        counted = [of, *(args[:1] if law in _TRIALS else ())] if law in _COUNTS else []
-        for one, domain in [(of, BINARY)] * (law in _BINARY) + [(c, COUNT) for c in counted]:
+        told: list[tuple[Any, Domain]] = []
+        if law in _BINARY:
+            told = [(of, BINARY)]
+        elif law in _COUNTS:
+            told = [(one, COUNT) for one in (of, *(args[:1] if law in _TRIALS else ()))]
+        elif law in _POSITIVE or law in _LOGARITHMS:
+            told = [(of, POSITIVE)]
+        for one, domain in told:
             if (name := _name(one)) is not None:
                 found.setdefault(name, domain)
     return found
@@ -151,6 +175,8 @@ def _within(support: Domain | None, declared: Domain) -> Domain | None:
     """A support inside of declared bounds."""
     if support is None:
         return None
+    if declared.kind == "real":
+        return support if support == POSITIVE else None
     if support.kind == "levels":
         return support if declared.contains(np.array(support.levels)).all() else None
     return Domain("integer", max(support.low, declared.low), declared.high)

@@ -82,6 +82,21 @@ def test_laws_tell_where_whole_numbers_lie():
     assert not any(f.domain.presumed for f in fields.values())
 
 
+@pytest.mark.parametrize(
+    "term", ["log(y[n]) ~ normal(a, 1)", "y[n] ~ lognormal(a, b)", "x[n] ~ normal(a * sqrt(y[n]), 1)"]
+)
+def test_there_is_no_density_where_there_is_no_logarithm(term):
+    text = "data { int N; vector[N] x; vector[N] y; } parameters { real a; real b; } model { for (n in 1:N) %s; }"
+    fields = {"x": Field(), "y": Field()}
+    program = read_program(text % term)
+    found = with_ranges(program, columns(program, "N"), fields)
+    assert (found["y"].domain, found["x"].domain) == (Domain("interval", 0.0), Domain())
+    assert not found["y"].domain.presumed
+    for guard in ("y[n] > 0", "x[n] > 0"):
+        guarded = read_program(text % f"if ({guard}) {term}")
+        assert with_ranges(guarded, columns(guarded, "N"), fields) == fields
+
+
 def test_a_result_says_what_was_presumed_until_it_is_stated():
     rng = np.random.default_rng(0)
     g = rng.integers(1, 4, 60)
