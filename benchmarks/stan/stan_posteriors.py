@@ -25,19 +25,28 @@ WORDS = {
 }
 
 
+NO_DRAWS: Row = {"status": "no draws"}
+
+
+def drawn(name: str) -> bool:
+    """Whether there are draws of a posterior."""
+    from bayesrecon.posteriors.made.database import has_reference_draws, open_database
+
+    return has_reference_draws(open_database(), name)
+
+
 def names() -> list[str]:
     """All posteriors, those with draws first."""
-    from bayesrecon.posteriors.made.database import has_reference_draws, open_database, posterior_names
+    from bayesrecon.posteriors.made.database import open_database, posterior_names
 
-    database = open_database()
-    return sorted(posterior_names(database), key=lambda name: not has_reference_draws(database, name))
+    return sorted(posterior_names(open_database()), key=lambda name: not drawn(name))
 
 
 def posterior(name: str) -> Row:
     """What one posterior gives by its own program, and whether its twin gives the same."""
     from bayesrecon.errors import BayesreconError
     from bayesrecon.models.registry import load, shipped
-    from bayesrecon.posteriors.made.database import has_reference_draws, open_database, own_program, read_data
+    from bayesrecon.posteriors.made.database import open_database, own_program, read_data
 
     database = open_database()
     try:
@@ -53,8 +62,8 @@ def posterior(name: str) -> Row:
         twin, theirs = load(entry.name, **(entry.constants(data) if entry.constants else {})), entry.records(data)
         row |= {"twin": entry.name, "same": _paired(records, theirs)}
         row["terms"] = _terms(model, records, twin, theirs)
-    if not has_reference_draws(database, name):
-        return {**row, "status": "no draws"}
+    if not drawn(name):
+        return {**row, **NO_DRAWS}
     return {**row, **_recovered(database, name, model, twin, row.get("same", {}))}
 
 
@@ -176,7 +185,7 @@ def section(rows: Mapping[str, Row]) -> list[str]:
         f"and estimates to {CLOSE:g} of themselves ({WIDE:g} where the spectrum decays). *Stated* are fields of which "
         "the program says less than that model, and which were given its domain. *Terms*: by how much the two differ "
         "in the terms of records, where "
-        "their parameters are the same; that is compared without draws, too.",
+        "their parameters are the same.",
         "",
         f"Of {len(rows)} posteriors: {'; '.join(told)}. Terms of {len(terms)} were compared; the largest difference "
         f"is {max(terms):.1g}."

@@ -6,9 +6,9 @@ Every program of posteriordb is parsed and evaluated with the smallest of its da
 random points are compared with those of `stanli`, an interpreter of the language that shares no code with this one; log
 densities by their differences between points, since `~` drops constants; solvers of differential equations are told to
 work to the last digits in both. Then a record is read off the program with the constants of its data, and the model is
-built, which compares records together and one by one. At last every posterior is attacked by its own program. A program
-may take so many seconds of CPU time. Rows are kept in benchmarks/stan_programs.json, and a call does what is missing
-there.
+built, which compares records together and one by one. At last every posterior that has draws is attacked by its own
+program. A program may take so many seconds of CPU time. Rows are kept in benchmarks/stan_programs.json, and a call does
+what is missing there.
 """
 
 import json
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.stan.apart import Row, Workers
-from benchmarks.stan.stan_posteriors import names, posterior, section
+from benchmarks.stan.stan_posteriors import NO_DRAWS, drawn, names, posterior, section
 from benchmarks.study import Study
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -100,16 +100,16 @@ def density(file: Path, data: Any) -> Row:
     from bayesrecon.models.stan.parsing import parse
     from bayesrecon.models.stan.posterior import Posterior
 
-    began = time.perf_counter()
+    began = time.process_time()
     text = tight(file.read_text())
     program = parse(text, file.name)
-    parsed = time.perf_counter()
+    parsed = time.process_time()
     posterior = Posterior(program, data)
     oracle = stanli.Model(stan_code=text, data=data)
     usable = points_of(oracle, posterior.dimension)
-    started = time.perf_counter()
+    started = time.process_time()
     traced = jax.jit(jax.value_and_grad(posterior.log_density)).lower(np.zeros(posterior.dimension))
-    lowered = time.perf_counter()
+    lowered = time.process_time()
     run = traced.compile()
     mine = [run(p) for p, *_ in usable]
     row: Row = {
@@ -215,6 +215,7 @@ def main() -> None:
     parser = STUDY.parser(__doc__)
     parser.add_argument("--only", default="", help="programs whose name holds this")
     parser.add_argument("--again", default="", help="do those again whose density or record has one of these statuses")
+    parser.add_argument("--terms", action="store_true", help="compare the terms of posteriors without draws, too")
     parser.add_argument("--seconds", type=float, default=120.0, help="of CPU time that a program may take")
     given = STUDY.given(parser)
     again = set(given.again.split(",")) if given.again else set()
@@ -232,15 +233,20 @@ def main() -> None:
         STUDY.add(programs=dict(sorted(rows.items())))
     for name in names():
         rows = STUDY.kept().get("posteriors", {})
-        if given.only not in name or (name in rows and rows[name]["status"] not in again):
+        missing = name not in rows or (given.terms and rows[name] == NO_DRAWS)
+        if given.only not in name or not (missing or rows[name]["status"] in again):
             continue
-        program = json.loads((database() / "posteriors" / f"{name}.json").read_text())
-        read = STUDY.kept()["programs"].get(program["model_name"], {}).get("record", {})
-        same = programs().get(program["model_name"]) == program["data_name"]
-        refused = same and read.get("status") in ("refused", "slow")  # by the same program and data
-        row = read if refused else workers.ask("posterior", name)
+        row = known(name) or (workers.ask("posterior", name) if given.terms or drawn(name) else NO_DRAWS)
         print(name, row["status"], row.get("why", ""), file=sys.stderr, flush=True)
         STUDY.add(posteriors=dict(sorted((rows | {name: row}).items())))
+
+
+def known(name: str) -> Row | None:
+    """Why no record is read off the program of a posterior, where it was tried with the same data."""
+    told = json.loads((database() / "posteriors" / f"{name}.json").read_text())
+    read = STUDY.kept()["programs"].get(told["model_name"], {}).get("record", {})
+    same = programs().get(told["model_name"]) == told["data_name"]
+    return read if same and read.get("status") in ("refused", "slow") else None
 
 
 if __name__ == "__main__":
