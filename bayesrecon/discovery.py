@@ -18,7 +18,8 @@ GROUPS = ("models", "formats", "kinds", "channels", "attacks", "commands")
 
 
 def discover(package: str, name: str) -> list[Any]:
-    """The values of `name` in all modules of a package and of the folders in it, by the modules' names.
+    """The values of `name` in all modules of a package and of the folders in it, by the modules' names. Modules whose
+    name begins with an underscore have none and are not loaded.
 
     >>> families = discover("bayesrecon.models", "MODELS")
     >>> "kidscore_momiq" in {model.name for family in families for model in family}
@@ -26,6 +27,8 @@ def discover(package: str, name: str) -> list[Any]:
     """
     found = []
     for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        if info.name.startswith("_"):
+            continue
         full = f"{package}.{info.name}"
         if info.ispkg:
             found += discover(full, name)
