@@ -8,6 +8,7 @@ With J the objective, `sum_n loss + penalty`, and l the loss of the record that 
 Either is what a holder of the data may release after a request to delete; `deletion` pairs it with what there was.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -54,8 +55,11 @@ def newton_step_without(release: Release, records: Mapping[str, Any], rows: Sequ
         one = {k: v[row : row + 1] for k, v in table.items()}
         bent = whole - np.asarray(_hessian(model, theta, one, False))
         try:
-            step = scipy.linalg.solve(bent, slope + own, assume_a="pos")
-        except np.linalg.LinAlgError:  # flat along what all outputs share, say: the shortest of all steps
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", scipy.linalg.LinAlgWarning)
+                step = scipy.linalg.solve(bent, slope + own, assume_a="pos")
+        except (np.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
+            # Flat along what all outputs share, say: the shortest of all steps.
             step = scipy.linalg.lstsq(bent, slope + own, cond=_FLAT)[0]
         found.append(TrainedParameter((theta - step)[None], model, name=f"Newton's step without {row}"))
     return found
