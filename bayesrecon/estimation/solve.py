@@ -14,7 +14,7 @@ from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.separated import separated_basis
 from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.definite import factor, solver
-from bayesrecon.kernels.embedding import Basis, Featured, MeanEmbedding, Moments, coordinates, features_of
+from bayesrecon.kernels.embedding import Basis, Featured, MeanEmbedding, Moments, coordinates, features_of, summed
 from bayesrecon.model import PseudoData, Records
 from bayesrecon.releases import Release
 
@@ -473,19 +473,26 @@ def _jackknifed(moments: Moments, plain: np.ndarray) -> np.ndarray:
     The delete-a-group jackknife (Busing, Meijer and van der Leeden 1999) sees it in correlated draws too. About half
     of it stays: what a stretch adds through the metrics of other folds, which are not made again.
     """
-    total = sum(one.share for one in moments.stretches)
-    found = len(moments.stretches) * plain
+    whole = summed(moments.stretches)
+    functions = whole.functions
+    # Where the basis is another one of what it is written in, equations are solved in that, without a product each.
+    as_written = functions is not None and len(functions) == functions.shape[1]
+    less = np.zeros_like(plain)
     for one in moments.stretches:
-        rest = 1 - one.share / total
+        rest = 1 - one.share / whole.share
         if rest < _REST:
             return plain
-        gram, target = moments.gram - one.gram, moments.target - one.target
+        if as_written:
+            gram, target = whole.own - one.own, whole.aim - one.aim
+        else:
+            gram, target = moments.gram - one.gram, moments.target - one.target
         try:
-            without = scipy.linalg.cho_solve(scipy.linalg.cho_factor(gram, check_finite=False), target)
+            less += rest * scipy.linalg.cho_solve(scipy.linalg.cho_factor(gram, check_finite=False), target)
         except np.linalg.LinAlgError:  # this stretch alone shows some feature
             return plain
-        found -= rest * without
-    return found
+    if functions is not None and as_written:
+        less = np.linalg.solve(functions, less)
+    return len(moments.stretches) * plain - less
 
 
 def _solve(gram: np.ndarray, target: np.ndarray) -> np.ndarray:

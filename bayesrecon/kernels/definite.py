@@ -36,11 +36,16 @@ def factor(matrix: Float[np.ndarray, "r r"]) -> Float[np.ndarray, "r r"] | None:
     scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     if not (np.isfinite(scale).all() and scale.all()):
         return None
+    found = np.divide(matrix.T, scale, order="F")  # which is the same, as LAPACK has matrices: nothing is copied again
+    found /= scale[:, None]
     try:
-        found = np.asarray(scipy.linalg.cholesky(matrix / scale / scale[:, None], check_finite=False))
+        found = np.asarray(scipy.linalg.cholesky(found, overwrite_a=True, check_finite=False))
     except np.linalg.LinAlgError:
         return None
-    return found * scale if np.diag(found).min(initial=1.0) > _LEAST else None
+    if not np.diag(found).min(initial=1.0) > _LEAST:
+        return None
+    found *= scale
+    return found
 
 
 def solver(matrix: Float[np.ndarray, "r r"]) -> Callable[[np.ndarray], np.ndarray] | None:

@@ -75,11 +75,27 @@ def _rounded_up(count: int) -> int:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Of successive atoms: their share of the weight, their gram and target, so that stretches add up to the whole."""
+    """Of successive atoms, so that stretches add up to the whole.
+
+    Attributes:
+        share: of the weight.
+        own, aim: `(F, F)` and `(F,)` gram and target of what the basis is written in.
+        functions: `(F, r)` the basis in that; None where it is the basis itself. Gram and target of the basis are
+            worked out when they are asked for.
+    """
 
     share: float
-    gram: Float[np.ndarray, "r r"]
-    target: Float[np.ndarray, " r"]
+    own: Float[np.ndarray, "F F"]
+    aim: Float[np.ndarray, " F"]
+    functions: Float[np.ndarray, "F r"] | None = None
+
+    @property
+    def gram(self) -> Float[np.ndarray, "r r"]:
+        return self.own if self.functions is None else self.functions.T @ self.own @ self.functions
+
+    @property
+    def target(self) -> Float[np.ndarray, " r"]:
+        return self.aim if self.functions is None else self.aim @ self.functions
 
 
 @dataclass(frozen=True)
@@ -101,8 +117,14 @@ class Moments:
     @classmethod
     def of_stretches(cls, stretches: Sequence[Stretch], value: Float[np.ndarray, "r r"]) -> "Moments":
         """The sums over the stretches."""
-        gram, target = (reduce(np.add, [getattr(one, name) for one in stretches]) for name in ("gram", "target"))
-        return cls(gram, target, value, tuple(stretches))
+        whole = summed(stretches)
+        return cls(whole.gram, whole.target, value, tuple(stretches))
+
+
+def summed(stretches: Sequence[Stretch]) -> Stretch:
+    """All of them together."""
+    own, aim = (reduce(np.add, [getattr(one, name) for one in stretches]) for name in ("own", "aim"))
+    return Stretch(sum(one.share for one in stretches), own, aim, stretches[0].functions)
 
 
 class MeanEmbedding(Protocol):

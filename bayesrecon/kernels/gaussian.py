@@ -104,7 +104,7 @@ class GaussianEmbedding(View):
                 mean += first + weight * off
             gram = products.gram()
             whole += gram
-            found.append(Stretch(share, functions.T @ gram @ functions, target @ functions))
+            found.append(Stretch(share, gram, target, functions))
         self._keep(atoms, whole)
         _check(np.diag(whole), functions)
         return Moments.of_stretches(found, square - np.outer(mean, mean))

@@ -64,10 +64,18 @@ class Frame:
     def monomials(self, predictor: GaussianPredictor, records: Records) -> Float[np.ndarray, "F M"]:
         """`(F, M)` of records."""
         e, x = self.design(predictor, records)
+        x, width = np.ascontiguousarray(x.T), x.shape[1]
+        found = np.empty((2 + width + width * (width + 1) // 2, len(e)))
         with np.errstate(over="ignore", invalid="ignore"):
-            i, j = np.triu_indices(x.shape[1])
-            square = e[None] ** 2
-            return np.concatenate([1 - self.precision * square, square, e * x.T, (x[:, i] * x[:, j]).T])
+            np.square(e, out=found[1])
+            found[0] = 1 - self.precision * found[1]
+            np.multiply(e, x, out=found[2 : 2 + width])
+            start = 2 + width
+            for i in range(width):  # in place: there can be thousands of monomials
+                end = start + width - i
+                np.multiply(x[i], x[i:], out=found[start:end])
+                start = end
+        return found
 
 
 @dataclass(frozen=True)

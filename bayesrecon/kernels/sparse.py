@@ -11,6 +11,7 @@ posterior. Coordinates that no record touches together share a sweep (Curtis, Po
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import jax
@@ -85,6 +86,15 @@ class SparseEmbedding(View):
                 found.append(slopes[:, :n] * np.sqrt(weights[:n])[:, None])
         return np.asarray(touched.index), np.concatenate(found, axis=1)
 
+    def information(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, " M"]:
+        """As `OneRelease` has it, at some atoms; without folds."""
+        index, slopes = self.pieces(records, atoms)
+        sigma, slopes = self.metric @ self.metric.T, np.clip(slopes, -1e150, 1e150)
+        norm = np.zeros(index.shape[1])
+        for (i, one), (j, other) in product(zip(index, slopes, strict=True), repeat=2):
+            norm += sigma[i, j] * (one * other).sum(axis=0)
+        return np.where(norm < 1e290, norm, np.inf) / self.metric.shape[1]
+
     def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
         """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`."""
         touched = self._of(records)
@@ -114,7 +124,7 @@ class SparseEmbedding(View):
         found, value = kernels(self._pass(_moments_of, self._given(touched, a), parts, label))
         if not largest(sum(np.diag(gram) for _, (gram, _) in found), a) <= _CONDITION:
             raise LostDigits
-        sums = [Stretch(share, a.T @ gram @ a, a.T @ target) for share, (gram, target) in found]
+        sums = [Stretch(share, gram, target, a) for share, (gram, target) in found]
         return Moments.of_stretches(sums, value)
 
     def cross(
