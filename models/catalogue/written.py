@@ -26,7 +26,7 @@ class Written:
     Attributes:
         program: `(fields, *, constants)`.
         name: of the model.
-        fields: where the program takes them as `**record`.
+        fields: where the program takes them as `**record`, or only some of them.
         shapes: of fields that are no single numbers.
         domain, prepare, identities, forward: as in `from_numpyro`. `prepare` is given the constants that its own
             keyword-only arguments name.
@@ -34,7 +34,7 @@ class Written:
 
     program: Callable[..., None]
     name: str
-    fields: tuple[str, ...] = ()
+    fields: tuple[str, ...] | Callable[..., tuple[str, ...]] = ()
     shapes: OfConstants = field(default_factory=dict)
     domain: OfConstants = field(default_factory=dict)
     prepare: Callable[..., dict[str, np.ndarray]] | None = None
@@ -48,7 +48,7 @@ class Written:
 
     def __call__(self, **stated: Any) -> Model:
         constants = {p.name: _plain(stated.get(p.name, p.default)) for p in _constants(self.program)}
-        names = self.fields or _fields(self.program)
+        names = _given(self.fields, constants) or _fields(self.program)
         prepare = self.prepare
         if prepare is not None and (wanted := _constants(prepare)):
             prepare = partial(prepare, **{p.name: constants[p.name] for p in wanted})
@@ -97,8 +97,8 @@ def _fields(program: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(p.name for p in every if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _given(what: OfConstants, constants: Mapping[str, Any]) -> Mapping[str, Any]:
-    if isinstance(what, Mapping):
+def _given(what: Any, constants: Mapping[str, Any]) -> Any:
+    if not callable(what):
         return what
     return what(**{name: constants[name] for name in inspect.signature(what).parameters})
 
