@@ -4,7 +4,7 @@ Abilities and difficulties are written non-centred. Person covariates that a pro
 their own statistics enter the likelihood through the ability: they are a field of the record.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -12,11 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.model import Model, Records
-from bayesrecon.models.adapter import adapt
+from bayesrecon.model import Records
 from bayesrecon.models.catalogue.latent import ILLEGAL, Rebuilt, index, levels, observe, rebuild, standard, standardised
 from bayesrecon.models.catalogue.later import dist, numpyro
-from bayesrecon.models.catalogue.linear import Identities
 from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
@@ -80,10 +78,10 @@ def _standard_items(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 # Latent regression: abilities have a mean that is linear in standardised person covariates.
 
 
-def _ability(persons: int, covariates: int, record: Mapping[str, Any]) -> Any:
+def _ability(person: Any, W: Any, persons: int, covariates: int) -> Any:
     weights: Any = numpyro.sample("lambda_adj", dist.StudentT(3, 0, 1).expand((covariates + 1,)).to_event(1))
-    theta = weights[0] + standard("theta_raw", persons)[record["person"] - 1]
-    return theta + record["W"] @ weights[1:] if covariates else theta
+    theta = weights[0] + standard("theta_raw", persons)[person - 1]
+    return theta + W @ weights[1:] if covariates else theta
 
 
 def _sum_to_zero(name: str, length: int) -> Any:
@@ -98,7 +96,9 @@ def _sum_to_zero(name: str, length: int) -> Any:
 _ABILITY = Rebuilt("theta_raw", "theta", ("lambda_adj",), lambda x, weights: x - weights[..., :1])
 
 
-def _with_covariates(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _without_means(draws: dict[str, np.ndarray], *, covariates: int) -> dict[str, np.ndarray]:
+    if not covariates:
+        return rebuild(_ABILITY)(draws)
     if "theta" in draws and "theta_raw" not in draws:
         raise BayesreconError(
             "draws of theta hold what the covariates of the persons add to it, and those are in no draws; supply "
@@ -108,91 +108,90 @@ def _with_covariates(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return draws
 
 
-def _latent_regression(program: Any, name: str, settings: Mapping[str, Any], answers: int) -> Model:
-    persons, items, covariates = (int(settings[k]) for k in ("persons", "items", "covariates"))
-    record: dict[str, tuple[int, ...]] = {"person": (), "item": (), "W": (covariates,), "y": ()}
-    if not covariates:
-        del record["W"]
-    # Every person answers every item, and the program scales each covariate to mean 0 and sd 1/2 over persons.
-    identities: dict[str, Any] = {}
+def _scaled(items: int, covariates: int) -> dict[str, Any]:
+    """Every person answers every item, and the program scales each covariate to mean 0 and sd 1/2 over persons."""
+    found: dict[str, Any] = {}
     for k in range(covariates):
-        identities[f"sum(W[{k + 1}])"] = (lambda z, k=k: z["W"][k], 0.0)
-        identities[f"sum(W[{k + 1}]^2)"] = (lambda z, k=k: 4 * z["W"][k] ** 2 - 1, -float(items))
-    known: Identities = identities
-    return adapt(
+        found[f"sum(W[{k + 1}])"] = (lambda z, k=k: z["W"][k], 0.0)
+        found[f"sum(W[{k + 1}]^2)"] = (lambda z, k=k: 4 * z["W"][k] ** 2 - 1, -float(items))
+    return found
+
+
+def _latent_regression(program: Callable[..., None], name: str, summary: str, **more: Any) -> Shipped:
+    return written(
         program,
-        record,
-        domain={"person": levels(persons), "item": levels(items), "y": list(range(answers))},
+        summary,
         name=name,
-        prepare=_with_covariates if covariates else rebuild(_ABILITY),
-        settings=dict(settings),
-        identities=known,
+        fields=lambda covariates: ("person", "item", *(["W"] if covariates else []), "y"),
+        shapes=lambda covariates: {"W": (covariates,)} if covariates else {},
+        prepare=_without_means,
+        **{"identities": _scaled, **more},
+        records=_answers_and_covariates,
+        response="y",
     )
 
 
-def latent_regression_2pl(persons: int = 500, items: int = 14, covariates: int = 3) -> Model:
+def latent_regression_2pl(
+    person: Any, item: Any, W: Any = None, y: Any = None, *, persons: int = 500, items: int = 14, covariates: int = 3
+) -> None:
     """`logit P(y = 1) = alpha_i theta_j - beta_i` with `theta_j ~ Normal(lambda_1 + W_j lambda, 1)`."""
-
-    def program(**record: Any) -> None:
-        alpha: Any = numpyro.sample("alpha", dist.LogNormal(1, 1).expand((items,)).to_event(1))
-        beta = _sum_to_zero("beta", items)
-        theta = _ability(persons, covariates, record)
-        item = record["item"] - 1
-        observe("y", dist.Bernoulli(logits=alpha[item] * theta - beta[item]), record["y"], theta.shape[0])
-
-    settings = {"persons": persons, "items": items, "covariates": covariates}
-    return _latent_regression(program, "2pl_latent_reg_irt", settings, 2)
+    alpha: Any = numpyro.sample("alpha", dist.LogNormal(1, 1).expand((items,)).to_event(1))
+    beta = _sum_to_zero("beta", items)
+    theta = _ability(person, W, persons, covariates)
+    item = item - 1
+    observe("y", dist.Bernoulli(logits=alpha[item] * theta - beta[item]), y, theta.shape[0])
 
 
-def latent_regression_grsm(persons: int = 392, items: int = 7, covariates: int = 0, steps: int = 3) -> Model:
+def latent_regression_grsm(
+    person: Any,
+    item: Any,
+    W: Any = None,
+    y: Any = None,
+    *,
+    persons: int = 392,
+    items: int = 7,
+    covariates: int = 0,
+    steps: int = 3,
+) -> None:
     """Generalised rating scale: categories 0 to `steps` with thresholds `beta_i + kappa_s`."""
+    alpha: Any = numpyro.sample("alpha", dist.LogNormal(1, 1).expand((items,)).to_event(1))
+    beta = _sum_to_zero("beta", items)
+    kappa = _sum_to_zero("kappa", steps)
+    theta = _ability(person, W, persons, covariates)
+    item = item - 1
+    above = (alpha[item] * theta - beta[item])[:, None] - kappa
+    observe("y", _credit(above), y, theta.shape[0])
 
-    def program(**record: Any) -> None:
-        alpha: Any = numpyro.sample("alpha", dist.LogNormal(1, 1).expand((items,)).to_event(1))
-        beta = _sum_to_zero("beta", items)
-        kappa = _sum_to_zero("kappa", steps)
-        theta = _ability(persons, covariates, record)
-        item = record["item"] - 1
-        above = (alpha[item] * theta - beta[item])[:, None] - kappa
-        observe("y", _credit(above), record["y"], theta.shape[0])
 
-    settings = {"persons": persons, "items": items, "covariates": covariates, "steps": steps}
-    return _latent_regression(program, "grsm_latent_reg_irt", settings, steps + 1)
+_STEPS = (1, 1, 1, 1, 1, 1, 1, 2, 2, 1, 1)
 
 
 def latent_regression_gpcm(
-    persons: int = 500, covariates: int = 4, steps: Sequence[int] = (1, 1, 1, 1, 1, 1, 1, 2, 2, 1, 1)
-) -> Model:
+    person: Any,
+    item: Any,
+    W: Any = None,
+    y: Any = None,
+    *,
+    persons: int = 500,
+    covariates: int = 4,
+    steps: Sequence[int] = _STEPS,
+) -> None:
     """Generalised partial credit: item i has categories 0 to `steps[i]`, each with a threshold of its own."""
     counts = np.asarray(steps, int)
     offered = np.arange(counts.max()) < counts[:, None]
     where = np.where(offered, np.cumsum(counts)[:, None] - counts[:, None] + np.arange(counts.max()), 0)
-
-    def program(**record: Any) -> None:
-        alpha: Any = numpyro.sample("alpha", dist.LogNormal(1, 1).expand((len(counts),)).to_event(1))
-        beta = _sum_to_zero("beta", int(counts.sum()))
-        theta = _ability(persons, covariates, record)
-        item = record["item"] - 1
-        above = (alpha[item] * theta)[:, None] - beta[jnp.asarray(where)[item]]
-        law = _credit(jnp.where(jnp.asarray(offered)[item], above, ILLEGAL))
-        observe("y", law, record["y"], theta.shape[0])
-
-    settings = {"persons": persons, "items": len(counts), "covariates": covariates}
-    model = _latent_regression(program, "gpcm_latent_reg_irt", settings, int(counts.max()) + 1)
-    kept = {"persons": persons, "covariates": covariates, "steps": tuple(int(k) for k in counts)}
-    return _with_settings(model, kept)
+    alpha: Any = numpyro.sample("alpha", dist.LogNormal(1, 1).expand((len(counts),)).to_event(1))
+    beta = _sum_to_zero("beta", int(counts.sum()))
+    theta = _ability(person, W, persons, covariates)
+    item = item - 1
+    above = (alpha[item] * theta)[:, None] - beta[jnp.asarray(where)[item]]
+    observe("y", _credit(jnp.where(jnp.asarray(offered)[item], above, ILLEGAL)), y, theta.shape[0])
 
 
 def _credit(above: Any) -> Any:
     """Law of the category: log odds against the one below it are the columns of `above`."""
     start = jnp.zeros((above.shape[0], 1))
     return dist.Categorical(logits=jax.nn.log_softmax(jnp.cumsum(jnp.hstack([start, above]), axis=1)))
-
-
-def _with_settings(model: Model, settings: Mapping[str, Any]) -> Model:
-    from dataclasses import replace
-
-    return replace(model, settings=dict(settings))
 
 
 def _answers(data: Mapping[str, Any]) -> Records:
@@ -265,34 +264,32 @@ MODELS: tuple[Shipped, ...] = (
         design=_DESIGN,
         response="y",
     ),
-    Shipped(
-        "2pl_latent_reg_irt",
+    _latent_regression(
         latent_regression_2pl,
+        "2pl_latent_reg_irt",
         "two-parameter logistic item response with a regression of ability",
-        _answers_and_covariates,
-        ("fims_Aus_Jpn_irt-2pl_latent_reg_irt",),
+        domain=lambda persons, items: _answered(persons, items) | {"y": [0, 1]},
+        posteriors=("fims_Aus_Jpn_irt-2pl_latent_reg_irt",),
         constants=_latent_sizes,
         design=(*_DESIGN, "W"),
-        response="y",
     ),
-    Shipped(
-        "grsm_latent_reg_irt",
+    _latent_regression(
         latent_regression_grsm,
+        "grsm_latent_reg_irt",
         "generalised rating scale with a regression of ability",
-        _answers_and_covariates,
-        ("science_irt-grsm_latent_reg_irt",),
+        domain=lambda persons, items, steps: _answered(persons, items) | {"y": list(range(steps + 1))},
+        posteriors=("science_irt-grsm_latent_reg_irt",),
         constants=lambda data: {**_latent_sizes(data), "steps": int(max(data["y"]))},
         design=_DESIGN,
-        response="y",
     ),
-    Shipped(
-        "gpcm_latent_reg_irt",
+    _latent_regression(
         latent_regression_gpcm,
+        "gpcm_latent_reg_irt",
         "generalised partial credit with a regression of ability",
-        _answers_and_covariates,
-        ("timssAusTwn_irt-gpcm_latent_reg_irt",),
+        domain=lambda persons, steps: _answered(persons, len(steps)) | {"y": list(range(max(steps) + 1))},
+        identities=lambda steps, covariates: _scaled(len(steps), covariates),
+        posteriors=("timssAusTwn_irt-gpcm_latent_reg_irt",),
         constants=_gpcm_sizes,
         design=(*_DESIGN, "W"),
-        response="y",
     ),
 )

@@ -10,11 +10,11 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from bayesrecon.model import Model, Records
-from bayesrecon.models.adapter import adapt
+from bayesrecon.model import Records
 from bayesrecon.models.catalogue.latent import index, observe
 from bayesrecon.models.catalogue.later import dist, numpyro
 from bayesrecon.models.catalogue.linear import Design, centred, flat, pick, zero_mean
+from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
 
@@ -31,21 +31,16 @@ class _Logit:
     domain: Mapping[str, Any] = field(default_factory=dict)
     one_vector: bool = False  # the intercept is the first entry of beta
 
-    def build(self) -> Model:
-        def program(**record: Any) -> None:
-            columns = self.design(record)
-            if self.one_vector:
-                both: Any = numpyro.sample("beta", flat().expand((1 + len(columns),)).to_event(1))
-                alpha, beta = both[0], both[1:]
-            else:
-                alpha = numpyro.sample("alpha", flat())
-                beta = numpyro.sample("beta", flat().expand((len(columns),)).to_event(1))
-            eta = alpha + jnp.stack(columns, axis=-1) @ beta
-            observe(self.response, dist.Bernoulli(logits=eta), record[self.response], eta.shape[0])
-
-        means = zero_mean(*(f for f in self.fields if f.startswith("c_")))
-        record = dict.fromkeys((*self.fields, self.response), ())
-        return adapt(program, record, domain=self.domain, name=self.name, identities=means)
+    def program(self, **record: Any) -> None:
+        columns = self.design(record)
+        if self.one_vector:
+            both: Any = numpyro.sample("beta", flat().expand((1 + len(columns),)).to_event(1))
+            alpha, beta = both[0], both[1:]
+        else:
+            alpha = numpyro.sample("alpha", flat())
+            beta = numpyro.sample("beta", flat().expand((len(columns),)).to_event(1))
+        eta = alpha + jnp.stack(columns, axis=-1) @ beta
+        observe(self.response, dist.Bernoulli(logits=eta), record[self.response], eta.shape[0])
 
     def records(self, data: Mapping[str, Any]) -> Records:
         derived: dict[str, Callable[..., Any]] = {f: centred(f[2:]) for f in self.fields if f.startswith("c_")}
@@ -53,8 +48,17 @@ class _Logit:
         return {**pick(*plain, **derived)(data), self.response: index(data, self.response)}
 
     def shipped(self) -> Shipped:
-        posterior = (f"{self.data}-{self.name}",)
-        return Shipped(self.name, self.build, self.summary, self.records, posterior, response=self.response)
+        return written(
+            self.program,
+            self.summary,
+            name=self.name,
+            fields=(*self.fields, self.response),
+            domain=self.domain,
+            identities=zero_mean(*(f for f in self.fields if f.startswith("c_"))),
+            records=self.records,
+            posteriors=(f"{self.data}-{self.name}",),
+            response=self.response,
+        )
 
 
 _DOMAIN = {"dist": "positive", "arsenic": "positive", "assoc": "binary", "educ": "count"}

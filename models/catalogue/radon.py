@@ -11,8 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.model import Model, Records
-from bayesrecon.models.adapter import adapt
+from bayesrecon.model import Records
 from bayesrecon.models.catalogue.latent import index, levels, observe, rebuild, standard, standardised
 from bayesrecon.models.catalogue.later import dist, numpyro
 from bayesrecon.models.catalogue.written import written
@@ -42,33 +41,21 @@ class _Radon:
             "log_radon",
         )
 
-    def build(self, counties: int = MINNESOTA, floors: int = 1) -> Model:
-        has_county, has_floor = "county" in self.fields, "floor" in self.fields
+    def program(self, *, counties: int = MINNESOTA, floors: int = 1, **record: Any) -> None:
+        county = record["county"] - 1 if "county" in self.fields else None
+        sigma_y = numpyro.sample("sigma_y", dist.HalfNormal(1))
+        mean = _coefficient("alpha", self.intercept, counties, county)
+        if self.uranium:
+            beta: Any = numpyro.sample("beta", dist.Normal(0, 10).expand((2,)).to_event(1))
+            mean = mean + record["log_uppm"] * beta[0] + record["floor"] * beta[1]
+        elif self.slope:
+            mean = mean + record["floor"] * _coefficient("beta", self.slope, counties, county)
+        count = record["log_radon"].shape[0]
+        observe("log_radon", dist.Normal(jnp.broadcast_to(mean, (count,)), sigma_y), record["log_radon"], count)
 
-        def program(**record: Any) -> None:
-            county = record["county"] - 1 if has_county else None
-            sigma_y = numpyro.sample("sigma_y", dist.HalfNormal(1))
-            mean = _coefficient("alpha", self.intercept, counties, county)
-            if self.uranium:
-                beta: Any = numpyro.sample("beta", dist.Normal(0, 10).expand((2,)).to_event(1))
-                mean = mean + record["log_uppm"] * beta[0] + record["floor"] * beta[1]
-            elif self.slope:
-                mean = mean + record["floor"] * _coefficient("beta", self.slope, counties, county)
-            count = record["log_radon"].shape[0]
-            observe("log_radon", dist.Normal(jnp.broadcast_to(mean, (count,)), sigma_y), record["log_radon"], count)
-
-        varying = [k for k, kind in (("alpha", self.intercept), ("beta", self.slope)) if kind == "varying"]
-        return adapt(
-            program,
-            dict.fromkeys(self.fields, ()),
-            domain={
-                **({"county": levels(counties)} if has_county else {}),
-                **({"floor": list(range(floors + 1))} if has_floor else {}),
-            },
-            name=self.name,
-            prepare=rebuild(*(standardised(f"{k}_raw", k, f"mu_{k}", f"sigma_{k}") for k in varying)),
-            settings={**({"counties": counties} if has_county else {}), **({"floors": floors} if has_floor else {})},
-        )
+    def domain(self, counties: int, floors: int) -> dict[str, list[int]]:
+        every = {"county": levels(counties), "floor": list(range(floors + 1))}
+        return {k: v for k, v in every.items() if k in self.fields}
 
     def constants(self, data: Mapping[str, Any]) -> dict[str, Any]:
         # The code of the floor is in the codebook: basement or not in Minnesota, a number elsewhere.
@@ -80,12 +67,16 @@ class _Radon:
         return {k: np.asarray(data[columns.get(k, k)], np.int64 if k in columns else float) for k in self.fields}
 
     def shipped(self) -> Shipped:
-        return Shipped(
-            self.name,
-            self.build,
+        varying = [k for k, kind in (("alpha", self.intercept), ("beta", self.slope)) if kind == "varying"]
+        return written(
+            self.program,
             self.summary,
-            self.records,
-            tuple(f"radon_{where}-{self.name}" for where in ("mn", "all")),
+            name=self.name,
+            fields=self.fields,
+            domain=self.domain,
+            prepare=rebuild(*(standardised(f"{k}_raw", k, f"mu_{k}", f"sigma_{k}") for k in varying)),
+            records=self.records,
+            posteriors=tuple(f"radon_{where}-{self.name}" for where in ("mn", "all")),
             constants=self.constants,
             response="log_radon",
         )

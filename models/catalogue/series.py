@@ -2,15 +2,13 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.model import Model, Records
-from bayesrecon.models.adapter import adapt
+from bayesrecon.model import Records
 from bayesrecon.models.catalogue.latent import observe
 from bayesrecon.models.catalogue.later import constraints, dist, laws, numpyro
 from bayesrecon.models.catalogue.linear import array, flat, flat_positive, half_cauchy
@@ -158,56 +156,49 @@ def hmm_example(y: Any, *, length: int = 100) -> None:
 _ROWS = ((4.0, 2.0), (2.0, 4.0))
 
 
-def _hmm_drive(name: str, length: int, rows: Any, scales: tuple[float, float] | None) -> Model:
+def _drive(u: Any, v: Any, length: int, rows: Any, scales: tuple[float, float] | None) -> None:
     """Speed and hoop distance of a basketball player, driving or not."""
     prior = np.asarray(rows, float)
+    transition = [numpyro.sample(f"theta{k + 1}", dist.Dirichlet(prior[k])) for k in (0, 1)]
+    phi, lam = (_increasing(k, (0.0, 3.0), positive=scales is None) for k in ("phi", "lambda"))
 
-    def program(u: Any, v: Any) -> None:
-        transition = [numpyro.sample(f"theta{k + 1}", dist.Dirichlet(prior[k])) for k in (0, 1)]
-        phi, lam = (_increasing(k, (0.0, 3.0), positive=scales is None) for k in ("phi", "lambda"))
+    def log_density(one: Any, two: Any) -> Any:
+        if scales is None:  # exponential laws with these rates
+            emission = jnp.log(phi) - phi * one[:, None] + jnp.log(lam) - lam * two[:, None]
+        else:
+            emission = _normal(one[:, None] - phi, scales[0]) + _normal(two[:, None] - lam, scales[1])
+        return _forward(emission, jnp.stack(transition))
 
-        def log_density(one: Any, two: Any) -> Any:
-            if scales is None:  # exponential laws with these rates
-                emission = jnp.log(phi) - phi * one[:, None] + jnp.log(lam) - lam * two[:, None]
-            else:
-                emission = _normal(one[:, None] - phi, scales[0]) + _normal(two[:, None] - lam, scales[1])
-            return _forward(emission, jnp.stack(transition))
+    def both(values: Any) -> Any:
+        return jax.vmap(log_density)(values, v)
 
-        law = laws.DensityLaw(
-            lambda values: jax.vmap(log_density)(values, v), constraints.real_vector, (u.shape[0],), (length,)
-        )
-        observe("u", law, u, u.shape[0])
-
-    def simulate(params: dict[str, Any], batch: dict[str, Any], key: Any) -> dict[str, Any]:
-        def one(key: Any) -> dict[str, Any]:
-            states, *keys = jax.random.split(key, 3)
-            at = _states(states, jnp.ones(2), jnp.stack([params["theta1"], params["theta2"]]), length)
-            means = params["phi"][at], params["lambda"][at]
-            if scales is None:
-                found = [jax.random.exponential(k, (length,)) / m for k, m in zip(keys, means, strict=True)]
-            else:
-                found = [m + s * jax.random.normal(k, (length,)) for k, m, s in zip(keys, means, scales, strict=True)]
-            return dict(zip(("u", "v"), found, strict=True))
-
-        return {**batch, **jax.vmap(one)(jax.random.split(key, len(batch["u"])))}
-
-    legal = "positive" if scales is None else "real"
-    settings: dict[str, Any] = {"length": length, "rows": tuple(map(tuple, prior.tolist()))}
-    if scales is not None:
-        settings |= {"tau": scales[0], "rho": scales[1]}
-    record = {"u": (length,), "v": (length,)}
-    model = adapt(program, record, domain={"u": legal, "v": legal}, name=name, settings=settings)
-    return replace(model, simulate=simulate)  # the program's one observed site stands for both columns
+    observe("u", laws.DensityLaw(both, constraints.real_vector, (u.shape[0],), (length,)), u, u.shape[0])
 
 
-def hmm_drive_0(length: int = 416, rows: Any = _ROWS) -> Model:
+def _driven(params: dict[str, Any], batch: dict[str, Any], key: Any, length: int, scales: Any) -> dict[str, Any]:
+    """Both columns drawn anew: the one observed site of the program stands for them."""
+
+    def one(key: Any) -> dict[str, Any]:
+        states, *keys = jax.random.split(key, 3)
+        at = _states(states, jnp.ones(2), jnp.stack([params["theta1"], params["theta2"]]), length)
+        means = params["phi"][at], params["lambda"][at]
+        if scales is None:
+            found = [jax.random.exponential(k, (length,)) / m for k, m in zip(keys, means, strict=True)]
+        else:
+            found = [m + s * jax.random.normal(k, (length,)) for k, m, s in zip(keys, means, scales, strict=True)]
+        return dict(zip(("u", "v"), found, strict=True))
+
+    return {**batch, **jax.vmap(one)(jax.random.split(key, len(batch["u"])))}
+
+
+def hmm_drive_0(u: Any, v: Any, *, length: int = 416, rows: Any = _ROWS) -> None:
     """Exponential emissions of speed and distance."""
-    return _hmm_drive("hmm_drive_0", length, rows, None)
+    _drive(u, v, length, rows, None)
 
 
-def hmm_drive_1(length: int = 416, rows: Any = _ROWS, tau: float = 0.1, rho: float = 0.1) -> Model:
+def hmm_drive_1(u: Any, v: Any, *, length: int = 416, rows: Any = _ROWS, tau: float = 0.1, rho: float = 0.1) -> None:
     """Normal emissions of log speed and log distance with known scales."""
-    return _hmm_drive("hmm_drive_1", length, rows, (tau, rho))
+    _drive(u, v, length, rows, (tau, rho))
 
 
 def hmm_gaussian(y: Any, *, length: int = 500, states: int = 3) -> None:
@@ -243,6 +234,10 @@ def _drive_constants(data: Mapping[str, Any]) -> dict[str, Any]:
 def _series(length: int) -> dict[str, tuple[int, ...]]:
     """One record is a series."""
     return {"y": (length,)}
+
+
+def _event(length: int) -> dict[str, tuple[int, ...]]:
+    return {"u": (length,), "v": (length,)}
 
 
 MODELS: tuple[Shipped, ...] = (
@@ -283,16 +278,26 @@ MODELS: tuple[Shipped, ...] = (
         constants=lambda data: {"length": int(data["N"])},
         response="y",
     ),
-    *(
-        Shipped(
-            f"hmm_drive_{k}",
-            build,
-            f"hidden Markov model, {law} emissions; one record is the event",
-            _whole("u", "v"),
-            (f"bball_drive_event_{k}-hmm_drive_{k}",),
-            constants=_drive_constants,
-            response="u",
-        )
-        for k, law, build in ((0, "exponential", hmm_drive_0), (1, "normal", hmm_drive_1))
+    written(
+        hmm_drive_0,
+        "hidden Markov model, exponential emissions; one record is the event",
+        shapes=_event,
+        domain={"u": "positive", "v": "positive"},
+        simulate=lambda params, batch, key, *, length: _driven(params, batch, key, length, None),
+        records=_whole("u", "v"),
+        posteriors=("bball_drive_event_0-hmm_drive_0",),
+        constants=_drive_constants,
+        response="u",
+    ),
+    written(
+        hmm_drive_1,
+        "hidden Markov model, normal emissions; one record is the event",
+        shapes=_event,
+        domain={"u": "real", "v": "real"},
+        simulate=lambda params, batch, key, *, length, tau, rho: _driven(params, batch, key, length, (tau, rho)),
+        records=_whole("u", "v"),
+        posteriors=("bball_drive_event_1-hmm_drive_1",),
+        constants=_drive_constants,
+        response="u",
     ),
 )

@@ -5,7 +5,7 @@ Which of the fields are observed, and where they lie, is read off the program as
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -26,19 +26,21 @@ class Written:
     Attributes:
         program: `(fields, *, constants)`.
         name: of the model.
-        fields: where the program takes them as `**record`.
+        fields: where the program takes them as `**record`, or only some of them.
         shapes: of fields that are no single numbers.
-        domain, prepare, identities, forward: as in `from_numpyro`. `prepare` is given the constants that its own
-            keyword-only arguments name.
+        domain, prepare, identities, forward: as in `from_numpyro`.
+        simulate: as in `Model`, where the program alone does not tell; it and `prepare` are given the constants that
+            their own keyword-only arguments name.
     """
 
     program: Callable[..., None]
     name: str
-    fields: tuple[str, ...] = ()
+    fields: tuple[str, ...] | Callable[..., tuple[str, ...]] = ()
     shapes: OfConstants = field(default_factory=dict)
     domain: OfConstants = field(default_factory=dict)
     prepare: Callable[..., dict[str, np.ndarray]] | None = None
     identities: OfConstants = field(default_factory=dict)
+    simulate: Callable[..., dict[str, Any]] | None = None
     forward: bool = False
 
     @property
@@ -48,21 +50,19 @@ class Written:
 
     def __call__(self, **stated: Any) -> Model:
         constants = {p.name: _plain(stated.get(p.name, p.default)) for p in _constants(self.program)}
-        names = self.fields or _fields(self.program)
-        prepare = self.prepare
-        if prepare is not None and (wanted := _constants(prepare)):
-            prepare = partial(prepare, **{p.name: constants[p.name] for p in wanted})
-        return adapt(
+        names = _given(self.fields, constants) or _fields(self.program)
+        model = adapt(
             self.program,
             dict.fromkeys(names, ()) | dict(_given(self.shapes, constants)),
             domain=_given(self.domain, constants),
             constants=constants,
             name=self.name,
-            prepare=prepare,
+            prepare=_knowing(self.prepare, constants),
             settings=constants,
             identities=_given(self.identities, constants),
             forward=self.forward,
         )
+        return model if self.simulate is None else replace(model, simulate=_knowing(self.simulate, constants))
 
 
 def written(
@@ -92,13 +92,19 @@ def _constants(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
     return tuple(p for p in every if p.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
+def _knowing(function: Callable[..., Any] | None, constants: Mapping[str, Any]) -> Callable[..., Any] | None:
+    """A function with the constants that its keyword-only arguments name."""
+    wanted = [p.name for p in _constants(function)] if function is not None else []
+    return partial(function, **{name: constants[name] for name in wanted}) if function and wanted else function
+
+
 def _fields(program: Callable[..., Any]) -> tuple[str, ...]:
     every = inspect.signature(program).parameters.values()
     return tuple(p.name for p in every if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _given(what: OfConstants, constants: Mapping[str, Any]) -> Mapping[str, Any]:
-    if isinstance(what, Mapping):
+def _given(what: Any, constants: Mapping[str, Any]) -> Any:
+    if not callable(what):
         return what
     return what(**{name: constants[name] for name in inspect.signature(what).parameters})
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Records
 from bayesrecon.models.stan import tree
@@ -55,9 +56,18 @@ def stan_data(
         except BayesreconError as error:
             first = first or error
             continue
-        return model, records_of(model, program, data)
+        records = records_of(model, program, data)
+        beyond = {k: Domain("integer") for k, f in model.fields.items() if _misses(f.domain, records[k])}
+        if beyond:
+            return stan_data(source, data, record=record, domain={**(domain or {}), **beyond})
+        return model, records
     assert first is not None
     raise first
+
+
+def _misses(domain: Domain, values: np.ndarray) -> bool:
+    """Whether a range was presumed that data contradict."""
+    return domain.presumed and not domain.contains(values).all()
 
 
 def _made_of_all(program: tree.Program, data: Mapping[str, Any], name: str) -> Any:

@@ -8,7 +8,7 @@ pytest.importorskip("lark", reason="lark is not installed: pip install 'bayesrec
 import bayesrecon
 from bayesrecon.domains import Domain
 from bayesrecon.model import Field
-from bayesrecon.models import from_stan
+from bayesrecon.models import from_stan, stan_data
 from bayesrecon.models.stan.layout import columns
 from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
 from bayesrecon.models.stan.source import read_program
@@ -68,6 +68,14 @@ def test_declared_bounds_and_stated_domains_are_no_presumptions():
     assert model.fields["g"].domain.levels == (1, 2, 7)
     assert not told("b * (g[n] == 2)", declared=Domain("integer", 1, 40))[0].presumed
     assert not any("presumed" in note for note in model.notes)
+
+
+def test_data_that_are_there_overrule_what_was_presumed():
+    text = PROGRAM.format(mean="b * (g[n] == 2) + c * (g[n] == 3)")
+    for g, levels in (([1, 2, 3], (1, 2, 3)), ([1, 2, 5], ())):
+        model, records = stan_data(text, {"N": 3, "y": [0.1, 0.2, 0.3], "g": g})
+        assert records["g"].tolist() == g
+        assert model.fields["g"].domain.levels == levels
 
 
 def test_laws_tell_where_whole_numbers_lie():
