@@ -147,14 +147,20 @@ def _related(series: np.ndarray, column: np.ndarray) -> str | None:
         return "up to shift and scale"
     if _affine(series, np.cumsum(column)):
         return "cumulative sums"
-    if _affine(np.sort(series), np.sort(column)) or _affine(np.sort(series), np.sort(-column)):
-        same = np.allclose(np.sort(series), np.sort(column), rtol=1e-6, atol=0)
+    same = np.allclose(np.sort(series), np.sort(column), rtol=1e-6, atol=0)
+    if (same or _has_a_shape(column)) and any(_affine(np.sort(series), np.sort(c)) for c in (column, -column)):
         return "in another order" if same else "in another order, up to shift and scale"
     if len(column) >= 8 and _same_ranks(series, column):
         return "by its ranks"
     if len(np.unique(column)) <= len(column) // 2 and _same_partition(series, column):
         return "by its groups"
     return None
+
+
+def _has_a_shape(column: np.ndarray) -> bool:
+    """Whether sorted values are unlike those of other columns: two values and steps of one length are like many."""
+    values = np.unique(column)
+    return len(values) > 2 and not (len(values) == len(column) and np.allclose(np.diff(values, 2), 0))
 
 
 def _affine(one: np.ndarray, other: np.ndarray) -> bool:

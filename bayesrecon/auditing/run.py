@@ -221,7 +221,8 @@ def audit(
         return result(Stage((*copies, *attacked.findings), attacked.warnings, attacked.untried))
     if model is None or contents.draws is None:
         more, untried, note = unopened(contents, key, copies)
-        if contents.draws is None and not (copies or more or contents.unread or any(e.role for e in contents.entries)):
+        numbers = any(e.role or e.kind == "array" for e in contents.entries)
+        if contents.draws is None and not (copies or more or contents.unread or numbers):
             raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
         _tell(progress, (*copies, *more))
         return result(Stage((*copies, *more), tuple(filter(None, (missing, note))), tuple(untried)))

@@ -4,6 +4,7 @@ A node's mean of the response is that of its daughters, weighed by their counts:
 forests, `n_left / n_node = (m_node - m_right) / (m_left - m_right)` gives them, since they are whole.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ _WHOLE = 1e-5  # of a record: rounding of quotients of differences of means
 _MOST = 100_000  # records that a tree is tried for, and up to which those of one leaf are told one by one
 _TRIED = 64  # shares by which numbers of records are sieved, and numbers that are held against all shares
 _FEWEST_LEAVES = 20  # of which all would have to hold a multiple of the same number, once in a million, to mislead
+
+
+_NUMBER = re.compile(r"-?\d{1,9}(\.\d{1,9})?")  # a class that is one
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +124,42 @@ def of_rpart(own: Mapping[str, Entry], entries: Mapping[str, Entry], root: str) 
     left, right = (np.array([at.get(2 * n + s, -1) for n in number.tolist()], int) for s in (0, 1))
     tree = Tree(left, right, value, count, squares, *_ways(own, entries, root, names, left))
     return tree if _is_tree(left, right) and _adds_up(tree) else None
+
+
+def of_classes(
+    own: Mapping[str, Entry], entries: Mapping[str, Entry], root: str
+) -> tuple[Tree, dict[str, float]] | None:
+    """A tree of rpart whose nodes count classes, and the counts of its root; None where they do not add up.
+
+    Of each node `yval2` has the class, the counts of all classes, their shares and the node's own.
+    """
+    rows, table = entries.get(f"{root}frame@row.names"), own.get("yval2")
+    if rows is None or table is None or not {"n", "var"} <= set(own):
+        return None
+    try:
+        number = np.ravel(np.asarray(rows.values)).astype(float)
+        count, told = np.ravel(np.asarray(own["n"].values, float)), np.asarray(table.values, float)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    names = [str(v) for v in np.ravel(own["var"].values)]
+    classes = (told.shape[1] - 2) // 2 if told.ndim == 2 else 0
+    if classes < 2 or not len(number) == len(count) == len(told) == len(names) or not np.isfinite(told).all():
+        return None
+    counts, code = told[:, 1 : 1 + classes], told[:, 0]
+    at = {n: k for k, n in enumerate(number.tolist())}
+    left, right = (np.array([at.get(2 * n + s, -1) for n in number.tolist()], int) for s in (0, 1))
+    inner = left >= 0
+    whole = _is_tree(left, right) and np.array_equal(counts.sum(axis=1), count) and bool(np.all(counts >= 0))
+    if not whole or not np.array_equal(counts[inner], counts[left[inner]] + counts[right[inner]]):
+        return None  # with weights, counts are no whole numbers of records
+    shown = entries.get(f"{root.rstrip('/')}@ylevels")
+    levels = [str(v) for v in np.ravel(shown.values)] if shown is not None else []
+    levels = levels if len(levels) == classes else [str(k + 1) for k in range(classes)]
+    numbers = np.array([float(v) if _NUMBER.fullmatch(v) else k + 1.0 for k, v in enumerate(levels)])
+    value = numbers[np.clip(code.astype(int) - 1, 0, classes - 1)]
+    pure = np.where(counts.max(axis=1) == count, 0.0, np.nan)
+    tree = Tree(left, right, value, count, pure, *_ways(own, entries, root, names, left))
+    return tree, dict(zip(levels, counts[0].tolist(), strict=True))
 
 
 def _adds_up(tree: Tree) -> bool:

@@ -1,6 +1,6 @@
 """What do saved objects of R hold, before and after the usual removal? Makes the page benchmarks/R_OBJECTS.md.
 
-python -m benchmarks.files.r_objects [--only TEXT] [--fuzz COUNT] [--page]
+python -m benchmarks.files.r_objects [--only TEXT] [--new] [--fuzz COUNT] [--page]
 
 Fits, summaries and draws of 60 made-up patients are saved by R as people save them, and once more after what is advised
 to make them safe or small; `tests/fixtures/r/make.R` makes them. Each is audited without anything else, and once more
@@ -177,6 +177,7 @@ STUDY = Study(__file__, page, empty=lambda: {"files": []})
 def main() -> None:
     parser = STUDY.parser(__doc__)
     parser.add_argument("--only", default="", help="files whose name holds this; others stay as they are")
+    parser.add_argument("--new", action="store_true", help="files that have no row yet")
     parser.add_argument("--fuzz", type=int, help="read so many changed files; the other rows stay as they are")
     given = STUDY.given(parser)
     rows = STUDY.kept()
@@ -184,7 +185,8 @@ def main() -> None:
         rows["fuzz"] = fuzzed(given.fuzz)
     else:
         paths = [p for p in r_written.FILES if given.only in p.name and not p.name.startswith(FORMS)]
-        for path in paths:
+        told = {r["file"] for r in rows["files"]} if given.new else set()
+        for path in sorted((p for p in paths if p.name not in told), key=lambda p: p.stat().st_size):
             row = audited(path)
             print(json.dumps(row), file=sys.stderr)
             rows = STUDY.kept()  # runs may go on side by side

@@ -83,6 +83,10 @@ class LeftOut:
                 found |= solved
         return found
 
+    def equations(self, draws: Draws) -> dict[str, frozenset[str]]:
+        """Names among the draws that are computed of parameters which these leave out, with the names of these."""
+        return {o.node.name: o.needs for o in self._outputs(draws, {n for n in self.places if n not in draws})}
+
     def computed(self, name: str, draws: Mapping[str, Any]) -> np.ndarray:
         """What the program computes under a name `(chains, draws, *shape)`, of draws of all that it needs.
 

@@ -43,13 +43,17 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
     sizes = {**{name: values.shape[2:] for name, values in some.items()}, **program.sizes}
     domain = {name: [1.0] for name in _ones(program)}
     model = from_stan(program.text, constants=program.constants, sizes=sizes, domain=domain, name=draws.name)
-    every = _named(draws.values, program)
+    own = _named(draws.values, program)
+    every = own
     if centres is not None and model.left_out is not None and any(name not in some for name in model_names(model)):
-        every = model.left_out.completed(every, {})
+        before = model.left_out
+        every = before.completed(own, {})
         known = {}
         with suppress(BayesreconError):  # the program computes what its draws do not determine
-            known = centres(partial(_computed, model.left_out, every))
-        model = knowing(model, known) if known else model
+            known = centres(partial(_computed, before, every))
+        if known:
+            model = knowing(model, known)
+            every = _without_better(own, every, before, model.left_out)
     prepare, left_out = model.prepare, model.left_out
     assert prepare is not None
     assert left_out is not None
@@ -62,7 +66,14 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
         )
     computed = sorted(name for name in model_names(model) if name in found and name not in some)
     notes = (f"the draws lack {', '.join(computed)}, which what they hold determines",) if computed else ()
-    return replace(model, prepare=_under(program, prepare), notes=(*model.notes, *notes))
+    return replace(model, prepare=partial(_prepared, program, prepare, found), notes=(*model.notes, *notes))
+
+
+def _without_better(own: Arrays, every: Arrays, before: Any, after: Any) -> Arrays:
+    """What was solved, but for parameters that the draws tell in a better way since more is known."""
+    once, now = (left_out.equations(own) for left_out in (before, after))
+    anew = frozenset[str]().union(*(needs for name, needs in now.items() if name not in once))
+    return {name: values for name, values in every.items() if name in own or name not in anew}
 
 
 @in_float64
@@ -86,8 +97,13 @@ def model_names(model: Any) -> list[str]:
     return [place.name for place in model.parts.coordinates.places]
 
 
-def _under(program: SavedProgram, prepare: Callable[[Arrays], Arrays]) -> Callable[[Arrays], Arrays]:
-    return lambda draws: prepare(_named(draws, program))
+def _prepared(
+    program: SavedProgram, prepare: Callable[[Arrays], Arrays], solved: Arrays, draws: Mapping[str, np.ndarray]
+) -> Arrays:
+    """Draws of the model; those of the file have been solved for what they leave out, which takes a while."""
+    own = _named(draws, program)
+    same = all(name in solved and np.array_equal(values, solved[name], True) for name, values in own.items())
+    return prepare({**solved, **own} if same else own)
 
 
 def _named(draws: Mapping[str, np.ndarray], program: SavedProgram) -> Arrays:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from bayesrecon.posteriors.roles import CUT, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
+from bayesrecon.posteriors.roles import CUT, ESTIMATE, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
 
 FITS = {
     "lm": "a linear model", "glm": "a generalised linear model", "aov": "an analysis of variance",
@@ -14,7 +14,10 @@ FITS = {
     "stanreg": "a fit of rstanarm", "mcmc": "draws of coda", "mcmc.list": "draws of coda",
     "draws_array": "draws", "draws_df": "draws", "draws_matrix": "draws", "draws_list": "draws", "draws_rvars": "draws",
     "CmdStanMCMC": "a fit of CmdStanR", "summary.merMod": "the summary of a mixed model",
-    "prcomp": "principal components", "kmeans": "clusters",
+    "prcomp": "principal components", "kmeans": "clusters", "princomp": "principal components",
+    "htest": "a test", "density": "a density", "lda": "a discriminant analysis", "polr": "an ordinal regression",
+    "loess": "a local regression", "smooth.spline": "a smoothing spline", "hclust": "a tree of clusters",
+    "ecdf": "a distribution function", "gls": "a generalised least-squares fit",
 }  # fmt: skip
 """Classes that are known; anything else is gone through by inventory alone."""
 
@@ -35,6 +38,15 @@ REASONS: Mapping[str, str] = {
     "prcomp": "means and covariances are listed as they are; they follow from no likelihood",
     "kmeans": "sizes, centres and sums of squares are listed as they are; they follow from no likelihood",
     "lme": "fits of nlme are not attacked by this version",
+    "gls": "fits of nlme are not attacked by this version",
+    "princomp": "means and covariances are listed as they are; they follow from no likelihood",
+    "htest": "its means and its standard error are listed as they are; what they give together is not looked at",
+    "density": "a smoothed sum over records whose terms overlap; its number of records and bandwidth are listed",
+    "lda": "means and counts of its classes are listed as they are",
+    "loess": "its kd-tree keeps values at single records, which are looked at as they are",
+    "smooth.spline": "its knots are values of records, which are looked at as they are",
+    "hclust": "its heights are distances between records, which are looked at as they are",
+    "ecdf": "its steps are values of records, which are looked at as they are",
 }
 """Why estimates of a class are not attacked as a table."""
 
@@ -89,6 +101,12 @@ BY_CLASS: Mapping[str, Mapping[str, str]] = {
     "stanreg": {"adjusted_scale": TOTAL},
     "stanfit": {"adjusted_scale": TOTAL},
     "summary.merMod": {"devcomp": TOTAL, "ngrps": TOTAL},
+    "htest": dict.fromkeys(("statistic", "parameter", "estimate", "stderr", "conf.int", "p.value"), TOTAL),
+    "density": {"x": ESTIMATE, "y": ESTIMATE, "bw": TOTAL, "n": TOTAL},
+    "lda": dict.fromkeys(("counts", "prior", "means", "scaling", "svd", "N"), TOTAL),
+    "princomp": {**dict.fromkeys(("center", "scale", "loadings", "sdev", "n.obs"), TOTAL), "scores": RECORD},
+    "hclust": dict.fromkeys(("merge", "height", "order"), RECORD),
+    "loess": {**dict.fromkeys(("fitted", "residuals", "x", "y"), RECORD), "n": TOTAL, "one.delta": TOTAL},
     "kmeans": dict.fromkeys(("size", "centers", "withinss", "tot.withinss", "totss", "betweenss"), TOTAL),
     "prcomp": {**dict.fromkeys(("center", "scale", "rotation", "sdev"), TOTAL), "x": RECORD},
 }  # fmt: skip

@@ -18,9 +18,10 @@ from bayesrecon.auditing.matching import Matching
 from bayesrecon.posteriors.formats import read_contents, read_draws
 from bayesrecon.posteriors.sources import accepted_draws
 
+_COLUMNS = ("age", "bmi", "pressure", "days", "died", "visits")
 with (FIXTURES / "patients.csv").open() as _file:
     ROWS = list(csv.DictReader(_file))
-PATIENTS = {name: np.array([float(row[name]) for row in ROWS]) for name in ("age", "bmi", "pressure", "days", "died")}
+PATIENTS = {name: np.array([float(row[name]) for row in ROWS]) for name in _COLUMNS}
 IDS = np.array([row["id"] for row in ROWS])
 NAMED = Matching({**PATIENTS, "id": IDS})
 
@@ -222,11 +223,54 @@ def test_the_program_beside_draws_is_taken_as_their_model():
     assert (model.coordinates, tuple(model.fields)) == (("alpha", "beta", "sigma"), ("age", "pressure"))
 
 
-def test_a_program_that_is_not_whole_is_said_to_give_no_model():
-    """That of rstanarm includes files that lie in the package."""
-    model, why = stored_model_of(held("stanreg-stripped.rds"))
-    assert model is None
-    assert "#include" in why
+def test_a_fit_of_rstanarm_gives_its_model_and_the_means_of_its_covariates():
+    """Its own program includes files that lie in the package; what it is of stands in the object."""
+    contents = held("stanreg-stripped.rds")
+    model, why = stored_model_of(contents)
+    assert (why, tuple(model.fields)) == ("", ("pressure", "age"))
+    np.testing.assert_allclose(contents.program.constants["xbar"], PATIENTS["age"].mean(), rtol=1e-12)
+    release, _ = accepted_draws(contents.draws, model, ignore_unknown=True)
+    assert np.ptp(beside_lp(model, release, {name: PATIENTS[name] for name in model.fields})) < 1e-9
+
+
+def test_effects_of_a_fit_of_rstanarm_come_back():
+    """Of a Poisson regression with an effect of each clinic, one of a new clinic among them."""
+    contents = held("stanreg_glmer-stripped.rds")
+    model, why = stored_model_of(contents)
+    assert (why, tuple(model.fields)) == ("", ("visits", "z", "clinic"))
+    release, _ = accepted_draws(contents.draws, model, ignore_unknown=True)
+    clinics = np.array([float(row["clinic"][-1]) for row in ROWS])
+    data = {"visits": PATIENTS["visits"], "z": (PATIENTS["age"] - 55) / 12, "clinic": clinics}
+    assert np.ptp(beside_lp(model, release, data)) < 1e-9
+
+
+def test_initial_values_of_chains_give_the_means_of_covariates():
+    (told,) = (f for f in looked("stanreg-stripped.rds") if "initial values" in f.title)
+    assert [(i.name, i.estimate) for i in told.evidence] == [
+        ("mean(age)", pytest.approx(PATIENTS["age"].mean(), rel=1e-12))
+    ]
+
+
+def test_a_baseline_hazard_tells_relative_hazards_of_single_records():
+    """Exponentials of the covariate, times the coefficient, which nobody gave."""
+    (told,) = (f for f in looked("basehaz.rds") if "relative hazard" in f.records)
+    times, hazards = (np.asarray(told.records[name]) for name in ("time", "relative hazard"))
+    assert len(times) > 25
+    alone = [int(np.flatnonzero(PATIENTS["days"] == t).item()) for t in times]
+    line = np.polynomial.Polynomial.fit(PATIENTS["age"][alone], np.log(hazards), 1)
+    np.testing.assert_allclose(line(PATIENTS["age"][alone]), np.log(hazards), atol=1e-9)
+    assert set(PATIENTS["died"][alone]) == {1.0}
+
+
+@pytest.mark.parametrize("name", ["survfit", "survfit_groups", "basehaz-rounded"])
+def test_a_curve_without_covariates_or_with_few_digits_tells_none(name):
+    assert not any("relative hazard" in f.records for f in looked(f"{name}.rds"))
+
+
+def test_leaves_of_a_tree_of_classes_tell_the_class_of_their_records():
+    (told,) = (f for f in looked("rpart_class-stripped.rds") if "response" in f.records)
+    assert sorted(told.records["response"]) == sorted(float(row["ill"]) for row in ROWS)
+    assert {i.name: i.estimate for i in told.evidence} == {"n[response=0]": 43.0, "n[response=1]": 17.0}
 
 
 @pytest.mark.parametrize("name", ["brms.rds", "brms-data_removed.rds"])
@@ -323,7 +367,7 @@ def test_the_scale_of_a_default_prior_is_the_standard_deviation():
         if e.where.endswith("prior_intercept/adjusted_scale") and e.kind == "array"
     )
     assert float(entry.values[0]) / 2.5 == pytest.approx(np.std(PATIENTS["pressure"], ddof=1), rel=1e-12)
-    (told,) = (f for f in looked("stanreg-stripped.rds") if f.kind == "prior")
+    (told,) = (f for f in looked("stanreg-stripped.rds") if f.kind == "prior" and "default" in f.title)
     assert entry.where in told.where
     assert {i.name: i.estimate for i in told.evidence} == {
         "mean(response)": pytest.approx(np.mean(PATIENTS["pressure"]), rel=1e-12),

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_rows
-from bayesrecon.auditing.trees import Tree, of_forest, of_rpart
+from bayesrecon.auditing.trees import Tree, of_classes, of_forest, of_rpart
 from bayesrecon.auditing.words import preview
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.roles import LEAF
@@ -28,8 +28,16 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
         if above.endswith(_FRAME):
             root = above.removesuffix(_FRAME)
             tree = of_rpart(own, entries, root)
+            classes = of_classes(own, entries, root) if tree is None else None
             method = entries[f"{root}method"].values if f"{root}method" in entries else ""
-            found = _tree(look, own, tree) if tree is not None else _alone(look, own, str(method))
+            if tree is not None:
+                found = _tree(look, own, tree, _moments(tree))
+            elif classes is not None:
+                counts = classes[1].items()
+                told = tuple(Item(f"n[response={name}]", float(count), 0.0) for name, count in counts)
+                found = _tree(look, own, classes[0], told)
+            else:
+                found = _alone(look, own, str(method))
             findings += [found] if found is not None else []
         elif above.endswith(_FOREST):
             names = entries.get(f"{above}ncat@names")
@@ -48,15 +56,20 @@ def _siblings(entries: Iterable[Entry]) -> dict[str, dict[str, Entry]]:
     return {where: own for where, own in found.items() if any(e.role == LEAF for e in own.values())}
 
 
-def _tree(look: Look, own: dict[str, Entry], tree: Tree) -> Finding | None:
-    values, nodes = tree.responses()
-    alone = int(((tree.left < 0) & (tree.count == 1)).sum())
+def _moments(tree: Tree) -> tuple[Item, ...]:
+    """Of all responses, which the root tells."""
     rows = float(tree.count[0])
-    told = (
+    return (
         Item("n", rows, 0.0),
         Item("mean(response)", float(tree.value[0]), 0.0),
         Item("var(response)", float(tree.squares[0] / rows), 0.0),
     )
+
+
+def _tree(look: Look, own: dict[str, Entry], tree: Tree, told: tuple[Item, ...]) -> Finding | None:
+    values, nodes = tree.responses()
+    alone = int(((tree.left < 0) & (tree.count == 1)).sum())
+    rows = float(tree.count[0])
     where = tuple(own[name].where for name in ("n", "yval", "dev"))
     leaves = int((tree.left < 0).sum())
     title = f"{alone} of {leaves} leaves of the tree hold one record, and its response"
@@ -100,7 +113,7 @@ def _finding(
         return None
     column = look.named(values) if len(values) else None
     if not len(values):
-        title = "the root of the tree tells the number, the mean and the variance of all responses"
+        title = f"the root of the tree tells {', '.join(item.name for item in told[:4])}"
     return Finding(
         "copy",
         severity,

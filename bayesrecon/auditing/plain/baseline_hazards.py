@@ -1,0 +1,113 @@
+"""Baseline hazards of Cox regressions: what they rise by tells how much risk was left, record by record.
+
+Breslow's estimate (1972) rises at the i-th event by `1 / S_i`, with `S_i = sum_{j at risk} exp((x_j - m)' beta)`.
+Between one event and the next, where nobody is censored, the one record of the event leaves those at risk:
+
+    exp((x_i - m)' beta) = S_i - S_{i+1},
+
+its hazard beside that of a record at the means. Of a single covariate whose coefficient is known, that is its value.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.severity import of_rows
+from bayesrecon.auditing.words import preview
+from bayesrecon.posteriors.contents import Entry
+from bayesrecon.results.audit import Finding, NotRun, Remedy
+
+_ROUNDED = 8  # decimals up to which somebody may have rounded a hazard
+_FEWEST = 5  # events from which a curve is one of records
+_PRECISE = 0.01  # of a relative hazard, up to which its error may be
+_TIME, _HAZARDS = "time", ("cumhaz", "hazard")
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """One finding for each curve."""
+    told = (
+        _finding(own, name) for own in _siblings(look.contents.entries).values() for name in _HAZARDS if name in own
+    )
+    return [finding for finding in told if finding is not None], []
+
+
+def _siblings(entries: tuple[Entry, ...]) -> dict[str, dict[str, Entry]]:
+    """Arrays by their names, for each object that has times."""
+    found: dict[str, dict[str, Entry]] = {}
+    for entry in entries:
+        if entry.kind == "array" and "/" in entry.where:
+            above, _, name = entry.where.rpartition("/")
+            found.setdefault(above, {})[name] = entry
+    return {above: own for above, own in found.items() if _TIME in own}
+
+
+def _finding(own: Mapping[str, Entry], name: str) -> Finding | None:
+    columns = {k: _numbers(own[k]) for k in (_TIME, name, "n.event", "n.censor", "n.risk") if k in own}
+    length = len(columns[_TIME])
+    if length < _FEWEST or any(len(v) != length or not np.isfinite(v).all() for v in columns.values()):
+        return None
+    if np.any(np.diff(columns[_TIME]) <= 0) or np.any(np.diff(columns[name], prepend=0.0) < 0):
+        return None  # several curves, or none
+    told = np.array(list(relative_hazards(columns, name))).reshape(-1, 3)
+    severity = of_rows(len(told))
+    if severity is None:
+        return None
+    where = (own[name].where, own[_TIME].where)
+    alone = "" if "n.event" in own else ", where no two records share a time"
+    return Finding(
+        "copy",
+        severity,
+        f"increments of the baseline hazard tell the relative hazards of {len(told)} single records",
+        where,
+        f"they rise by one over the sum of the relative hazards of those at risk, which falls by that of whoever leaves"
+        f"{alone}: beginning {preview(told[:, 1])}, at {preview(told[:, 0])}; with the coefficient of a single "
+        "covariate the logarithms tell its values",
+        remedies=(Remedy("publish the curve at a few fixed times"),),
+        records={"time": told[:, 0], "relative hazard": told[:, 1]},
+        errors={"time": np.zeros(len(told)), "relative hazard": told[:, 2]},
+        drop=where,
+    )
+
+
+def relative_hazards(columns: Mapping[str, np.ndarray], name: str) -> Iterator[tuple[float, float, float]]:
+    """Time, relative hazard and its error, of records that leave alone; none of a curve without covariates.
+
+    Args:
+        columns: `{name: (K,)}`: times, the cumulative hazard under its name, and counts where there are some.
+    """
+    hazard = columns[name]
+    rises = np.diff(hazard, prepend=0.0)
+    at = np.flatnonzero(rises > 0)
+    if len(at) < _FEWEST:
+        return
+    count = columns.get("n.event", np.where(rises > 0, 1.0, 0.0))
+    lost = columns.get("n.censor", np.zeros(len(hazard)))
+    left = 1.0 / rises[at]
+    error = left * _step(hazard) / rises[at]
+    if "n.risk" in columns and np.all(np.abs(left * count[at] - columns["n.risk"][at]) <= 1e-6 * left + error):
+        return  # of a curve without covariates everybody's is one
+    for k in range(len(at) - 1):
+        i, j = at[k], at[k + 1]
+        alone = j == i + 1 and count[i] == count[j] == 1 and lost[i] == 0
+        own, off = left[k] - left[k + 1], float(np.hypot(error[k], error[k + 1]))
+        # A time of two records halves what seems to be left: what stands before and behind it is of none.
+        fair = all(left[m] > left[m + 1] for m in (k - 1, k, k + 1) if 0 <= m < len(at) - 1)
+        if alone and fair and off <= _PRECISE * own:
+            yield float(columns[_TIME][i]), float(own), off
+
+
+def _step(hazard: np.ndarray) -> float:
+    """How far a value may be off: half of its last digit, or rounding of sums."""
+    for digits in range(_ROUNDED + 1):
+        if np.array_equal(hazard, np.round(hazard, digits)):
+            return 0.5 * 10.0**-digits
+    return float(4 * np.finfo(float).eps * np.abs(hazard).max())
+
+
+def _numbers(entry: Entry) -> np.ndarray:
+    values = np.ravel(np.asarray(entry.values))
+    return values.astype(float) if values.dtype.kind in "iuf" else np.zeros(0)
+
+
+PLAIN = Plain("baseline hazards", find, 15)
