@@ -16,6 +16,7 @@ from bayesrecon.disclosure.sanitising.ledger import UNNAMED, opened_ledger
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_model, keyed
 from bayesrecon.disclosure.sanitising.supported import check_worth, settled, worth_for
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen, distinct, redrawn
+from bayesrecon.disclosure.sanitising.tilted_mode import tilted_mode
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import solve_release
 from bayesrecon.kernels.score import log_liks
@@ -134,6 +135,42 @@ def test_new_draws_of_nuts_are_of_the_tilted_posterior(law, release, model):
     sd = release.theta.std(axis=0)
     assert (np.abs(drawn.mean(axis=0) - mean) / sd < 0.15).all()
     assert len(np.unique(drawn, axis=0)) == 2000
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_mode_of_a_tilted_posterior_is_that_of_the_altered_data(law, release, model, seed):
+    """Its equations are exact: what they tell of n is that of the data with the tilt beside them, and nothing else."""
+    tilt = law.drawn(np.random.default_rng(seed))
+    with x64():
+        mode = tilted_mode(model, DATA, tilt, np.asarray(release.theta), "mode")
+    found = bayesrecon.recover(mode)
+    count = SIZE + tilt.weights.sum()
+    assert abs(tilt.weights.sum()) > 1
+    np.testing.assert_allclose(found["n"].estimate, count, rtol=1e-6)
+    total = X.sum() + tilt.weights @ tilt.records["mom_iq"]
+    np.testing.assert_allclose(found["mean(mom_iq)"].estimate * count, total, rtol=1e-5)
+
+
+def test_a_mode_without_its_data_is_refused(release, model):
+    theta = np.asarray(release.theta)
+    mode = bayesrecon.posteriors.gaussian(model, theta.mean(axis=0), np.cov(theta.T), jacobian=True)
+    with pytest.raises(BayesreconError, match=r"needs the private records: supply them \(data=\)"):
+        bayesrecon.sanitise(mode, unsafe_seed=0)
+
+
+@pytest.mark.slow
+def test_a_mode_is_sanitised_with_its_data(release, model):
+    theta = np.asarray(release.theta)
+    mode = bayesrecon.posteriors.gaussian(model, theta.mean(axis=0), np.cov(theta.T), jacobian=True)
+    safe = bayesrecon.sanitise(mode, data=DATA, unsafe_seed=0)
+    assert safe.draws == 0
+    assert safe["n"].se == safe["n"].scatter > 5
+    assert 0 < abs(bayesrecon.recover(safe.release)["n"].estimate - SIZE) < 6 * safe["n"].scatter
+    table = safe.table()
+    np.testing.assert_allclose(np.diag(table.iloc[:, 2:]), table["sd"] ** 2)
+    assert "published mode with its covariance is" in safe.sentence
+    with pytest.raises(BayesreconError, match="of a mode there are none"):
+        bayesrecon.sanitise(mode, data=DATA, draws=100, unsafe_seed=0)
 
 
 def test_what_is_made(safe, release):
