@@ -54,8 +54,8 @@ class Change:
 class Sanitised(Result):
     """Draws of the posterior of data that were altered at random, once; index it by a statistic's name.
 
-    All of it but `shifts`, `units`, `spent` and `budget` is computed from the sanitised draws, so that it tells no more
-    than they do.
+    All of it but `shifts`, `units`, `bits`, `spent` and `budget` is computed from the sanitised draws, so that it tells
+    no more than they do.
 
     Attributes:
         release: the draws, a release like any other, or the mode with its covariance; None in a result that was loaded.
@@ -71,6 +71,9 @@ class Sanitised(Result):
         shifts: `(N,)` the same of every private record, where the data were given: not to be published.
         units: `{column: {value: shift}}`, the same of all records together that have one value in a column, of fields
             with three or more levels and of the column that `records` names: not to be published.
+        bits: upper limits of the bits of the responses of some private records, at even distances in their table, that
+            anybody gets who knows all other records and all else of this one; not to be published.
+        bits_of_draws: the same of the draws as they were given.
         spent, budget: of the ledger's account of these data, in draws; None with an unsafe seed.
     """
 
@@ -87,6 +90,8 @@ class Sanitised(Result):
     typical: tuple[float, float, float]
     shifts: Any = None
     units: Mapping[str, Mapping[Any, float]] | None = None
+    bits: Any = None
+    bits_of_draws: Any = None
     spent: float | None = None
     budget: float | None = None
     warnings: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from command import SIZE, X, Y, exact_draws
 
 import bayesrecon
 from bayesrecon.disclosure.sanitising import run
+from bayesrecon.disclosure.sanitising.bits import bits_of
 from bayesrecon.disclosure.sanitising.law import _blocks, divergences, tilt_at, tilt_law
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, opened_ledger
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_model, keyed
@@ -18,6 +19,7 @@ from bayesrecon.disclosure.sanitising.supported import check_worth, settled, wor
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen, distinct, redrawn
 from bayesrecon.disclosure.sanitising.tilted_mode import tilted_mode
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.problem import solve_release
 from bayesrecon.kernels.score import log_liks
 from bayesrecon.model import PseudoData
@@ -171,6 +173,30 @@ def test_a_mode_is_sanitised_with_its_data(release, model):
     assert "published mode with its covariance is" in safe.sentence
     with pytest.raises(BayesreconError, match="of a mode there are none"):
         bayesrecon.sanitise(mode, data=DATA, draws=100, unsafe_seed=0)
+
+
+def test_bits_of_a_response_are_those_of_a_normal_channel(law, release):
+    """Of a regression whose noise scale is known, a response is a signal along the gradient; draws alone give more."""
+    with x64():
+        records = {k: v[:6] for k, v in DATA.items()}
+        predict = responses(release, ())
+        hidden, plain = bits_of(law.of(64), records, predict, 1000, 4000)
+        more, same = bits_of(law.of(64), records, predict, 100, 4000)
+    assert (hidden < plain).all()
+    assert (more < hidden).all()
+    np.testing.assert_array_equal(same, plain)
+    # One direction of signal-to-noise ratio r carries log2(1 + r) / 2; shifts are root mean squares over responses.
+    one = law.of(64).shift(records, 1000)
+    assert (hidden < 4 * np.log2(1 + np.square(one).max())).all()
+
+
+@pytest.mark.slow
+def test_bits_are_told_of_private_records(release):
+    safe = bayesrecon.sanitise(release, data=DATA, unsafe_seed=0)
+    assert len(safe.bits) == len(safe.bits_of_draws) == 128
+    assert (safe.bits < safe.bits_of_draws).all()
+    assert safe.to_dict()["bits"] == pytest.approx(list(safe.bits))
+    assert bayesrecon.sanitise(release, unsafe_seed=0).bits is None
 
 
 def test_what_is_made(safe, release):

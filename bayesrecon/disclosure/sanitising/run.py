@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.diagnostics import effective_sample_size
+from bayesrecon.diagnostics import effective_sample_size, evenly
+from bayesrecon.disclosure.sanitising.bits import RECORDS, bits_of
 from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, tilt_at, tilt_law
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, Account, ledger_path, opened_ledger
 from bayesrecon.disclosure.sanitising.page import page_of, statistics_of
@@ -16,6 +17,7 @@ from bayesrecon.disclosure.sanitising.supported import LEAST_WORTH, check_worth,
 from bayesrecon.disclosure.sanitising.tilted_draws import MOST, USUAL, chosen, distinct, redrawn
 from bayesrecon.disclosure.sanitising.tilted_mode import as_draws, numbers_of, tilted_mode
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.model import Model, Progress, PseudoData, Records
 from bayesrecon.posteriors.made.nuts import check_records, nuts
@@ -26,7 +28,7 @@ from bayesrecon.verbs.door import verb
 
 _FEWEST = 100  # draws to publish: with fewer no reader computes a quantile
 _DRAWS, _THINNING = 1000, 2  # a chain, of the posterior of a mode: what a law of tilts is taken from
-_NO_END = 10**9  # draws that a mode tells as much as
+_NO_END = 10**6  # draws that a mode is taken for: with more of them numbers of the page are rounding
 _CHAINS = 8  # up to which the published draws stand in as many chains
 
 
@@ -287,6 +289,7 @@ def _result(
 ) -> Sanitised:
     own = None if job.private is None else _one_digit(len(next(iter(job.private.values()))))
     page = page_of(safe, worth**-0.5, job.times, own)
+    bits = _bits(job)
     found = Sanitised(
         source=job.release.name,
         model=job.release.model.name,
@@ -299,14 +302,27 @@ def _result(
         statistics=page.statistics,
         changes=page.changes,
         typical=page.typical,
-        shifts=None if job.private is None else job.law.shift(job.private, safe.size),
-        units=_unit_shifts(job, columns, safe.size),
+        shifts=None if job.private is None else job.law.shift(job.private, job.count),
+        units=_unit_shifts(job, columns, job.count),
+        bits=None if bits is None else bits[0],
+        bits_of_draws=None if bits is None else bits[1],
         spent=None if account is None else account.spent,
         budget=None if account is None else account.budget,
         warnings=tuple(_warnings(job, account)),
     )
     object.__setattr__(found, "release", safe)
     return found
+
+
+def _bits(job: _Job) -> tuple[np.ndarray, np.ndarray] | None:
+    """What is given away of the responses of some private records; None where there are none, or none can be drawn."""
+    predict = responses(job.release, ())
+    if job.private is None or predict is None:
+        return None
+    at = evenly(len(next(iter(job.private.values()))), RECORDS)
+    some = {k: np.asarray(v)[at] for k, v in job.private.items()}
+    given = effective_sample_size(np.asarray(job.release.theta), np.asarray(job.release.chain)).min()
+    return bits_of(job.law, some, predict, job.count, float(given))
 
 
 def _one_digit(count: int) -> float:
