@@ -28,7 +28,7 @@ from bayesrecon.results.recovery import Recovery, Row
 
 KIND = "dominance"
 
-_HALF = 0.5
+_HALF = 0.5  # of a sum: what stewards call dominance
 _REMEDIES = (Remedy("leave the residual standard error out, or merge the cell with another one"),)
 
 Ends = tuple[float, float]

@@ -1,7 +1,7 @@
 """The result of `sanitise`: what the tilted draws hide, what they cost, and the sentence that goes with them."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -54,13 +54,13 @@ class Change:
 class Sanitised(Result):
     """Draws of the posterior of data that were altered at random, once; index it by a statistic's name.
 
-    All of it but `shifts`, `units`, `spent` and `budget` is computed from the sanitised draws, so that it tells no more
-    than they do.
+    All of it but `shifts`, `units`, `bits`, `spent` and `budget` is computed from the sanitised draws, so that it tells
+    no more than they do.
 
     Attributes:
-        release: the draws, a release like any other; None in a result that was loaded.
+        release: the draws, a release like any other, or the mode with its covariance; None in a result that was loaded.
         source: what was sanitised.
-        draws: how many.
+        draws: how many; 0 of a mode with its covariance.
         worth: in independent draws of the posterior, `1 / k^2`.
         times: as many ordinary records as the data have, whose scatter caps the tilts.
         cost: what the tilts cost a reader on average, in nats, to second order.
@@ -71,6 +71,9 @@ class Sanitised(Result):
         shifts: `(N,)` the same of every private record, where the data were given: not to be published.
         units: `{column: {value: shift}}`, the same of all records together that have one value in a column, of fields
             with three or more levels and of the column that `records` names: not to be published.
+        bits: upper limits of the bits of the responses of some private records, at even distances in their table, that
+            anybody gets who knows all other records and all else of this one; not to be published.
+        bits_of_draws: the same of the draws as they were given.
         spent, budget: of the ledger's account of these data, in draws; None with an unsafe seed.
     """
 
@@ -87,17 +90,33 @@ class Sanitised(Result):
     typical: tuple[float, float, float]
     shifts: Any = None
     units: Mapping[str, Mapping[Any, float]] | None = None
+    bits: Any = None
+    bits_of_draws: Any = None
     spent: float | None = None
     budget: float | None = None
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     release: Any = field(default=None, init=False)
+    _numbers: Any = field(default=None, init=False, compare=False)
 
     def __getitem__(self, name: str) -> Hidden:
         for one in self.statistics:
             if one.name == name:
                 return one
         raise KeyError(name)
+
+    def of_mode(self, mode: Any, mean: np.ndarray, covariance: np.ndarray) -> "Sanitised":
+        """The same of a mode with its covariance, which has no draws and so no error of theirs."""
+        statistics = tuple(replace(one, se=one.scatter) for one in self.statistics)
+        found = replace(self, draws=0, source=mode.name.removesuffix(", sanitised"), statistics=statistics)
+        object.__setattr__(found, "release", mode)
+        object.__setattr__(found, "_numbers", (mean, covariance))
+        return found
+
+    @property
+    def published(self) -> str:
+        """What is published, in words."""
+        return f"{self.draws} sanitised draws" if self.draws else "a sanitised mode with its covariance"
 
     @property
     def attributes(self) -> Mapping[str, str]:
@@ -109,19 +128,22 @@ class Sanitised(Result):
         """For the paper that the draws go with."""
         most = max((max(c.mean, c.sd, c.low, c.high) for c in self.changes), default=0.0)
         return (
-            f"The {self.draws} published draws are of the posterior of data that were altered at random, once, to "
+            f"The {self._subject} of the posterior of data that were altered at random, once, to "
             f"protect statistics of the data (bayesrecon sanitise, worth {self.worth:g} draws). Over such alterations "
             f"the published distribution diverges from the posterior by {self.measured:.2g} nats on average; means, "
             f"standard deviations and 5 % and 95 % quantiles of parameters move by up to {most:.2g} posterior standard "
-            "deviations (root mean square). The draws are not anonymous, and the alteration is not differentially "
-            "private."
+            f"deviations (root mean square). {'The draws are' if self.draws else 'It is'} not anonymous, and the "
+            "alteration is not differentially private."
         )
+
+    @property
+    def _subject(self) -> str:
+        return f"{self.draws} published draws are" if self.draws else "published mode with its covariance is"
 
     @property
     def headline(self) -> str:
         return (
-            f"{self.source}: {self.draws} sanitised draws, worth {self.worth:g} draws of the posterior; "
-            f"they cost {self.cost:.2g} nats"
+            f"{self.source}: {self.published}, worth {self.worth:g} draws of the posterior; cost {self.cost:.2g} nats"
         )
 
     def table(self) -> Any:
@@ -129,7 +151,7 @@ class Sanitised(Result):
 
         Returns:
             A DataFrame with one row a parameter: its `mean`, `sd`, 5 % and 95 % quantiles, and its covariance with all
-            parameters, a column each.
+            parameters, a column each. Of a mode one row a coordinate, unconstrained: its `mode`, `sd` and covariances.
 
         Raises:
             BayesreconError: a result that was loaded, which has no draws.
@@ -141,6 +163,8 @@ class Sanitised(Result):
 
         if self.release is None:
             raise BayesreconError("a loaded result has no draws; read them, and summarise these")
+        if not self.draws:
+            return self._table_of_mode()
         model = self.release.model
         with x64():
             arrays = {k: np.asarray(v) for k, v in jax.vmap(model.constrain)(np.asarray(self.release.theta)).items()}
@@ -156,10 +180,18 @@ class Sanitised(Result):
         found = pd.DataFrame(columns, index=pd.Index(list(values), name="parameter"))
         return found.join(pd.DataFrame(covariance, index=found.index, columns=[f"cov({name})" for name in values]))
 
+    def _table_of_mode(self) -> Any:
+        import pandas as pd
+
+        mean, covariance = self._numbers
+        names = list(self.release.of.coordinates)
+        found = pd.DataFrame({"mode": mean, "sd": np.sqrt(np.diag(covariance))}, pd.Index(names, name="coordinate"))
+        return found.join(pd.DataFrame(covariance, found.index, [f"cov({name})" for name in names]))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, without the draws."""
         own = [
-            f.name for f in fields(self) if f.name not in ("release", "statistics", "changes", "warnings", "failures")
+            f.name for f in fields(self) if f.init and f.name not in ("statistics", "changes", "warnings", "failures")
         ]
         units = self.units and {name: {str(k): v for k, v in one.items()} for name, one in self.units.items()}
         return self._document(

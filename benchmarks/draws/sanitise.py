@@ -1,6 +1,6 @@
 """Do sanitised draws hide what is stated, at the cost that is stated, and what do other remedies cost?
 
-python -m benchmarks.draws.sanitise [costs] [secrets] [many] [records] [remedies] [--sets 6] [--secrets 400]
+python -m benchmarks.draws.sanitise [costs] [secrets] [many] [records] [bits] [remedies] [--sets 6] [--secrets 400]
     [--workers 2]
 
 Rows go to benchmarks/sanitise.json, the page is benchmarks/SANITISE.md. Smaller numbers make a small version. Costs go
@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 import bayesrecon
+from bayesrecon.disclosure.sanitising.bits import bits_of
 from bayesrecon.disclosure.sanitising.law import tilt_at
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.predictive import responses
 from bayesrecon.kernels.score import log_liks
 from bayesrecon.precision import x64
 from bayesrecon.running.engine import swept
@@ -64,6 +66,45 @@ def single_records(secrets: int, records: int = 400) -> dict[str, Any]:
         apart = (with_.mean() - without.mean()) / np.sqrt((with_.var() + without.var()) / 2)
         found.append({"share": share, "stated": float(shifts[who]), "measured": float(apart)})
     return {"secrets": secrets, "rows": found, "error": float(np.sqrt(2 / secrets))}
+
+
+# Bits of a response
+
+
+def bits(secrets: int, records: int = 400) -> dict[str, Any]:
+    """The response of one record, drawn anew with every secret, and what a linear attacker who knows everything else
+    gets of it, against the limit that is stated."""
+    x, y = line(records, 1, 0)
+    first = pool(x, y, POOL, 10**6)
+    law, predict, rows = law_of(first, WORTH), responses(first, ()), []
+    at = np.arange(0, records, 4)
+    stated, plain = bits_of(law, {"x": x[at], "y": y[at]}, predict, PUBLISHED, POOL)
+    alive = law.own > 1e-9 * law.own[-1]
+    unit = law.multiple * law.vectors[:, alive] / np.sqrt(law.own[alive])
+    order = np.argsort(stated)
+    for share in (0.5, 0.95, 1.0):
+        k = order[int(share * (len(at) - 1))]
+        who, rng = int(at[k]), np.random.default_rng(5)
+        drawn, seen = [], []
+        for secret in range(secrets):
+            other = y.copy()
+            other[who] = predict(rng, {"x": x[who : who + 1], "y": y[who : who + 1]})["y"][0]
+            release, own = pool(x, other, POOL, [secret, 9]), np.random.default_rng([secret, 10])
+            kept = chosen(tilt_at(release.model, release.theta, law.drawn(own)), PUBLISHED, own)
+            values = np.asarray(log_liks(law.model, np.asarray(release.theta)[kept], law.records))
+            drawn.append(other[who])
+            seen.append(unit.T @ values.mean(axis=0))
+        rows.append({"share": share, "stated": float(stated[k]), "plain": float(plain[k]),
+                     "measured": _linear_bits(np.array(drawn), np.array(seen))})  # fmt: skip
+    return {"secrets": secrets, "rows": rows}
+
+
+def _linear_bits(drawn: np.ndarray, seen: np.ndarray) -> float:
+    """`-log2(1 - R^2) / 2` of a regression of what was drawn on what was seen, each predicted by all others."""
+    design = np.column_stack([np.ones(len(seen)), (seen - seen.mean(axis=0)) / seen.std(axis=0)])
+    hat = design @ np.linalg.pinv(design)
+    left = (drawn - hat @ drawn) / (1 - np.diag(hat))
+    return float(-0.5 * np.log2(min(np.mean(left**2) / drawn.var(), 1.0)))
 
 
 # Other remedies
@@ -126,7 +167,7 @@ def measured_secrets(part: str, secrets: int, published: int, of_run: bool) -> N
 
 def main() -> None:
     parser = STUDY.parser(__doc__)
-    parser.add_argument("parts", nargs="*", default=["costs", "secrets", "many", "records", "remedies"])
+    parser.add_argument("parts", nargs="*", default=["costs", "secrets", "many", "records", "bits", "remedies"])
     parser.add_argument("--sets", type=int, default=6)
     parser.add_argument("--secrets", type=int, default=400)
     parser.add_argument("--again", action="store_true", help="measure costs anew that the rows have")
@@ -137,6 +178,7 @@ def main() -> None:
         "secrets": lambda: measured_secrets("secrets", options.secrets, FEW, True),
         "many": lambda: measured_secrets("many", options.secrets, MANY, False),
         "records": lambda: STUDY.add(records=single_records(options.secrets // 2)),
+        "bits": lambda: STUDY.add(bits=bits(options.secrets // 2)),
         "remedies": lambda: STUDY.add(remedies=remedies(max(2, options.secrets // 10))),
     }
     workers.check_names(parser, options.parts, parts)

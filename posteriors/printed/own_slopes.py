@@ -1,9 +1,9 @@
 """What a table of least squares says of groups in which a covariate has a slope of its own, without correlations.
 
 With an intercept, x, exclusive dummies of the other levels of a factor, and the product of each with x, `X'X` falls
-into blocks, one a level: products of columns of different levels are zero, and those of one level are its own sums.
-With n_k records in level k, m_k their mean of x, Q_k their sum of squares `(x - m_k)^2` and
-`a_k = se_0^2, se_k^2 - se_0^2`, `q_k = se_x^2, se_{k:x}^2 - se_x^2` of the baseline and of the others
+into blocks, one a level: products of columns of different levels are zero, those of one level its own sums. With n_k
+records in level k, m_k their mean of x, Q_k their sum of squares `(x - m_k)^2` and `a_k = se_0^2, se_k^2 - se_0^2`,
+`q_k = se_x^2, se_{k:x}^2 - se_x^2` of the baseline and of the others
 
     a_k = s^2 (1 / n_k + m_k^2 / Q_k),    q_k = s^2 / Q_k,
 

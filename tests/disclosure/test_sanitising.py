@@ -11,12 +11,15 @@ from command import SIZE, X, Y, exact_draws
 
 import bayesrecon
 from bayesrecon.disclosure.sanitising import run
+from bayesrecon.disclosure.sanitising.bits import bits_of
 from bayesrecon.disclosure.sanitising.law import _blocks, divergences, tilt_at, tilt_law
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, opened_ledger
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_model, keyed
 from bayesrecon.disclosure.sanitising.supported import check_worth, settled, worth_for
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen, distinct, redrawn
+from bayesrecon.disclosure.sanitising.tilted_mode import tilted_mode
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.problem import solve_release
 from bayesrecon.kernels.score import log_liks
 from bayesrecon.model import PseudoData
@@ -134,6 +137,66 @@ def test_new_draws_of_nuts_are_of_the_tilted_posterior(law, release, model):
     sd = release.theta.std(axis=0)
     assert (np.abs(drawn.mean(axis=0) - mean) / sd < 0.15).all()
     assert len(np.unique(drawn, axis=0)) == 2000
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_mode_of_a_tilted_posterior_is_that_of_the_altered_data(law, release, model, seed):
+    """Its equations are exact: what they tell of n is that of the data with the tilt beside them, and nothing else."""
+    tilt = law.drawn(np.random.default_rng([seed, 7]))
+    with x64():
+        mode = tilted_mode(model, DATA, tilt, np.asarray(release.theta), "mode")
+    found = bayesrecon.recover(mode)
+    count = SIZE + tilt.weights.sum()
+    assert abs(tilt.weights.sum()) > 1
+    np.testing.assert_allclose(found["n"].estimate, count, rtol=1e-6)
+    total = X.sum() + tilt.weights @ tilt.records["mom_iq"]
+    np.testing.assert_allclose(found["mean(mom_iq)"].estimate * count, total, rtol=1e-5)
+
+
+def test_a_mode_without_its_data_is_refused(release, model):
+    theta = np.asarray(release.theta)
+    mode = bayesrecon.posteriors.gaussian(model, theta.mean(axis=0), np.cov(theta.T), jacobian=True)
+    with pytest.raises(BayesreconError, match=r"needs the private records: supply them \(data=\)"):
+        bayesrecon.sanitise(mode, unsafe_seed=0)
+
+
+@pytest.mark.slow
+def test_a_mode_is_sanitised_with_its_data(release, model):
+    theta = np.asarray(release.theta)
+    mode = bayesrecon.posteriors.gaussian(model, theta.mean(axis=0), np.cov(theta.T), jacobian=True)
+    safe = bayesrecon.sanitise(mode, data=DATA, unsafe_seed=0)
+    assert safe.draws == 0
+    assert safe["n"].se == safe["n"].scatter > 5
+    assert 0 < abs(bayesrecon.recover(safe.release)["n"].estimate - SIZE) < 6 * safe["n"].scatter
+    table = safe.table()
+    np.testing.assert_allclose(np.diag(table.iloc[:, 2:]), table["sd"] ** 2)
+    assert "published mode with its covariance is" in safe.sentence
+    with pytest.raises(BayesreconError, match="of a mode there are none"):
+        bayesrecon.sanitise(mode, data=DATA, draws=100, unsafe_seed=0)
+
+
+def test_bits_of_a_response_are_those_of_a_normal_channel(law, release):
+    """Of a regression whose noise scale is known, a response is a signal along the gradient; draws alone give more."""
+    with x64():
+        records = {k: v[:6] for k, v in DATA.items()}
+        predict = responses(release, ())
+        hidden, plain = bits_of(law.of(64), records, predict, 1000, 4000)
+        more, same = bits_of(law.of(64), records, predict, 100, 4000)
+    assert (hidden < plain).all()
+    assert (more < hidden).all()
+    np.testing.assert_array_equal(same, plain)
+    # One direction of signal-to-noise ratio r carries log2(1 + r) / 2; shifts are root mean squares over responses.
+    one = law.of(64).shift(records, 1000)
+    assert (hidden < 4 * np.log2(1 + np.square(one).max())).all()
+
+
+@pytest.mark.slow
+def test_bits_are_told_of_private_records(release):
+    safe = bayesrecon.sanitise(release, data=DATA, unsafe_seed=0)
+    assert len(safe.bits) == len(safe.bits_of_draws) == 128
+    assert (safe.bits < safe.bits_of_draws).all()
+    assert safe.to_dict()["bits"] == pytest.approx(list(safe.bits))
+    assert bayesrecon.sanitise(release, unsafe_seed=0).bits is None
 
 
 def test_what_is_made(safe, release):

@@ -125,6 +125,8 @@ def _written(found: "Sanitised", path: Path) -> "Audit":
 
 def _show(result: "Sanitised", audited: "Audit") -> list[Any]:
     shifts = [] if result.shifts is None else [_shifts(result.shifts)]
+    if result.bits is not None:
+        shifts.append(_bits(result.bits, result.bits_of_draws))
     shifts += [_unit_shifts(name, one) for name, one in (result.units or {}).items()]
     median, most, largest = result.typical
     return [
@@ -146,6 +148,16 @@ def _shifts(shifts: Any) -> str:
     order = np.argsort(-np.asarray(shifts))[:5]
     most = ", ".join(f"record {i + 1} by {shifts[i]:.2g}" for i in order)
     return f"of your records (not to be published; --page has all): median {np.median(shifts):.2g}; {most}"
+
+
+def _bits(bits: Any, before: Any) -> str:
+    import numpy as np
+
+    return (
+        f"bits of a record's response (not to be published): at most {np.median(bits):.2g} in the median and "
+        f"{np.max(bits):.2g} of {len(bits)} records, for somebody who knows everything else; in the draws as they were "
+        f"given {np.median(before):.2g} and {np.max(before):.2g}"
+    )
 
 
 def _unit_shifts(column: str, shifts: Any) -> str:

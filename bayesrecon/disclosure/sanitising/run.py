@@ -7,28 +7,35 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.diagnostics import effective_sample_size
+from bayesrecon.diagnostics import effective_sample_size, evenly
+from bayesrecon.disclosure.sanitising.bits import RECORDS, bits_of
 from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, tilt_at, tilt_law
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, Account, ledger_path, opened_ledger
 from bayesrecon.disclosure.sanitising.page import page_of, statistics_of
 from bayesrecon.disclosure.sanitising.secret import Secret, hash_of_data, hash_of_draws, hash_of_model, keyed
 from bayesrecon.disclosure.sanitising.supported import LEAST_WORTH, check_worth, settled, worth_for
 from bayesrecon.disclosure.sanitising.tilted_draws import MOST, USUAL, chosen, distinct, redrawn
+from bayesrecon.disclosure.sanitising.tilted_mode import as_draws, numbers_of, tilted_mode
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.model import Model, Progress, PseudoData, Records
-from bayesrecon.posteriors.made.nuts import check_records
+from bayesrecon.posteriors.made.nuts import check_records, nuts
 from bayesrecon.posteriors.tables import read_table
-from bayesrecon.releases import PosteriorDraws
+from bayesrecon.releases import Approximation, OptimisedFit, PosteriorDraws
 from bayesrecon.results.sanitised import Sanitised
 from bayesrecon.verbs.door import verb
 
 _FEWEST = 100  # draws to publish: with fewer no reader computes a quantile
+_DRAWS, _THINNING = 1000, 2  # a chain, of the posterior of a mode: what a law of tilts is taken from
+_NO_END = 10**6  # draws that a mode is taken for: with more of them numbers of the page are rounding
 _CHAINS = 8  # up to which the published draws stand in as many chains
 
 
 @verb(
-    (PosteriorDraws,), uses=(), instead="sanitise draws (`bayesrecon fit` makes some), and publish `table()` of these"
+    (PosteriorDraws, Approximation, OptimisedFit),
+    uses=(),
+    instead="sanitise draws (`bayesrecon fit` makes some), and publish `table()` of these",
 )
 def sanitise(
     release: Any,
@@ -58,7 +65,9 @@ def sanitise(
 
     Args:
         release: draws that never are published themselves, from `bayesrecon.posteriors`, or whatever holds draws, with
-            its `model`. Draws that repeat others are thinned.
+            its `model`. Draws that repeat others are thinned. Or a mode with its covariance, with `data`: the posterior
+            is sampled to know its tilts, and the mode of the tilted one is found anew (a Laplace approximation, with
+            the Jacobian of the transforms). Nothing of the mode that is given goes into it but its model.
         model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
         worth: independent draws of the posterior that the release may be worth, 100 (the default) or more.
         records: instead, the most standard deviations by which a single record may move the release; or `{column: MU}`,
@@ -76,7 +85,7 @@ def sanitise(
         progress: called with a label and the fraction done.
 
     Returns:
-        A `Sanitised`: its `release` are the draws; it says what they hide and what they cost.
+        A `Sanitised`: its `release` are the draws, or the mode; it says what they hide and what they cost.
 
     Raises:
         BayesreconError: draws that do not belong to their model, tilts that are too large for the theory, a worth that
@@ -96,7 +105,12 @@ def sanitise(
     table = read_table(data) if data is not None and not isinstance(data, Mapping) else data
     private = None if table is None else check_records(release.model, table)
     who, most = _hidden_whole(records, table)
+    wanted = None if isinstance(release, PosteriorDraws) else release.name
+    if wanted is not None:
+        release, draws = _sampled(release, private, draws), None
     job = _prepared(release, worth, private, draws)
+    if wanted is not None:
+        job = replace(job, count=_NO_END)
     if most is not None:
         about = job.law.records if private is None else private
         codes = None if who is None or table is None else _codes(table[who])[1]
@@ -117,6 +131,10 @@ def sanitise(
         job = replace(job, times=account.times)  # of the tilt that is used, which may be older than this run
     if progress is not None:
         progress("altering the draws", 0.5)
+    if wanted is not None and private is not None:
+        safe = tilted_mode(release.model, private, tilt, np.asarray(release.theta), f"{wanted}, sanitised")
+        found = _result(job, worth, as_draws(safe), account, _columns(release.model, table, who))
+        return found.of_mode(safe, *numbers_of(safe))
     return _result(job, worth, job.published(secret, tilt), account, _columns(release.model, table, who))
 
 
@@ -162,6 +180,18 @@ class _Job:
         chain = np.repeat(np.arange(1, chains + 1), count // chains)
         weights = np.full(count, 1 / count)
         return PosteriorDraws(found, release.model, weights, chain, name=f"{release.name}, sanitised")
+
+
+def _sampled(mode: Any, private: Records | None, draws: int | None) -> PosteriorDraws:
+    """The posterior whose mode was given."""
+    if private is None:
+        raise BayesreconError(
+            f"{mode.name} is {mode.what}; a mode is sanitised by finding it anew, which needs the private records: "
+            "supply them (data=), or sanitise draws (`bayesrecon fit` makes some), and publish `table()` of these"
+        )
+    if draws is not None:
+        raise BayesreconError("draws= says how many draws are published, and of a mode there are none")
+    return nuts(mode.of, private, draws=_DRAWS, thinning=_THINNING, name=mode.name)
 
 
 def _prepared(release: PosteriorDraws, worth: float, private: Records | None, draws: int | None) -> _Job:
@@ -259,6 +289,7 @@ def _result(
 ) -> Sanitised:
     own = None if job.private is None else _one_digit(len(next(iter(job.private.values()))))
     page = page_of(safe, worth**-0.5, job.times, own)
+    bits = _bits(job)
     found = Sanitised(
         source=job.release.name,
         model=job.release.model.name,
@@ -271,14 +302,27 @@ def _result(
         statistics=page.statistics,
         changes=page.changes,
         typical=page.typical,
-        shifts=None if job.private is None else job.law.shift(job.private, safe.size),
-        units=_unit_shifts(job, columns, safe.size),
+        shifts=None if job.private is None else job.law.shift(job.private, job.count),
+        units=_unit_shifts(job, columns, job.count),
+        bits=None if bits is None else bits[0],
+        bits_of_draws=None if bits is None else bits[1],
         spent=None if account is None else account.spent,
         budget=None if account is None else account.budget,
         warnings=tuple(_warnings(job, account)),
     )
     object.__setattr__(found, "release", safe)
     return found
+
+
+def _bits(job: _Job) -> tuple[np.ndarray, np.ndarray] | None:
+    """What is given away of the responses of some private records; None where there are none, or none can be drawn."""
+    predict = responses(job.release, ())
+    if job.private is None or predict is None:
+        return None
+    at = evenly(len(next(iter(job.private.values()))), RECORDS)
+    some = {k: np.asarray(v)[at] for k, v in job.private.items()}
+    given = effective_sample_size(np.asarray(job.release.theta), np.asarray(job.release.chain)).min()
+    return bits_of(job.law, some, predict, job.count, float(given))
 
 
 def _one_digit(count: int) -> float:
