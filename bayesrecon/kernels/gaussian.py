@@ -1,20 +1,22 @@
 """The kernel mean embedding of a Gaussian linear regression, in closed form (`kernels.monomials`)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any
 
+import jax
 import numpy as np
 
 from bayesrecon.kernels.definite import factor, solver
 from bayesrecon.kernels.embedding import Basis, Coordinates, LostDigits, Moments, Stretch
 from bayesrecon.kernels.monomials import Expansion, Frame, Products
 from bayesrecon.kernels.score import prior_score
-from bayesrecon.kernels.sums import covariance
+from bayesrecon.kernels.sums import covariance, either_way, numbers, plus
 from bayesrecon.kernels.view import Part, View, unwhitened
 from bayesrecon.model import GaussianPredictor, Model, Records
+from bayesrecon.running.engine import Work, block_entries, on_host, placed, pooled, spread
 from bayesrecon.running.stored import mean_and_covariance
 
 _BLOCK = 2**20  # coefficients of a block of atoms, of which a dozen arrays are under way
@@ -33,13 +35,14 @@ class GaussianEmbedding(View):
 
     def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
         e, x = self._frame.design(self._predictor, records)
-        chunk = _atoms_of(_SCORES, len(e) * self.metric.shape[1])
-        given, found = self._given(_NONE), []
-        with np.errstate(over="ignore", invalid="ignore"):  # of records over many orders of magnitude
-            for metric, theta, weights, n, _ in self._atoms(chunk, None, atoms):
-                phi = given.expanded(self.release.model, theta[:n], metric).scores(e, x)
-                found.append((phi * np.sqrt(weights[:n])[:, None, None]).reshape(-1, len(e)))
-        return np.concatenate(found)
+        chunk, given = _atoms_of(_SCORES, len(e) * self.metric.shape[1]), self._given(_NONE)
+        at, found = numbers((e, x)), []
+        for part in self._parts(chunk, atoms):
+            for theta, weights, n in given.blocks(part):
+                rows = _scores(_law(self.release.model), given, numbers(part.metric), theta, weights, *at)
+                found.append((rows, n))
+        rows = jax.device_get([rows for rows, _ in found])  # the only one
+        return np.concatenate([one[:n] for one, (_, n) in zip(rows, found, strict=True)]).reshape(-1, len(e))
 
     @property
     def features(self) -> int:
@@ -58,7 +61,7 @@ class GaussianEmbedding(View):
         if solve is None:
             return None
         target = np.zeros(self.width)
-        for _, part in self._pass(
+        for _, part in self._back(
             _target_of, self._given(_NONE), self._parts(self._block, atoms), "locating the records"
         ):
             target += part
@@ -66,11 +69,11 @@ class GaussianEmbedding(View):
 
     def slopes(self, records: Records, h: Any, j: np.ndarray) -> np.ndarray:
         plain = replace(self, metric=np.eye(len(self.metric)), folds=None, progress=None)
-        found = np.zeros((self.width, len(j)))
+        found, given, law = np.zeros((self.width, len(j))), self._given(_NONE, here=True), _law(self.release.model)
         start = 0
-        for metric, theta, weights, n, _ in plain._atoms(self._block, None):
-            at = self._given(_NONE).expanded(self.release.model, theta[:n], metric)
-            found += at.sums(h[start : start + n] * weights[:n, None], j)
+        for metric, theta, weights, n, _ in plain._atoms(_atoms_of(_BLOCK, self.width), None):
+            with np.errstate(over="ignore", invalid="ignore"):
+                found += given.expanded(law, theta[:n], metric).sums(h[start : start + n] * weights[:n, None], j)
             start += n
         return self._frame.monomials(self._predictor, records).T @ found
 
@@ -80,7 +83,7 @@ class GaussianEmbedding(View):
         functions, found, shift = self._functions(basis), [], None
         given = self._given(functions)
         mean, square = np.zeros(basis.size), np.zeros((basis.size, basis.size))
-        passed = self._pass(_moments_of, given, self._parts(self._block, atoms, stretches), label)
+        passed = self._back(_moments_of, given, self._parts(self._block, atoms, stretches), label)
         whole = np.zeros((len(functions), len(functions)))
         for _, stretch in groupby(passed, key=lambda one: one[0].stretch):
             products: dict[int, Products] = {}
@@ -139,7 +142,7 @@ class GaussianEmbedding(View):
     def _summed(self, atoms: np.ndarray | None) -> np.ndarray:
         products: dict[int, Products] = {}
         given = self._given(_NONE)
-        for part, kept in self._pass(_products_of, given, self._parts(self._block, atoms), "comparing records"):
+        for part, kept in self._back(_products_of, given, self._parts(self._block, atoms), "comparing records"):
             fold = id(part.metric)
             products[fold] = products[fold].plus(kept) if fold in products else kept
         return np.asarray(sum(one.gram() for one in products.values()))
@@ -147,12 +150,19 @@ class GaussianEmbedding(View):
     def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
         return covariance(self._pass(_noise_of, given, parts, "estimating noise"))
 
-    def _given(self, functions: np.ndarray, **more: Any) -> "_Given":
-        return _Given(self._frame, functions, self.temperature, **more)
+    def _back(self, work: Work, given: "_Given", parts: list[Part], label: str) -> Iterable[tuple[Part, Any]]:
+        """A pass whose sums come back from the devices once, where they are made there."""
+        passed = self._pass(work, given, parts, label)
+        return passed if on_host() else _read_back(passed)
+
+    def _given(self, functions: np.ndarray, here: bool = False, **more: Any) -> "_Given":
+        """Kept on the devices for a whole pass, where they work on it."""
+        given = _Given(self._frame, functions, self.temperature, **more)
+        return given if here or on_host() or pooled() else placed(given)
 
     @property
     def _predictor(self) -> GaussianPredictor:
-        return _predictor(self.release.model)
+        return _law(self.release.model)[0]
 
     @cached_property
     def _frame(self) -> Frame:
@@ -167,13 +177,14 @@ class GaussianEmbedding(View):
     @property
     def _block(self) -> int:
         """Atoms of a block."""
-        return _atoms_of(_BLOCK, self.width)
+        return _atoms_of(block_entries(_BLOCK), self.width, 11 if on_host() else 16)
 
     def _functions(self, basis: Basis) -> np.ndarray:
         """The basis in the monomials, `(F, r)`."""
         return self._frame.monomials(self._predictor, basis.records) @ basis.coefficients
 
 
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class _Given:
     """What all parts of a pass share.
@@ -187,94 +198,162 @@ class _Given:
     """
 
     frame: Frame
-    functions: np.ndarray
-    temperature: float
+    functions: Any
+    temperature: float = field(metadata={"static": True})
     fitted: Any = None
     normal: Any = None
 
-    def expanded(self, model: Model, theta: np.ndarray, metric: np.ndarray) -> Expansion:
-        return Expansion.at(_predictor(model), self.frame, model.power, theta, metric)
+    def expanded(self, law: "_Law", theta: Any, metric: Any) -> Expansion:
+        return Expansion.at(law[0], self.frame, law[1], theta, metric)
 
-    def blocks(self, model: Model, part: Part) -> Iterator[tuple[Expansion, np.ndarray, np.ndarray, np.ndarray]]:
-        """Expansions at a part's atoms, with their weights, places and the scores of prior and transforms `(C, k)`."""
-        for metric, theta, a, n, _ in part.blocks():
-            base = np.asarray(prior_score(model, metric, theta, self.temperature))[:n]
+    def blocks(self, part: Part) -> Iterator[tuple[Any, Any, int]]:
+        """Atoms of a part with their weights, where they are worked on, and how many are none of padding."""
+        for _, theta, a, n, _ in part.blocks():
             with np.errstate(over="ignore", invalid="ignore"):  # scales of no model of these data
-                yield self.expanded(model, theta[:n], metric), a[:n], theta[:n], base
+                yield (theta[:n], a[:n], n) if on_host() else (spread(theta), spread(a), n)
 
-    def residual(self, at: Expansion, score: np.ndarray) -> np.ndarray:
+    def prior(self, model: Model, theta: Any, metric: Any) -> Any:
+        """Scores of prior and transforms, `(C, k)`."""
+        found = prior_score(model, metric, theta, self.temperature)
+        return np.asarray(found) if on_host() else found
+
+    def aim(self, at: Expansion, weights: Any, base: Any) -> Any:
+        """The embedding of the private data in the monomials, `(F,)`."""
+        return -(weights @ (self.temperature * at.lap + at.along(base)))
+
+    def residual(self, at: Expansion, score: Any) -> Any:
         """`<phi, score> + tau tr(Sigma Hess l)` of the functions, `(C, r)`."""
         return (at.along(score) + self.temperature * at.lap) @ self.functions
 
 
+_Law = tuple[GaussianPredictor, float]
+"""What the programs are compiled for: the predictor and the power of a model."""
+
+_compiled = partial(either_way, static=("law",))
+
+
 def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, ...]:
     """Weight of a part, the values that its sums are taken about, its products of scores, target and values."""
-    size, features = given.functions.shape[1], len(given.functions)
-    target, mean, square = np.zeros(features), np.zeros(size), np.zeros((size, size))
-    products, shift, weight = None, None, 0.0
-    for at, a, _, base in given.blocks(model, part):
-        found = at.moments(a)
-        products = found if products is None else products.plus(found)
-        target -= a @ (given.temperature * at.lap + at.along(base))
-        value = at.value @ given.functions
+    law, metric = _law(model), numbers(part.metric)
+    sums: Any = None
+    shift: Any = None
+    own: Any = None
+    for theta, a, _ in given.blocks(part):
         # One atom's values as a shift keep the covariance of large log likelihoods accurate.
-        shift = value[0].copy() if shift is None else shift
-        value = (value - shift) * np.sqrt(a)[:, None]
-        mean += np.sqrt(a) @ value
-        square += value.T @ value
-        weight += a.sum()
-    return weight, shift, products, target, mean, square
+        shift = _first(law, given, metric, theta) if shift is None else shift
+        own, terms = _moments(law, given, metric, theta, a, given.prior(model, theta, metric), shift)
+        sums = plus(sums, terms)
+    half, inner, target, mean, square = sums
+    return float(part.weights.sum()), shift, Products(own, half, inner), target, mean, square
 
 
-def _target_of(model: Model, given: _Given, part: Part) -> np.ndarray:
-    blocks = given.blocks(model, part)
-    return -np.asarray(sum(a @ (given.temperature * at.lap + at.along(base)) for at, a, _, base in blocks))
+@_compiled
+def _first(law: _Law, given: _Given, metric: Any, theta: Any) -> Any:
+    return (given.expanded(law, theta[:1], metric).value @ given.functions)[0]
+
+
+@_compiled
+def _moments(
+    law: _Law, given: _Given, metric: Any, theta: Any, a: Any, base: Any, shift: Any
+) -> tuple[Any, tuple[Any, ...]]:
+    at = given.expanded(law, theta, metric)
+    products = at.moments(a)
+    root = a**0.5
+    value = (at.value @ given.functions - shift) * root[:, None]
+    terms = products.half, products.inner, given.aim(at, a, base), root @ value, value.T @ value
+    return products.own, terms
+
+
+def _target_of(model: Model, given: _Given, part: Part) -> Any:
+    law, metric = _law(model), numbers(part.metric)
+    total: Any = None
+    for theta, a, _ in given.blocks(part):
+        total = plus(total, _target(law, given, metric, theta, a, given.prior(model, theta, metric)))
+    return total
+
+
+@_compiled
+def _target(law: _Law, given: _Given, metric: Any, theta: Any, a: Any, base: Any) -> Any:
+    return given.aim(given.expanded(law, theta, metric), a, base)
 
 
 def _products_of(model: Model, given: _Given, part: Part) -> Any:
-    products = None
-    for metric, theta, a, n, _ in part.blocks():
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = given.expanded(model, theta[:n], metric).moments(a[:n])
-        products = found if products is None else products.plus(found)
-    return products
+    law, metric = _law(model), numbers(part.metric)
+    sums: Any = None
+    own: Any = None
+    for theta, a, _ in given.blocks(part):
+        own, terms = _products(law, given, metric, theta, a)
+        sums = plus(sums, terms)
+    return Products(own, *sums)
 
 
-def _noise_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray]:
-    size = given.functions.shape[1]
-    mean, square = np.zeros(size), np.zeros((size, size))
-    for at, a, theta, base in given.blocks(model, part):
-        if given.normal is not None:
-            centre, precision = given.normal
-            score = -(theta - centre) @ precision @ part.metric
-        else:
-            score = at.score(given.fitted) + base
-        residual = given.residual(at, score) * np.sqrt(a)[:, None]
-        mean += np.sqrt(a) @ residual
-        square += residual.T @ residual
-    return mean, square
+@_compiled
+def _products(law: _Law, given: _Given, metric: Any, theta: Any, a: Any) -> tuple[Any, tuple[Any, Any]]:
+    found = given.expanded(law, theta, metric).moments(a)
+    return found.own, (found.half, found.inner)
+
+
+def _noise_of(model: Model, given: _Given, part: Part) -> tuple[Any, Any]:
+    law, metric = _law(model), numbers(part.metric)
+    total: Any = None
+    for theta, a, _ in given.blocks(part):
+        base = None if given.normal is not None else given.prior(model, theta, metric)
+        total = plus(total, _noise(law, given, metric, theta, a, base))
+    return total
+
+
+@_compiled
+def _noise(law: _Law, given: _Given, metric: Any, theta: Any, a: Any, base: Any) -> tuple[Any, Any]:
+    at, root = given.expanded(law, theta, metric), a**0.5
+    if given.normal is not None:
+        centre, precision = given.normal
+        score = -(theta - centre) @ precision @ metric
+    else:
+        score = at.score(given.fitted) + base
+    residual = given.residual(at, score) * root[:, None]
+    return root @ residual, residual.T @ residual
 
 
 def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray]:
-    rows, scores = [], []
-    for at, _, _, base in given.blocks(model, part):
-        score = at.score(given.fitted) + base
-        rows.append(given.residual(at, score))
-        scores.append(unwhitened(part.metric, score, given.temperature))
-    return np.concatenate(rows), np.concatenate(scores)
+    law, metric = _law(model), numbers(part.metric)
+    found, counts = [], []
+    for theta, _, n in given.blocks(part):
+        found.append(_influence(law, given, metric, theta, given.prior(model, theta, metric)))
+        counts.append(n)
+    pairs = [(row[:n], score[:n]) for (row, score), n in zip(jax.device_get(found), counts, strict=True)]
+    scores = np.concatenate([score for _, score in pairs])
+    return np.concatenate([row for row, _ in pairs]), unwhitened(part.metric, scores, given.temperature)
+
+
+@_compiled
+def _influence(law: _Law, given: _Given, metric: Any, theta: Any, base: Any) -> tuple[Any, Any]:
+    at = given.expanded(law, theta, metric)
+    score = at.score(given.fitted) + base
+    return given.residual(at, score), score
+
+
+@_compiled
+def _scores(law: _Law, given: _Given, metric: Any, theta: Any, a: Any, e: Any, x: Any) -> Any:
+    return given.expanded(law, theta, metric).scores(e, x) * a[:, None, None] ** 0.5
+
+
+def _read_back(passed: Iterable[tuple[Part, Any]]) -> Iterable[tuple[Part, Any]]:
+    parts, found = zip(*passed, strict=True)
+    return zip(parts, jax.device_get(found), strict=True)
 
 
 def _name(atoms: np.ndarray | None) -> bytes:
     return b"" if atoms is None else atoms.tobytes()
 
 
-def _predictor(model: Model) -> GaussianPredictor:
+def _law(model: Model) -> _Law:
     assert model.gaussian is not None, "a model without closed form"
-    return model.gaussian
+    return model.gaussian, model.power
 
 
-def _atoms_of(entries: int, width: int) -> int:
-    return 2 ** int(np.clip(np.log2(entries / max(1, width)), 0, 11))
+def _atoms_of(entries: int, width: int, most: int = 11) -> int:
+    """At most `2^most`."""
+    return 2 ** int(np.clip(np.log2(entries / max(1, width)), 0, most))
 
 
 def _check(diagonal: np.ndarray, functions: np.ndarray) -> None:

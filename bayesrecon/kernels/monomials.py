@@ -17,18 +17,21 @@ In a metric that moves d along `b (p, k)` and u along `c (k,)` the scores of the
     phi = c q' + E,   E = p b_i  for e x_i,   -p (b_i d_j + b_j d_i)  for x_i x_j
 
 (`-p b_i d_i` where i = j), so that inner products of scores are moments of q, d and p: no array has the k directions.
-All of it is multiplied by the model's power.
+All of it is multiplied by the model's power. Arrays are NumPy's in this process, and JAX's on a device.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.model import GaussianPredictor, Records
 
 
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Frame:
     """What the monomials are taken about.
@@ -94,22 +97,22 @@ class Expansion:
         cls, predictor: GaussianPredictor, frame: Frame, power: float, theta: np.ndarray, metric: np.ndarray
     ) -> "Expansion":
         """At atoms `(C, d)` in the metric `(d, k)`."""
-        columns = list(predictor.coefficients)
-        d = np.linalg.solve(frame.root, (theta[:, columns] - frame.centre).T).T
+        columns, xp = np.array(predictor.coefficients, int), _library(theta)
+        d = xp.linalg.solve(frame.root, (theta[:, columns] - frame.centre).T).T
         u, slope, bend = _log_sigma(predictor, theta)
-        precision, along = np.exp(-2 * u), metric[predictor.scale or 0]
-        b, c, bend = np.linalg.solve(frame.root, metric[columns]), slope * along, bend * (along @ along)
+        precision, along = xp.exp(-2 * u), metric[predictor.scale or 0]
+        b, c, bend = xp.linalg.solve(frame.root, metric[columns]), slope * along, bend * (along @ along)
         i, j = np.triu_indices(len(columns))
-        other, one = np.where(i == j, 0.0, 1.0), np.ones_like(u)
+        other, one = np.where(i == j, 0.0, 1.0), xp.ones_like(u)
         off = precision - frame.precision
-        rest = np.concatenate([-2 * d, (1 + other) * d[:, i] * d[:, j]], axis=1) * precision
-        q = np.concatenate([-one, off, rest], axis=1)
+        rest = xp.concatenate([-2 * d, (1 + other) * d[:, i] * d[:, j]], axis=1) * precision
+        q = xp.concatenate([-one, off, rest], axis=1)
         # The last of these is small: `-(u - u0) p0 - p / 2` has no slope at p0.
-        value = np.concatenate([-u, -off / 2 - (u + np.log(frame.precision) / 2) * frame.precision, -rest / 2], axis=1)
+        value = xp.concatenate([-u, -off / 2 - (u + xp.log(frame.precision) / 2) * frame.precision, -rest / 2], axis=1)
         norm, mixed, own = (c**2).sum(axis=1, keepdims=True), c @ b.T, b @ b.T
-        lap = np.concatenate([-bend * one, bend * off - 2 * norm * precision, (bend - 2 * norm) * rest], axis=1)
-        lap[:, 2:] -= 4 * _paired(mixed, d, i, j) * precision
-        lap[:, 2 + len(columns) :] -= (1 + other) * own[i, j] * precision
+        lap = xp.concatenate([-bend * one, bend * off - 2 * norm * precision, (bend - 2 * norm) * rest], axis=1)
+        lap = _added(lap, 2, -4 * _paired(mixed, d, i, j) * precision)
+        lap = _added(lap, 2 + len(columns), -(1 + other) * own[i, j] * precision)
         return cls(b, c, d, precision, q, power * value, power * lap, power)
 
     @cached_property
@@ -119,11 +122,11 @@ class Expansion:
     def along(self, score: np.ndarray) -> np.ndarray:
         """Inner products `<phi, score>` of the monomials with a vector `(C, k)` an atom, `(C, F)`."""
         found = self.q * (self.c * score).sum(axis=1, keepdims=True)
-        found[:, 2:] += _paired(score @ self.b.T, self.d, *self._pairs) * self.precision
-        return self.power * found
+        return self.power * _added(found, 2, _paired(score @ self.b.T, self.d, *self._pairs) * self.precision)
 
     def sums(self, h: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """`sum_t h_tp phi_j(p)` of the monomials, `(F, P)`, for `h (C, P)` along columns `j (P,)` of the metric."""
+        """`sum_t h_tp phi_j(p)` of the monomials, `(F, P)`, for `h (C, P)` along columns `j (P,)` of the metric; in
+        this process, where the functions h are."""
         along, other = self.b[:, j], self.precision * h  # (p, P), (C, P)
         found = self.q.T @ (self.c[:, j] * h)
         total, mean = other.sum(axis=0), self.d.T @ other
@@ -134,10 +137,10 @@ class Expansion:
 
     def score(self, fitted: np.ndarray) -> np.ndarray:
         """`phi fitted`, `(C, k)`, of a polynomial `(F,)`."""
-        width = self.d.shape[1]
-        square = np.zeros((width, width))
-        square[self._pairs] = fitted[2 + width :]
-        square = square + np.triu(square, 1).T
+        width, xp = self.d.shape[1], _library(self.d)
+        place = np.zeros((width, width), int)
+        place[self._pairs] = place.T[self._pairs] = np.arange(len(self._pairs[0]))
+        square = xp.asarray(fitted)[2 + width :][place]
         inner = (fitted[2 : 2 + width] - self.d @ square) * self.precision
         return self.power * (self.c * (self.q @ fitted)[:, None] + inner @ self.b)
 
@@ -149,13 +152,15 @@ class Expansion:
 
     def moments(self, weights: np.ndarray) -> "Products":
         """Of scores, weighted."""
+        xp = _library(self.d)
         half = 0.5 * (self.c**2).sum(axis=1, keepdims=True) * self.q
-        half[:, 2:] += _paired(self.c @ self.b.T, self.d, *self._pairs) * self.precision
-        rows = np.concatenate([np.ones_like(self.precision), -self.d], axis=1) * self.precision
+        half = _added(half, 2, _paired(self.c @ self.b.T, self.d, *self._pairs) * self.precision)
+        rows = xp.concatenate([xp.ones_like(self.precision), -self.d], axis=1) * self.precision
         scaled = self.power**2 * weights[:, None]
         return Products(self.b @ self.b.T, self.q.T @ (scaled * half), rows.T @ (scaled * rows))
 
 
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Products:
     """Sums over atoms of one metric of which the kernel of the monomials is made.
@@ -174,7 +179,7 @@ class Products:
         return Products(self.own, self.half + other.half, self.inner + other.inner)
 
     def gram(self) -> np.ndarray:
-        """Kernel of the monomials, `(F, F)`."""
+        """Kernel of the monomials, `(F, F)`, in this process."""
         own, w, found = self.own, self.inner, self.half + self.half.T
         i, j = np.triu_indices(len(own))
         other = np.where(i == j, 0.0, 1.0)
@@ -200,15 +205,29 @@ def _of_pairs(matrix: np.ndarray, i: np.ndarray, j: np.ndarray) -> tuple[np.ndar
 def _paired(s: np.ndarray, d: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """`s_i` of the monomials `e x_i` and `-(s_i d_j + s_j d_i)` of `x_i x_j`, `(C, F - 2)`."""
     other = np.where(i == j, 0.0, 1.0)
-    return np.concatenate([s, -(s[:, i] * d[:, j] + other * (s[:, j] * d[:, i]))], axis=1)
+    return _library(d).concatenate([s, -(s[:, i] * d[:, j] + other * (s[:, j] * d[:, i]))], axis=1)
+
+
+def _library(array: Any) -> Any:
+    """The functions for an array."""
+    return np if isinstance(array, np.ndarray) else jnp
+
+
+def _added(found: Any, first: int, more: Any) -> Any:
+    """With `more` added to the columns from the first on; an array of NumPy's is changed."""
+    if isinstance(found, np.ndarray):
+        found[:, first:] += more
+        return found
+    return found.at[:, first:].add(more)
 
 
 def _log_sigma(predictor: GaussianPredictor, theta: np.ndarray) -> tuple[Any, Any, Any]:
     """`log sigma`, and its first and second derivative in its coordinate, `(C, 1)` each."""
+    xp = _library(theta)
     if predictor.scale is None:
-        zero = np.zeros((len(theta), 1))
+        zero = xp.zeros((len(theta), 1))
         return zero, zero, zero
-    at, power = theta[:, predictor.scale, None], np.full((len(theta), 1), predictor.power)
+    at, power = theta[:, predictor.scale, None], xp.full((len(theta), 1), predictor.power)
     if predictor.logarithm:
         return power * at, power, 0 * power
-    return power * np.log(np.abs(at)), power / at, -power / at**2  # a normal law of sigma has negative values, too
+    return power * xp.log(xp.abs(at)), power / at, -power / at**2  # a normal law of sigma has negative values, too

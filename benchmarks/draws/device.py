@@ -4,8 +4,8 @@ python -m benchmarks.draws.device [--rows FILE.json] [--seconds 280] [--tiny]   
 python -m benchmarks.draws.device --keep FILE.json                               # rows that another machine measured
 
 Every case runs in a process of its own, first with nothing compiled and then again. On an accelerator a third run
-counts what moves between it and the host (`jax.transfer_guard`), and how long it is busy (JAX's profiler). Processes run
-side by side, each with cores of its own; what does not begin before the time is over is not measured.
+counts what moves between it and the host (`jax.transfer_guard`), and how long it is busy (JAX's profiler). Processes
+run side by side, each with cores of its own; what does not begin before the time is over is not measured.
 """
 
 import argparse
@@ -154,10 +154,18 @@ def _elsewhere(name: str, side: str, tiny: bool, held: Path, free: list[list[int
     more = {"BAYESRECON_COMPILE_CACHE": "0", "XLA_PYTHON_CLIENT_MEM_FRACTION": str(_SHARE)}
     if side == "cpu":
         more["JAX_PLATFORMS"] = "cpu"
-    kept = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR" and (side == "cpu" or k != "JAX_PLATFORMS")}
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if k != "JAX_COMPILATION_CACHE_DIR" and (side == "cpu" or k != "JAX_PLATFORMS")
+    }
     try:
         done = subprocess.run(
-            ["taskset", "-c", ",".join(map(str, cores)), *command], env=kept | more, capture_output=True, text=True, timeout=left
+            ["taskset", "-c", ",".join(map(str, cores)), *command],
+            env=kept | more,
+            capture_output=True,
+            text=True,
+            timeout=left,
         )
     except subprocess.TimeoutExpired:
         return row | {"failed": "time was over"}
@@ -189,13 +197,14 @@ def page(rows: Any) -> str:
         return "\n".join([*lines, "Nothing was measured yet.", ""])
     found = {(row["case"], row["side"]): row for row in rows["cases"]}
     there = next((row for row in rows["cases"] if row["side"] == "gpu" and "device" in row), {})
+    cores, python = rows["machine"]["cores"], rows["machine"]["python"]
     lines += [
-        f"{there.get('device', 'no accelerator')} beside {rows['machine']['cores']} cores ({rows['machine']['machine']}) "
-        f"of the same machine, JAX {there.get('jax', '')}, Python {rows['machine']['python']}. Every case ran in a process "
-        f"of its own, {_LANES} at once on either side, once each: cold with nothing compiled, then warm. *On the host* is "
-        "the share of the warm run in which no kernel of the accelerator ran. *Read back* and *sent* count transfers in "
-        "one run. *Off* is the largest difference of the results from those of the processor, relative to the largest "
-        "number of its kind; of averages over chains, in standard errors of their difference.",
+        f"{there.get('device', 'No accelerator')} beside {cores} cores ({rows['machine']['machine']}) of the same machine, "
+        f"JAX {there.get('jax', '')}, Python {python}. Every case ran in a process of its own, {_LANES} at once on either "
+        "side, once each: cold with nothing compiled, then warm. *On the host* is the share of the warm run in which no "
+        "kernel of the accelerator ran. *Read back* and *sent* count transfers in one run. *Off* is the largest "
+        "difference of the results from those of the processor, relative to the largest number of its kind; of averages "
+        "over chains, in standard errors of their difference.",
         "",
     ]
     head = ("case", "processor, cold s", "warm s", "accelerator, cold s", "warm s", "times faster, warm")

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import conjugate
+import jax
 import numpy as np
 import pytest
 
@@ -89,6 +90,43 @@ def test_closed_form_is_the_general_path(pairs, coordinates, quantity):
     one, other = quantity(closed, *given), quantity(differentiated, *given)
     assert one.shape == other.shape
     np.testing.assert_allclose(one, other, rtol=CLOSE, atol=CLOSE * np.abs(other).max())
+
+
+def test_sums_are_made_on_the_device_and_come_back_once(pairs, moved):
+    """JAX refuses whatever is not asked for; the sums are those of this process."""
+    (closed, _), basis, probes, y, b = pairs["unconstrained"]
+    passes = (
+        lambda e: e.scores(probes, np.arange(0, 300, 5)),
+        lambda e: np.concatenate([s.gram for s in e.moments(basis, stretches=3).stretches]),
+        lambda e: e.moments(basis).value,
+        lambda e: e.cross(basis, probes, np.arange(0, 300, 3)),
+        lambda e: e.totals(np.arange(0, 300, 2)),
+        lambda e: e.noise(basis, y),
+        lambda e: e.normal_noise(basis),
+    )
+    gaussian = closed.release.model.gaussian
+
+    def design(beta, records):
+        """Of the records alone, before a pass."""
+        with jax.transfer_guard("allow"):
+            return gaussian.design(beta, records)
+
+    model = replace(closed.release.model, gaussian=replace(gaussian, design=design))
+    guarded = replace(closed, release=replace(closed.release, model=model))
+    for work in passes:
+        expected, there = work(replace(closed)), replace(guarded)
+        with using(jax.local_devices()[:1]):
+            _ = there._frame, there.weights, there._normal  # small, and made here
+            moved.update(there=0, back=0)
+            with jax.transfer_guard("disallow"):
+                found = work(there)
+        assert (moved["back"], moved["there"] > 0) == (1 + (work is passes[4]), True)
+        np.testing.assert_allclose(found, expected, rtol=CLOSE, atol=CLOSE * np.abs(expected).max())
+    series = closed.influence(basis, y, b)
+    with using(jax.local_devices()[:1]), jax.transfer_guard("disallow"):
+        found = replace(guarded).influence(basis, y, b)
+    for one, other in zip(found, series, strict=True):
+        np.testing.assert_allclose(one, other, rtol=CLOSE, atol=CLOSE * np.abs(other).max())
 
 
 def test_features_have_the_inner_products_of_scores(pairs):
