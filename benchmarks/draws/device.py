@@ -14,23 +14,24 @@ import json
 import os
 import platform
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.draws.device_cases import CASES, Numbers
+from benchmarks.draws.device_cases import ANSWERS, CASES, Numbers
 from benchmarks.study import Study, form, table
 
 _LANES = 2  # processes at once on each side: an accelerator waits for the compiler most of the time
 _SHARE = 0.4  # of the accelerator's memory for each
-_LONG = 20.0  # seconds from which a case is not run again
+_LONG = 60.0  # seconds from which a processor is not asked again
 _ENOUGH = 10  # seconds without which no case begins
 
 Row = dict[str, Any]
@@ -44,11 +45,11 @@ def measured(name: str, tiny: bool, held: Path) -> Row:
     row: Row = {"case": name, "platform": device.platform, "device": device.device_kind, "jax": jax.__version__}
     work = case.make(tiny)
     row["cold, s"], found = _timed(work)
-    if row["cold, s"] < _LONG:
+    if device.platform != "cpu" or row["cold, s"] < _LONG:
         row["warm, s"], found = _timed(work)
     np.savez(held, **case.told(found))
     if device.platform != "cpu":
-        row |= _watched(work)
+        row |= _watched(work, case.profiled)
         row["peak on the device, MiB"] = (device.memory_stats() or {}).get("peak_bytes_in_use", 0) / 2**20
         row["on the host, %"] = max(0.0, 100 * (1 - row["busy, s"] / row["warm, s"])) if "busy, s" in row else None
     row["peak of the process, MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -61,19 +62,21 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, found
 
 
-def _watched(work: Callable[[], Any]) -> Row:
-    """How often something moved in one more run, and how long the device was busy."""
+def _watched(work: Callable[[], Any], profiled: bool) -> Row:
+    """How often something moved in one more run, and how long the device was busy in another."""
     import jax
 
-    with tempfile.TemporaryDirectory() as folder, _lines() as lines:
-        try:
-            with jax.profiler.trace(folder), jax.transfer_guard("log_explicit"):
-                work()
-            busy = _busy(Path(folder))
-        except Exception as error:  # without the right to profile
-            with jax.transfer_guard("log_explicit"):
-                work()
-            busy = {"not profiled": f"{type(error).__name__}: {error}"[:200]}
+    with _lines() as lines, jax.transfer_guard("log_explicit"):
+        work()
+    busy: Row = {}
+    if profiled:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                with jax.profiler.trace(folder):
+                    work()
+                busy = _busy(Path(folder))
+            except Exception as error:  # without the right to profile
+                busy = {"not profiled": f"{type(error).__name__}: {error}"[:200]}
     text = "".join(lines)
     return busy | {"read back": text.count("device-to-host transfer"), "sent": text.count("host-to-device transfer")}
 
@@ -100,14 +103,20 @@ def _busy(folder: Path) -> Row:
     from jax.profiler import ProfileData
 
     (file,) = folder.rglob("*.xplane.pb")
-    planes = [plane for plane in ProfileData.from_file(str(file)).planes if plane.name.startswith("/device:")]
-    lines = [line for plane in planes for line in plane.lines if line.name.startswith("Stream")]
-    spans = sorted((event.start_ns, event.start_ns + event.duration_ns) for line in lines for event in line.events)
+    planes = list(ProfileData.from_file(str(file)).planes)
+    lines = [line for plane in planes if plane.name.startswith("/device:") for line in plane.lines]
+    events = [event for line in lines if line.name.startswith("Stream") for event in line.events]
+    if not events:
+        return {
+            "not profiled": f"no stream among {[line.name for line in lines] or [one.name for one in planes]}"[:300]
+        }
     end, total = -np.inf, 0.0
-    for first, last in spans:
+    for first, last in sorted((event.start_ns, event.start_ns + event.duration_ns) for event in events):
         total += max(0.0, last - max(first, end))
         end = max(end, last)
-    return {"busy, s": total / 1e9, "kernels": len(spans)} if spans else {"not profiled": "no stream in the profile"}
+    copies = {"copied back": "MemcpyD2H", "copied there": "MemcpyH2D"}
+    counts = {what: sum(event.name.startswith(name) for event in events) for what, name in copies.items()}
+    return {"busy, s": total / 1e9, "kernels": len(events) - sum(counts.values()), **counts}
 
 
 def compared(ours: Numbers, other: Numbers, chance: bool) -> float:
@@ -128,12 +137,14 @@ def all_of(tiny: bool, seconds: float, only: str) -> list[Row]:
     free = {side: [cores[lanes.index((side, k)) :: len(lanes)] or cores for k in range(_LANES)] for side in sides}
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as pools:
-        waiting = []
+        waiting, drawing = [], pools.enter_context(ThreadPoolExecutor(1))
+        drawn = drawing.submit(_drawn, tiny) if any("2PL" in name for name in names) else None
         for side in sides:
             pool = pools.enter_context(ThreadPoolExecutor(_LANES))
             held = {name: Path(folder) / f"{side}-{i}.npz" for i, name in enumerate(names)}
             for name in names:
-                waiting.append(pool.submit(_elsewhere, name, side, tiny, held[name], free[side], ends))
+                needs = drawn if "2PL" in name else None
+                waiting.append(pool.submit(_elsewhere, name, side, tiny, held[name], free[side], ends, needs))
         rows = [one.result() for one in waiting]
         for row in rows:
             i, side = names.index(row["case"]), row["side"]
@@ -143,26 +154,25 @@ def all_of(tiny: bool, seconds: float, only: str) -> list[Row]:
     return rows
 
 
-def _elsewhere(name: str, side: str, tiny: bool, held: Path, free: list[list[int]], ends: float) -> Row:
+def _elsewhere(
+    name: str, side: str, tiny: bool, held: Path, free: list[list[int]], ends: float, needs: Future[None] | None
+) -> Row:
     """One case in a process of its own, on cores that no other process has."""
     row: Row = {"case": name, "side": side}
+    if needs is not None and (error := needs.exception()) is not None:
+        return row | {"failed": f"no draws: {error}"}
     left = ends - time.monotonic()
     if left < _ENOUGH:
         return row | {"failed": "no time was left"}
     cores = free.pop()
     command = [sys.executable, "-m", __spec__.name, "--one", name, "--held", str(held), *(["--tiny"] if tiny else [])]
-    more = {"BAYESRECON_COMPILE_CACHE": "0", "XLA_PYTHON_CLIENT_MEM_FRACTION": str(_SHARE)}
-    if side == "cpu":
-        more["JAX_PLATFORMS"] = "cpu"
-    kept = {
-        k: v
-        for k, v in os.environ.items()
-        if k != "JAX_COMPILATION_CACHE_DIR" and (side == "cpu" or k != "JAX_PLATFORMS")
-    }
+    more = {"BAYESRECON_COMPILE_CACHE": "0", "XLA_PYTHON_CLIENT_MEM_FRACTION": str(_SHARE), "TF_CPP_MIN_LOG_LEVEL": "0"}
+    env = _unsettled() | more | ({"JAX_PLATFORMS": "cpu"} if side == "cpu" else {})
+    pinned = ["taskset", "-c", ",".join(map(str, cores))] if shutil.which("taskset") else []
     try:
         done = subprocess.run(
-            ["taskset", "-c", ",".join(map(str, cores)), *command],
-            env=kept | more,
+            [*pinned, *command],
+            env=env,
             capture_output=True,
             text=True,
             timeout=left,
@@ -181,9 +191,22 @@ def _elsewhere(name: str, side: str, tiny: bool, held: Path, free: list[list[int
 def _accelerator() -> bool:
     """Asked in another process: this one would hold the device's memory."""
     ask = "import jax; print(jax.default_backend())"
-    kept = {k: v for k, v in os.environ.items() if k != "JAX_PLATFORMS"}
-    done = subprocess.run([sys.executable, "-c", ask], env=kept, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", ask], env=_unsettled(), capture_output=True, text=True)
     return done.stdout.strip() not in ("", "cpu")
+
+
+def _unsettled() -> dict[str, str]:
+    """The environment without what says where compiled programs are kept, and what runs them."""
+    return {k: v for k, v in os.environ.items() if k not in ("JAX_COMPILATION_CACHE_DIR", "JAX_PLATFORMS")}
+
+
+def _drawn(tiny: bool) -> None:
+    """Draws that both sides need, by the processor."""
+    persons, items = ANSWERS[tiny]
+    ask = f"from benchmarks.draws.records import table_of; table_of({persons}, {items})"
+    subprocess.run(
+        [sys.executable, "-c", ask], env=_unsettled() | {"JAX_PLATFORMS": "cpu"}, check=True, stdout=sys.stderr
+    )
 
 
 def machine() -> Row:
@@ -199,12 +222,12 @@ def page(rows: Any) -> str:
     there = next((row for row in rows["cases"] if row["side"] == "gpu" and "device" in row), {})
     cores, python = rows["machine"]["cores"], rows["machine"]["python"]
     lines += [
-        f"{there.get('device', 'No accelerator')} beside {cores} cores ({rows['machine']['machine']}) of the same machine, "
-        f"JAX {there.get('jax', '')}, Python {python}. Every case ran in a process of its own, {_LANES} at once on either "
-        "side, once each: cold with nothing compiled, then warm. *On the host* is the share of the warm run in which no "
-        "kernel of the accelerator ran. *Read back* and *sent* count transfers in one run. *Off* is the largest "
-        "difference of the results from those of the processor, relative to the largest number of its kind; of averages "
-        "over chains, in standard errors of their difference.",
+        f"{there.get('device', 'No accelerator')} beside {cores} cores ({rows['machine']['machine']}) of the same "
+        f"machine, JAX {there.get('jax', '')}, Python {python}. Every case ran in a process of its own, {_LANES} at "
+        "once on either side, once each: cold with nothing compiled, then warm. *On the host* is the share of the warm "
+        "run in which no kernel of the accelerator ran. *Read back* and *sent* count transfers in one run. *Off* is "
+        "the largest difference of the results from those of the processor, relative to the largest number of its "
+        "kind; of averages over chains, in standard errors of their difference.",
         "",
     ]
     head = ("case", "processor, cold s", "warm s", "accelerator, cold s", "warm s", "times faster, warm")

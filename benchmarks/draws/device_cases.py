@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+ANSWERS = {False: (100, 20), True: (5, 4)}
+"""Persons and items, of tiny sizes too."""
+
 Numbers = dict[str, np.ndarray]
 Work = Callable[[], Any]
 
@@ -19,11 +22,13 @@ class Case:
         make: `(tiny) -> work`, which is timed; what comes before it is not.
         told: numbers of a result that do not depend on the device but for rounding.
         chance: whether they are averages over draws, with their standard errors as `NAME se`.
+        profiled: whether it starts so few kernels that a profile can hold them.
     """
 
     make: Callable[[bool], Work]
     told: Callable[[Any], Numbers]
     chance: bool = False
+    profiled: bool = True
 
 
 def _rows(table: Any) -> Numbers:
@@ -149,10 +154,10 @@ def _record(found: Any) -> Numbers:
     return {name: np.atleast_1d(value) for name, value in found.record.items()}
 
 
-def _answered(persons: int, items: int, draws: int, tiny: bool) -> Work:
+def _answered(tiny: bool) -> Work:
     from benchmarks.draws.records import ask, table_of
 
-    release, records = table_of(*((5, 4) if tiny else (persons, items)), draws)
+    release, records = table_of(*ANSWERS[tiny])
     return lambda: ask(release, records)
 
 
@@ -162,17 +167,19 @@ def _answers(found: Any) -> Numbers:
 
 CASES = {
     "recover, 10 parameters, 100,000 draws": Case(partial(_regression, 10, 100_000), _rows),
-    "NUTS, 4 chains, 500 records of 8 covariates": Case(partial(_sampled, 500, 8, 4, 1000), _means, True),
-    "NUTS, 64 chains, the same": Case(partial(_sampled, 500, 8, 64, 1000), _means, True),
+    "NUTS, 4 chains, 500 records of 8 covariates": Case(partial(_sampled, 500, 8, 4, 1000), _means, True, False),
+    "NUTS, 64 chains, the same": Case(partial(_sampled, 500, 8, 64, 1000), _means, True, False),
     "recover, logistic, 10 covariates": Case(partial(_logistic, 10), _rows),
     "recover, 200 groups": Case(partial(_groups, 200), _rows),
     "recover, 26 parameters, 10,000 draws": Case(partial(_regression, 26, 10_000), _rows),
-    "NUTS, 4 chains, 100,000 records of 20 covariates": Case(partial(_sampled, 100_000, 20, 4, 200), _means, True),
+    "NUTS, 4 chains, 100,000 records of 20 covariates": Case(
+        partial(_sampled, 100_000, 20, 4, 100), _means, True, False
+    ),
     "recover, 26 parameters, 100,000 draws": Case(partial(_regression, 26, 100_000), _rows),
     "recover, 10 parameters, 1,000,000 draws": Case(partial(_regression, 10, 1_000_000), _rows),
     "reconstruct, 400 records": Case(partial(_reconstructed, 400), _divergence),
     "scores, 22,528 rows of 512 records": Case(_scores, lambda found: {"scores": found[::97, ::7].ravel()}),
-    "records, 2PL, 2,000 answers": Case(partial(_answered, 100, 20, 2000), _answers),
+    "records, 2PL, 2,000 answers": Case(_answered, _answers),
     "recover, logistic, 4 covariates": Case(partial(_logistic, 4), _rows),
     "recover, 10 parameters, 10,000 draws": Case(partial(_regression, 10, 10_000), _rows),
     "HRec, 400 columns, 8,000 public records": Case(_deleted, _record),
