@@ -117,6 +117,15 @@ def added(
     return Plugins(MappingProxyType({**ours, **{named(one): one for one in more.found.values()}}), more.skipped)
 
 
+def adds(group: str) -> bool:
+    """Whether another package adds something to a group; nothing of it is loaded.
+
+    >>> adds("attacks")
+    False
+    """
+    return bool(_declared().get(group))
+
+
 def is_plugin_for(group: str, module: str) -> bool:
     """Whether a module lies in a package that adds something to a group."""
     return any(_outermost(entry) == module.partition(".")[0] for entry in _declared().get(group, ()))
