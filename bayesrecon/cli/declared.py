@@ -5,13 +5,13 @@ themselves, and so are all where there is such a plug-in.
 """
 
 import ast
-import importlib
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from bayesrecon import attacks
 from bayesrecon.discovery import adds
 
 _TYPED = {kind.__name__: kind for kind in (bool, int, float, Path, str)}  # in the order in which they are tried
@@ -39,7 +39,7 @@ def declared() -> tuple[Declared, ...]:
 
 def from_sources() -> Iterator[Declared]:
     """Those of this package, none of which is imported."""
-    for folder in importlib.import_module("bayesrecon.attacks").__path__:
+    for folder in attacks.__path__:
         for path in sorted(Path(folder).rglob("*.py"), key=lambda path: path.with_suffix("").parts):
             text = path.read_text(encoding="utf-8")
             if "\nATTACK = " in text:
@@ -81,10 +81,10 @@ def _kind_of(annotation: ast.expr) -> type | None:
 
 def from_classes() -> Iterator[Declared]:
     """All that there are."""
-    from bayesrecon.attacks.attack import attacks
+    from bayesrecon.attacks import attack
     from bayesrecon.releases import Release
 
-    for one in attacks().values():
+    for one in attack.attacks().values():
         if any(issubclass(kind, Release) for kind in one.takes):
             hints = get_type_hints(one)
             kinds = {
