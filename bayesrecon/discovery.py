@@ -19,8 +19,8 @@ GROUPS = ("models", "formats", "kinds", "channels", "attacks", "commands")
 
 
 def discover(package: str, name: str) -> list[Any]:
-    """The values of `name` in all modules of a package and of the folders in it, by the modules' names; what does not
-    mention it is not imported.
+    """The values of `name` in all modules of a package and of the folders in it, by the modules' names. What does not
+    mention it, or has a name that begins with an underscore, is not loaded.
 
     >>> families = discover("bayesrecon.models", "MODELS")
     >>> "kidscore_momiq" in {model.name for family in families for model in family}
@@ -33,6 +33,8 @@ def discover(package: str, name: str) -> list[Any]:
 def _mentioning(package: str, path: Iterable[str], name: str) -> Iterator[str]:
     """The modules that do."""
     for info in pkgutil.iter_modules(path):
+        if info.name.startswith("_"):
+            continue
         full = f"{package}.{info.name}"
         spec: Any = info.module_finder.find_spec(full, None)
         if info.ispkg:

@@ -1,7 +1,7 @@
 """Where the values of a record's field can lie, and how to draw generic values there."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ class Domain:
     `kind` is "real" (the line), "interval" (`low` to `high`, one end may be infinite), "integer"
     (whole numbers from `low` to `high`) or "levels" (the finite set `levels`). The entries of a field of whole numbers
     may have a `total`, counts of so many things by kind. An interval is `closed` where values may lie on a finite end,
-    as censored ones do.
+    as censored ones do. What nobody stated is `presumed`; results say so.
     """
 
     kind: Kind = "real"
@@ -28,6 +28,7 @@ class Domain:
     levels: tuple[float, ...] = ()
     total: int | None = None
     closed: bool = False
+    presumed: bool = field(default=False, compare=False)
 
     @property
     def discrete(self) -> bool:

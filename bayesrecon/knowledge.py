@@ -43,6 +43,8 @@ _DECIMALS = 12  # of the values that contrasts take, which square roots leave in
 
 _LISTED = 4  # words in a message
 
+_CODES = 32  # whole numbers between two ends, below which each is a level, as of bounds that a program states
+
 KNOWS = tuple(Knows.__annotations__)
 OF_FITS = ("fit_weights", "offset")
 """What is known of the fit behind a table, not of its records."""
@@ -107,6 +109,12 @@ class Knowledge:
     fit_weights: str | None = None
     offset: bool | None = None
     records: float | None = None
+
+    @property
+    def presumed(self) -> str:
+        """Ranges that nobody stated, of fields that are not known, in words."""
+        unknown = {k: f.domain for k, f in self.fields.items() if k not in self.known}
+        return " and ".join(f"{k} is {d.words} (presumed)" for k, d in unknown.items() if d.presumed)
 
     @property
     def aside(self) -> list[str]:
@@ -227,7 +235,12 @@ def _unit(unit: Any, known: dict[str, np.ndarray], fields: dict[str, Field]) -> 
 
 
 def _narrowed(old: Domain, new: Domain, name: str) -> Domain:
-    """What an interval leaves of a domain: whole numbers stay whole numbers, and listed values listed values."""
+    """What an interval leaves of a domain: whole numbers stay whole numbers, and listed values listed values. It takes
+    the place of one that was presumed."""
+    if old.presumed:
+        whole = whole_numbers(new.low, new.high, name)
+        few = whole.width < _CODES
+        return Domain("levels", levels=tuple(np.arange(whole.low, whole.high + 1).tolist())) if few else whole
     if old.kind == "levels":
         levels = tuple(v for v in old.levels if new.low <= v <= new.high)
         if not levels:
@@ -260,7 +273,10 @@ def _values(spec: Field, name: str, values: Any) -> np.ndarray:
         )
     outside = array[~spec.domain.contains(array)]
     if outside.size:
-        raise BayesreconError(f"known field {name!r} holds {outside.flat[0]:g}; its domain is {spec.domain.words}")
+        remedy = ", which was presumed: state another with domain=" if spec.domain.presumed else ""
+        raise BayesreconError(
+            f"known field {name!r} holds {outside.flat[0]:g}; its domain is {spec.domain.words}{remedy}"
+        )
     return array.astype(spec.domain.dtype)
 
 

@@ -68,6 +68,10 @@ class Parameter:
     def size(self) -> int:
         return math.prod(self.free_shape)
 
+    def unconstrained(self, value: Any) -> Any:
+        """The unconstrained values of a value of this parameter."""
+        return self.transform._inverse(value)
+
 
 @dataclass(frozen=True)
 class Field:
@@ -222,7 +226,7 @@ class Model:
     def unconstrain(self, params: Mapping[str, Any]) -> Any:
         """The unconstrained vector `(d,)` of one set of parameters."""
         return jnp.concatenate(
-            [jnp.reshape(p.transform._inverse(jnp.asarray(params[p.name])), (-1,)) for p in self.parameters]
+            [jnp.reshape(p.unconstrained(jnp.asarray(params[p.name])), (-1,)) for p in self.parameters]
         )
 
     def log_lik(self, theta: Any, record: Records) -> Any:

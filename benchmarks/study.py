@@ -13,8 +13,6 @@ from bayesrecon._version import __version__
 HERE = Path(__file__).resolve().parent
 """Where rows, pages and figures lie."""
 
-_VERSIONS = HERE / "versions.json"
-
 
 class Study:
     """What one program measures.
@@ -41,6 +39,15 @@ class Study:
         self.rows, self.place = HERE / f"{self.name}.json", HERE / f"{place or self.name.upper()}.md"
         self._page, self._empty = page, empty
 
+    @property
+    def folder(self) -> Path:
+        """Where rows, page and figures of this run lie."""
+        return self.rows.parent
+
+    @property
+    def _versions(self) -> Path:
+        return self.folder / "versions.json"
+
     def kept(self) -> Any:
         """The rows that there are."""
         return json.loads(self.rows.read_text()) if self.rows.exists() else self._empty()
@@ -48,9 +55,9 @@ class Study:
     def keep(self, rows: Any) -> None:
         """Write rows in the place of those that there were, and the page."""
         _whole(self.rows, form(rows))
-        versions = json.loads(_VERSIONS.read_text()) if _VERSIONS.exists() else {}
+        versions = json.loads(self._versions.read_text()) if self._versions.exists() else {}
         if versions.get(self.name) != __version__:
-            _whole(_VERSIONS, form(dict(sorted({**versions, self.name: __version__}.items()))))
+            _whole(self._versions, form(dict(sorted({**versions, self.name: __version__}.items()))))
         self.write()
 
     def add(self, **measured: Any) -> None:
@@ -60,7 +67,7 @@ class Study:
     def page(self) -> str:
         """The page of the rows that there are, with the version that measured the last of them, where it is known."""
         assert self._page is not None
-        versions = json.loads(_VERSIONS.read_text()) if _VERSIONS.exists() else {}
+        versions = json.loads(self._versions.read_text()) if self._versions.exists() else {}
         told = f"\nMeasured with bayesrecon {versions[self.name]}.\n" if self.name in versions else ""
         return self._page(self.kept()) + told
 
@@ -74,6 +81,7 @@ class Study:
         parser = argparse.ArgumentParser(prog=f"python -m {self.program}", description=(document or "").split("\n")[0])
         if self._page is not None:
             parser.add_argument("--page", action="store_true", help="write the page from the kept rows, and end")
+        parser.add_argument("--to", type=Path, metavar="DIR", help="where rows, page and figures go in place of these")
         return parser
 
     def given(self, parser: argparse.ArgumentParser) -> argparse.Namespace:
@@ -81,7 +89,11 @@ class Study:
         if self._page is not None and "--page" in sys.argv[1:]:  # whatever else a run needs
             self.write()
             raise SystemExit
-        return parser.parse_args()
+        given = parser.parse_args()
+        if given.to is not None:
+            given.to.mkdir(parents=True, exist_ok=True)
+            self.rows, self.place = given.to / self.rows.name, given.to / self.place.name
+        return given
 
 
 def form(rows: Any) -> str:

@@ -66,7 +66,7 @@ def trace(
 
 def log_prob(site: Mapping[str, Any]) -> Any:
     """Log probability of a sample site, with its scale."""
-    from bayesrecon.models.smooth_laws import smooth
+    from bayesrecon.models._smooth_laws import smooth
 
     value = smooth(site["fn"]).log_prob(site["value"])
     return value if site["scale"] is None else site["scale"] * value

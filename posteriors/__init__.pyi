@@ -14,6 +14,8 @@ from .made.networks import train_network as train_network
 from .made.nuts import nuts as nuts
 from .made.nuts import save_draws as save_draws
 from .made.reference import from_posteriordb as from_posteriordb
+from .made.steps import gradient_step_without as gradient_step_without
+from .made.steps import newton_step_without as newton_step_without
 from .made.training import Trained as Trained
 from .made.training import retrain_without as retrain_without
 from .made.training import train as train

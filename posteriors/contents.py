@@ -6,7 +6,7 @@ coordinates, attributes, comments, sampler statistics, generated quantities. Arr
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -140,12 +140,16 @@ class SavedProgram:
         names: entries of its variables by the names that the draws have, `{"b_age": "b[1]"}`; those that differ.
         sizes: of its variables, those that are not among the draws too.
         constants: of its data, those that the file tells.
+        refused: why it gives no model, "" where it may.
+        adds: parameters `{name: (chains, draws, *shape)}` that follow from draws of the others.
     """
 
     text: str
     names: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
+    refused: str = ""
+    adds: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,13 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 import numpy as np
 import pytest
-from command import Outcome
-from documents import check_document
+from jaxtyping import install_import_hook
+
+# Before the package is loaded: what its annotations say of arrays and their shapes is checked at every call.
+install_import_hook(["bayesrecon.kernels", "bayesrecon.estimation", "bayesrecon.attacks"], "shaped.checked")
+
+from command import Outcome  # noqa: E402
+from documents import check_document  # noqa: E402
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Once a day ArviZ writes a file when it is imported, and the second of two workers that do so at once fails.

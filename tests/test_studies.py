@@ -36,7 +36,6 @@ def test_most_programs_are_studies():
 def own(monkeypatch, tmp_path):
     """A study whose files lie in a folder of their own."""
     monkeypatch.setattr(study, "HERE", tmp_path)
-    monkeypatch.setattr(study, "_VERSIONS", tmp_path / "versions.json")
     return study.Study("topic/heights.py", lambda rows: f"{len(rows)} rows\n", empty=list)
 
 

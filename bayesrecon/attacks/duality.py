@@ -10,6 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Float
 
 from bayesrecon.model import Records
 
@@ -23,7 +24,7 @@ Slope = Callable[[Records, Records], tuple[Any, Records]]
 
 
 def lowest(
-    values: np.ndarray, candidates: Records, box: Mapping[str, tuple[Any, Any]], slope: Slope
+    values: Float[np.ndarray, " M"], candidates: Records, box: Mapping[str, tuple[Any, Any]], slope: Slope
 ) -> list[tuple[Records, float]]:
     """The records that descents from the best candidates end at, and their values.
 

@@ -41,7 +41,11 @@ def merge(audits: Sequence[Audit]) -> Audit:
     """Audits of several files as one; findings say which file they are of."""
     if len(audits) == 1:
         return audits[0]
-    findings = [replace(f, where=tuple(f"{a.name}: {w}" for w in f.where)) for a in audits for f in a]
+    findings = [
+        replace(f, title=f"{a.name}: {f.title}", where=tuple(f"{a.name}: {w}" for w in f.where))
+        for a in audits
+        for f in a
+    ]
     first = audits[0]
     return replace(
         first,

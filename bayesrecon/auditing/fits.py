@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.auditing.dominance import dominance
 from bayesrecon.auditing.effort import Budget, budget_of, told
 from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.last_record import last_record, tells_all_fields
@@ -103,6 +104,7 @@ def audit_fit(
         hint: tuple[str, ...] = ()
         if not found.failures:
             findings += tuple(small_counts(counts_of(found, release.about, _HOW), limits.small_count, (release.name,)))
+            findings += tuple(dominance(release, found, knows))
             if names := with_the_number(release, knows):
                 hint = (f"if an attacker knows n (total=): {places(names, _NAMED)} are told, too",)
         presumed, said = _presumed(release, found, attack, limits, knows, tried, key, budget)
@@ -165,6 +167,7 @@ def _presumed(
         findings.append(replace(finding, title=f"{finding.title}, if {one.words}", needs=needs))
         counts = counts_of(then, release.about, _HOW)
         findings += small_counts(counts, limits.small_count, (release.name,), needs, f", if {one.words}")
+        findings += dominance(release, then, one.knows, needs, f", if {one.words}")
         said += [f"if {one.words}: {line}" for line in then.warnings if line not in found.warnings]
         break
     return tuple(findings), tuple(said)

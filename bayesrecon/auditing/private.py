@@ -55,7 +55,7 @@ def _records(table: Mapping[str, Any], model: Model | None) -> Records | None:
     if model is None:
         return None
     if all(f in table for f in model.fields):
-        found = {f: np.asarray(table[f], float) for f in model.fields}
+        found = {f: _numbers(f, table[f], model) for f in model.fields}
     else:
         from bayesrecon.models import shipped
 
@@ -77,3 +77,13 @@ def _records(table: Mapping[str, Any], model: Model | None) -> Records | None:
     if bad is not None:
         raise BayesreconError(f"data: the column {bad!r} holds missing values; the model's records have none")
     return found
+
+
+def _numbers(field: str, values: Any, model: Model) -> np.ndarray:
+    try:
+        return np.asarray(values, float)
+    except ValueError:
+        shown = next(iter(np.ravel(values)), "")
+        raise BayesreconError(
+            f"data: the column {field!r} holds texts ({str(shown)[:20]!r}); records of {model.name} have numbers there"
+        ) from None

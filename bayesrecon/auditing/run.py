@@ -105,7 +105,8 @@ def audit(
             finding as it is found, before remedies are tried.
         which: what else an attacker knows (`Knows`): `total`, `domain`, `factors`, and of draws `unit`; of
             draws `public`, names or places of what may stay, with wildcards: "prior_sd", "constant_data/*"; of a table
-            of estimates `correlations`, `response`, `formula`, `jacobian` and `draws`, as in `posteriors.from_table`.
+            of estimates `correlations`, `response`, `formula`, `jacobian` and `draws`, as in `posteriors.from_table`,
+            and `column`, a list of which names several of its models.
 
     Returns:
         An `Audit` with `findings`, `severity`, `verdict` ("incomplete" where an attack is among `not_run`),
@@ -134,6 +135,8 @@ def audit(
     unit = knows.get("unit")
     if is_acro(source):
         return merge(audits_of_acro(source, audit, limits, remedies=remedies, key=key, progress=progress, **knows))
+    if isinstance(which.get("column"), list | tuple):
+        source = _side_by_side(source, which)
     if isinstance(source, list | tuple) and len(source) > 1 and all(map(is_table, source)):
         tried: dict[str, Any] = {"remedies": remedies, "thresholds": limits, "key": key, "progress": progress}
         each, more, closed = audits_of_tables(source, model, which, knows, table_to_audit, audit, tried)
@@ -253,6 +256,17 @@ def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release 
     if isinstance(source, OneAtom) or is_fit(source) or (model is not None and is_law(source)):
         return release_of(source, model), {}
     return None
+
+
+def _side_by_side(source: Any, which: dict[str, Any]) -> Any:
+    """The table once for each of its models that were named; one name is left to the reader."""
+    columns = list(which["column"])
+    if isinstance(source, list | tuple) or which.get("correlations") is not None:
+        raise BayesreconError("several column= are those of one table, without correlations=")
+    if len(columns) > 1:
+        return [source] * len(columns)
+    which["column"] = columns[0] if columns else None
+    return source
 
 
 def _with_file(fitted: Audit, file: Audit) -> Audit:

@@ -37,7 +37,8 @@ def audits_of_tables(
 
     Args:
         sources: paths or DataFrames.
-        model, which: as `audit` has them; `correlations` is one for each table, None for none.
+        model, which: as `audit` has them; `correlations` is one for each table, None for none, and `column` one for
+            all or one for each.
         knows: what an attacker knows.
         read: what makes a release of a table, with how it is audited.
         audit, how: how one is audited, and its options.
@@ -53,13 +54,15 @@ def audits_of_tables(
         raise BayesreconError(
             f"{len(related)} correlations= for {len(sources)} tables; give one for each, None for none"
         )
+    columns = which.get("column")
+    columns = [columns] * len(sources) if columns is None or isinstance(columns, str) else list(columns)
     audits, releases = [], []
-    for i, (source, one) in enumerate(zip(sources, related, strict=True), 1):
-        name = None if isinstance(source, str | Path) else f"table {i}"  # which tells DataFrames apart
-        own = {k: v for k, v in {**which, "correlations": one}.items() if v is not None}
-        release, _ = read(source, model, **own)
+    for i, (source, one, column) in enumerate(zip(sources, related, columns, strict=True), 1):
+        own = {k: v for k, v in {**which, "correlations": one, "column": column}.items() if v is not None}
+        release, about = read(source, model, **own)
+        name = about["name"] if isinstance(source, str | Path) or column else f"table {i}"  # which tells them apart
         if release is not None:
-            releases.append(release if name is None else replace(release, name=name))
+            releases.append(replace(release, name=name))
         known = dict(knows) if release is None else of_model(knows, release.about)
         audits.append(audit(source, model, name=name, **own, **known, **how))
     findings, untried = audit_pairs(releases, how["thresholds"].small_count, knows, how["key"])

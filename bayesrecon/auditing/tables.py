@@ -12,7 +12,7 @@ from bayesrecon.model import Model
 from bayesrecon.posteriors.printed.coarser import estimates_alone
 from bayesrecon.posteriors.printed.numbers import cell
 from bayesrecon.posteriors.printed.reading import as_printed
-from bayesrecon.posteriors.printed.summaries import from_table, read_frame
+from bayesrecon.posteriors.printed.summaries import from_table, read_frame, titled
 from bayesrecon.releases import Release
 from bayesrecon.results.audit import NotRun
 
@@ -43,7 +43,7 @@ def table_to_audit(
     how: dict[str, Any] = {
         "attack": _ATTACK,
         "form": "table of estimates",
-        "name": path.name if path is not None else "table",
+        "name": titled(table, as_printed(table, column=options.get("column")).model) or "table",
         "model": model if isinstance(model, str) else model.name,
         "used": None if isinstance(model, str) else model,
     }

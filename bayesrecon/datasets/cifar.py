@@ -1,7 +1,8 @@
-"""CIFAR-10, binary version (Krizhevsky 2009): records of one label and 3,072 pixels, in files or in their archive."""
+"""CIFAR-10 and CIFAR-100, binary versions (Krizhevsky 2009): labels and 3,072 pixels a record, in files or archives."""
 
 import gzip
 import tarfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,58 @@ from bayesrecon.datasets.sources import Bounded, checked_folder, is_named
 from bayesrecon.errors import BayesreconError, reading
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-ARCHIVE, INNER = "cifar-10-binary.tar.gz", "cifar-10-batches-bin"
+_FINE = (
+    "apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can "
+    "castle caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin "
+    "elephant flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard "
+    "lobster man maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree pear "
+    "pickup_truck pine_tree plain plate poppy porcupine possum rabbit raccoon ray road rocket rose sea seal shark "
+    "shrew skunk skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table tank telephone "
+    "television tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm"
+)
+FINE = tuple(_FINE.split())
+_PIXELS = 3 * 32 * 32
 _TRAIN = tuple(f"data_batch_{i}.bin" for i in range(1, 6))
-BATCHES = {"train": _TRAIN, "test": ("test_batch.bin",), "all": (*_TRAIN, "test_batch.bin")}
 
-_RECORD = 1 + 3 * 32 * 32
-_MOST = 10_000 * _RECORD  # bytes of a batch
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where the files of a data set lie, and what a record is: `labels` bytes, the last of which is the class."""
+
+    name: str
+    archive: str
+    inner: str
+    batches: dict[str, tuple[str, ...]]
+    classes: tuple[str, ...]
+    labels: int
+    most: int
+    pickled: tuple[str, ...]
+
+    @property
+    def record(self) -> int:
+        return self.labels + _PIXELS
+
+
+_TEN = _Layout(
+    "CIFAR-10",
+    "cifar-10-binary.tar.gz",
+    "cifar-10-batches-bin",
+    {"train": _TRAIN, "test": ("test_batch.bin",), "all": (*_TRAIN, "test_batch.bin")},
+    CLASSES,
+    1,
+    10_000,
+    ("cifar-10-python.tar.gz", "cifar-10-batches-py"),
+)
+_HUNDRED = _Layout(
+    "CIFAR-100",
+    "cifar-100-binary.tar.gz",
+    "cifar-100-binary",
+    {"train": ("train.bin",), "test": ("test.bin",), "all": ("train.bin", "test.bin")},
+    FINE,
+    2,
+    50_000,
+    ("cifar-100-python.tar.gz", "cifar-100-python"),
+)
 
 
 def cifar10(folder: str | Path, part: str = "train") -> LabelledData:
@@ -39,37 +86,61 @@ def cifar10(folder: str | Path, part: str = "train") -> LabelledData:
     >>> data.names[data.y[0]], data.images()[0, 0, 0].tolist()
     ('cat', [1.0, 0.0, 0.0])
     """
-    where, wanted = checked_folder(folder), chosen(part, BATCHES)
-    inner = where / INNER if (where / INNER).is_dir() else where
+    return _read(_TEN, folder, part)
+
+
+def cifar100(folder: str | Path, part: str = "train") -> LabelledData:
+    """Photographs of a hundred classes, of 32 by 32 pixels and three colours, from 0 to 1.
+
+    Args:
+        folder: holds `train.bin` and `test.bin`, alone, in `cifar-100-binary`, or in `cifar-100-binary.tar.gz`.
+        part: "train" (50,000 images), "test" (10,000), or "all", the training images first.
+
+    Raises:
+        BayesreconError: as `cifar10` does.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "test.bin").write_bytes(bytes([0, 4]) + bytes(3072))
+    >>> data = cifar100(folder, "test")
+    >>> data.names[data.y[0]], data.images().shape
+    ('beaver', (1, 32, 32, 3))
+    """
+    return _read(_HUNDRED, folder, part)
+
+
+def _read(about: _Layout, folder: str | Path, part: str) -> LabelledData:
+    where, wanted = checked_folder(folder), chosen(part, about.batches)
+    inner = where / about.inner if (where / about.inner).is_dir() else where
     if (inner / wanted[0]).is_file():
-        contents = [_batch(inner, name) for name in wanted]
-    elif (where / ARCHIVE).is_file():
-        contents = _from_archive(where / ARCHIVE, wanted)
+        contents = [_batch(about, inner, name) for name in wanted]
+    elif (where / about.archive).is_file():
+        contents = _from_archive(about, where / about.archive, wanted)
     else:
-        pickled = ("cifar-10-python.tar.gz", "cifar-10-batches-py", wanted[0].removesuffix(".bin"))
+        pickled = (*about.pickled, wanted[0].removesuffix(".bin"))
         if found := next((name for name in pickled if (where / name).exists()), None):
             raise BayesreconError(
                 f"{where / found}: the Python version is made of pickles, which can run code; get the binary version "
-                f"({ARCHIVE})"
+                f"({about.archive})"
             )
-        raise BayesreconError(f"{where}: {wanted[0]} is missing (nor {ARCHIVE})")
-    return joined([_records(name, content) for name, content in zip(wanted, contents, strict=True)])
+        raise BayesreconError(f"{where}: {wanted[0]} is missing (nor {about.archive})")
+    return joined([_records(about, name, content) for name, content in zip(wanted, contents, strict=True)])
 
 
-def _batch(folder: Path, name: str) -> bytes:
+def _batch(about: _Layout, folder: Path, name: str) -> bytes:
     path = folder / name
-    with reading(path, "a batch of CIFAR-10"):
+    with reading(path, f"a batch of {about.name}"):
         if not path.is_file():
             raise BayesreconError(f"{folder}: {name} is missing")
-        _check_size(path, path.stat().st_size)
+        _check_size(about, path, path.stat().st_size)
         return path.read_bytes()
 
 
-def _from_archive(path: Path, wanted: tuple[str, ...]) -> list[bytes]:
+def _from_archive(about: _Layout, path: Path, wanted: tuple[str, ...]) -> list[bytes]:
     """The batches in the order that is wanted; other members are passed over."""
     found: dict[str, bytes] = {}
     with (
-        reading(path, "an archive of CIFAR-10"),
+        reading(path, f"an archive of {about.name}"),
         gzip.open(path) as unpacked,
         tarfile.open(fileobj=Bounded.of(unpacked, path), mode="r|") as archive,
     ):
@@ -79,7 +150,7 @@ def _from_archive(path: Path, wanted: tuple[str, ...]) -> list[bytes]:
                 continue
             if name in found:
                 raise BayesreconError(f"{path}: holds {name} twice")
-            _check_size(f"{path}: {name}", member.size)
+            _check_size(about, f"{path}: {name}", member.size)
             stream = archive.extractfile(member)
             assert stream is not None
             found[name] = stream.read()
@@ -90,16 +161,17 @@ def _from_archive(path: Path, wanted: tuple[str, ...]) -> list[bytes]:
     return [found[name] for name in wanted]
 
 
-def _check_size(what: str | Path, size: int) -> None:
-    if not size or size % _RECORD or size > _MOST:
+def _check_size(about: _Layout, what: str | Path, size: int) -> None:
+    if not size or size % about.record or size > about.most * about.record:
         raise BayesreconError(
-            f"{what}: {size:,} bytes are no batch of at most 10,000 records of {_RECORD:,} bytes; get the file again"
+            f"{what}: {size:,} bytes are no batch of at most {about.most:,} records of {about.record:,} bytes; get the "
+            "file again"
         )
 
 
-def _records(name: str, content: bytes) -> LabelledData:
-    table = np.frombuffer(content, np.uint8).reshape(-1, _RECORD)
-    y = checked_labels(name, table[:, 0], len(CLASSES))
-    pixels = table[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+def _records(about: _Layout, name: str, content: bytes) -> LabelledData:
+    table = np.frombuffer(content, np.uint8).reshape(-1, about.record)
+    y = checked_labels(name, table[:, about.labels - 1], len(about.classes))
+    pixels = table[:, about.labels :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     x = pixels.reshape(len(table), -1).astype(np.float32) / np.float32(255)
-    return LabelledData("CIFAR-10", x, y, CLASSES, shape=(32, 32, 3))
+    return LabelledData(about.name, x, y, about.classes, shape=(32, 32, 3))

@@ -13,8 +13,8 @@ class LabelledData:
     Attributes:
         name: for display.
         x: `(N, p)`, float32.
-        y: `(N,)`: classes from zero as int64, or numbers as float64.
-        names: of the classes; empty where y are numbers.
+        y: `(N,)`: classes from zero as int64, or numbers as float64; `(N, A)` binary attributes.
+        names: of the classes or attributes; empty where y are numbers.
         columns: names of the features; empty for images.
         shape: of one image, whose product is p; empty where records are none.
 

@@ -71,6 +71,7 @@ class Reference:
         if self.source is not None:
             return self.source(rng, size)
         records: Records = {}
+        rows = np.zeros(0, int)
         if self.known:
             count = _count(self.known)
             rows = np.concatenate([rng.permutation(count) for _ in range(-(-size // count))])[:size]

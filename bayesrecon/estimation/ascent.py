@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float
 
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.noise import shifts
@@ -42,13 +43,13 @@ class Left:
         wrong: what keeps them from being known.
     """
 
-    theta: np.ndarray
-    errors: np.ndarray
+    theta: Float[np.ndarray, " d"]
+    errors: Float[np.ndarray, "k g"]
     freedom: float
     wrong: str | None = None
 
 
-def left(release: OptimisedFit | OptimisedMode, metric: np.ndarray, pseudo: PseudoData) -> Left:
+def left(release: OptimisedFit | OptimisedMode, metric: Float[np.ndarray, "d k"], pseudo: PseudoData) -> Left:
     """What is left in the directions `metric (d, k)`, of the fitted data.
 
     In whitened directions w the gradient is `-H (w - w*)` and its noise `H e`, e standard normal, where the law is near
@@ -138,7 +139,7 @@ def settling(points: np.ndarray, rates: np.ndarray, variances: np.ndarray) -> Se
     grid = start + np.linspace(*_COARSE)
     best = grid[int(np.argmin([at(x)[0] for x in grid]))]
     width = grid[1] - grid[0]
-    found = minimize_scalar(lambda x: at(x)[0], bounds=(best - width, best + width), method="bounded")
+    found: Any = minimize_scalar(lambda x: at(x)[0], bounds=(best - width, best + width), method="bounded")
     _, r, c, ratio = at(float(found.x))
     mean = (points[1:] - r * points[:-1]).sum(axis=0) / ((count - 1) * (1 - r))
     # Directions that wander more than the others would have it.
@@ -172,9 +173,9 @@ REGULARISER = Unit("of its regulariser", lambda base: float(np.linalg.norm(base)
 
 def sized(
     release: Release,
-    metric: np.ndarray,
-    weights: np.ndarray,
-    features: np.ndarray,
+    metric: Float[np.ndarray, "d k"],
+    weights: Float[np.ndarray, "k k"],
+    features: Float[np.ndarray, "k r"],
     errors: EquationErrors,
     rest: np.ndarray,
     freedom: float,

@@ -13,13 +13,16 @@ are not alike: laws with long tails differ most far out, where least is seen. Th
 """
 
 import numpy as np
+from jaxtyping import Float
 
 _SIZES = np.concatenate([[0.0], np.geomspace(0.02, 2.0, 30)])  # of g: at two the laws have little in common
 _ROUNDS = 5  # of the count and its weights in turn
 _UNLIKE = 3.0  # times that directions which are not seen may differ more than those that are
 
 
-def deviation(features: np.ndarray, target: np.ndarray, noise: np.ndarray, count: float) -> float:
+def deviation(
+    features: Float[np.ndarray, "Q r"], target: Float[np.ndarray, " r"], noise: Float[np.ndarray, "r r"], count: float
+) -> float:
     """Thrice `(s^2 + 1 / N)^(1/2)`, s^2 averaged over its likelihood with s uniform between 0 and 2.
 
     Args:
@@ -46,13 +49,14 @@ def deviation(features: np.ndarray, target: np.ndarray, noise: np.ndarray, count
 
 def _log_likelihood(size: float, mean: np.ndarray, target: np.ndarray, scatter: np.ndarray, count: float) -> float:
     """Of s, at the likeliest N."""
+    variance = np.ones_like(scatter)
     for _ in range(_ROUNDS):
         variance = 1 + (count**2 * size**2 + count) * scatter
         count = max(1.0, float((mean * target / variance).sum() / max((mean**2 / variance).sum(), 1e-300)))
     return float(-0.5 * (((target - count * mean) ** 2 / variance) + np.log(variance)).sum())
 
 
-def whitener(noise: np.ndarray) -> np.ndarray:
+def whitener(noise: Float[np.ndarray, "r r"]) -> Float[np.ndarray, "r r"]:
     """`(r, r)` W with `W' R W = 1` for a covariance R."""
     scale = np.sqrt(np.maximum(np.diag(noise), 1e-300))
     values, vectors = np.linalg.eigh(noise / scale / scale[:, None])

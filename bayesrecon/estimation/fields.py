@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.estimation.standard import Standard
 
@@ -32,8 +33,8 @@ class Fields:
 
     t: Standard
     s: Standard
-    linear: np.ndarray
-    quadratic: np.ndarray
+    linear: Float[np.ndarray, "2 d s"]
+    quadratic: Float[np.ndarray, "2 d s"]
 
     @classmethod
     def of(cls, t: Standard, s: Standard) -> "Fields":
@@ -70,7 +71,7 @@ class Fields:
             slope[use] = 2 * theta[use][:, j] * self.quadratic[half, j, j]
         return [(theta[:, j], np.ones_like(bent)), (across, np.zeros_like(bent)), (bent, slope)]
 
-    def sums(self) -> np.ndarray:
+    def sums(self) -> Float[np.ndarray, "T 3"]:
         """`<h, score> + div h` at the draws, `(T, 3)`."""
         found = np.empty((len(self.t), len(self.labels)))
         for at in _rows(self.t):

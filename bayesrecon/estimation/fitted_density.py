@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.kernels.score import log_lik
@@ -36,7 +37,7 @@ class Density:
         return base + slopes @ self.solved.y, slopes
 
     @cached_property
-    def covariance(self) -> np.ndarray:
+    def covariance(self) -> Float[np.ndarray, "r r"]:
         """Of the amplitudes, `(r, r)`, by sampling."""
         response = self.solved.response
         return np.asarray(response @ self.solved.noise() @ response)

@@ -51,12 +51,12 @@ def imputed(
     states = [filled.moved(filled.uniform(rng), density, rng, _AT_FIRST) for _ in range(2)]
     # What is wrong falls by the share of a square's variance that is noise, in every pass.
     falls = np.log(min(0.9, 2 * rounding.share / (1 - rounding.share)))
-    for _ in range(int(np.clip(np.ceil(np.log(_CONVERGED) / falls), *_PASSES))):
-        solved = fitted(filled.release(states[0]))
-        last = states
+    solved = fitted(filled.release(states[0]))
+    for _ in range(int(np.clip(np.ceil(np.log(_CONVERGED) / falls), *_PASSES)) - 1):
         density = filled.posterior(solved)
         states = [filled.moved(x, density, rng, _PROPOSALS) for x in states]
-    first, second = (filled.release(x) for x in last)
+        solved = fitted(filled.release(states[0]))
+    first, second = (filled.release(x) for x in states)
     feedback = _feedback(solved, first, second)
     return None if feedback is None else (first, replace(solved, feedback=feedback))
 

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.running.stored import Stored, mean_and_covariance, row_blocks
 
@@ -20,8 +21,8 @@ class Influence:
     """
 
     raw: Any
-    combined: np.ndarray
-    weights: np.ndarray
+    combined: Float[np.ndarray, "R P"]
+    weights: Float[np.ndarray, " T"]
 
     def __len__(self) -> int:
         return len(self.raw)
@@ -42,6 +43,6 @@ class Influence:
         return found
 
     @cached_property
-    def covariance(self) -> np.ndarray:
+    def covariance(self) -> Float[np.ndarray, "P P"]:
         """Of the series over the atoms, `(P, P)`."""
         return self.combined.T @ mean_and_covariance(self.raw, self.weights)[1] @ self.combined

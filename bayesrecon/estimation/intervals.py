@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
+from jaxtyping import Float
 
 _PASSES = 6  # linear programs in a row towards the end of a statistic that is no linear one
 _STEPS = np.linspace(0, 1, 17)[1:]  # of the way to the end of one, at which the statistic is looked at
@@ -21,11 +22,11 @@ class EquationErrors:
         freedom: degrees of freedom with which the size of the normal errors is known.
     """
 
-    normal: np.ndarray
-    bounded: np.ndarray
-    rule: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
+    normal: Float[np.ndarray, "k g"]
+    bounded: Float[np.ndarray, "k b"]
+    rule: Float[np.ndarray, "k q"]
+    left: Float[np.ndarray, "c b"]
+    right: Float[np.ndarray, " c"]
     believed: float | None = 1.0
     freedom: float = np.inf
 
@@ -34,7 +35,7 @@ class EquationErrors:
         """Whether the parameter itself has no errors."""
         return not self.normal.size and not self.bounded.size
 
-    def of(self, directions: np.ndarray) -> "EquationErrors":
+    def of(self, directions: Float[np.ndarray, "k P"]) -> "EquationErrors":
         """The errors of totals that are estimated along `directions (k, P)`, in the place of those of equations."""
         normal, bounded, rule = (directions.T @ x for x in (self.normal, self.bounded, self.rule))
         return replace(self, normal=normal, bounded=bounded, rule=rule)
@@ -45,7 +46,7 @@ class EquationErrors:
         return float(np.sqrt(sum(parts)))
 
     def ends(
-        self, estimate: float, slope: np.ndarray, moved: Callable[[np.ndarray], tuple[float, np.ndarray]]
+        self, estimate: float, slope: Float[np.ndarray, " P"], moved: Callable[[np.ndarray], tuple[float, np.ndarray]]
     ) -> tuple[float, float]:
         """The least and the largest value of a statistic that rounding allows, and 95 % of the sampling noise.
 

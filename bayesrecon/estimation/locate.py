@@ -17,7 +17,7 @@ from bayesrecon.estimation.decay import decays
 from bayesrecon.estimation.error_laws import law_of
 from bayesrecon.estimation.extent import Likelihood, looked_for, whitening
 from bayesrecon.estimation.predictive import responses
-from bayesrecon.estimation.solve import Fit, Span, find_basis, fit, per_level
+from bayesrecon.estimation.solve import Fit, Span, find_basis, fit, per_level, shows_all
 from bayesrecon.estimation.spectrum import Spectrum
 from bayesrecon.estimation.statistics import components, moments
 from bayesrecon.kernels.embedding import OneRelease
@@ -134,6 +134,8 @@ def _rank(
     fields = {f: spec.domain for f, spec in knowledge.fields.items() if f not in knowledge.known}
     if decays(embedding, reference, fields, apart):
         return None, reference.most
+    if shows_all(embedding, reference, apart):
+        return embedding.features, embedding.features
     spectrum = find_basis(embedding, reference, rng)[0]
     return spectrum.rank if spectrum.gap else None, spectrum.rank
 

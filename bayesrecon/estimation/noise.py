@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float
 
 from bayesrecon.estimation.intervals import EquationErrors, farthest
 from bayesrecon.inexact import Noise
@@ -29,7 +30,7 @@ _COARSE = 0.3  # of a posterior standard deviation or variance, from which round
 
 
 def equation_errors(
-    release: Release, noise: Noise, finer: Model | None, metric: np.ndarray, pseudo: PseudoData
+    release: Release, noise: Noise, finer: Model | None, metric: Float[np.ndarray, "d k"], pseudo: PseudoData
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Columns of the equations' errors in the directions `metric (d, k)`: normal `(k, g)`, bounded `(k, b)` and
     those of the expectations' rule `(k, q)`, which the model `finer` takes by another one."""
@@ -43,7 +44,9 @@ def equation_errors(
     return normal, bounded, rule
 
 
-def shifts(release: Release, metric: np.ndarray, columns: np.ndarray, pseudo: PseudoData) -> np.ndarray:
+def shifts(
+    release: Release, metric: Float[np.ndarray, "d k"], columns: Float[np.ndarray, "d g"], pseudo: PseudoData
+) -> np.ndarray:
     """How the equations in the directions `metric (d, k)` change along `columns (d, g)` of the parameter, `(k, g)`."""
     model, theta = release.model, np.asarray(release.theta)[0]
     size = np.abs(np.linalg.lstsq(metric, columns, rcond=None)[0]).max(axis=0, initial=0.0)
@@ -90,7 +93,7 @@ def weighing(normal: np.ndarray, bounded: np.ndarray) -> np.ndarray:
 def settled(
     release: Release,
     metric: np.ndarray,
-    features: np.ndarray,
+    features: Float[np.ndarray, "k r"],
     normal: np.ndarray,
     bounded: np.ndarray,
     rule: np.ndarray,

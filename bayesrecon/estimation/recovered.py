@@ -67,6 +67,7 @@ def solved(release: Release, statistics: Statistics, **options: Any) -> Solved:
         failures=(*_impossible(rows, problem.knowledge), *problem.failures(scores)),
         seconds=time.perf_counter() - start,
         presumes=presumed(release.model.name, problem.knowledge) if release.size == 1 else "",
+        ranges=problem.knowledge.presumed,
     )
     return problem, recovery, warnings
 

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.model import Model, entry
 from bayesrecon.releases import PosteriorDraws
@@ -43,8 +44,8 @@ class Rounding:
         unmended: why these draws cannot be mended, None where they can.
     """
 
-    low: np.ndarray
-    high: np.ndarray
+    low: Float[np.ndarray, "T d"]
+    high: Float[np.ndarray, "T d"]
     constrained: tuple[bool, ...]
     share: float
     felt: float
@@ -177,7 +178,7 @@ def atoms(model: Model, constrained: tuple[bool, ...], x: Any) -> Any:
     for p, own in zip(model.parameters, constrained, strict=True):
         part = x[:, start : start + p.size]
         start += p.size
-        parts.append(p.transform._inverse(part) if own else part)
+        parts.append(p.unconstrained(part) if own else part)
     return jnp.concatenate(parts, axis=1)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from bayesrecon.estimation.standard import Standard
 from bayesrecon.running.stored import mean_and_covariance
@@ -30,8 +31,8 @@ class ScoredDraws:
     """
 
     theta: Any
-    weights: np.ndarray
-    chain: np.ndarray
+    weights: Float[np.ndarray, " T"]
+    chain: Int[np.ndarray, " T"]
     scores: Any
 
     def part(self, at: Any, scores: np.ndarray) -> "ScoredDraws":
@@ -65,7 +66,7 @@ def allowed(size: Any, z: Any, unseen: Any) -> Any:
     return np.abs(size) / np.hypot(size / z, unseen)
 
 
-def summed(values: np.ndarray, into: np.ndarray) -> np.ndarray:
+def summed(values: Float[np.ndarray, "M P"], into: np.ndarray) -> np.ndarray:
     """Sums `(M, K)` of the columns of `values (M, P)` that go into the same number.
 
     >>> summed(np.array([[1.0, 2.0, 3.0]]), np.array([0, 1, 0]))

@@ -11,9 +11,10 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.error_laws import ErrorLaw, law_of
 from bayesrecon.estimation.intervals import EquationErrors
+from bayesrecon.estimation.separated import separated_basis
 from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.definite import factor, solver
-from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments, coordinates, features_of
+from bayesrecon.kernels.embedding import Basis, Featured, MeanEmbedding, Moments, coordinates, features_of
 from bayesrecon.model import PseudoData, Records
 from bayesrecon.releases import Release
 
@@ -26,6 +27,7 @@ _TAILS = 8.0  # degrees of freedom of the t law that records may follow where wh
 _FOUND = 0.5  # visibility of a field's mean or spread from which the search can have found where it lies
 _NEARER = 0.95  # share of the records by which that is judged
 _PER_LEVEL = 8  # generic records for every value of a field with finitely many
+_SEPARATED = 1024  # of them, from which groups are looked at one by one first: they share hardly any features
 _ALIKE = 1e-12  # basis functions that the probes do not tell apart
 _STEPS = 3  # of least squares by a triangle: the first is good to what rounding leaves of squares
 _STRETCHES = 20  # of the draws, for the jackknife: few enough to be longer than draws are correlated
@@ -227,10 +229,17 @@ def find_basis(
     spare = expected if groups else expected // 4
     pool = max(_SMALLEST_POOL, expected + spare + 16 if expected else groups)
     largest = law.most(max(reference.most, groups), available)
+    if finite and groups > _SEPARATED:
+        separated = separated_basis(embedding, reference.draw(rng, 2 * groups), expected)
+        if separated is not None:
+            law.check(separated[0].rank, available, embedding.size)
+            return separated
+    few = np.zeros(0, int)
     while True:
         records = reference.draw(rng, pool)
-        few = embedding.thinned(known or (max(expected, min(pool, _ROWS)) if expected else pool))
-        columns_of = coordinates(embedding, few)
+        if not (known and few.size):
+            few = embedding.thinned(known or (max(expected, min(pool, _ROWS)) if expected else pool))
+            columns_of = coordinates(embedding, few)
         columns = columns_of(records)
         spectrum, pivots, coefficients = decompose(columns, finite, law)
         law.check(spectrum.rank, available, embedding.size)
@@ -251,6 +260,22 @@ def find_basis(
         # With known features small pools only show whether there are few; if not, one shows all.
         pool = max(2 * pool, known + known // 4 + 16 if pool >= _LARGER_POOL else 0)
     return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients, decays=not spectrum.gap), few
+
+
+def shows_all(embedding: MeanEmbedding, reference: Reference, rng: np.random.Generator) -> bool:
+    """Whether generic records show beyond doubt every feature that the kernel is known to be made of, where these are
+    so many that their spectrum takes long; False says nothing."""
+    known = features_of(embedding)
+    if known < _LARGER_POOL or not isinstance(embedding, Featured):
+        return False
+    columns_of = embedding.coordinates(embedding.thinned(known))
+    if columns_of is None:
+        return False
+    columns = columns_of(reference.draw(rng, known + known // 4 + 16))
+    with np.errstate(over="ignore", invalid="ignore"):
+        columns /= np.linalg.norm(columns, axis=0)
+        columns = columns[:, np.isfinite(columns).all(axis=0)]
+        return factor(columns @ columns.T) is not None
 
 
 def _span(columns: np.ndarray, scores: np.ndarray) -> bool:
@@ -376,6 +401,8 @@ def _wide(reference: Reference) -> Reference:
 def _told(records: Records, cross: np.ndarray) -> tuple[Records, np.ndarray]:
     """Without those far from the data whose scores overflow at some atoms."""
     told = np.isfinite(cross).all(axis=1)
+    if told.all():  # without another copy
+        return records, cross
     return {k: v[told] for k, v in records.items()}, cross[told]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float, Int
 
 from bayesrecon.estimation.error_laws import SAMPLED, ErrorLaw
 from bayesrecon.running.threads import one_thread, threads_for
@@ -30,7 +31,7 @@ class Spectrum:
             the features are finitely many in any case, and those that training cannot resolve are left out.
     """
 
-    values: np.ndarray
+    values: Float[np.ndarray, " M"]
     rank: int
     gap: bool
 
@@ -117,7 +118,7 @@ def _eliminated(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return order[:rank], basis
 
 
-def spanning(rows: np.ndarray) -> np.ndarray:
+def spanning(rows: Float[np.ndarray, "Q r"]) -> Int[np.ndarray, " Q"]:
     """Positions of the rows `(Q, r)`, each the one that those before it span least.
 
     >>> spanning(np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])).tolist()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float
 
 # Share of the regulariser's gradient that no data cancel, from which a parameter is not stationary: above what training
 # to the usual tolerances leaves; and the pivot below which a record's gradient is a sum of others.
@@ -24,7 +25,7 @@ def check_trained(scores: np.ndarray, base: np.ndarray) -> tuple[str, ...]:
     )
 
 
-def beyond(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
+def beyond(scores: Float[np.ndarray, "d M"], base: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
     """What no combination of gradients cancels, `(d,)`.
 
     Args:

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Field, Records, entry
@@ -33,7 +34,7 @@ class Component:
     def name(self) -> str:
         return entry(self.field, self.index)
 
-    def values(self, records: Records) -> np.ndarray:
+    def values(self, records: Records) -> Float[np.ndarray, " M"]:
         """Standardised values `(M,)`."""
         raw = np.asarray(records[self.field], float)[(slice(None), *self.index)]
         return (raw - self.centre) / self.scale
@@ -75,13 +76,17 @@ class Library:
     parts: dict[str, Part] = field(default_factory=dict)
     statistics: list[Statistic] = field(default_factory=list)
 
-    def evaluate(self, records: Records) -> np.ndarray:
+    def evaluate(self, records: Records) -> Float[np.ndarray, "M P"]:
         """All parts at the records, `(M, P)`."""
         return np.stack([p.values(records) for p in self.parts.values()], axis=1)
 
     def visibility(
-        self, values: np.ndarray, fitted: np.ndarray, rank: int, variance: np.ndarray | None = None
-    ) -> np.ndarray:
+        self,
+        values: Float[np.ndarray, "Q P"],
+        fitted: Float[np.ndarray, "Q P"],
+        rank: int,
+        variance: Float[np.ndarray, " P"] | None = None,
+    ) -> Float[np.ndarray, " P"]:
         """`1 - (|f - P f|^2 + variance) / |f - P_low f|^2` for every part, `(P,)`.
 
         Both norms are per degree of freedom left at the probes: a basis of `rank` functions explains a share

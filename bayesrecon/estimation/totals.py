@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.errors import check_memory
@@ -39,7 +40,7 @@ class Totals:
     """
 
     totals: np.ndarray
-    visibility: np.ndarray
+    visibility: Float[np.ndarray, " P"]
     law: ErrorLaw = SAMPLED
     spanned: bool = False
     decays: bool = False
@@ -62,14 +63,14 @@ class SampledTotals(Totals):
         errors: of the totals of a trained parameter that was released with errors.
     """
 
-    directions: np.ndarray
+    directions: Float[np.ndarray, "r P"]
     influence: Influence
-    spread: np.ndarray
-    unseen: np.ndarray
+    spread: Float[np.ndarray, " P"]
+    unseen: Float[np.ndarray, "Q P"]
     beyond: np.ndarray
-    floor: np.ndarray
-    scores: np.ndarray
-    chain: np.ndarray
+    floor: Float[np.ndarray, "P P"]
+    scores: Float[np.ndarray, "rows d"]
+    chain: Int[np.ndarray, " T"]
     errors: EquationErrors | None = None
 
 
@@ -306,7 +307,7 @@ def _of_series(
             yield statistic.name, stated | {"lower": estimate - half, "upper": estimate + half}
 
 
-_ERRORS = {STATIONARY: _of_equations, SAMPLED: _of_series}
+_ERRORS: dict[ErrorLaw, Callable[..., _Stated]] = {STATIONARY: _of_equations, SAMPLED: _of_series}
 
 
 def _moved(

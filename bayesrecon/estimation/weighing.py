@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.noise import equation_errors, settled, too_coarse, weighing
@@ -27,6 +28,8 @@ def with_errors(problem: Problem, noise: Noise, finer: Model | None, matched: Ma
     """The same with the errors of its parameter as weights of its equations, and an approximation matched."""
     release, own, solved, contradicted = problem.release, problem.embedding.metric, problem.solved, ()
     embedding, given = problem.embedding, np.asarray(release.theta)[0]
+    weights, normal = np.eye(own.shape[1]), np.zeros((own.shape[1], 0))
+    bounded = rule = normal
     for _ in range(_MATCHED if matched else PASSES):
         before = np.asarray(release.theta)[0]
         if matched:
@@ -60,6 +63,6 @@ def with_errors(problem: Problem, noise: Noise, finer: Model | None, matched: Ma
     return replace(problem, release=release, embedding=embedding, solved=solved, contradicted=contradicted)
 
 
-def features_of(embedding: AdaptiveEmbedding, solved: Fit) -> np.ndarray:
+def features_of(embedding: AdaptiveEmbedding, solved: Fit) -> Float[np.ndarray, "k r"]:
     """What data can make of the equations of one parameter, `(k, r)`."""
     return embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients

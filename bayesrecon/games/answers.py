@@ -33,11 +33,16 @@ def hinge(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.maximum(0.0, 1 - margins(answers, y))
 
 
+def wrong(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return (answers.argmax(axis=1) != y).astype(float)
+
+
 LOSSES: dict[str, tuple[Callable[[np.ndarray, np.ndarray], np.ndarray], tuple[str, ...]]] = {
     "squared": (squared, (VALUES,)),
     "absolute": (absolute, (VALUES,)),
     "log": (log, (PROBABILITIES,)),
     "hinge": (hinge, (PROBABILITIES, DECISIONS)),
+    "zero-one": (wrong, (PROBABILITIES, DECISIONS)),
 }
 """Losses, and the kinds of answers that they are of."""
 

@@ -34,7 +34,7 @@ def rate_row(name: str, sees: str, counts: np.ndarray, players: int = 1) -> Game
     players hold for all of them at once where each has the level `1 - 0.05 / players` (Bonferroni).
 
     One pair a round: exact (Clopper and Pearson). Several pairs of one round depend on each other: rounds are what is
-    independent, and the interval is Hoeffding's for means of numbers in [0, 1], which holds for any law.
+    independent, and the interval is one for means of numbers in [0, 1] that holds for any law (`bounded_mean`).
     """
     pairs = counts[:, :3].sum(axis=1)
     stated, counted = (counts[:, 0] + counts[:, 3]) / pairs, (counts[:, 0] + counts[:, 1]) / pairs

@@ -49,7 +49,7 @@ class Private(Learner):
     norm: float | None = None
     intercept: bool = True
     mechanism: ClassVar[str]
-    answers: ClassVar[str] = PROBABILITIES
+    answers = PROBABILITIES
     quick: ClassVar[bool] = True
     density: ClassVar[bool] = True
 

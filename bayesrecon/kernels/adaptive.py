@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from bayesrecon.kernels.dense import DenseEmbedding
 from bayesrecon.kernels.embedding import Basis, Coordinates, LostDigits, MeanEmbedding, Moments
@@ -18,6 +19,7 @@ from bayesrecon.running.threads import threads_for
 _SAMPLE = 64  # atoms on which a record's information is judged
 _FEW = 91  # monomials, those of twelve coefficients, up to which nothing is cheaper than the closed form
 _DEARER = 2  # products of a dense pass for one of the closed form
+_BLOCK = 2**23  # entries of a score matrix of which sums alone are taken
 _LARGE = 2**25  # entries of a score matrix from which another program to be compiled pays
 
 
@@ -53,35 +55,51 @@ class AdaptiveEmbedding(View):
         dense = _DEARER * self.metric.shape[1] * len(next(iter(records[0].values()))) ** 2
         return self.closed if self.closed is not None and self.closed.width**2 <= dense else self.dense
 
-    def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+    def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         if self.closed is not None:
             return self.closed.scores(records, atoms)
         entries = len(atoms) * self.metric.shape[1] * len(next(iter(records.values())))
         return (self.dense if entries < _LARGE else self._cheaper(records)).scores(records, atoms)
 
-    def coordinates(self, atoms: np.ndarray) -> Coordinates | None:
+    def coordinates(self, atoms: Int[np.ndarray, " A"]) -> Coordinates | None:
         return None if self.closed is None else self.closed.coordinates(atoms)
 
-    def columns(self, records: Records) -> np.ndarray:
+    def columns(self, records: Records) -> Float[np.ndarray, "F M"]:
         return np.zeros((0, len(next(iter(records.values()))))) if self.closed is None else self.closed.columns(records)
 
-    def totals(self, atoms: np.ndarray) -> np.ndarray | None:
+    def totals(self, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, " F"] | None:
         return None if self.closed is None else self.closed.totals(atoms)
 
-    def slopes(self, records: Records, h: Any, j: np.ndarray) -> np.ndarray | None:
-        return None if self.closed is None else self.closed.slopes(records, h, j)
+    def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"] | None:
+        if self.closed is not None:
+            return self.closed.slopes(records, h, j)
+        return None if self.sparse.touched(records) is None else self.sparse.slopes(records, h, j)
 
-    def information(self, records: Records) -> np.ndarray:
-        scores = np.clip(self.scores(records, self.thinned(_SAMPLE)), -1e150, 1e150)
-        norm = (scores**2).sum(axis=0)
+    def pieces(self, records: Records, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        if self.closed is not None or self.sparse.touched(records) is None:
+            return None
+        return self.sparse.pieces(records, atoms)
+
+    def information(self, records: Records) -> Float[np.ndarray, " M"]:
+        atoms, count = self.thinned(_SAMPLE), len(next(iter(records.values())))
+        step = max(1, _BLOCK // (len(atoms) * self.metric.shape[1]))
+        norm = np.zeros(count)
+        for start in range(0, count, step):
+            some = {k: v[start : start + step] for k, v in records.items()}
+            scores = np.clip(self.scores(some, atoms), -1e150, 1e150)
+            norm[start : start + step] = (scores**2).sum(axis=0)
         norm[norm >= 1e290] = np.inf
         return np.where(np.isfinite(norm), norm, np.inf) / self.metric.shape[1]
 
-    def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
+    def tame(self, records: Records, *, everywhere: bool = False) -> Bool[np.ndarray, " M"]:
         return self._cheaper(records).tame(records, everywhere=everywhere)
 
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
+        self,
+        basis: Basis,
+        atoms: Int[np.ndarray, " A"] | None = None,
+        label: str = "summing over the draws",
+        stretches: int = 1,
     ) -> Moments:
         with self._threads(basis):
             try:
@@ -89,22 +107,24 @@ class AdaptiveEmbedding(View):
             except LostDigits:
                 return self.dense.moments(basis, atoms, label, stretches)
 
-    def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
+    def cross(
+        self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
+    ) -> Float[np.ndarray, "Q r"]:
         with self._threads(basis):
             try:
                 return self._cheaper(basis.records, probes).cross(basis, probes, atoms)
             except LostDigits:
                 return self.dense.cross(basis, probes, atoms)
 
-    def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
+    def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         with self._threads(basis):
             return self._cheaper(basis.records).noise(basis, y)
 
-    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
+    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
         with self._threads(basis):
             return self._cheaper(basis.records).normal_noise(basis, simulated=simulated)
 
-    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         with self._threads(basis):
             return self._cheaper(basis.records).influence(basis, y, b)
 

@@ -4,11 +4,28 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float
 
 _LEAST = 1e-6  # of what a unit vector leaves of another's: a smaller one says that most of the digits are lost
 
+_POWERS = 8  # from which a largest singular value is known to a few per cent: its size is what matters
 
-def factor(matrix: np.ndarray) -> np.ndarray | None:
+
+def largest(diagonal: np.ndarray, functions: np.ndarray) -> float:
+    """The largest singular value of `diagonal^(1/2) functions`, from below, for `diagonal (M,)` and `functions (M, r)`:
+    how many digits a kernel of functions loses, which is taken from the kernel of what they are combinations of.
+
+    >>> float(largest(np.array([4.0, 1.0]), np.array([[3.0, 0.0], [0.0, 1.0]])))
+    6.0
+    """
+    scaled = np.sqrt(np.maximum(diagonal, 0.0))[:, None] * functions
+    direction = np.ones(scaled.shape[1])
+    for _ in range(_POWERS):
+        direction = scaled.T @ (scaled @ (direction / np.linalg.norm(direction)))
+    return float(np.sqrt(np.linalg.norm(direction)))
+
+
+def factor(matrix: Float[np.ndarray, "r r"]) -> Float[np.ndarray, "r r"] | None:
     """`(r, r)` upper triangle U with `U' U = matrix`; None where that is not clearly positive definite.
 
     >>> factor(np.array([[4.0, 0.0], [0.0, 1.0]])).tolist()
@@ -26,7 +43,7 @@ def factor(matrix: np.ndarray) -> np.ndarray | None:
     return found * scale if np.diag(found).min(initial=1.0) > _LEAST else None
 
 
-def solver(matrix: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
+def solver(matrix: Float[np.ndarray, "r r"]) -> Callable[[np.ndarray], np.ndarray] | None:
     """`b -> matrix^-1 b`; None where the matrix `(r, r)` is not clearly positive definite.
 
     >>> solve = solver(np.array([[2.0, 0.0], [0.0, 4.0]]))

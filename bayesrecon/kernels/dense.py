@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from bayesrecon.kernels.embedding import PART, PARTED, Basis, Moments, Stretch
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
@@ -94,7 +95,7 @@ def _in_parts(records: Records) -> Iterator[tuple[Records, int]]:
         yield {k: np.asarray(v)[rows] for k, v in records.items()}, min(PART, count - start)
 
 
-def log_likelihoods(model: Model, theta: np.ndarray, basis: Basis) -> np.ndarray:
+def log_likelihoods(model: Model, theta: np.ndarray, basis: Basis) -> Float[np.ndarray, "T r"]:
     """Value functions of the basis at the atoms, `sum_m A_mk l(theta_t, z_m)`, `(T, r)`."""
     whole = basis.padded
     chunk = 2 ** int(np.clip(np.log2(CHUNK / len(whole.coefficients)), 0, 14))
@@ -108,7 +109,7 @@ def log_likelihoods(model: Model, theta: np.ndarray, basis: Basis) -> np.ndarray
 class DenseEmbedding(View):
     """`MeanEmbedding` of a release: every record is taken to touch every parameter."""
 
-    def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+    def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         """Score matrix `(len(atoms) * k, M)` scaled by the square roots of the weights."""
         parts = list(_in_parts(records))
         blocks = list(self._atoms(min(self._chunk(parts[0][0]), _BLOCK), None, atoms))
@@ -123,7 +124,7 @@ class DenseEmbedding(View):
         ]
         return np.concatenate(columns, axis=1)
 
-    def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
+    def tame(self, records: Records, *, everywhere: bool = False) -> Bool[np.ndarray, " M"]:
         atoms = None if everywhere else self._ends(_ENDS)
         found = []
         for part, count in _in_parts(records):
@@ -137,7 +138,11 @@ class DenseEmbedding(View):
         return np.concatenate(found)
 
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
+        self,
+        basis: Basis,
+        atoms: Int[np.ndarray, " A"] | None = None,
+        label: str = "summing over the draws",
+        stretches: int = 1,
     ) -> Moments:
         given, r = _Given(basis.padded, self.temperature).placed(), basis.size
         parts = self._parts(self._chunk(given.whole.records), atoms, stretches)
@@ -145,7 +150,9 @@ class DenseEmbedding(View):
         sums = [Stretch(share, gram[:r, :r], target[:r]) for share, (gram, target) in found]
         return Moments.of_stretches(sums, value[:r, :r])
 
-    def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
+    def cross(
+        self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
+    ) -> Float[np.ndarray, "Q r"]:
         whole, count = basis.padded, len(next(iter(probes.values())))
         others = tuple(part for part, _ in _in_parts(probes))
         given = _Given(whole, self.temperature, others=others).placed()
@@ -155,19 +162,19 @@ class DenseEmbedding(View):
             total = plus(total, found)
         return np.asarray(jax.device_get(total))[:count, : basis.size]
 
-    def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
+    def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         whole = basis.padded
         given = _Given(whole, self.temperature, fitted=whole.coefficients[:, : basis.size] @ y)
         found = self._covariance(given, self._parts(self._chunk(whole.records)))
         return found[: basis.size, : basis.size]
 
-    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
+    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
         whole = basis.padded
         given = _Given(whole, self.temperature, normal=self._normal[1:])
         found = self._covariance(given, self._noise_parts(self._chunk(whole.records), simulated))
         return found[: basis.size, : basis.size]
 
-    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[Any, Any]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         whole = basis.padded
         fitted, directions = (whole.coefficients[:, : basis.size] @ x for x in (y, b))
         given = _Given(whole, self.temperature, fitted=fitted, directions=directions).placed()

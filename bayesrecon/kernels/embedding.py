@@ -20,6 +20,7 @@ from functools import partial, reduce
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from bayesrecon.model import Atoms, Records
 
@@ -41,7 +42,7 @@ class Basis:
     """
 
     records: Records
-    coefficients: np.ndarray
+    coefficients: Float[np.ndarray, "M r"]
     decays: bool = False
 
     @property
@@ -77,8 +78,8 @@ class Stretch:
     """Of successive atoms: their share of the weight, their gram and target, so that stretches add up to the whole."""
 
     share: float
-    gram: np.ndarray
-    target: np.ndarray
+    gram: Float[np.ndarray, "r r"]
+    target: Float[np.ndarray, " r"]
 
 
 @dataclass(frozen=True)
@@ -92,13 +93,13 @@ class Moments:
         stretches: what gram and target are sums of.
     """
 
-    gram: np.ndarray
-    target: np.ndarray
-    value: np.ndarray
+    gram: Float[np.ndarray, "r r"]
+    target: Float[np.ndarray, " r"]
+    value: Float[np.ndarray, "r r"]
     stretches: tuple[Stretch, ...] = ()
 
     @classmethod
-    def of_stretches(cls, stretches: Sequence[Stretch], value: np.ndarray) -> "Moments":
+    def of_stretches(cls, stretches: Sequence[Stretch], value: Float[np.ndarray, "r r"]) -> "Moments":
         """The sums over the stretches."""
         gram, target = (reduce(np.add, [getattr(one, name) for one in stretches]) for name in ("gram", "target"))
         return cls(gram, target, value, tuple(stretches))
@@ -127,25 +128,29 @@ class MeanEmbedding(Protocol):
     @property
     def independent_size(self) -> float: ...
     @property
-    def weights(self) -> np.ndarray: ...
+    def weights(self) -> Float[np.ndarray, " T"]: ...
     @property
-    def chain(self) -> np.ndarray: ...
+    def chain(self) -> Int[np.ndarray, " T"]: ...
 
-    def thinned(self, count: int) -> np.ndarray:
+    def thinned(self, count: int) -> Int[np.ndarray, " A"]:
         """Positions of evenly spread atoms, enough for eight rows of the score matrix per record."""
         ...
 
-    def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+    def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         """Score matrix `(rows, M)` at some atoms, scaled by the square roots of the weights."""
         ...
 
-    def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
+    def tame(self, records: Records, *, everywhere: bool = False) -> Bool[np.ndarray, " M"]:
         """Records `(M,)` whose log likelihoods, scores and Laplacians are finite at the atoms farthest out, where they
         overflow first, or at all atoms; not looked at where sums are taken in closed form or sparse."""
         ...
 
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
+        self,
+        basis: Basis,
+        atoms: Int[np.ndarray, " A"] | None = None,
+        label: str = "summing over the draws",
+        stretches: int = 1,
     ) -> Moments:
         """Gram matrix, target and value kernel of the basis, and of so many stretches of the atoms.
 
@@ -155,15 +160,17 @@ class MeanEmbedding(Protocol):
         """
         ...
 
-    def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
+    def cross(
+        self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
+    ) -> Float[np.ndarray, "Q r"]:
         """The basis functions at probe records, `e_k(z) = sum_m A_mk k(z_m, z)`, `(Q, r)`."""
         ...
 
-    def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
+    def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         """`Cov(r_t)` `(r, r)` of the residuals at the solution `y (r,)`."""
         ...
 
-    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
+    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
         """`Cov(r_t)` `(r, r)` with the score of the normal law that has the atoms' mean and covariance in place
         of the fitted one: what noise is before anything is solved.
 
@@ -173,7 +180,7 @@ class MeanEmbedding(Protocol):
         """
         ...
 
-    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         """Per-atom residuals along `b (r, S)`, `(T, S)`, and the fitted posterior scores `(T, d)`; no rows of these at
         temperature 0 and for several releases."""
         ...
@@ -191,27 +198,39 @@ class Featured(Protocol):
     @property
     def features(self) -> int: ...
 
-    def coordinates(self, atoms: np.ndarray) -> "Coordinates | None":
+    def coordinates(self, atoms: Int[np.ndarray, " A"]) -> "Coordinates | None":
         """Columns `(F, M)` of records that have the inner products of their scores at some atoms; None where there are
         no features, or where these atoms do not tell them apart."""
         ...
 
-    def columns(self, records: Records) -> np.ndarray:
+    def columns(self, records: Records) -> Float[np.ndarray, "F M"]:
         """The features of records, `(F, M)`."""
         ...
 
-    def totals(self, atoms: np.ndarray) -> np.ndarray | None:
+    def totals(self, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, " F"] | None:
         """Their totals over the private data `(F,)` by the equations at some atoms; None where these do not tell them
         apart."""
         ...
 
-    def slopes(self, records: Records, h: Any, j: np.ndarray) -> np.ndarray | None:
-        """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`; None where there are no features.
+    def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"] | None:
+        """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`; None where there are neither features nor records
+        that touch few parameters.
 
         Args:
             h: `(T, P)`, or rows of it that are made when looked at.
             j: `(P,)` coordinates.
         """
+        ...
+
+
+@runtime_checkable
+class Separable(Protocol):
+    """An embedding that knows records which move with few of the parameters each."""
+
+    def pieces(self, records: Records, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """The coordinates of the posterior that records touch, `(q, M)`, -1 for none, and the derivatives of their log
+        likelihoods along these at some atoms, scaled by the square roots of the weights, `(q, C, M)`; None where they
+        touch too many."""
         ...
 
 
@@ -243,9 +262,9 @@ class OneRelease(MeanEmbedding, Featured, Protocol):
     @property
     def release(self) -> Atoms: ...
     @property
-    def metric(self) -> np.ndarray: ...
+    def metric(self) -> Float[np.ndarray, "d k"]: ...
 
-    def information(self, records: Records) -> np.ndarray:
+    def information(self, records: Records) -> Float[np.ndarray, " M"]:
         """`k(z, z) / d` of each record, `(M,)`, judged on a few atoms; infinite where the score overflows.
 
         In the metric of the posterior covariance the private records' values add up to about one.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments, Stretch
 from bayesrecon.model import Records
@@ -29,32 +30,36 @@ class JointEmbedding:
         self._shares = [p.effective_size / self.effective_size for p in members]
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Float[np.ndarray, " T"]:
         return np.concatenate([s * p.weights for s, p in zip(self._shares, self.members, strict=True)])
 
     @property
-    def chain(self) -> np.ndarray:
+    def chain(self) -> Int[np.ndarray, " T"]:
         numbers, offset = [], 0
         for p in self.members:
             numbers.append(np.unique(p.chain, return_inverse=True)[1] + offset)
             offset = numbers[-1].max() + 1
         return np.concatenate(numbers)
 
-    def thinned(self, count: int) -> np.ndarray:
+    def thinned(self, count: int) -> Int[np.ndarray, " A"]:
         """Evenly spread atoms of every release, counted through."""
         return np.concatenate([p.thinned(count) + o for p, o in zip(self.members, self._offsets, strict=True)])
 
-    def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+    def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         """Score matrices of all releases, stacked."""
         chosen = zip(self._shares, self.members, self._split(atoms), strict=True)
         return np.concatenate([np.sqrt(s) * p.scores(records, a) for s, p, a in chosen])
 
-    def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
+    def tame(self, records: Records, *, everywhere: bool = False) -> Bool[np.ndarray, " M"]:
         """Those of all releases."""
         return np.all([p.tame(records, everywhere=everywhere) for p in self.members], axis=0)
 
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
+        self,
+        basis: Basis,
+        atoms: Int[np.ndarray, " A"] | None = None,
+        label: str = "summing over the draws",
+        stretches: int = 1,
     ) -> Moments:
         """Sums over all releases, and over stretches of each."""
         found = [p.moments(basis, a, label, stretches) for p, a in zip(self.members, self._split(atoms), strict=True)]
@@ -65,19 +70,21 @@ class JointEmbedding:
         ]
         return Moments.of_stretches(summed, self._sum([m.value for m in found]))
 
-    def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
+    def cross(
+        self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
+    ) -> Float[np.ndarray, "Q r"]:
         """The basis functions at probe records, `(Q, r)`."""
         return self._sum([p.cross(basis, probes, a) for p, a in zip(self.members, self._split(atoms), strict=True)])
 
-    def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
+    def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         """Covariance of the joint target times the joint effective size, `(r, r)`."""
         return self._sum([p.noise(basis, y) for p in self.members])
 
-    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
+    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
         """As `noise`, before anything is solved."""
         return self._sum([p.normal_noise(basis, simulated=simulated) for p in self.members])
 
-    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         """Per-atom residuals along `b`, each release's about their mean; fitted scores are not kept."""
         rows = []
         for p in self.members:

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Atoms, Model
@@ -16,7 +17,7 @@ _FOLDS = 5  # parts of the draws, each summed in a metric made without it
 _FELT = 0.25  # standard errors of bias from which that is done
 
 
-def constrained_theta(model: Model, theta: np.ndarray) -> np.ndarray:
+def constrained_theta(model: Model, theta: Float[np.ndarray, "T d"]) -> Float[np.ndarray, "T free"]:
     """Constrained values of every parameter stacked, `(T, d')`."""
     params = jax.vmap(model.constrain)(theta)
     return np.concatenate([np.asarray(params[p.name]).reshape(len(theta), -1) for p in model.parameters], axis=1)
@@ -48,7 +49,7 @@ def in_coordinates(release: R, coordinates: str) -> R:
     return replace(release, model=model, theta=theta)  # type: ignore[type-var]
 
 
-def fold_factors(release: Atoms, metric: str | None) -> np.ndarray | None:
+def fold_factors(release: Atoms, metric: str | None) -> Float[np.ndarray, "F d d"] | None:
     """`(F, d, d)` factors of the covariance of all atoms but those of each of F successive parts (cross-fitting).
 
     Summed in their own covariance, T draws of d parameters give totals too small by a factor `1 + d / T`. No total has
@@ -70,7 +71,7 @@ def _without(release: Any, left_out: np.ndarray) -> Any:
     return replace(release, weights=weights / weights.sum())
 
 
-def metric_factor(release: Atoms, metric: str | None) -> np.ndarray:
+def metric_factor(release: Atoms, metric: str | None) -> Float[np.ndarray, "d k"]:
     """`(d, d)` factor whose product with its transpose is Sigma, by default that of the release's kind.
 
     "covariance" is the weighted one of the atoms, and "own" the release's `directions`, `(d, k)`.

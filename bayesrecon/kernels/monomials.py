@@ -27,8 +27,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
+from bayesrecon.kernels.products import Fold
 from bayesrecon.model import GaussianPredictor, Records
+
+_Array = np.ndarray | jax.Array
 
 
 @jax.tree_util.register_dataclass
@@ -42,9 +46,9 @@ class Frame:
         precision: typical `1 / sigma^2`.
     """
 
-    centre: np.ndarray
-    root: np.ndarray
-    precision: float
+    centre: Any
+    root: Any
+    precision: Any
 
     @classmethod
     def of(cls, predictor: GaussianPredictor, mean: np.ndarray, covariance: np.ndarray) -> "Frame":
@@ -62,7 +66,7 @@ class Frame:
             e, x, width = predictor.design(self.centre, records)
             return e / width, (x / width[:, None]) @ self.root
 
-    def monomials(self, predictor: GaussianPredictor, records: Records) -> np.ndarray:
+    def monomials(self, predictor: GaussianPredictor, records: Records) -> Float[np.ndarray, "F M"]:
         """`(F, M)` of records."""
         e, x = self.design(predictor, records)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -77,25 +81,26 @@ class Expansion:
 
     Attributes:
         b, c: `(p, k)` and `(C, k)` along which d and u move.
+        axis, slope: `(k,)` and `(C, 1)`, whose product c is.
         d: `(C, p)`.
         precision: `(C, 1)`.
         q, value, lap: `(C, F)`; values up to what no parameter moves.
         power: of the model.
     """
 
-    b: np.ndarray
-    c: np.ndarray
-    d: np.ndarray
-    precision: np.ndarray
-    q: np.ndarray
-    value: np.ndarray
-    lap: np.ndarray
+    b: Float[_Array, "p k"]
+    c: Float[_Array, "C k"]
+    axis: Any
+    slope: Any
+    d: Float[_Array, "C p"]
+    precision: Float[_Array, "C 1"]
+    q: Float[_Array, "C F"]
+    value: Float[_Array, "C F"]
+    lap: Float[_Array, "C F"]
     power: float
 
     @classmethod
-    def at(
-        cls, predictor: GaussianPredictor, frame: Frame, power: float, theta: np.ndarray, metric: np.ndarray
-    ) -> "Expansion":
+    def at(cls, predictor: GaussianPredictor, frame: Frame, power: float, theta: Any, metric: Any) -> "Expansion":
         """At atoms `(C, d)` in the metric `(d, k)`."""
         columns, xp = np.array(predictor.coefficients, int), _library(theta)
         d = xp.linalg.solve(frame.root, (theta[:, columns] - frame.centre).T).T
@@ -113,18 +118,18 @@ class Expansion:
         lap = xp.concatenate([-bend * one, bend * off - 2 * norm * precision, (bend - 2 * norm) * rest], axis=1)
         lap = _added(lap, 2, -4 * _paired(mixed, d, i, j) * precision)
         lap = _added(lap, 2 + len(columns), -(1 + other) * own[i, j] * precision)
-        return cls(b, c, d, precision, q, power * value, power * lap, power)
+        return cls(b, c, along, slope, d, precision, q, power * value, power * lap, power)
 
     @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
         return np.triu_indices(self.d.shape[1])
 
-    def along(self, score: np.ndarray) -> np.ndarray:
+    def along(self, score: Any) -> Any:
         """Inner products `<phi, score>` of the monomials with a vector `(C, k)` an atom, `(C, F)`."""
         found = self.q * (self.c * score).sum(axis=1, keepdims=True)
         return self.power * _added(found, 2, _paired(score @ self.b.T, self.d, *self._pairs) * self.precision)
 
-    def sums(self, h: np.ndarray, j: np.ndarray) -> np.ndarray:
+    def sums(self, h: Float[np.ndarray, "C P"], j: Int[np.ndarray, " P"]) -> np.ndarray:
         """`sum_t h_tp phi_j(p)` of the monomials, `(F, P)`, for `h (C, P)` along columns `j (P,)` of the metric; in
         this process, where the functions h are."""
         along, other = self.b[:, j], self.precision * h  # (p, P), (C, P)
@@ -135,74 +140,35 @@ class Expansion:
         found[2 + len(along) :] -= along[i] * mean[k] + np.where(i == k, 0.0, 1.0)[:, None] * along[k] * mean[i]
         return self.power * found
 
-    def score(self, fitted: np.ndarray) -> np.ndarray:
+    def score(self, fitted: Any) -> Any:
         """`phi fitted`, `(C, k)`, of a polynomial `(F,)`."""
-        width, xp = self.d.shape[1], _library(self.d)
+        width = self.d.shape[1]
         place = np.zeros((width, width), int)
         place[self._pairs] = place.T[self._pairs] = np.arange(len(self._pairs[0]))
-        square = xp.asarray(fitted)[2 + width :][place]
+        square = fitted[2 + width :][place]
         inner = (fitted[2 : 2 + width] - self.d @ square) * self.precision
         return self.power * (self.c * (self.q @ fitted)[:, None] + inner @ self.b)
 
-    def scores(self, e: np.ndarray, x: np.ndarray) -> np.ndarray:
+    def scores(self, e: Any, x: Any) -> Float[_Array, "C k M"]:
         """`phi` of records with that design, `(C, k, M)`."""
         r = e - self.d @ x.T
         slope, square = self.precision * r, self.precision * r**2 - 1
         return self.power * (slope[:, None] * (x @ self.b).T + self.c[:, :, None] * square[:, None])
 
-    def moments(self, weights: np.ndarray) -> "Products":
-        """Of scores, weighted."""
+    def fold(self, weights: Any) -> Fold:
+        """Sums of the scores' products that belong to the metric, weighted."""
         xp = _library(self.d)
-        half = 0.5 * (self.c**2).sum(axis=1, keepdims=True) * self.q
-        half = _added(half, 2, _paired(self.c @ self.b.T, self.d, *self._pairs) * self.precision)
         rows = xp.concatenate([xp.ones_like(self.precision), -self.d], axis=1) * self.precision
-        scaled = self.power**2 * weights[:, None]
-        return Products(self.b @ self.b.T, self.q.T @ (scaled * half), rows.T @ (scaled * rows))
+        scaled = self.power**2 * weights[:, None] * rows
+        return Fold(self.b @ self.b.T, self.b @ self.axis, self.q.T @ (self.slope * scaled), rows.T @ scaled)
+
+    def weighted(self, weights: Any) -> Any:
+        """Rows `(C, F)` whose products with themselves are those of the scores along the scale."""
+        size = weights[:, None] * (self.c**2).sum(axis=1, keepdims=True)
+        return self.q * (np.abs(self.power) * _library(size).sqrt(size))
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Products:
-    """Sums over atoms of one metric of which the kernel of the monomials is made.
-
-    Attributes:
-        own: `(p, p)` inner products of the directions of d.
-        half: `(F, F)` the part along u, which its transpose completes.
-        inner: `(p + 1, p + 1)` second moments of `(1, -d) p`.
-    """
-
-    own: np.ndarray
-    half: np.ndarray
-    inner: np.ndarray
-
-    def plus(self, other: "Products") -> "Products":
-        return Products(self.own, self.half + other.half, self.inner + other.inner)
-
-    def gram(self) -> np.ndarray:
-        """Kernel of the monomials, `(F, F)`, in this process."""
-        own, w, found = self.own, self.inner, self.half + self.half.T
-        i, j = np.triu_indices(len(own))
-        other = np.where(i == j, 0.0, 1.0)
-        middle, tail = slice(2, 2 + len(own)), slice(2 + len(own), None)
-        found[middle, middle] += own * w[0, 0]
-        crossed = own[:, i] * w[0, 1 + j] + other * own[:, j] * w[0, 1 + i]
-        found[middle, tail] += crossed
-        found[tail, middle] += crossed.T
-        # Of `x_i x_j` and `x_k x_l`: every inner product of one of the first with one of the second.
-        (own_i, own_ij, own_j), (inner_i, inner_ij, inner_j) = (_of_pairs(x, i, j) for x in (own, w[1:, 1:]))
-        mixed = own_ij * inner_ij.T
-        found[tail, tail] += own_i * inner_j + own_j * inner_i * (other * other[:, None])
-        found[tail, tail] += mixed * other + mixed.T * other[:, None]
-        return found
-
-
-def _of_pairs(matrix: np.ndarray, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Entries `(i, i)`, `(i, j)` and `(j, j)` of a matrix for all pairs of pairs."""
-    first, second = matrix.take(i, axis=0), matrix.take(j, axis=0)
-    return first.take(i, axis=1), first.take(j, axis=1), second.take(j, axis=1)
-
-
-def _paired(s: np.ndarray, d: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+def _paired(s: Any, d: Any, i: np.ndarray, j: np.ndarray) -> Any:
     """`s_i` of the monomials `e x_i` and `-(s_i d_j + s_j d_i)` of `x_i x_j`, `(C, F - 2)`."""
     other = np.where(i == j, 0.0, 1.0)
     return _library(d).concatenate([s, -(s[:, i] * d[:, j] + other * (s[:, j] * d[:, i]))], axis=1)
@@ -221,7 +187,7 @@ def _added(found: Any, first: int, more: Any) -> Any:
     return found.at[:, first:].add(more)
 
 
-def _log_sigma(predictor: GaussianPredictor, theta: np.ndarray) -> tuple[Any, Any, Any]:
+def _log_sigma(predictor: GaussianPredictor, theta: Any) -> tuple[Any, Any, Any]:
     """`log sigma`, and its first and second derivative in its coordinate, `(C, 1)` each."""
     xp = _library(theta)
     if predictor.scale is None:

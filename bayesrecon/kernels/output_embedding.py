@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import in_float64
@@ -90,8 +91,8 @@ class Outputs:
     what: ClassVar[str] = "outputs of a model"
 
     answer: Answer
-    z: np.ndarray
-    public: np.ndarray
+    z: Float[np.ndarray, " K"]
+    public: Float[np.ndarray, "m p"]
     answers: np.ndarray
     widths: tuple[int, ...]
     noise: float

@@ -9,15 +9,17 @@ posterior. Coordinates that no record touches together share a sweep (Curtis, Po
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
 from bayesrecon.diagnostics import evenly
+from bayesrecon.kernels.definite import largest
 from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
 from bayesrecon.kernels.score import along_coordinates, gradients, prior_score, touches
 from bayesrecon.kernels.sums import covariance, either_way, kernels, numbers, plus
@@ -62,7 +64,7 @@ class SparseEmbedding(View):
             self._seen[id(records)] = records, self._look(records)  # holding them keeps their identity
         return self._seen[id(records)][1]
 
-    def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+    def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         touched = self._of(records)
         given, found = self._given(touched), []
         for part in self._parts(self._chunk(records), atoms):
@@ -73,19 +75,51 @@ class SparseEmbedding(View):
                 found.append(np.reshape(phi, (-1, touched.size)))
         return np.concatenate(found)
 
+    def pieces(self, records: Records, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `Separable` has it, of records that are touched."""
+        touched = self._of(records)
+        given, found = self._given(touched), []
+        for part in self._parts(_chunk(touched), atoms):
+            for block, n in given.sweeps(self.release.model, part, given.touched, second=False):
+                weights, slopes = jax.device_get((block.weights, block.slopes))
+                found.append(slopes[:, :n] * np.sqrt(weights[:n])[:, None])
+        return np.asarray(touched.index), np.concatenate(found, axis=1)
+
+    def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
+        """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`."""
+        touched = self._of(records)
+        given, values, start = self._given(touched), np.zeros((touched.size, len(j))), 0
+        wanted = [(one, np.flatnonzero(j == one)) for one in np.unique(j)]
+        for part in replace(self, folds=None)._parts(_chunk(touched)):
+            for block, n in given.sweeps(self.release.model, part, given.touched, second=False):
+                weights, slopes = jax.device_get((block.weights, block.slopes))
+                scaled = np.asarray(h[start : start + n]) * weights[:n, None]
+                for index, slope in zip(touched.index, slopes[:, :n], strict=True):
+                    for one, columns in wanted:
+                        rows = np.flatnonzero(index == one)
+                        if rows.size:
+                            values[np.ix_(rows, columns)] += slope[:, rows].T @ scaled[:, columns]
+                start += n
+        return values
+
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
+        self,
+        basis: Basis,
+        atoms: Int[np.ndarray, " A"] | None = None,
+        label: str = "summing over the draws",
+        stretches: int = 1,
     ) -> Moments:
         touched, a = self._of(basis.records), basis.coefficients
         parts = self._parts(_chunk(touched), atoms, stretches)
         found, value = kernels(self._pass(_moments_of, self._given(touched, a), parts, label))
-        diagonal = sum(np.diag(gram) for _, (gram, _) in found)
-        if np.linalg.norm(np.sqrt(diagonal)[:, None] * a, 2) > _CONDITION:
+        if not largest(sum(np.diag(gram) for _, (gram, _) in found), a) <= _CONDITION:
             raise LostDigits
         sums = [Stretch(share, a.T @ gram @ a, a.T @ target) for share, (gram, target) in found]
         return Moments.of_stretches(sums, value)
 
-    def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
+    def cross(
+        self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
+    ) -> Float[np.ndarray, "Q r"]:
         anchors, others = self._of(basis.records), self._of(probes)
         parts = self._parts(min(_chunk(anchors), _chunk(others)), atoms)
         total: Any = None
@@ -93,16 +127,16 @@ class SparseEmbedding(View):
             total = plus(total, found)
         return jax.device_get(total) @ basis.coefficients
 
-    def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
+    def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         touched, a = self._of(basis.records), basis.coefficients
         return self._covariance(self._given(touched, a, fitted=a @ y), self._parts(_chunk(touched)))
 
-    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
+    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
         touched = self._of(basis.records)
         given = self._given(touched, basis.coefficients, normal=self._normal[1:])
         return self._covariance(given, self._noise_parts(_chunk(touched), simulated))
 
-    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[Any, Any]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         touched, a = self._of(basis.records), basis.coefficients
         given = self._given(touched, a @ b, fitted=a @ y)
         rows, scores = self._series(b.shape[1])

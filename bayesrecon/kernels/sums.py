@@ -12,9 +12,9 @@ import numpy as np
 from bayesrecon.running.engine import on_host, placed
 
 
-def either_way(f: Callable[..., Any], static: tuple[str, ...] = ()) -> Callable[..., Any]:
+def either_way(f: Callable[..., Any]) -> Callable[..., Any]:
     """A function of arrays as it is where they are NumPy's in this process, and compiled elsewhere."""
-    compiled = jax.jit(f, static_argnames=static)
+    compiled = jax.jit(f)
 
     @wraps(f)
     def chosen(*arguments: Any) -> Any:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
+from jaxtyping import Bool
 
 from bayesrecon.model import Records
 
@@ -45,7 +46,7 @@ class Touched:
         return jnp.zeros((len(flat), size)).at[:, columns].add(flat, mode="drop")
 
 
-def coloured(touched: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def coloured(touched: Bool[np.ndarray, "M d"]) -> tuple[np.ndarray, np.ndarray]:
     """A colour per coordinate, `(d,)`, no two of one colour touched by the same record (greedily, the busiest first),
     and the coordinate of every colour, `(q, M)`, -1 where a record has none.
 

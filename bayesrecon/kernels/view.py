@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.model import Atoms, Progress, Records
@@ -39,9 +40,9 @@ class Part:
         stretch: its number.
     """
 
-    metric: np.ndarray
+    metric: Float[np.ndarray, "d k"]
     theta: Any
-    weights: np.ndarray
+    weights: Float[np.ndarray, " n"]
     chunk: int
     stretch: int
 
@@ -64,9 +65,9 @@ class View:
     """
 
     release: Atoms
-    metric: np.ndarray
+    metric: Float[np.ndarray, "d k"]
     progress: Progress | None = None
-    folds: np.ndarray | None = None
+    folds: Float[np.ndarray, "F d k"] | None = None
 
     @property
     def temperature(self) -> float:
@@ -83,11 +84,11 @@ class View:
         return self.release.size * self.metric.shape[1]
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Float[np.ndarray, " T"]:
         return np.asarray(self.release.weights)
 
     @property
-    def chain(self) -> np.ndarray:
+    def chain(self) -> Int[np.ndarray, " T"]:
         return np.asarray(self.release.chain)
 
     @property
@@ -106,12 +107,12 @@ class View:
         typical = np.median(np.concatenate(sizes))
         return float(min(1.0, typical / self.size))
 
-    def thinned(self, count: int) -> np.ndarray:
+    def thinned(self, count: int) -> Int[np.ndarray, " A"]:
         """Evenly spread atoms, enough for eight rows of the score matrix per record."""
         number = min(self.release.size, max(8, -(-8 * count // self.metric.shape[1])))
         return evenly(self.release.size, number)
 
-    def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
+    def tame(self, records: Records, *, everywhere: bool = False) -> Bool[np.ndarray, " M"]:
         return np.ones(len(next(iter(records.values()))), bool)
 
     def _noise_parts(self, chunk: int, simulated: bool) -> list[Part]:
@@ -201,7 +202,9 @@ class View:
         return found
 
 
-def unwhitened(metric: np.ndarray, scores: np.ndarray, temperature: float) -> np.ndarray:
+def unwhitened(
+    metric: Float[np.ndarray, "d k"], scores: Float[np.ndarray, "n k"], temperature: float
+) -> Float[np.ndarray, "rows d"]:
     """Fitted scores `(n, d)` in the coordinates of the atoms, of those along a metric `(n, k)`; none at temperature 0,
     where the one atom is stationary."""
     if not temperature:

@@ -132,6 +132,11 @@ class Result:
         first = (line for line in (self.notice, self.headline, self.condition) if line)
         return visible("".join(f"<p>{html.escape(line)}</p>" for line in first) + f"{text}<ul>{notes}</ul>")
 
+    def check_types(self) -> None:
+        """Make all that shows the result once, so that a field of a wrong type raises here and not later."""
+        for show in (self.to_dict, self.to_dataframe, self.__repr__, self._repr_html_):
+            show()
+
     def _beginning(self) -> tuple[Any, list[str]]:
         """The first rows, and a line about the others."""
         table = self._excerpt()

@@ -1,7 +1,7 @@
 """Saved results, read back: files may come from strangers, and are opened in the guarded process."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,7 @@ def _recovery(path: Path) -> Recovery:
         records = {key[len(prefix) :]: values for key, values in data.items() if key.startswith(prefix)}
         meta: dict[str, Any] = {name: attributes[f"bayesrecon_{name}"] for name in META}
         meta = {k: v.item() if isinstance(v, np.generic) else v for k, v in meta.items()}
+        meta["gap"] = bool(meta["gap"])
         warnings = tuple(str(w) for w in json.loads(attributes["bayesrecon_warnings"]))
         failures = tuple(str(f) for f in json.loads(attributes.get("bayesrecon_failures", "[]")))
         return Recovery(
@@ -62,7 +63,7 @@ def _recovery(path: Path) -> Recovery:
             pseudo=PseudoData(data["weight"], records),
             warnings=warnings,
             failures=failures,
-            **{**meta, "gap": bool(meta["gap"])},
+            **meta,
         )
 
 
@@ -73,14 +74,12 @@ def _archive(path: Path) -> Any:
         found = _unpacked(json.loads(str(content[ABOUT]))["result"], content, classes_of_results())
         if not isinstance(found, Result):
             raise TypeError(f"a {type(found).__name__}")
-        # Fields of other types are found here, not later.
-        for shown in (found.to_dict, found.to_dataframe, found.__repr__, found._repr_html_):
-            shown()
+        found.check_types()
         return found
 
 
 @contextmanager
-def _complaining(path: Path) -> Iterator[None]:
+def _complaining(path: Path) -> Generator[None, None, None]:
     """What goes wrong in one line that names the file: what a file says may be anything."""
     if not path.exists():
         raise BayesreconError(f"no such file: {path}")

@@ -34,6 +34,7 @@ class Recovery(Result):
         warnings: one line each.
         failures: checks of draws and model that failed, one line each.
         presumes: what the numbers of a printed table rest on, since it does not show how its fit weighed records.
+        ranges: of fields that nobody stated, and that were presumed.
     """
 
     rows: tuple[Row, ...]
@@ -51,11 +52,13 @@ class Recovery(Result):
     failures: tuple[str, ...] = ()
     seconds: float = 0.0
     presumes: str = ""
+    ranges: str = ""
 
     @property
     def condition(self) -> str:
         """What the numbers rest on."""
-        return self.presumes or super().condition
+        first = self.presumes or super().condition
+        return f"{first}{', and' if first else 'if'} {self.ranges}" if self.ranges else first
 
     def _lowered(self, force: bool) -> Self:
         if force:

@@ -1,26 +1,25 @@
 """Regressions whose spectrum decays: is the number of records recovered without bias, and do the intervals hold?
 
 python -m benchmarks.draws.decaying [family ...] [--covariates 3 5 8 12] [--shapes normal] [--sets 40] [--workers 2]
+    [--minutes 7] [--anew] [--into FILE] [--add FILE ...]
 
 Logistic, Poisson, ordered and negative binomial regressions on standard normal covariates that nobody knows, of 200 to
 2,000 records, with 1,000 to 10,000 independent draws of the posterior, sampled without a chain; and on covariates of
-other laws, which no generic record has. `recover` is given draws and program alone. Rows are kept in
+other laws, which no generic record has. `recover` is given draws and program alone. A row is one data
+set; those that were measured before stay, so that a run goes on where another ended. Rows are kept in
 benchmarks/decaying.json, the page is benchmarks/DECAYING.md.
 """
 
 import argparse
-from collections.abc import Iterator
 from typing import Any
 
-import jax
 import numpy as np
 
 from bayesrecon.evaluate import clopper_pearson, true_statistics
-from bayesrecon.running.engine import swept
-from benchmarks import workers
+from benchmarks import sweep, workers
 from benchmarks.draws import held
 from benchmarks.study import Study, table
-from tests.support.covariates import REGRESSIONS, SHAPES, simulated
+from tests.support.covariates import DRAWS, RECORDS, REGRESSIONS, SHAPES, draws_of, simulated
 
 COVARIATES = (3, 5, 8, 12)
 
@@ -48,18 +47,19 @@ as far out. Generic records have none of these laws.
 COLUMNS = (
     "sets", "refused", "failed", "stated", "bias", "n held", "determined", "held", "partly", "held partly", "rms", "s",
 )  # fmt: skip
+SHOWN = (
+    "family", "covariates", "shape", "set", "records", "draws", "n", "half", "verdict", "determined", "partly",
+    "failed", "refused",
+)  # fmt: skip
 USUAL = {"logistic": 5, "Poisson": 3, "ordered": 4, "negative binomial": 3}  # covariates of other laws
 
 
-def studied(shared: tuple[str, int, str], key: int) -> dict[str, Any]:
+def studied(_: None, item: dict[str, Any]) -> dict[str, Any]:
     """Of one data set: n with its interval, how many intervals held by verdict, and what was said of the draws."""
-    family, covariates, shape = shared
-    model, data, release = simulated(family, covariates, key, shape)
-    row: dict[str, Any] = {"family": family, "covariates": covariates, "shape": shape, "set": key}
-    row |= {"draws": release.size}
-    row |= {"records": len(data["y"]), "refused": "", "failed": [], "n": None, "half": None, "verdict": ""}
-    row["rank"] = 0
-    recovery, told = held.attacked(release, key)
+    model, data, release = simulated(item["family"], item["covariates"], item["set"], item["shape"])
+    row = {**item, "draws": release.size, "records": len(data["y"]), "rank": 0}
+    row |= {"refused": "", "failed": [], "n": None, "half": None, "verdict": ""}
+    recovery, told = held.attacked(release, item["set"])
     if recovery is None:
         return row | held.counted((), {}) | told
     row["rank"] = recovery.rank
@@ -113,24 +113,23 @@ def page(rows: list[dict[str, Any]]) -> str:
 STUDY = Study(__file__, page, empty=list)
 
 
-def keep(found: dict[str, Any]) -> None:
-    """Replaces the row of the same data set; the page is written anew."""
-
-    def place(row: dict[str, Any]) -> tuple[int, int, int, int]:
-        shape = list(SHAPES).index(row["shape"])
-        return shape, REGRESSIONS.index(row["family"]), row["covariates"], row["set"]
-
-    rows = {place(r): r for r in [*STUDY.kept(), found]}
-    STUDY.keep([rows[k] for k in sorted(rows)])
+def place(row: dict[str, Any]) -> tuple[int, int, int, int]:
+    """Of a data set on the page."""
+    return list(SHAPES).index(row["shape"]), REGRESSIONS.index(row["family"]), row["covariates"], row["set"]
 
 
-def cells(given: argparse.Namespace) -> Iterator[tuple[str, int, str]]:
-    for shape in given.shapes:
-        if shape != "normal":
-            yield from ((family, USUAL[family], shape) for family in given.families)
-            continue
-        for d in given.covariates:
-            yield from ((family, d, shape) for family in given.families)
+def items(given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Data sets to be measured: a round of all sizes of every cell after another, so that what was measured is even
+    when time is over, and the longest of a round first, so that no worker waits for another."""
+    found = [
+        {"family": family, "covariates": covariates, "shape": shape, "set": key}
+        for shape in given.shapes
+        for family in given.families
+        for covariates in (given.covariates if shape == "normal" else [USUAL[family]])
+        for key in range(given.first, given.sets)
+    ]
+    sizes = len(RECORDS) * len(DRAWS)
+    return sorted(found, key=lambda one: (one["set"] // sizes, -draws_of(one["set"]), -one["covariates"]))
 
 
 def main() -> None:
@@ -140,17 +139,14 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="*", choices=list(SHAPES), default=["normal"], help="of the covariates' law")
     parser.add_argument("--sets", type=int, default=40)
     parser.add_argument("--first", type=int, default=0, help="number of the first data set")
-    workers.add_arguments(parser)
+    sweep.add_arguments(parser)
     given = STUDY.given(parser)
     workers.check_names(parser, given.families, REGRESSIONS)
-    with workers.engine(given):
-        for cell in cells(given):
-            for row in swept(studied, cell, range(given.first, given.sets)):
-                keep(row)
-                print(*(row[k] for k in ("family", "covariates", "shape", "set", "records", "draws", "n", "half",
-                                          "verdict", "determined", "partly", "failed", "refused")),
-                      f"{row['seconds']:.1f}", sep=" | ", flush=True)  # fmt: skip
-            jax.clear_caches()
+    rows = sweep.Rows(STUDY, place, given)
+    left = rows.left(items(given))
+    for number, row in enumerate(sweep.measured(studied, None, left, given), 1):
+        rows.add(row)
+        print(f"{number}/{len(left)}", *(row[k] for k in SHOWN), f"{row['seconds']:.1f}", sep=" | ", flush=True)
 
 
 if __name__ == "__main__":

@@ -16,26 +16,39 @@ COSTS = """
 The law of the tilts is taken from half of the draws and held against the other half. *Near* is the share of secrets
 whose cost, averaged with that of the opposite tilt, lies within 20 % of its second order; *all near* counts the
 posteriors for which 95 % of {secrets} secrets do. *Ratio* is the median of the average cost over the prediction.
-Refused are posteriors whose number of records is not determined, that do not pass the checks of draws and model, or
-whose tilts do not cost what theory says at ten times the worth: nothing is published of them.
+Refused are posteriors of which nothing is published: *no count*, the number of records is not determined and no data
+were given; *checks*, draws and model do not pass; *theory*, tilts do not cost what theory says at ten times the worth;
+*other*, the rest. Spectra that decay are those of logistic, Poisson, ordered and negative binomial regressions with one
+to five covariates; effects of groups are hierarchies with a parameter for each of five to twelve groups and one for
+their scatter.
 """
+REFUSED = {
+    "no count": "number of records is not determined",
+    "checks": "draws and model disagree",
+    "theory": "do not cost what theory says",
+}
+"""What a refusal says, by the word of its column."""
 SECRETS = """
 ## Many secrets
 
-One data set of 400 records, a regression, {secrets} secrets, and a run of an exact sampler of its own for each:
-{pool:,} draws, {published:,} of them published. *Stated* is the scatter of tilts with the draws' own error, *measured*
-the root mean square error of `recover`, and *p* that of a chi-square test, two-sided. *100 draws* is the error that 100
-plain draws leave.
+One data set of 400 records, a regression, {secrets} secrets, and a run of an exact sampler of its own for each, of
+which {published:,} draws, a quarter, are published. *Stated* is the scatter of tilts with the draws' own error,
+*measured* the root mean square error of `recover`, and *p* that of a chi-square test, two-sided. *100 draws* is the
+error that 100 plain draws leave. All statistics together, whitened by the covariance that is stated: p {together:.2f}.
 """
 MANY = """
-With {pool:,} draws, {published:,} of them published, and {secrets} secrets the draws' own error is all but gone, and
-that of the tilts is not:
+With {published:,} published draws, exact ones of the tilted posterior, and {secrets} secrets the draws' own error is
+all but gone, and that of the tilts is not. All statistics together: p {together:.2f}.
 """
 EARLIER = """
 Somebody who has 100 plain draws of another run, published earlier, as well: worths add.
 """
 KNOWS = """
-Somebody who knows n exactly takes its share of the error off the others:
+Somebody who knows one statistic exactly takes its share of the error off the others. *Measured / stated* is the range
+over the others, *p* the smallest of five.
+"""
+OTHERS = """
+Somebody who knows all the others exactly:
 """
 CHECKS = """
 Checks of draws and model failed on {failed:.1%} of the sanitised releases ({low:.1%} to {high:.1%}) and on {plain:.1%}
@@ -74,7 +87,17 @@ def page(rows: dict[str, Any]) -> str:
 
 
 def _costs(part: dict[str, Any]) -> list[str]:
-    head = ("posteriors", "number", "refused", "near", "all near", "ratio", "largest cost, nats", "largest worth")
+    head = (
+        "posteriors",
+        "number",
+        *REFUSED,
+        "other",
+        "near",
+        "all near",
+        "ratio",
+        "largest cost, nats",
+        "largest worth",
+    )
     rows = []
     for kind, one in part["summary"].items():
         done = one["posteriors"] - one["refused"]
@@ -82,35 +105,45 @@ def _costs(part: dict[str, Any]) -> list[str]:
         if done:
             cells = (f"{one['near']:.1%}", f"{one['all near']}/{done}", f"{one['ratio']:.2f}",
                      f"{one['largest cost']:.3f}", f"{one['worth']:.0f}")  # fmt: skip
-        rows.append((kind, one["posteriors"], one["refused"], *cells))
+        rows.append((kind, one["posteriors"], *_refused(part["rows"], kind), *cells))
     return [COSTS.format(secrets=part["secrets"]), table(head, rows)]
 
 
+def _refused(rows: list[dict[str, Any]], kind: str) -> list[str]:
+    said = [row["refused"] for row in rows if "refused" in row and kind in (row["kind"], "all")]
+    counts = [sum(words in one for one in said) for words in REFUSED.values()]
+    return [str(n or "") for n in (*counts, len(said) - sum(counts))]
+
+
+def _statistics(rows: list[dict[str, Any]], *more: str) -> str:
+    cells = [
+        (one["name"], *(f"{one[k]:.3g}" for k in ("stated", "measured")), f"{one['p']:.2f}",
+         *(f"{one['hundred']:.3g}" for _ in more))
+        for one in rows
+    ]  # fmt: skip
+    return table(("statistic", "stated", "measured", "p", *more), cells)
+
+
+def _informed(part: dict[str, Any]) -> list[str]:
+    known = [
+        (one["known"], f"{one['least']:.2f} to {one['most']:.2f}", f"{one['p']:.2f}") for one in part["knows"]
+    ]  # fmt: skip
+    return [KNOWS, table(("known", "measured / stated", "p"), known), OTHERS, _statistics(part["knows all others"])]
+
+
 def _many(part: dict[str, Any]) -> list[str]:
-    rows = [
-        (one["name"], *(f"{one[k]:.3g}" for k in ("stated", "measured")), f"{one['p']:.2f}")
-        for one in part["statistics"]
-    ]
-    return [MANY.format(**part), table(("statistic", "stated", "measured", "p"), rows)]
+    return [MANY.format(**part), _statistics(part["statistics"]), *_informed(part)]
 
 
 def _secrets(part: dict[str, Any]) -> list[str]:
-    rows = [
-        (one["name"], *(f"{one[k]:.3g}" for k in ("stated", "measured")), f"{one['p']:.2f}", f"{one['hundred']:.3g}")
-        for one in part["statistics"]
-    ]
     earlier = [(one["name"], *(f"{one[k]:.3g}" for k in ("stated", "measured"))) for one in part["earlier"]]
-    knows = [
-        (one["name"], *(f"{one[k]:.3g}" for k in ("stated", "measured")), f"{one['p']:.2f}") for one in part["knows n"]
-    ]
     (failed, low, high), (plain, plain_low, plain_high) = part["failed"], part["failed plain"]
     read = [(name, *(f"{v:.2f}" for v in one.values())) for name, one in part["readers"].items()]
     told = CHECKS.format(failed=failed, low=low, high=high, plain=plain, plain_low=plain_low, plain_high=plain_high)
     return [
         SECRETS.format(**part),
-        table(("statistic", "stated", "measured", "p", "100 draws"), rows),
-        KNOWS,
-        table(("statistic", "stated", "measured", "p"), knows),
+        _statistics(part["statistics"], "100 draws"),
+        *_informed(part),
         EARLIER,
         table(("statistic", "stated", "measured"), earlier),
         told,

@@ -1,6 +1,7 @@
 """Families of likelihoods that nothing was built or tuned on: do errors hold there as they do elsewhere?
 
 python -m benchmarks.draws.unseen [family ...] [--sets 40] [--first 0] [--draws 2000] [--workers 2]
+    [--minutes 7] [--anew] [--into FILE] [--add FILE ...]
 
 As `families.py`: simulated data sets, independent draws of the posterior, `recover` without any option. A row is one
 data set; those that were measured before stay, so that a run goes on where another ended. Rows are kept in
@@ -9,12 +10,10 @@ benchmarks/unseen.json, the page is benchmarks/UNSEEN.md.
 
 from typing import Any
 
-import jax
 import numpy as np
 
 from bayesrecon.evaluate import clopper_pearson, true_statistics
-from bayesrecon.running.engine import swept
-from benchmarks import workers
+from benchmarks import sweep, workers
 from benchmarks.draws import held
 from benchmarks.study import Study, table
 from tests.support.unseen_families import UNSEEN, model_of, simulated
@@ -33,14 +32,14 @@ the intervals, .51 where errors are normal and intervals hold 95 %.
 COLUMNS = (
     "sets", "refused", "failed", "mean of z", "rms of z", "determined", "covered", "partly", "held", "rms", "s",
 )  # fmt: skip
+SHOWN = ("family", "set", "z", "determined", "partly", "failed", "refused")
 
 
-def studied(shared: tuple[str, int], key: int) -> dict[str, Any]:
+def studied(_: None, item: dict[str, Any]) -> dict[str, Any]:
     """Of one data set: the error of n, how many intervals held by verdict, and what was said of the draws."""
-    name, draws = shared
-    data, release = simulated(name, model_of(name), key, draws, RECORDS)
-    row: dict[str, Any] = {"family": name, "set": key, "draws": draws, "refused": "", "failed": [], "z": None}
-    recovery, told = held.attacked(release, key)
+    data, release = simulated(item["family"], model_of(item["family"]), item["set"], item["draws"], RECORDS)
+    row = {**item, "refused": "", "failed": [], "z": None}
+    recovery, told = held.attacked(release, item["set"])
     if recovery is None:
         return row | held.counted((), {}) | told
     truth, count = true_statistics(release.model, data), recovery["n"]
@@ -79,11 +78,9 @@ def written(rows: list[dict[str, Any]]) -> str:
 STUDY = Study(__file__, written, empty=list)
 
 
-def keep(found: dict[str, Any]) -> None:
-    """Adds a row, or replaces that of the same data set."""
-    names = list(UNSEEN)
-    rows = {(names.index(r["family"]), r["set"]): r for r in (*STUDY.kept(), found)}
-    STUDY.keep([rows[k] for k in sorted(rows)])
+def place(row: dict[str, Any]) -> tuple[int, int]:
+    """Of a data set on the page."""
+    return list(UNSEEN).index(row["family"]), row["set"]
 
 
 def main() -> None:
@@ -92,18 +89,18 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=40)
     parser.add_argument("--first", type=int, default=0, help="number of the first data set")
     parser.add_argument("--draws", type=int, default=2000)
-    workers.add_arguments(parser)
+    sweep.add_arguments(parser)
     given = STUDY.given(parser)
     workers.check_names(parser, given.families, UNSEEN)
-    with workers.engine(given):
-        for name in given.families:
-            done = {r["set"] for r in STUDY.kept() if r["family"] == name and r["draws"] == given.draws}
-            left = [key for key in range(given.first, given.sets) if key not in done]
-            for row in swept(studied, (name, given.draws), left):
-                keep(row)
-                print(*(row[k] for k in ("family", "set", "z", "determined", "partly", "failed", "refused")),
-                      f"{row['seconds']:.1f}", sep=" | ", flush=True)  # fmt: skip
-            jax.clear_caches()
+    rows = sweep.Rows(STUDY, place, given)
+    left = rows.left(
+        {"family": name, "set": key, "draws": given.draws}
+        for name in given.families
+        for key in range(given.first, given.sets)
+    )
+    for number, row in enumerate(sweep.measured(studied, None, left, given), 1):
+        rows.add(row)
+        print(f"{number}/{len(left)}", *(row[k] for k in SHOWN), f"{row['seconds']:.1f}", sep=" | ", flush=True)
 
 
 if __name__ == "__main__":

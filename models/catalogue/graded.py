@@ -6,45 +6,33 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 
-from bayesrecon.model import Model, Records
-from bayesrecon.models.adapter import adapt
+from bayesrecon.model import Records
 from bayesrecon.models.catalogue.latent import ILLEGAL, index, levels, observe
+from bayesrecon.models.catalogue.later import dist, laws, numpyro
+from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
 
 def bones_model(
+    child: Any,
+    indicator: Any,
+    grade: Any = None,
+    *,
     children: int = 13,
     delta: Sequence[float] = (2.9541,),
     gamma: Sequence[Sequence[float]] = ((0.7425, -1.0, -1.0, -1.0),),
     categories: Sequence[int] = (2,),
-) -> Model:
+) -> None:
     """Graded response with published item parameters: `P(grade > k) = logit^-1(delta_j (theta_i - gamma_jk))`."""
     slope, cut, count = np.asarray(delta, float), np.asarray(gamma, float), np.asarray(categories, int)
     most = cut.shape[1] + 1
     real = np.arange(1, most) < count[:, None]  # threshold k exists for item j
-
-    def program(child: Any, indicator: Any, grade: Any = None) -> None:
-        theta: Any = numpyro.sample("theta", dist.Normal(0, 36).expand((children,)).to_event(1))
-        j = indicator - 1
-        at = jnp.asarray(slope)[j][:, None] * (theta[child - 1][:, None] - jnp.asarray(cut)[j])
-        logits = _graded(jnp.where(jnp.asarray(real)[j], at, ILLEGAL))
-        observe("grade", _OneBased(logits), grade, logits.shape[0])
-
-    return adapt(
-        program,
-        {"child": (), "indicator": (), "grade": ()},
-        domain={"child": levels(children), "indicator": levels(len(slope)), "grade": levels(most)},
-        name="bones_model",
-        settings={
-            "children": children,
-            "delta": tuple(map(float, slope)),
-            "gamma": tuple(tuple(map(float, row)) for row in cut),
-            "categories": tuple(map(int, count)),
-        },
-    )
+    theta: Any = numpyro.sample("theta", dist.Normal(0, 36).expand((children,)).to_event(1))
+    j = indicator - 1
+    at = jnp.asarray(slope)[j][:, None] * (theta[child - 1][:, None] - jnp.asarray(cut)[j])
+    logits = _graded(jnp.where(jnp.asarray(real)[j], at, ILLEGAL))
+    observe("grade", laws.OneBased(logits), grade, logits.shape[0])
 
 
 def _graded(at: Any) -> Any:
@@ -55,23 +43,6 @@ def _graded(at: Any) -> Any:
     gap = jnp.maximum(at[:, :-1] - at[:, 1:], 1e-12)
     between = -jax.nn.softplus(-at[:, :-1]) - jax.nn.softplus(at[:, 1:]) + jnp.log(-jnp.expm1(-gap))
     return jnp.concatenate([first, between, last], axis=1)
-
-
-class _OneBased(dist.CategoricalLogits):
-    """Categories counted from one, with log probabilities that are normalised already."""
-
-    def __init__(self, logits: Any):
-        super().__init__(logits, validate_args=False)
-
-    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
-        return super().sample(key, sample_shape) + 1
-
-    def log_prob(self, value: Any) -> Any:
-        return jnp.take_along_axis(self.logits, jnp.asarray(value)[..., None] - 1, axis=-1)[..., 0]
-
-    @property
-    def support(self) -> Any:
-        return dist.constraints.integer_interval(1, jnp.shape(self.logits)[-1])
 
 
 def _bones_records(data: Mapping[str, Any]) -> Records:
@@ -91,12 +62,16 @@ def _bones_sizes(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 MODELS: tuple[Shipped, ...] = (
-    Shipped(
-        "bones_model",
+    written(
         bones_model,
         "graded skeletal age: grades of children on known indicators",
-        _bones_records,
-        ("bones_data-bones_model",),
+        domain=lambda children, delta, gamma: {
+            "child": levels(children),
+            "indicator": levels(len(delta)),
+            "grade": levels(len(gamma[0]) + 1),
+        },
+        records=_bones_records,
+        posteriors=("bones_data-bones_model",),
         constants=_bones_sizes,
         design=("child", "indicator"),
         response="grade",

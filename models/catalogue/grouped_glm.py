@@ -5,45 +5,24 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 
 from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
-from bayesrecon.models.catalogue.latent import (
-    BinomialLogit,
-    Rebuilt,
-    index,
-    levels,
-    observe,
-    rebuild,
-    standard,
-    standardised,
-)
+from bayesrecon.models.catalogue.latent import Rebuilt, index, levels, observe, rebuild, standard, standardised
+from bayesrecon.models.catalogue.later import dist, laws, numpyro
 from bayesrecon.models.catalogue.linear import array, flat_positive
+from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
 WHOLE = "count"
 
 
-def eight_schools_noncentered(schools: int = 8) -> Model:
+def eight_schools_noncentered(school: Any, sigma: Any, y: Any = None, *, schools: int = 8) -> None:
     """Effects of coaching in schools: `y_j ~ Normal(mu + tau * theta_trans_j, sigma_j)`; school counts from 1."""
-
-    def program(school: Any, sigma: Any, y: Any = None) -> None:
-        theta_trans = standard("theta_trans", schools)
-        mu = numpyro.sample("mu", dist.Normal(0, 5))
-        tau = numpyro.sample("tau", dist.HalfCauchy(5))
-        observe("y", dist.Normal(mu + tau * theta_trans[school - 1], sigma), y, school.shape[0])
-
-    return adapt(
-        program,
-        {"school": (), "sigma": (), "y": ()},
-        domain={"school": levels(schools), "sigma": "positive"},
-        name="eight_schools_noncentered",
-        # posteriordb publishes theta; the score of centred coordinates has infinite variance.
-        prepare=rebuild(standardised("theta_trans", "theta", "mu", "tau")),
-        settings={"schools": schools},
-    )
+    theta_trans = standard("theta_trans", schools)
+    mu = numpyro.sample("mu", dist.Normal(0, 5))
+    tau = numpyro.sample("tau", dist.HalfCauchy(5))
+    observe("y", dist.Normal(mu + tau * theta_trans[school - 1], sigma), y, school.shape[0])
 
 
 def _eight_schools_records(data: Mapping[str, Any]) -> Records:
@@ -51,52 +30,42 @@ def _eight_schools_records(data: Mapping[str, Any]) -> Records:
     return {"school": np.arange(1, len(y) + 1), "sigma": array(data, "sigma"), "y": y}
 
 
-def surgical_model(hospitals: int = 12) -> Model:
+def surgical_model(hospital: Any, n: Any, r: Any = None, *, hospitals: int = 12) -> None:
     """Deaths in hospitals: `r_i ~ Binomial(n_i, logit^-1(b_i))`, `b_i ~ Normal(mu, sigma)`."""
-
-    def program(hospital: Any, n: Any, r: Any = None) -> None:
-        mu = numpyro.sample("mu", dist.Normal(0, 1000))
-        sigmasq: Any = numpyro.sample("sigmasq", dist.InverseGamma(0.001, 0.001))
-        b = mu + jnp.sqrt(sigmasq) * standard("b_raw", hospitals)[hospital - 1]
-        observe("r", BinomialLogit(b, n), r, b.shape[0])
-
-    return adapt(
-        program,
-        {"hospital": (), "n": (), "r": ()},
-        domain={"hospital": levels(hospitals), "n": WHOLE, "r": WHOLE},
-        name="surgical_model",
-        prepare=rebuild(Rebuilt("b_raw", "b", ("mu", "sigmasq"), lambda b, mu, s: (b - mu) / np.sqrt(s))),
-        settings={"hospitals": hospitals},
-    )
+    mu = numpyro.sample("mu", dist.Normal(0, 1000))
+    sigmasq: Any = numpyro.sample("sigmasq", dist.InverseGamma(0.001, 0.001))
+    b = mu + jnp.sqrt(sigmasq) * standard("b_raw", hospitals)[hospital - 1]
+    observe("r", laws.BinomialLogit(b, n), r, b.shape[0])
 
 
 def _surgical_records(data: Mapping[str, Any]) -> Records:
     return {"hospital": np.arange(1, int(data["N"]) + 1), "n": index(data, "n"), "r": index(data, "r")}
 
 
-def _seeds(name: str, scale: Callable[[], Any], prior: float, prepare: Any, centre: bool = False) -> Any:
+def _seeds(what: str, scale: Callable[[], Any], prior: float, name: str, prepare: Any, centre: bool = False) -> Shipped:
     """Germination on plates: `n_i ~ Binomial(N_i, logit^-1(alpha0 + alpha1 x1 + alpha2 x2 + alpha12 x1 x2 + b_i))`."""
 
-    def build(plates: int = 21) -> Model:
-        def program(plate: Any, x1: Any, x2: Any, N: Any, n: Any = None) -> None:
-            wide = dist.Normal(0, prior)
-            a0, a1, a2, a12 = (numpyro.sample(k, wide) for k in ("alpha0", "alpha1", "alpha2", "alpha12"))
-            b = scale() * standard("c_raw" if centre else "b_raw", plates)
-            if centre:
-                b = b - jnp.mean(b)
-            eta = a0 + a1 * x1 + a2 * x2 + a12 * x1 * x2 + b[plate - 1]
-            observe("n", BinomialLogit(eta, N), n, eta.shape[0])
+    def program(plate: Any, x1: Any, x2: Any, N: Any, n: Any = None, *, plates: int = 21) -> None:
+        wide = dist.Normal(0, prior)
+        a0, a1, a2, a12 = (numpyro.sample(k, wide) for k in ("alpha0", "alpha1", "alpha2", "alpha12"))
+        b = scale() * standard("c_raw" if centre else "b_raw", plates)
+        if centre:
+            b = b - jnp.mean(b)
+        eta = a0 + a1 * x1 + a2 * x2 + a12 * x1 * x2 + b[plate - 1]
+        observe("n", laws.BinomialLogit(eta, N), n, eta.shape[0])
 
-        return adapt(
-            program,
-            {"plate": (), "x1": (), "x2": (), "N": (), "n": ()},
-            domain={"plate": levels(plates), "x1": "binary", "x2": "binary", "N": WHOLE, "n": WHOLE},
-            name=name,
-            prepare=prepare,
-            settings={"plates": plates},
-        )
-
-    return build
+    return written(
+        program,
+        f"seeds that germinated per plate ({what})",
+        name=name,
+        domain=lambda plates: {"plate": levels(plates), "x1": "binary", "x2": "binary", "N": WHOLE, "n": WHOLE},
+        prepare=prepare,
+        records=_seeds_records,
+        posteriors=(f"seeds_data-{name}",),
+        constants=lambda data: {"plates": int(data["I"])},
+        design=("plate", "x1", "x2", "N"),
+        response="n",
+    )
 
 
 def _half_cauchy_scale() -> Any:
@@ -108,114 +77,49 @@ def _precision_scale() -> Any:
     return 1 / jnp.sqrt(tau)
 
 
-SEEDS = (
-    _seeds(
-        "seeds_model",
-        _precision_scale,
-        1e3,
-        rebuild(Rebuilt("b_raw", "b", ("tau",), lambda b, tau: b * np.sqrt(tau))),
-    ),
-    _seeds("seeds_stanified_model", _half_cauchy_scale, 1.0, rebuild(standardised("b_raw", "b", None, "sigma"))),
-    _seeds(
-        "seeds_centered_model",
-        _half_cauchy_scale,
-        1.0,
-        rebuild(standardised("c_raw", "c", None, "sigma")),
-        centre=True,
-    ),
-)
-
-
 def _seeds_records(data: Mapping[str, Any]) -> Records:
     return {"plate": np.arange(1, int(data["I"]) + 1), **{k: index(data, k) for k in ("x1", "x2", "N", "n")}}
 
 
-def rats_model(rats: int = 30, xbar: float = 22.0) -> Model:
+def rats_model(rat: Any, x: Any, y: Any = None, *, rats: int = 30, xbar: float = 22.0) -> None:
     """Growth of rats: `y ~ Normal(alpha_rat + beta_rat (x - xbar), sigma_y)`, flat priors on the scales."""
-
-    def program(rat: Any, x: Any, y: Any = None) -> None:
-        lines = []
-        for k in ("alpha", "beta"):
-            mean = numpyro.sample(f"mu_{k}", dist.Normal(0, 100))
-            scale = numpyro.sample(f"sigma_{k}", flat_positive())
-            lines.append(mean + scale * standard(f"{k}_raw", rats)[rat - 1])
-        sigma_y = numpyro.sample("sigma_y", flat_positive())
-        observe("y", dist.Normal(lines[0] + lines[1] * (x - xbar), sigma_y), y, rat.shape[0])
-
-    return adapt(
-        program,
-        {"rat": (), "x": (), "y": ()},
-        domain={"rat": levels(rats), "x": "positive", "y": "positive"},
-        name="rats_model",
-        prepare=rebuild(*(standardised(f"{k}_raw", k, f"mu_{k}", f"sigma_{k}") for k in ("alpha", "beta"))),
-        settings={"rats": rats, "xbar": xbar},
-    )
+    lines = []
+    for k in ("alpha", "beta"):
+        mean = numpyro.sample(f"mu_{k}", dist.Normal(0, 100))
+        scale = numpyro.sample(f"sigma_{k}", flat_positive())
+        lines.append(mean + scale * standard(f"{k}_raw", rats)[rat - 1])
+    sigma_y = numpyro.sample("sigma_y", flat_positive())
+    observe("y", dist.Normal(lines[0] + lines[1] * (x - xbar), sigma_y), y, rat.shape[0])
 
 
-def pilots(groups: int = 5, scenarios: int = 8) -> Model:
+def pilots(group: Any, scenario: Any, y: Any = None, *, groups: int = 5, scenarios: int = 8) -> None:
     """Recoveries of pilots in a flight simulator: `y ~ Normal(a_group + b_scenario, sigma_y)`."""
-    sizes = {"a": ("group", groups), "b": ("scenario", scenarios)}
-
-    def program(y: Any = None, **unit: Any) -> None:
-        mean: Any = 0.0
-        for k, (field, count) in sizes.items():
-            centre: Any = numpyro.sample(f"mu_{k}", dist.Normal(0, 1))
-            scale = numpyro.sample(f"sigma_{k}", dist.Uniform(0, 100))
-            mean = mean + 10 * centre + scale * standard(f"{k}_raw", count)[unit[field] - 1]
-        sigma_y = numpyro.sample("sigma_y", dist.Uniform(0, 100))
-        observe("y", dist.Normal(mean, sigma_y), y, mean.shape[0])
-
-    return adapt(
-        program,
-        {"group": (), "scenario": (), "y": ()},
-        domain={field: levels(count) for field, count in sizes.values()} | {"y": "unit"},
-        name="pilots",
-        prepare=rebuild(
-            *(Rebuilt(f"{k}_raw", k, (f"mu_{k}", f"sigma_{k}"), lambda x, m, s: (x - 10 * m) / s) for k in sizes)
-        ),
-        settings={"groups": groups, "scenarios": scenarios},
-    )
+    mean: Any = 0.0
+    for k, unit, count in (("a", group, groups), ("b", scenario, scenarios)):
+        centre: Any = numpyro.sample(f"mu_{k}", dist.Normal(0, 1))
+        scale = numpyro.sample(f"sigma_{k}", dist.Uniform(0, 100))
+        mean = mean + 10 * centre + scale * standard(f"{k}_raw", count)[unit - 1]
+    sigma_y = numpyro.sample("sigma_y", dist.Uniform(0, 100))
+    observe("y", dist.Normal(mean, sigma_y), y, mean.shape[0])
 
 
-def glmm1_model(sites: int = 235) -> Model:
+def glmm1_model(site: Any, obs: Any = None, *, sites: int = 235) -> None:
     """Counts of birds at sites: `obs ~ Poisson(exp(alpha_site))`, `alpha ~ Normal(mu_alpha, sd_alpha)`."""
-
-    def program(site: Any, obs: Any = None) -> None:
-        mu = numpyro.sample("mu_alpha", dist.Normal(0, 10))
-        scale = numpyro.sample("sd_alpha", dist.Uniform(0, 5))
-        rate = jnp.exp(mu + scale * standard("alpha_raw", sites)[site - 1])
-        observe("obs", dist.Poisson(rate), obs, rate.shape[0])
-
-    return adapt(
-        program,
-        {"site": (), "obs": ()},
-        domain={"site": levels(sites)},
-        name="GLMM1_model",
-        prepare=rebuild(standardised("alpha_raw", "alpha", "mu_alpha", "sd_alpha")),
-        settings={"sites": sites},
-    )
+    mu = numpyro.sample("mu_alpha", dist.Normal(0, 10))
+    scale = numpyro.sample("sd_alpha", dist.Uniform(0, 5))
+    rate = jnp.exp(mu + scale * standard("alpha_raw", sites)[site - 1])
+    observe("obs", dist.Poisson(rate), obs, rate.shape[0])
 
 
-def glmm_poisson_model(occasions: int = 40) -> Model:
+def glmm_poisson_model(occasion: Any, year: Any, C: Any = None, *, occasions: int = 40) -> None:
     """Counts of falcons: Poisson with a cubic trend in the year and a normal effect of each year."""
-
-    def program(occasion: Any, year: Any, C: Any = None) -> None:
-        # beta2 may go up to 20 in the original, whose prior vanishes beyond 10.
-        bounds = {"alpha": 20.0, "beta1": 10.0, "beta2": 10.0, "beta3": 10.0}
-        a, b1, b2, b3 = (numpyro.sample(k, dist.Uniform(-v, v)) for k, v in bounds.items())
-        sigma = numpyro.sample("sigma", dist.Uniform(0, 5))
-        eps = sigma * standard("eps_raw", occasions)[occasion - 1]
-        rate = jnp.exp(a + year * (b1 + year * (b2 + year * b3)) + eps)
-        observe("C", dist.Poisson(rate), C, rate.shape[0])
-
-    return adapt(
-        program,
-        {"occasion": (), "year": (), "C": ()},
-        domain={"occasion": levels(occasions)},
-        name="GLMM_Poisson_model",
-        prepare=rebuild(standardised("eps_raw", "eps", None, "sigma")),
-        settings={"occasions": occasions},
-    )
+    # beta2 may go up to 20 in the original, whose prior vanishes beyond 10.
+    bounds = {"alpha": 20.0, "beta1": 10.0, "beta2": 10.0, "beta3": 10.0}
+    a, b1, b2, b3 = (numpyro.sample(k, dist.Uniform(-v, v)) for k, v in bounds.items())
+    sigma = numpyro.sample("sigma", dist.Uniform(0, 5))
+    eps = sigma * standard("eps_raw", occasions)[occasion - 1]
+    rate = jnp.exp(a + year * (b1 + year * (b2 + year * b3)) + eps)
+    observe("C", dist.Poisson(rate), C, rate.shape[0])
 
 
 def _glmm_poisson_records(data: Mapping[str, Any]) -> Records:
@@ -254,84 +158,99 @@ def _election_records(data: Mapping[str, Any]) -> Records:
 
 
 MODELS: tuple[Shipped, ...] = (
-    Shipped(
-        "eight_schools_noncentered",
+    written(
         eight_schools_noncentered,
         "effect per school with known standard error, non-centred",
-        _eight_schools_records,
-        ("eight_schools-eight_schools_noncentered", "eight_schools-eight_schools_centered"),
+        domain=lambda schools: {"school": levels(schools), "sigma": "positive"},
+        # posteriordb publishes theta; the score of centred coordinates has infinite variance.
+        prepare=rebuild(standardised("theta_trans", "theta", "mu", "tau")),
+        records=_eight_schools_records,
+        posteriors=("eight_schools-eight_schools_noncentered", "eight_schools-eight_schools_centered"),
         constants=lambda data: {"schools": int(data["J"])},
         design=("school", "sigma"),
         response="y",
     ),
-    Shipped(
-        "surgical_model",
+    written(
         surgical_model,
         "deaths among operations per hospital",
-        _surgical_records,
-        ("surgical_data-surgical_model",),
+        domain=lambda hospitals: {"hospital": levels(hospitals), "n": WHOLE, "r": WHOLE},
+        prepare=rebuild(Rebuilt("b_raw", "b", ("mu", "sigmasq"), lambda b, mu, s: (b - mu) / np.sqrt(s))),
+        records=_surgical_records,
+        posteriors=("surgical_data-surgical_model",),
         constants=lambda data: {"hospitals": int(data["N"])},
         design=("hospital", "n"),
         response="r",
     ),
-    *(
-        Shipped(
-            name,
-            build,
-            f"seeds that germinated per plate ({what})",
-            _seeds_records,
-            (f"seeds_data-{name}",),
-            constants=lambda data: {"plates": int(data["I"])},
-            design=("plate", "x1", "x2", "N"),
-            response="n",
-        )
-        for name, what, build in zip(
-            ("seeds_model", "seeds_stanified_model", "seeds_centered_model"),
-            ("vague priors", "narrow priors", "narrow priors, effects that sum to zero"),
-            SEEDS,
-            strict=True,
-        )
+    _seeds(
+        "vague priors",
+        _precision_scale,
+        1e3,
+        "seeds_model",
+        rebuild(Rebuilt("b_raw", "b", ("tau",), lambda b, tau: b * np.sqrt(tau))),
     ),
-    Shipped(
-        "rats_model",
+    _seeds(
+        "narrow priors",
+        _half_cauchy_scale,
+        1.0,
+        "seeds_stanified_model",
+        rebuild(standardised("b_raw", "b", None, "sigma")),
+    ),
+    _seeds(
+        "narrow priors, effects that sum to zero",
+        _half_cauchy_scale,
+        1.0,
+        "seeds_centered_model",
+        rebuild(standardised("c_raw", "c", None, "sigma")),
+        centre=True,
+    ),
+    written(
         rats_model,
         "growth lines of rats",
-        lambda data: {"rat": index(data, "rat"), "x": array(data, "x"), "y": array(data, "y")},
-        ("rats_data-rats_model",),
+        domain=lambda rats: {"rat": levels(rats), "x": "positive", "y": "positive"},
+        prepare=rebuild(*(standardised(f"{k}_raw", k, f"mu_{k}", f"sigma_{k}") for k in ("alpha", "beta"))),
+        records=lambda data: {"rat": index(data, "rat"), "x": array(data, "x"), "y": array(data, "y")},
+        posteriors=("rats_data-rats_model",),
         constants=lambda data: {"rats": int(data["N"]), "xbar": float(data["xbar"])},
         design=("rat", "x"),
         response="y",
     ),
-    Shipped(
-        "pilots",
+    written(
         pilots,
         "recovery rate by group and scenario, crossed effects",
-        lambda data: {
+        domain=lambda groups, scenarios: {"group": levels(groups), "scenario": levels(scenarios), "y": "unit"},
+        prepare=rebuild(
+            *(Rebuilt(f"{k}_raw", k, (f"mu_{k}", f"sigma_{k}"), lambda x, m, s: (x - 10 * m) / s) for k in ("a", "b"))
+        ),
+        records=lambda data: {
             "group": index(data, "group_id"),
             "scenario": index(data, "scenario_id"),
             "y": array(data, "y"),
         },
-        ("pilots-pilots",),
+        posteriors=("pilots-pilots",),
         constants=lambda data: {"groups": int(data["n_groups"]), "scenarios": int(data["n_scenarios"])},
         design=("group", "scenario"),
         response="y",
     ),
-    Shipped(
-        "GLMM1_model",
+    written(
         glmm1_model,
         "Poisson counts with an effect per site",
-        lambda data: {"site": index(data, "obssite"), "obs": index(data, "obs")},
-        ("GLMM_data-GLMM1_model",),
+        name="GLMM1_model",
+        domain=lambda sites: {"site": levels(sites)},
+        prepare=rebuild(standardised("alpha_raw", "alpha", "mu_alpha", "sd_alpha")),
+        records=lambda data: {"site": index(data, "obssite"), "obs": index(data, "obs")},
+        posteriors=("GLMM_data-GLMM1_model",),
         constants=lambda data: {"sites": int(data["nsite"])},
         design=("site",),
         response="obs",
     ),
-    Shipped(
-        "GLMM_Poisson_model",
+    written(
         glmm_poisson_model,
         "Poisson counts on a cubic in the year with an effect per year",
-        _glmm_poisson_records,
-        ("GLMM_Poisson_data-GLMM_Poisson_model",),
+        name="GLMM_Poisson_model",
+        domain=lambda occasions: {"occasion": levels(occasions)},
+        prepare=rebuild(standardised("eps_raw", "eps", None, "sigma")),
+        records=_glmm_poisson_records,
+        posteriors=("GLMM_Poisson_data-GLMM_Poisson_model",),
         constants=lambda data: {"occasions": int(data["n"])},
         design=("occasion", "year"),
         response="C",

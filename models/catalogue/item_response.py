@@ -10,43 +10,28 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.catalogue.latent import ILLEGAL, Rebuilt, index, levels, observe, rebuild, standard, standardised
+from bayesrecon.models.catalogue.later import dist, numpyro
 from bayesrecon.models.catalogue.linear import Identities
+from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
 
-def irt_2pl(persons: int = 100, items: int = 20) -> Model:
+def irt_2pl(person: Any, item: Any, y: Any = None, *, persons: int = 100, items: int = 20) -> None:
     """Two-parameter logistic: `logit P(y = 1) = a_i (theta_j - b_i)`, all three hierarchical."""
-
-    def program(person: Any, item: Any, y: Any = None) -> None:
-        sigma_theta = numpyro.sample("sigma_theta", dist.HalfCauchy(2))
-        theta = sigma_theta * standard("theta_raw", persons)
-        sigma_a = numpyro.sample("sigma_a", dist.HalfCauchy(2))
-        a = jnp.exp(sigma_a * standard("a_raw", items))
-        mu_b = numpyro.sample("mu_b", dist.Normal(0, 5))
-        sigma_b = numpyro.sample("sigma_b", dist.HalfCauchy(2))
-        b = mu_b + sigma_b * standard("b_raw", items)
-        eta = a[item - 1] * (theta[person - 1] - b[item - 1])
-        observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
-
-    return adapt(
-        program,
-        {"person": (), "item": (), "y": ()},
-        domain={"person": levels(persons), "item": levels(items)},
-        name="irt_2pl",
-        prepare=rebuild(
-            standardised("theta_raw", "theta", None, "sigma_theta"),
-            Rebuilt("a_raw", "a", ("sigma_a",), lambda a, s: np.log(a) / s),
-            standardised("b_raw", "b", "mu_b", "sigma_b"),
-        ),
-        settings={"persons": persons, "items": items},
-    )
+    sigma_theta = numpyro.sample("sigma_theta", dist.HalfCauchy(2))
+    theta = sigma_theta * standard("theta_raw", persons)
+    sigma_a = numpyro.sample("sigma_a", dist.HalfCauchy(2))
+    a = jnp.exp(sigma_a * standard("a_raw", items))
+    mu_b = numpyro.sample("mu_b", dist.Normal(0, 5))
+    sigma_b = numpyro.sample("sigma_b", dist.HalfCauchy(2))
+    b = mu_b + sigma_b * standard("b_raw", items)
+    eta = a[item - 1] * (theta[person - 1] - b[item - 1])
+    observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
 
 
 def _irt_2pl_records(data: Mapping[str, Any]) -> Records:
@@ -55,23 +40,13 @@ def _irt_2pl_records(data: Mapping[str, Any]) -> Records:
     return {"person": person.ravel(), "item": item.ravel(), "y": y.ravel()}
 
 
-def lsat_model(persons: int = 1000, items: int = 5) -> Model:
+def lsat_model(person: Any, item: Any, y: Any = None, *, persons: int = 1000, items: int = 5) -> None:
     """Rasch model with a common slope: `logit P(y = 1) = beta theta_j - alpha_k`."""
-
-    def program(person: Any, item: Any, y: Any = None) -> None:
-        alpha: Any = numpyro.sample("alpha", dist.Normal(0, 100).expand((items,)).to_event(1))
-        theta = standard("theta", persons)
-        beta = numpyro.sample("beta", dist.HalfNormal(100))
-        eta = beta * theta[person - 1] - alpha[item - 1]
-        observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
-
-    return adapt(
-        program,
-        {"person": (), "item": (), "y": ()},
-        domain={"person": levels(persons), "item": levels(items)},
-        name="lsat_model",
-        settings={"persons": persons, "items": items},
-    )
+    alpha: Any = numpyro.sample("alpha", dist.Normal(0, 100).expand((items,)).to_event(1))
+    theta = standard("theta", persons)
+    beta = numpyro.sample("beta", dist.HalfNormal(100))
+    eta = beta * theta[person - 1] - alpha[item - 1]
+    observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
 
 
 def _lsat_records(data: Mapping[str, Any]) -> Records:
@@ -81,26 +56,15 @@ def _lsat_records(data: Mapping[str, Any]) -> Records:
     return {"person": person.ravel(), "item": item.ravel(), "y": answers.ravel()}
 
 
-def hier_2pl(persons: int = 600, items: int = 32) -> Model:
+def hier_2pl(person: Any, item: Any, y: Any = None, *, persons: int = 600, items: int = 32) -> None:
     """Two-parameter logistic with correlated items: `(log alpha_i, beta_i)` jointly normal."""
-
-    def program(person: Any, item: Any, y: Any = None) -> None:
-        theta = standard("theta", persons)
-        mu = numpyro.sample("mu", dist.Normal(0, np.array([1.0, 5.0])).to_event(1))
-        tau = numpyro.sample("tau", dist.Exponential(0.1).expand((2,)).to_event(1))
-        factor: Any = numpyro.sample("L_Omega", dist.LKJCholesky(2, 4.0))
-        xi = mu + standard("xi_raw", items, 2) @ (jnp.expand_dims(tau, -1) * factor).T
-        eta = jnp.exp(xi[item - 1, 0]) * (theta[person - 1] - xi[item - 1, 1])
-        observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
-
-    return adapt(
-        program,
-        {"person": (), "item": (), "y": ()},
-        domain={"person": levels(persons), "item": levels(items)},
-        name="hier_2pl",
-        prepare=_standard_items,
-        settings={"persons": persons, "items": items},
-    )
+    theta = standard("theta", persons)
+    mu = numpyro.sample("mu", dist.Normal(0, np.array([1.0, 5.0])).to_event(1))
+    tau = numpyro.sample("tau", dist.Exponential(0.1).expand((2,)).to_event(1))
+    factor: Any = numpyro.sample("L_Omega", dist.LKJCholesky(2, 4.0))
+    xi = mu + standard("xi_raw", items, 2) @ (jnp.expand_dims(tau, -1) * factor).T
+    eta = jnp.exp(xi[item - 1, 0]) * (theta[person - 1] - xi[item - 1, 1])
+    observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
 
 
 def _standard_items(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -258,35 +222,45 @@ def _gpcm_sizes(data: Mapping[str, Any]) -> dict[str, Any]:
     return {"persons": int(data["J"]), "covariates": int(data["K"]) - 1, "steps": steps}
 
 
+def _answered(persons: int, items: int) -> dict[str, list[int]]:
+    return {"person": levels(persons), "item": levels(items)}
+
+
 _DESIGN = ("person", "item")
 
 MODELS: tuple[Shipped, ...] = (
-    Shipped(
-        "irt_2pl",
+    written(
         irt_2pl,
         "two-parameter logistic item response, answers of persons to items",
-        _irt_2pl_records,
-        ("irt_2pl-irt_2pl",),
+        domain=_answered,
+        prepare=rebuild(
+            standardised("theta_raw", "theta", None, "sigma_theta"),
+            Rebuilt("a_raw", "a", ("sigma_a",), lambda a, s: np.log(a) / s),
+            standardised("b_raw", "b", "mu_b", "sigma_b"),
+        ),
+        records=_irt_2pl_records,
+        posteriors=("irt_2pl-irt_2pl",),
         constants=_sizes,
         design=_DESIGN,
         response="y",
     ),
-    Shipped(
-        "lsat_model",
+    written(
         lsat_model,
         "Rasch model with a common slope",
-        _lsat_records,
-        ("lsat_data-lsat_model",),
+        domain=_answered,
+        records=_lsat_records,
+        posteriors=("lsat_data-lsat_model",),
         constants=lambda data: {"persons": int(data["N"]), "items": int(data["T"])},
         design=_DESIGN,
         response="y",
     ),
-    Shipped(
-        "hier_2pl",
+    written(
         hier_2pl,
         "two-parameter logistic item response with correlated item parameters",
-        _answers,
-        ("sat-hier_2pl",),
+        domain=_answered,
+        prepare=_standard_items,
+        records=_answers,
+        posteriors=("sat-hier_2pl",),
         constants=_sizes,
         design=_DESIGN,
         response="y",

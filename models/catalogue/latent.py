@@ -1,18 +1,13 @@
-"""Pieces that models with latent units share: non-centred latents, maps from published draws, and laws."""
+"""Pieces that models with latent units share: non-centred latents, and maps from published draws."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
-from jax.scipy.special import gammaln
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.models.catalogue.later import dist, numpyro
 
 Draws = dict[str, np.ndarray]
 
@@ -76,56 +71,6 @@ def rebuild(*rules: Rebuilt) -> Callable[[Draws], Draws]:
         return result
 
     return prepare
-
-
-class BinomialLogit(dist.BinomialLogits):
-    """Binomial law in log odds, with a log probability that is smooth in the number of successes.
-
-    More successes than trials are left to the solver's constraints: the score `k - n p` stays finite there,
-    whereas an infinite log probability would bar every search that passes through.
-    """
-
-    def log_prob(self, value: Any) -> Any:
-        n: Any = self.total_count
-        ways = gammaln(n + 1.0) - gammaln(value + 1.0) - gammaln(jnp.maximum(n - value, 0) + 1.0)
-        eta: Any = self.logits
-        return value * eta - n * jax.nn.softplus(eta) + ways
-
-
-class DensityLaw(dist.Distribution):
-    """A law given by its log density, and by how to draw from it where that is known.
-
-    Args:
-        log_density: of all values at once, `(*batch, *event) -> batch`.
-        support: constraint of one event.
-        draw: `(key) -> (*batch, *event)`.
-    """
-
-    def __init__(
-        self,
-        log_density: Callable[[Any], Any],
-        support: Any,
-        batch_shape: tuple[int, ...],
-        event_shape: tuple[int, ...] = (),
-        draw: Callable[[Any], Any] | None = None,
-    ):
-        self._log_density, self._support, self._draw = log_density, support, draw
-        super().__init__(batch_shape, event_shape, validate_args=False)
-
-    @property
-    def support(self) -> Any:
-        return self._support
-
-    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
-        if self._draw is None:
-            raise BayesreconError("this law has no sampler: its records cannot be simulated")
-        if math.prod(sample_shape) == 1:
-            return jnp.reshape(self._draw(key), (*sample_shape, *self.shape()))
-        keys = jax.random.split(key, math.prod(sample_shape))
-        return jnp.reshape(jax.vmap(self._draw)(keys), (*sample_shape, *self.shape()))
-
-    def log_prob(self, value: Any) -> Any:
-        return self._log_density(value)
 
 
 def index(data: Mapping[str, Any], name: str) -> np.ndarray:

@@ -5,13 +5,11 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
-from numpyro.distributions import constraints
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import GaussianPredictor, Model, Records
 from bayesrecon.models.adapter import adapt
+from bayesrecon.models.catalogue.later import constraints, dist, numpyro
 
 Design = Callable[[Mapping[str, Any]], Sequence[Any]]
 Prior = Callable[[], Any]

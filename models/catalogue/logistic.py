@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax.numpy as jnp
-import numpyro
-import numpyro.distributions as dist
 
 from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.catalogue.latent import index, observe
+from bayesrecon.models.catalogue.later import dist, numpyro
 from bayesrecon.models.catalogue.linear import Design, centred, flat, pick, zero_mean
 from bayesrecon.models.entry import Shipped
 

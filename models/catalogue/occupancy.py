@@ -10,21 +10,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 from jax.scipy.special import gammaln
-from numpyro.distributions import constraints
 
 from bayesrecon.domains import Domain
-from bayesrecon.model import Model, Records
-from bayesrecon.models.adapter import adapt
-from bayesrecon.models.catalogue.latent import DensityLaw, index, levels, observe, standard
+from bayesrecon.model import Records
+from bayesrecon.models.catalogue.latent import index, levels, observe, standard
+from bayesrecon.models.catalogue.later import constraints, dist, laws, numpyro
+from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
-_HISTORY = constraints.independent(constraints.boolean, 1)
 
-
-def _history_law(omega: Any, log_odds: Callable[[Any], Any], count: int, occasions: int) -> DensityLaw:
+def _history_law(omega: Any, log_odds: Callable[[Any], Any], count: int, occasions: int) -> Any:
     """Law of histories `(count, occasions)`: captured at each occasion with `log_odds(history)` if it exists."""
 
     def log_density(y: Any) -> Any:
@@ -40,7 +36,7 @@ def _history_law(omega: Any, log_odds: Callable[[Any], Any], count: int, occasio
             y = y.at[:, j].set(caught.astype(int))
         return y * jax.random.bernoulli(exists, omega, (count, 1))
 
-    return DensityLaw(log_density, _HISTORY, (count,), (occasions,), draw)
+    return laws.DensityLaw(log_density, constraints.independent(constraints.boolean, 1), (count,), (occasions,), draw)
 
 
 def _logit(p: Any) -> Any:
@@ -57,131 +53,84 @@ def _uniform(name: str, high: float = 1.0, *shape: int) -> Any:
     return numpyro.sample(name, law.expand(shape).to_event(len(shape)) if shape else law)
 
 
-def _capture(name: str, program: Any, settings: Mapping[str, int], *, animals: bool = False) -> Model:
-    record: dict[str, tuple[int, ...]] = {**({"animal": ()} if animals else {}), "y": (settings["occasions"],)}
-    domain: dict[str, Any] = {"animal": levels(settings["animals"])} if animals else {}
-    return adapt(program, record, domain=domain, name=name, settings=settings)
-
-
-def m0_model(occasions: int = 3) -> Model:
+def m0_model(y: Any, *, occasions: int = 3) -> None:
     """One capture probability p, inclusion probability omega."""
-
-    def program(y: Any) -> None:
-        omega, p = _uniform("omega"), _uniform("p")
-        law = _history_law(omega, lambda h: jnp.broadcast_to(_logit(p), h.shape), y.shape[0], occasions)
-        observe("y", law, y, y.shape[0])
-
-    return _capture("M0_model", program, {"occasions": occasions})
+    omega, p = _uniform("omega"), _uniform("p")
+    law = _history_law(omega, lambda h: jnp.broadcast_to(_logit(p), h.shape), y.shape[0], occasions)
+    observe("y", law, y, y.shape[0])
 
 
-def mb_model(occasions: int = 5) -> Model:
+def mb_model(y: Any, *, occasions: int = 5) -> None:
     """Capture probability p, or c right after a capture."""
+    omega, p, c = _uniform("omega"), _uniform("p"), _uniform("c")
 
-    def program(y: Any) -> None:
-        omega, p, c = _uniform("omega"), _uniform("p"), _uniform("c")
+    def log_odds(h: Any) -> Any:
+        return jnp.where(_before(h) == 1, _logit(c), _logit(p))
 
-        def log_odds(h: Any) -> Any:
-            return jnp.where(_before(h) == 1, _logit(c), _logit(p))
-
-        observe("y", _history_law(omega, log_odds, y.shape[0], occasions), y, y.shape[0])
-
-    return _capture("Mb_model", program, {"occasions": occasions})
+    observe("y", _history_law(omega, log_odds, y.shape[0], occasions), y, y.shape[0])
 
 
-def mt_model(occasions: int = 3) -> Model:
+def mt_model(y: Any, *, occasions: int = 3) -> None:
     """A capture probability per occasion."""
-
-    def program(y: Any) -> None:
-        omega, p = _uniform("omega"), _uniform("p", 1.0, occasions)
-        law = _history_law(omega, lambda h: jnp.broadcast_to(_logit(p), h.shape), y.shape[0], occasions)
-        observe("y", law, y, y.shape[0])
-
-    return _capture("Mt_model", program, {"occasions": occasions})
+    omega, p = _uniform("omega"), _uniform("p", 1.0, occasions)
+    law = _history_law(omega, lambda h: jnp.broadcast_to(_logit(p), h.shape), y.shape[0], occasions)
+    observe("y", law, y, y.shape[0])
 
 
-def mth_model(animals: int = 387, occasions: int = 5) -> Model:
+def mth_model(animal: Any, y: Any = None, *, animals: int = 387, occasions: int = 5) -> None:
     """Log odds of capture: an effect of the occasion plus a normal effect of the animal."""
-
-    def program(animal: Any, y: Any = None) -> None:
-        omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p", 1.0, occasions), _uniform("sigma", 5.0)
-        eps = sigma * standard("eps_raw", animals)[animal - 1]
-        eta = _logit(mean_p) + eps[:, None]
-        observe("y", _history_law(omega, lambda h: eta, animal.shape[0], occasions), y, animal.shape[0])
-
-    return _capture("Mth_model", program, {"animals": animals, "occasions": occasions}, animals=True)
+    omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p", 1.0, occasions), _uniform("sigma", 5.0)
+    eps = sigma * standard("eps_raw", animals)[animal - 1]
+    eta = _logit(mean_p) + eps[:, None]
+    observe("y", _history_law(omega, lambda h: eta, animal.shape[0], occasions), y, animal.shape[0])
 
 
-def mtbh_model(animals: int = 146, occasions: int = 5) -> Model:
+def mtbh_model(animal: Any, y: Any = None, *, animals: int = 146, occasions: int = 5) -> None:
     """As `mth_model`, with `gamma` added right after a capture."""
-
-    def program(animal: Any, y: Any = None) -> None:
-        omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p", 1.0, occasions), _uniform("sigma", 3.0)
-        gamma: Any = numpyro.sample("gamma", dist.Normal(0, 10))
-        eta = _logit(mean_p) + sigma * standard("eps_raw", animals)[animal - 1][:, None]
-        law = _history_law(omega, lambda h: eta + gamma * _before(h), animal.shape[0], occasions)
-        observe("y", law, y, animal.shape[0])
-
-    return _capture("Mtbh_model", program, {"animals": animals, "occasions": occasions}, animals=True)
+    omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p", 1.0, occasions), _uniform("sigma", 3.0)
+    gamma: Any = numpyro.sample("gamma", dist.Normal(0, 10))
+    eta = _logit(mean_p) + sigma * standard("eps_raw", animals)[animal - 1][:, None]
+    law = _history_law(omega, lambda h: eta + gamma * _before(h), animal.shape[0], occasions)
+    observe("y", law, y, animal.shape[0])
 
 
-def mh_model(animals: int = 385, occasions: int = 5) -> Model:
+def mh_model(animal: Any, y: Any = None, *, animals: int = 385, occasions: int = 5) -> None:
     """Number of captures per animal, with a normal effect of the animal on the log odds."""
+    omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p"), _uniform("sigma", 5.0)
+    eta = _logit(mean_p) + sigma * standard("eps_raw", animals)[animal - 1]
 
-    def program(animal: Any, y: Any = None) -> None:
-        omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p"), _uniform("sigma", 5.0)
-        eta = _logit(mean_p) + sigma * standard("eps_raw", animals)[animal - 1]
+    def log_density(times: Any) -> Any:
+        ways = gammaln(occasions + 1.0) - gammaln(times + 1.0) - gammaln(occasions - times + 1.0)
+        seen = ways + jnp.log(omega) + times * eta - occasions * jax.nn.softplus(eta)
+        return jnp.where(times > 0, seen, jnp.logaddexp(seen, jnp.log1p(-omega)))
 
-        def log_density(times: Any) -> Any:
-            ways = gammaln(occasions + 1.0) - gammaln(times + 1.0) - gammaln(occasions - times + 1.0)
-            seen = ways + jnp.log(omega) + times * eta - occasions * jax.nn.softplus(eta)
-            return jnp.where(times > 0, seen, jnp.logaddexp(seen, jnp.log1p(-omega)))
-
-        law = DensityLaw(log_density, constraints.integer_interval(0, occasions), (animal.shape[0],))
-        observe("y", law, y, animal.shape[0])
-
-    return adapt(
-        program,
-        {"animal": (), "y": ()},
-        domain={"animal": levels(animals), "y": list(range(occasions + 1))},
-        name="Mh_model",
-        settings={"animals": animals, "occasions": occasions},
-    )
+    law = laws.DensityLaw(log_density, constraints.integer_interval(0, occasions), (animal.shape[0],))
+    observe("y", law, y, animal.shape[0])
 
 
-def multi_occupancy(species: int = 50, sites: int = 20, visits: int = 18) -> Model:
+def multi_occupancy(species_id: Any, X: Any = None, *, species: int = 50, sites: int = 20, visits: int = 18) -> None:
     """Detections of a species at sites in a number of visits, species effects on occupancy and detection."""
+    alpha, beta = (numpyro.sample(k, dist.Cauchy(0, 2.5)) for k in ("alpha", "beta"))
+    omega: Any = numpyro.sample("Omega", dist.Beta(2, 2))
+    rho: Any = numpyro.sample("rho_uv", dist.ImproperUniform(constraints.interval(-1.0, 1.0), (), ()))
+    numpyro.sample("rho_prior", dist.Beta(2, 2), obs=(rho + 1) / 2)
+    sigma: Any = numpyro.sample("sigma_uv", dist.HalfCauchy(2.5).expand((2,)).to_event(1))
+    raw = standard("uv_raw", species, 2)[species_id - 1]
+    occupied = (alpha + sigma[0] * raw[:, 0])[:, None]
+    detected = (beta + sigma[1] * (rho * raw[:, 0] + jnp.sqrt(1 - rho**2) * raw[:, 1]))[:, None]
 
-    def program(species_id: Any, X: Any = None) -> None:
-        alpha, beta = (numpyro.sample(k, dist.Cauchy(0, 2.5)) for k in ("alpha", "beta"))
-        omega: Any = numpyro.sample("Omega", dist.Beta(2, 2))
-        rho: Any = numpyro.sample("rho_uv", dist.ImproperUniform(constraints.interval(-1.0, 1.0), (), ()))
-        numpyro.sample("rho_prior", dist.Beta(2, 2), obs=(rho + 1) / 2)
-        sigma: Any = numpyro.sample("sigma_uv", dist.HalfCauchy(2.5).expand((2,)).to_event(1))
-        raw = standard("uv_raw", species, 2)[species_id - 1]
-        occupied = (alpha + sigma[0] * raw[:, 0])[:, None]
-        detected = (beta + sigma[1] * (rho * raw[:, 0] + jnp.sqrt(1 - rho**2) * raw[:, 1]))[:, None]
+    def log_density(counts: Any) -> Any:
+        ways = gammaln(visits + 1.0) - gammaln(counts + 1.0) - gammaln(visits - counts + 1.0)
+        there = ways + counts * detected - visits * jax.nn.softplus(detected) - jax.nn.softplus(-occupied)
+        site: Any = jnp.where(counts > 0, there, jnp.logaddexp(there, -jax.nn.softplus(occupied)))
+        available = jnp.log(omega) + jnp.sum(site, axis=1)
+        seen = jnp.sum(counts, axis=1) > 0
+        return jnp.where(seen, available, jnp.logaddexp(available, jnp.log1p(-omega)))
 
-        def log_density(counts: Any) -> Any:
-            ways = gammaln(visits + 1.0) - gammaln(counts + 1.0) - gammaln(visits - counts + 1.0)
-            there = ways + counts * detected - visits * jax.nn.softplus(detected) - jax.nn.softplus(-occupied)
-            site: Any = jnp.where(counts > 0, there, jnp.logaddexp(there, -jax.nn.softplus(occupied)))
-            available = jnp.log(omega) + jnp.sum(site, axis=1)
-            seen = jnp.sum(counts, axis=1) > 0
-            return jnp.where(seen, available, jnp.logaddexp(available, jnp.log1p(-omega)))
-
-        law = DensityLaw(
-            log_density, constraints.independent(constraints.nonnegative_integer, 1), (raw.shape[0],), (sites,)
-        )
-        observe("X", law, X, raw.shape[0])
-
-    return adapt(
-        program,
-        {"species_id": (), "X": (sites,)},
-        domain={"species_id": levels(species), "X": Domain("integer", 0, visits)},
-        name="multi_occupancy",
-        prepare=_uncorrelated,
-        settings={"species": species, "sites": sites, "visits": visits},
+    law = laws.DensityLaw(
+        log_density, constraints.independent(constraints.nonnegative_integer, 1), (raw.shape[0],), (sites,)
     )
+    observe("X", law, X, raw.shape[0])
 
 
 def _uncorrelated(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -217,46 +166,59 @@ def _animals(data: Mapping[str, Any]) -> dict[str, Any]:
     return {"animals": int(data["M"]), **_occasions(data)}
 
 
+def _long(occasions: int) -> dict[str, tuple[int, ...]]:
+    return {"y": (occasions,)}
+
+
+def _capture(program: Callable[..., None], name: str, what: str) -> Shipped:
+    """Histories of animals that are not told apart."""
+    return written(
+        program,
+        f"capture histories, {what}",
+        name=f"{name}_model",
+        shapes=_long,
+        records=_histories,
+        posteriors=(f"{name}_data-{name}_model",),
+        constants=_occasions,
+        response="y",
+    )
+
+
+def _capture_of_each(program: Callable[..., None], name: str, what: str, **more: Any) -> Shipped:
+    """Histories of animals with an effect each."""
+    return written(
+        program,
+        f"capture histories, {what}",
+        name=f"{name}_model",
+        **{"domain": lambda animals: {"animal": levels(animals)}, **more},
+        records=_named_histories,
+        posteriors=(f"{name}_data-{name}_model",),
+        constants=_animals,
+        design=("animal",),
+        response="y",
+    )
+
+
 MODELS: tuple[Shipped, ...] = (
-    *(
-        Shipped(
-            f"{name}_model",
-            build,
-            f"capture histories, {what}",
-            _histories,
-            (f"{name}_data-{name}_model",),
-            constants=_occasions,
-            response="y",
-        )
-        for name, what, build in (
-            ("M0", "one probability", m0_model),
-            ("Mb", "behaviour after a capture", mb_model),
-            ("Mt", "a probability per occasion", mt_model),
-        )
+    _capture(m0_model, "M0", "one probability"),
+    _capture(mb_model, "Mb", "behaviour after a capture"),
+    _capture(mt_model, "Mt", "a probability per occasion"),
+    _capture_of_each(
+        mh_model,
+        "Mh",
+        "number of captures with an effect per animal",
+        domain=lambda animals, occasions: {"animal": levels(animals), "y": list(range(occasions + 1))},
     ),
-    *(
-        Shipped(
-            f"{name}_model",
-            build,
-            f"capture histories, {what}",
-            _named_histories,
-            (f"{name}_data-{name}_model",),
-            constants=_animals,
-            design=("animal",),
-            response="y",
-        )
-        for name, what, build in (
-            ("Mh", "number of captures with an effect per animal", mh_model),
-            ("Mth", "effects of occasion and animal", mth_model),
-            ("Mtbh", "effects of occasion, behaviour and animal", mtbh_model),
-        )
-    ),
-    Shipped(
-        "multi_occupancy",
+    _capture_of_each(mth_model, "Mth", "effects of occasion and animal", shapes=_long),
+    _capture_of_each(mtbh_model, "Mtbh", "effects of occasion, behaviour and animal", shapes=_long),
+    written(
         multi_occupancy,
         "detections of species at sites",
-        _species,
-        ("butterfly-multi_occupancy",),
+        shapes=lambda sites: {"X": (sites,)},
+        domain=lambda species, visits: {"species_id": levels(species), "X": Domain("integer", 0, visits)},
+        prepare=_uncorrelated,
+        records=_species,
+        posteriors=("butterfly-multi_occupancy",),
         constants=lambda data: {"species": int(data["S"]), "sites": int(data["J"]), "visits": int(data["K"])},
         design=("species_id",),
         response="X",

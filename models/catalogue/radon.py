@@ -10,12 +10,12 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 
 from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.catalogue.latent import index, levels, observe, rebuild, standard, standardised
+from bayesrecon.models.catalogue.later import dist, numpyro
+from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
 MINNESOTA = 85
@@ -127,34 +127,24 @@ PROGRAMS = (
 )
 
 
-def radon_county(counties: int = 386) -> Model:
+def radon_county(county: Any, y: Any = None, *, counties: int = 386) -> None:
     """Radon by county, with scales uniform on (0, 100)."""
-
-    def program(county: Any, y: Any = None) -> None:
-        mu_a = numpyro.sample("mu_a", dist.Normal(0, 1))
-        sigma_a = numpyro.sample("sigma_a", dist.Uniform(0, 100))
-        sigma_y = numpyro.sample("sigma_y", dist.Uniform(0, 100))
-        mean = mu_a + sigma_a * standard("a_raw", counties)[county - 1]
-        observe("y", dist.Normal(mean, sigma_y), y, mean.shape[0])
-
-    return adapt(
-        program,
-        {"county": (), "y": ()},
-        domain={"county": levels(counties)},
-        name="radon_county",
-        prepare=rebuild(standardised("a_raw", "a", "mu_a", "sigma_a")),
-        settings={"counties": counties},
-    )
+    mu_a = numpyro.sample("mu_a", dist.Normal(0, 1))
+    sigma_a = numpyro.sample("sigma_a", dist.Uniform(0, 100))
+    sigma_y = numpyro.sample("sigma_y", dist.Uniform(0, 100))
+    mean = mu_a + sigma_a * standard("a_raw", counties)[county - 1]
+    observe("y", dist.Normal(mean, sigma_y), y, mean.shape[0])
 
 
 MODELS: tuple[Shipped, ...] = (
     *(p.shipped() for p in PROGRAMS),
-    Shipped(
-        "radon_county",
+    written(
         radon_county,
         "radon by county, scales uniform",
-        lambda data: {"county": index(data, "county"), "y": np.asarray(data["y"], float)},
-        ("radon_mod-radon_county",),
+        domain=lambda counties: {"county": levels(counties)},
+        prepare=rebuild(standardised("a_raw", "a", "mu_a", "sigma_a")),
+        records=lambda data: {"county": index(data, "county"), "y": np.asarray(data["y"], float)},
+        posteriors=("radon_mod-radon_county",),
         constants=lambda data: {"counties": int(data["J"])},
         response="y",
     ),

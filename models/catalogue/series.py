@@ -8,105 +8,90 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
-from numpyro.distributions import constraints
 
 from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
-from bayesrecon.models.catalogue.latent import DensityLaw, observe
+from bayesrecon.models.catalogue.latent import observe
+from bayesrecon.models.catalogue.later import constraints, dist, laws, numpyro
 from bayesrecon.models.catalogue.linear import array, flat, flat_positive, half_cauchy
+from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def _series_law(log_density: Callable[[Any], Any], draw: Callable[[Any], Any], count: int, length: int) -> DensityLaw:
+def _series_law(log_density: Callable[[Any], Any], draw: Callable[[Any], Any], count: int, length: int) -> Any:
     """Law of `count` independent series, from the log density of one and how one is drawn, `(key) -> (length,)`."""
 
     def draw_all(key: Any) -> Any:
         return jax.vmap(draw)(jax.random.split(key, count))
 
-    return DensityLaw(jax.vmap(log_density), constraints.real_vector, (count,), (length,), draw_all)
+    return laws.DensityLaw(jax.vmap(log_density), constraints.real_vector, (count,), (length,), draw_all)
 
 
 def _normal(error: Any, scale: Any) -> Any:
     return -0.5 * (error / scale) ** 2 - jnp.log(scale) - _HALF_LOG_2PI
 
 
-def arma11(length: int = 200) -> Model:
+def arma11(y: Any, *, length: int = 200) -> None:
     """`y_t = mu + phi y_(t-1) + theta err_(t-1) + err_t`, `err_t ~ Normal(0, sigma)`, started at the mean."""
+    mu: Any = numpyro.sample("mu", dist.Normal(0, 10))
+    phi: Any = numpyro.sample("phi", dist.Normal(0, 2))
+    theta: Any = numpyro.sample("theta", dist.Normal(0, 2))
+    sigma = numpyro.sample("sigma", half_cauchy())
 
-    def program(y: Any) -> None:
-        mu: Any = numpyro.sample("mu", dist.Normal(0, 10))
-        phi: Any = numpyro.sample("phi", dist.Normal(0, 2))
-        theta: Any = numpyro.sample("theta", dist.Normal(0, 2))
-        sigma = numpyro.sample("sigma", half_cauchy())
+    def log_density(series: Any) -> Any:
+        before = jnp.concatenate([jnp.reshape(mu, (1,)), series[:-1]])
+        drive = series - mu - phi * before
 
-        def log_density(series: Any) -> Any:
-            before = jnp.concatenate([jnp.reshape(mu, (1,)), series[:-1]])
-            drive = series - mu - phi * before
+        def step(error: Any, value: Any) -> Any:
+            error = value - theta * error
+            return error, error
 
-            def step(error: Any, value: Any) -> Any:
-                error = value - theta * error
-                return error, error
+        _, errors = jax.lax.scan(step, jnp.zeros(()), drive)
+        return _normal(errors, sigma).sum()
 
-            _, errors = jax.lax.scan(step, jnp.zeros(()), drive)
-            return _normal(errors, sigma).sum()
+    def draw(key: Any) -> Any:
+        def step(state: tuple[Any, Any], error: Any) -> tuple[Any, Any]:
+            value = mu + phi * state[0] + theta * state[1] + error
+            return (value, error), value
 
-        def draw(key: Any) -> Any:
-            def step(state: tuple[Any, Any], error: Any) -> tuple[Any, Any]:
-                value = mu + phi * state[0] + theta * state[1] + error
-                return (value, error), value
+        errors = sigma * jax.random.normal(key, (length,))
+        return jax.lax.scan(step, (jnp.asarray(mu), jnp.zeros(())), errors)[1]
 
-            errors = sigma * jax.random.normal(key, (length,))
-            return jax.lax.scan(step, (jnp.asarray(mu), jnp.zeros(())), errors)[1]
-
-        observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
-
-    return adapt(program, {"y": (length,)}, name="arma11", settings={"length": length})
+    observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 
 
-def garch11(length: int = 200, sigma1: float = 0.5) -> Model:
+def garch11(y: Any, *, length: int = 200, sigma1: float = 0.5) -> None:
     """`y_t ~ Normal(mu, sigma_t)`, `sigma_t^2 = alpha0 + alpha1 (y_(t-1) - mu)^2 + beta1 sigma_(t-1)^2`.
 
     All priors are flat on `alpha1 + beta1 < 1`; `share = beta1 / (1 - alpha1)` has fixed bounds, and a flat
     law of beta1 makes `alpha1 ~ Beta(1, 2)`.
     """
+    mu = numpyro.sample("mu", flat())
+    alpha0: Any = numpyro.sample("alpha0", flat_positive())
+    alpha1: Any = numpyro.sample("alpha1", dist.Beta(1, 2))
+    beta1 = (1 - alpha1) * numpyro.sample("share", dist.Uniform(0, 1))
 
-    def program(y: Any) -> None:
-        mu = numpyro.sample("mu", flat())
-        alpha0: Any = numpyro.sample("alpha0", flat_positive())
-        alpha1: Any = numpyro.sample("alpha1", dist.Beta(1, 2))
-        beta1 = (1 - alpha1) * numpyro.sample("share", dist.Uniform(0, 1))
+    def log_density(series: Any) -> Any:
+        shock = alpha0 + alpha1 * (series[:-1] - mu) ** 2
 
-        def log_density(series: Any) -> Any:
-            shock = alpha0 + alpha1 * (series[:-1] - mu) ** 2
+        def step(variance: Any, value: Any) -> Any:
+            variance = value + beta1 * variance
+            return variance, variance
 
-            def step(variance: Any, value: Any) -> Any:
-                variance = value + beta1 * variance
-                return variance, variance
+        first = jnp.full((), sigma1**2)
+        _, later = jax.lax.scan(step, first, shock)
+        return _normal(series - mu, jnp.sqrt(jnp.concatenate([first[None], later]))).sum()
 
-            first = jnp.full((), sigma1**2)
-            _, later = jax.lax.scan(step, first, shock)
-            return _normal(series - mu, jnp.sqrt(jnp.concatenate([first[None], later]))).sum()
+    def draw(key: Any) -> Any:
+        def step(variance: Any, noise: Any) -> tuple[Any, Any]:
+            error = jnp.sqrt(variance) * noise
+            return alpha0 + alpha1 * error**2 + beta1 * variance, mu + error
 
-        def draw(key: Any) -> Any:
-            def step(variance: Any, noise: Any) -> tuple[Any, Any]:
-                error = jnp.sqrt(variance) * noise
-                return alpha0 + alpha1 * error**2 + beta1 * variance, mu + error
+        return jax.lax.scan(step, jnp.full((), sigma1**2), jax.random.normal(key, (length,)))[1]
 
-            return jax.lax.scan(step, jnp.full((), sigma1**2), jax.random.normal(key, (length,)))[1]
-
-        observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
-
-    return adapt(
-        program,
-        {"y": (length,)},
-        name="garch11",
-        prepare=_share,
-        settings={"length": length, "sigma1": sigma1},
-    )
+    observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 
 
 def _share(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -155,23 +140,19 @@ def _increasing(name: str, means: tuple[float, ...], positive: bool) -> Any:
     return values
 
 
-def hmm_example(length: int = 100) -> Model:
+def hmm_example(y: Any, *, length: int = 100) -> None:
     """Two states with unit normal emissions around increasing means; flat transition rows."""
+    rows = [numpyro.sample(f"theta{k}", dist.Dirichlet(jnp.ones(2))) for k in (1, 2)]
+    mu = _increasing("mu", (3.0, 10.0), positive=True)
 
-    def program(y: Any) -> None:
-        rows = [numpyro.sample(f"theta{k}", dist.Dirichlet(jnp.ones(2))) for k in (1, 2)]
-        mu = _increasing("mu", (3.0, 10.0), positive=True)
+    def log_density(series: Any) -> Any:
+        return _forward(_normal(series[:, None] - mu, 1.0), jnp.stack(rows))
 
-        def log_density(series: Any) -> Any:
-            return _forward(_normal(series[:, None] - mu, 1.0), jnp.stack(rows))
+    def draw(key: Any) -> Any:
+        one, two = jax.random.split(key)
+        return mu[_states(one, jnp.ones(2), jnp.stack(rows), length)] + jax.random.normal(two, (length,))
 
-        def draw(key: Any) -> Any:
-            one, two = jax.random.split(key)
-            return mu[_states(one, jnp.ones(2), jnp.stack(rows), length)] + jax.random.normal(two, (length,))
-
-        observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
-
-    return adapt(program, {"y": (length,)}, name="hmm_example", settings={"length": length})
+    observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 
 
 _ROWS = ((4.0, 2.0), (2.0, 4.0))
@@ -192,7 +173,7 @@ def _hmm_drive(name: str, length: int, rows: Any, scales: tuple[float, float] | 
                 emission = _normal(one[:, None] - phi, scales[0]) + _normal(two[:, None] - lam, scales[1])
             return _forward(emission, jnp.stack(transition))
 
-        law = DensityLaw(
+        law = laws.DensityLaw(
             lambda values: jax.vmap(log_density)(values, v), constraints.real_vector, (u.shape[0],), (length,)
         )
         observe("u", law, u, u.shape[0])
@@ -229,29 +210,24 @@ def hmm_drive_1(length: int = 416, rows: Any = _ROWS, tau: float = 0.1, rho: flo
     return _hmm_drive("hmm_drive_1", length, rows, (tau, rho))
 
 
-def hmm_gaussian(length: int = 500, states: int = 3) -> Model:
+def hmm_gaussian(y: Any, *, length: int = 500, states: int = 3) -> None:
     """Normal emissions with increasing means, all priors flat; the first state has a law of its own."""
+    even = dist.Dirichlet(jnp.ones(states))
+    first: Any = numpyro.sample("pi1", even)
+    transition = numpyro.sample("A", even.expand((states,)).to_event(1))
+    mu: Any = numpyro.sample("mu", dist.ImproperUniform(constraints.ordered_vector, (), (states,)))
+    sigma: Any = numpyro.sample("sigma", flat_positive().expand((states,)).to_event(1))
 
-    def program(y: Any) -> None:
-        even = dist.Dirichlet(jnp.ones(states))
-        first: Any = numpyro.sample("pi1", even)
-        transition = numpyro.sample("A", even.expand((states,)).to_event(1))
-        mu: Any = numpyro.sample("mu", dist.ImproperUniform(constraints.ordered_vector, (), (states,)))
-        sigma: Any = numpyro.sample("sigma", flat_positive().expand((states,)).to_event(1))
+    def log_density(series: Any) -> Any:
+        emission = _normal(series[:, None] - mu, sigma)
+        return _forward(emission.at[0].add(jnp.log(first)), transition)
 
-        def log_density(series: Any) -> Any:
-            emission = _normal(series[:, None] - mu, sigma)
-            return _forward(emission.at[0].add(jnp.log(first)), transition)
+    def draw(key: Any) -> Any:
+        one, two = jax.random.split(key)
+        at = _states(one, first, transition, length)
+        return mu[at] + sigma[at] * jax.random.normal(two, (length,))
 
-        def draw(key: Any) -> Any:
-            one, two = jax.random.split(key)
-            at = _states(one, first, transition, length)
-            return mu[at] + sigma[at] * jax.random.normal(two, (length,))
-
-        observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
-
-    settings = {"length": length, "states": states}
-    return adapt(program, {"y": (length,)}, name="hmm_gaussian", settings=settings)
+    observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 
 
 def _whole(*names: str) -> Callable[[Mapping[str, Any]], Records]:
@@ -264,40 +240,46 @@ def _drive_constants(data: Mapping[str, Any]) -> dict[str, Any]:
     return {"length": int(data["N"]), "rows": tuple(tuple(map(float, row)) for row in data["alpha"]), **known}
 
 
+def _series(length: int) -> dict[str, tuple[int, ...]]:
+    """One record is a series."""
+    return {"y": (length,)}
+
+
 MODELS: tuple[Shipped, ...] = (
-    Shipped(
-        "hmm_gaussian",
+    written(
         hmm_gaussian,
         "hidden Markov model with three states; one record is the series",
-        _whole("y"),
-        ("hmm_gaussian_simulated-hmm_gaussian",),
+        shapes=_series,
+        records=_whole("y"),
+        posteriors=("hmm_gaussian_simulated-hmm_gaussian",),
         constants=lambda data: {"length": int(data["T"]), "states": int(data["K"])},
         response="y",
     ),
-    Shipped(
-        "arma11",
+    written(
         arma11,
         "ARMA(1, 1); one record is the series",
-        _whole("y"),
-        ("arma-arma11",),
+        shapes=_series,
+        records=_whole("y"),
+        posteriors=("arma-arma11",),
         constants=lambda data: {"length": int(data["T"])},
         response="y",
     ),
-    Shipped(
-        "garch11",
+    written(
         garch11,
         "GARCH(1, 1); one record is the series",
-        _whole("y"),
-        ("garch-garch11",),
+        shapes=_series,
+        prepare=_share,
+        records=_whole("y"),
+        posteriors=("garch-garch11",),
         constants=lambda data: {"length": int(data["T"]), "sigma1": float(data["sigma1"])},
         response="y",
     ),
-    Shipped(
-        "hmm_example",
+    written(
         hmm_example,
         "hidden Markov model, normal emissions; one record is the series",
-        _whole("y"),
-        ("hmm_example-hmm_example",),
+        shapes=_series,
+        records=_whole("y"),
+        posteriors=("hmm_example-hmm_example",),
         constants=lambda data: {"length": int(data["N"])},
         response="y",
     ),

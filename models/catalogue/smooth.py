@@ -3,19 +3,17 @@
 The basis is public, as times and maps are; a record names its row, and the response there is private.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
-from numpyro.distributions import constraints
 
-from bayesrecon.model import Model, Records
-from bayesrecon.models.adapter import adapt
+from bayesrecon.model import Records
 from bayesrecon.models.catalogue.latent import floats, index, levels, observe, rebuild, standard, standardised
+from bayesrecon.models.catalogue.later import constraints, dist, numpyro
 from bayesrecon.models.catalogue.linear import array
+from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
 Table = Sequence[Sequence[float]]
@@ -25,25 +23,26 @@ def _half_t() -> Any:
     return dist.FoldedDistribution(dist.StudentT(3, 0, 36))
 
 
-def _motorcycle(name: str, rows: int, mean: Any, settings: Mapping[str, Any]) -> Model:
+def _motorcycle(row: Any, Y: Any, mean: Callable[[str], Any]) -> None:
     """Acceleration of a head in a crash: `Y ~ Normal(mu, exp(eta))`, two smooth functions of time."""
-
-    def program(row: Any, Y: Any = None) -> None:
-        intercept = numpyro.sample("Intercept", dist.StudentT(3, -13, 36))
-        intercept_sigma = numpyro.sample("Intercept_sigma", dist.StudentT(3, 0, 10))
-        mu, eta = intercept + mean(""), intercept_sigma + mean("_sigma")
-        observe("Y", dist.Normal(mu[row - 1], jnp.exp(eta[row - 1])), Y, row.shape[0])
-
-    record: dict[str, tuple[int, ...]] = {"row": (), "Y": ()}
-    return adapt(program, record, domain={"row": levels(rows)}, name=name, settings=settings)
+    intercept = numpyro.sample("Intercept", dist.StudentT(3, -13, 36))
+    intercept_sigma = numpyro.sample("Intercept_sigma", dist.StudentT(3, 0, 10))
+    mu, eta = intercept + mean(""), intercept_sigma + mean("_sigma")
+    observe("Y", dist.Normal(mu[row - 1], jnp.exp(eta[row - 1])), Y, row.shape[0])
 
 
 _LINE = ((0.0,), (1.0,))
 
 
 def accel_gp(
-    X: Table = _LINE, slambda: Table = ((1.0,),), X_sigma: Table = _LINE, slambda_sigma: Table = ((1.0,),)
-) -> Model:
+    row: Any,
+    Y: Any = None,
+    *,
+    X: Table = _LINE,
+    slambda: Table = ((1.0,),),
+    X_sigma: Table = _LINE,
+    slambda_sigma: Table = ((1.0,),),
+) -> None:
     """Two approximate Gaussian processes: eigenfunctions `X`, roots of the eigenvalues `slambda`."""
     bases = {"": (np.asarray(X), np.asarray(slambda)), "_sigma": (np.asarray(X_sigma), np.asarray(slambda_sigma))}
 
@@ -55,11 +54,18 @@ def accel_gp(
         spread = scale * jnp.sqrt(np.sqrt(2 * np.pi) * length) * jnp.exp(-0.25 * length**2 * roots[:, 0] ** 2)
         return jnp.asarray(basis) @ (spread * standard(f"zgp{part}_1", basis.shape[1]))
 
-    settings = {"X": X, "slambda": slambda, "X_sigma": X_sigma, "slambda_sigma": slambda_sigma}
-    return _motorcycle("accel_gp", len(bases[""][0]), mean, {k: floats(v) for k, v in settings.items()})
+    _motorcycle(row, Y, mean)
 
 
-def accel_splines(Xs: Table = _LINE, Zs: Table = _LINE, Xs_sigma: Table = _LINE, Zs_sigma: Table = _LINE) -> Model:
+def accel_splines(
+    row: Any,
+    Y: Any = None,
+    *,
+    Xs: Table = _LINE,
+    Zs: Table = _LINE,
+    Xs_sigma: Table = _LINE,
+    Zs_sigma: Table = _LINE,
+) -> None:
     """Two penalised splines: flat weights of `Xs`, normal weights of `Zs`."""
     bases = {"": (np.asarray(Xs), np.asarray(Zs)), "_sigma": (np.asarray(Xs_sigma), np.asarray(Zs_sigma))}
 
@@ -70,44 +76,35 @@ def accel_splines(Xs: Table = _LINE, Zs: Table = _LINE, Xs_sigma: Table = _LINE,
         scale = numpyro.sample(f"sds{part}_1_1", _half_t())
         return jnp.asarray(fixed) @ weights + jnp.asarray(smooth) @ (scale * standard(f"zs{part}_1_1", smooth.shape[1]))
 
-    settings = {"Xs": Xs, "Zs": Zs, "Xs_sigma": Xs_sigma, "Zs_sigma": Zs_sigma}
-    return _motorcycle("accel_splines", len(bases[""][0]), mean, {k: floats(v) for k, v in settings.items()})
+    _motorcycle(row, Y, mean)
 
 
-def dugongs_model() -> Model:
+def dugongs_model(x: Any, Y: Any = None) -> None:
     """Length of sea cows by age: `Y ~ Normal(alpha - beta lambda^x, 1 / sqrt(tau))`."""
-
-    def program(x: Any, Y: Any = None) -> None:
-        alpha, beta = (numpyro.sample(k, dist.Normal(0, 1000)) for k in ("alpha", "beta"))
-        rate: Any = numpyro.sample("lambda", dist.Uniform(0.5, 1))
-        tau: Any = numpyro.sample("tau", dist.Gamma(1e-4, 1e-4))
-        observe("Y", dist.Normal(alpha - beta * rate**x, 1 / jnp.sqrt(tau)), Y, x.shape[0])
-
-    return adapt(program, {"x": (), "Y": ()}, domain={"x": "positive"}, name="dugongs_model")
+    alpha, beta = (numpyro.sample(k, dist.Normal(0, 1000)) for k in ("alpha", "beta"))
+    rate: Any = numpyro.sample("lambda", dist.Uniform(0.5, 1))
+    tau: Any = numpyro.sample("tau", dist.Gamma(1e-4, 1e-4))
+    observe("Y", dist.Normal(alpha - beta * rate**x, 1 / jnp.sqrt(tau)), Y, x.shape[0])
 
 
-def losscurve_sislob(premium: Sequence[float] = (957.0, 3695.0), times: Sequence[float] = (1.0, 2.0)) -> Model:
+def losscurve_sislob(
+    cohort: Any,
+    time: Any,
+    loss: Any = None,
+    *,
+    premium: Sequence[float] = (957.0, 3695.0),
+    times: Sequence[float] = (1.0, 2.0),
+) -> None:
     """Insurance losses: `loss ~ Normal(LR_c premium_c g(t), loss_sd premium_c)` with a Weibull growth curve g."""
     sums, at = np.asarray(premium, float), np.asarray(times, float)
-
-    def program(cohort: Any, time: Any, loss: Any = None) -> None:
-        omega, theta = (numpyro.sample(k, dist.LogNormal(0, 0.5)) for k in ("omega", "theta"))
-        mu = numpyro.sample("mu_LR", dist.Normal(0, 0.5))
-        spread = numpyro.sample("sd_LR", dist.LogNormal(0, 0.5))
-        loss_sd: Any = numpyro.sample("loss_sd", dist.LogNormal(0, 0.7))
-        ratio = jnp.exp(mu + spread * standard("log_LR_raw", len(sums)))
-        growth = -jnp.expm1(-((at / theta) ** omega))
-        paid = jnp.asarray(sums)[cohort - 1]
-        observe("loss", dist.Normal(ratio[cohort - 1] * paid * growth[time - 1], loss_sd * paid), loss, paid.shape[0])
-
-    return adapt(
-        program,
-        {"cohort": (), "time": (), "loss": ()},
-        domain={"cohort": levels(len(sums)), "time": levels(len(at)), "loss": "positive"},
-        name="losscurve_sislob",
-        prepare=_log_ratio,
-        settings={"premium": tuple(map(float, sums)), "times": tuple(map(float, at))},
-    )
+    omega, theta = (numpyro.sample(k, dist.LogNormal(0, 0.5)) for k in ("omega", "theta"))
+    mu = numpyro.sample("mu_LR", dist.Normal(0, 0.5))
+    spread = numpyro.sample("sd_LR", dist.LogNormal(0, 0.5))
+    loss_sd: Any = numpyro.sample("loss_sd", dist.LogNormal(0, 0.7))
+    ratio = jnp.exp(mu + spread * standard("log_LR_raw", len(sums)))
+    growth = -jnp.expm1(-((at / theta) ** omega))
+    paid = jnp.asarray(sums)[cohort - 1]
+    observe("loss", dist.Normal(ratio[cohort - 1] * paid * growth[time - 1], loss_sd * paid), loss, paid.shape[0])
 
 
 def _log_ratio(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -118,71 +115,47 @@ def _log_ratio(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def prophet(
+    row: Any,
+    y: Any = None,
+    *,
     t: Sequence[float] = (0.0, 1.0),
     t_change: Sequence[float] = (0.5,),
     X: Table = _LINE,
     scales: Sequence[float] = (10.0,),
     tau: float = 0.05,
-) -> Model:
+) -> None:
     """A linear trend with changepoints plus seasonal regressors, normal noise."""
     at, change, design = np.asarray(t, float), np.asarray(t_change, float), np.asarray(X, float)
     bend = np.where(at[:, None] >= change, at[:, None] - change, 0.0)
-
-    def program(row: Any, y: Any = None) -> None:
-        k, m = (numpyro.sample(name, dist.Normal(0, 5)) for name in ("k", "m"))
-        delta = numpyro.sample("delta", dist.Laplace(0, tau).expand((len(change),)).to_event(1))
-        sigma = numpyro.sample("sigma_obs", dist.HalfNormal(0.5))
-        beta = numpyro.sample("beta", dist.Normal(0, np.asarray(scales, float)).to_event(1))
-        mean = m + k * at + jnp.asarray(bend) @ delta + jnp.asarray(design) @ beta
-        observe("y", dist.Normal(mean[row - 1], sigma), y, row.shape[0])
-
-    return adapt(
-        program,
-        {"row": (), "y": ()},
-        domain={"row": levels(len(at))},
-        name="prophet",
-        settings={
-            "t": floats(at),
-            "t_change": floats(change),
-            "X": floats(design),
-            "scales": floats(scales),
-            "tau": tau,
-        },
-    )
+    k, m = (numpyro.sample(name, dist.Normal(0, 5)) for name in ("k", "m"))
+    delta = numpyro.sample("delta", dist.Laplace(0, tau).expand((len(change),)).to_event(1))
+    sigma = numpyro.sample("sigma_obs", dist.HalfNormal(0.5))
+    beta = numpyro.sample("beta", dist.Normal(0, np.asarray(scales, float)).to_event(1))
+    mean = m + k * at + jnp.asarray(bend) @ delta + jnp.asarray(design) @ beta
+    observe("y", dist.Normal(mean[row - 1], sigma), y, row.shape[0])
 
 
 def bym2_offset_only(
+    area: Any,
+    y: Any = None,
+    *,
     exposure: Sequence[float] = (1.0, 1.0, 1.0),
     edges: Sequence[Sequence[int]] = ((1, 2), (2, 3)),
     scaling_factor: float = 0.5,
-) -> Model:
+) -> None:
     """Accidents by area: Poisson with an unstructured and a spatial effect per area (BYM2)."""
     log_e, (one, two) = np.log(np.asarray(exposure, float)), np.asarray(edges, int).T - 1
     areas = len(log_e)
-
-    def program(area: Any, y: Any = None) -> None:
-        beta0 = numpyro.sample("beta0", dist.Normal(0, 1))
-        sigma: Any = numpyro.sample("sigma", dist.HalfNormal(1))
-        rho: Any = numpyro.sample("rho", dist.Beta(0.5, 0.5))
-        theta = standard("theta", areas)
-        phi: Any = numpyro.sample("phi", dist.ImproperUniform(constraints.real_vector, (), (areas,)))
-        numpyro.sample("phi_edges", dist.Normal(phi[one] - phi[two], 1).to_event(1), obs=np.zeros(len(one)))
-        numpyro.sample("phi_sum", dist.Normal(jnp.sum(phi), 0.001 * areas), obs=0.0)
-        effect = jnp.sqrt(1 - rho) * theta + jnp.sqrt(rho / scaling_factor) * phi
-        rate = jnp.exp(log_e + beta0 + sigma * effect)
-        observe("y", dist.Poisson(rate[area - 1]), y, area.shape[0])
-
-    return adapt(
-        program,
-        {"area": (), "y": ()},
-        domain={"area": levels(areas)},
-        name="bym2_offset_only",
-        settings={
-            "exposure": floats(exposure),
-            "edges": tuple(tuple(map(int, edge)) for edge in edges),
-            "scaling_factor": scaling_factor,
-        },
-    )
+    beta0 = numpyro.sample("beta0", dist.Normal(0, 1))
+    sigma: Any = numpyro.sample("sigma", dist.HalfNormal(1))
+    rho: Any = numpyro.sample("rho", dist.Beta(0.5, 0.5))
+    theta = standard("theta", areas)
+    phi: Any = numpyro.sample("phi", dist.ImproperUniform(constraints.real_vector, (), (areas,)))
+    numpyro.sample("phi_edges", dist.Normal(phi[one] - phi[two], 1).to_event(1), obs=np.zeros(len(one)))
+    numpyro.sample("phi_sum", dist.Normal(jnp.sum(phi), 0.001 * areas), obs=0.0)
+    effect = jnp.sqrt(1 - rho) * theta + jnp.sqrt(rho / scaling_factor) * phi
+    rate = jnp.exp(log_e + beta0 + sigma * effect)
+    observe("y", dist.Poisson(rate[area - 1]), y, area.shape[0])
 
 
 def _rows(response: str, count: str) -> Any:
@@ -197,12 +170,12 @@ def _areas(data: Mapping[str, Any]) -> Records:
 
 
 MODELS: tuple[Shipped, ...] = (
-    Shipped(
-        "accel_gp",
+    written(
         accel_gp,
         "acceleration by time, mean and scale approximate Gaussian processes",
-        _rows("Y", "N"),
-        ("mcycle_gp-accel_gp",),
+        domain=lambda X: {"row": levels(len(X))},
+        records=_rows("Y", "N"),
+        posteriors=("mcycle_gp-accel_gp",),
         constants=lambda data: {
             f"{k}{part}": floats(data[name.format(part)])
             for k, name in (("X", "Xgp{}_1"), ("slambda", "slambda{}_1"))
@@ -211,12 +184,12 @@ MODELS: tuple[Shipped, ...] = (
         design=("row",),
         response="Y",
     ),
-    Shipped(
-        "accel_splines",
+    written(
         accel_splines,
         "acceleration by time, mean and scale penalised splines",
-        _rows("Y", "N"),
-        ("mcycle_splines-accel_splines",),
+        domain=lambda Xs: {"row": levels(len(Xs))},
+        records=_rows("Y", "N"),
+        posteriors=("mcycle_splines-accel_splines",),
         constants=lambda data: {
             "Xs": floats(data["Xs"]),
             "Zs": floats(data["Zs_1_1"]),
@@ -226,31 +199,40 @@ MODELS: tuple[Shipped, ...] = (
         design=("row",),
         response="Y",
     ),
-    Shipped(
-        "dugongs_model",
+    written(
         dugongs_model,
         "growth curve of sea cows",
-        lambda data: {"x": array(data, "x"), "Y": array(data, "Y")},
-        ("dugongs_data-dugongs_model",),
+        domain={"x": "positive"},
+        records=lambda data: {"x": array(data, "x"), "Y": array(data, "Y")},
+        posteriors=("dugongs_data-dugongs_model",),
         design=("x",),
         response="Y",
     ),
-    Shipped(
-        "losscurve_sislob",
+    written(
         losscurve_sislob,
         "insurance losses by cohort and development time",
-        lambda data: {"cohort": index(data, "cohort_id"), "time": index(data, "t_idx"), "loss": array(data, "loss")},
-        ("loss_curves-losscurve_sislob",),
+        domain=lambda premium, times: {
+            "cohort": levels(len(premium)),
+            "time": levels(len(times)),
+            "loss": "positive",
+        },
+        prepare=_log_ratio,
+        records=lambda data: {
+            "cohort": index(data, "cohort_id"),
+            "time": index(data, "t_idx"),
+            "loss": array(data, "loss"),
+        },
+        posteriors=("loss_curves-losscurve_sislob",),
         constants=lambda data: {"premium": floats(data["premium"]), "times": floats(data["t_value"])},
         design=("cohort", "time"),
         response="loss",
     ),
-    Shipped(
-        "prophet",
+    written(
         prophet,
         "trend with changepoints and seasonal regressors",
-        _rows("y", "T"),
-        ("rstan_downloads-prophet",),
+        domain=lambda t: {"row": levels(len(t))},
+        records=_rows("y", "T"),
+        posteriors=("rstan_downloads-prophet",),
         constants=lambda data: {
             "t": floats(data["t"]),
             "t_change": floats(data["t_change"]),
@@ -261,12 +243,12 @@ MODELS: tuple[Shipped, ...] = (
         design=("row",),
         response="y",
     ),
-    Shipped(
-        "bym2_offset_only",
+    written(
         bym2_offset_only,
         "Poisson counts by area with spatial effects",
-        _areas,
-        ("traffic_accident_nyc-bym2_offset_only",),
+        domain=lambda exposure: {"area": levels(len(exposure))},
+        records=_areas,
+        posteriors=("traffic_accident_nyc-bym2_offset_only",),
         constants=lambda data: {
             "exposure": floats(data["E"]),
             "edges": tuple(zip(map(int, data["node1"]), map(int, data["node2"]), strict=True)),

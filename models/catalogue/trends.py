@@ -8,22 +8,22 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
-from numpyro.distributions import constraints
 
-from bayesrecon.model import Model, Records
-from bayesrecon.models.adapter import adapt
+from bayesrecon.model import Records
 from bayesrecon.models.catalogue.curves import cholesky, smooth_covariance
 from bayesrecon.models.catalogue.latent import floats, index, levels, observe, standard
+from bayesrecon.models.catalogue.later import constraints, dist, numpyro
 from bayesrecon.models.catalogue.linear import array, flat
+from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
 _STATE_VARIANCES = 10
 _NUGGET = 1e-6  # as the original program adds, half with each length scale
 
 
-def hierarchical_gp(regions: Sequence[int] = (1, 1, 2), years: int = 4, observed: int = 3) -> Model:
+def hierarchical_gp(
+    state: Any, year: Any, y: Any = None, *, regions: Sequence[int] = (1, 1, 2), years: int = 4, observed: int = 3
+) -> None:
     """Share of votes: effects of year, state and region, and Gaussian processes of states and of regions in time.
 
     Args:
@@ -33,44 +33,40 @@ def hierarchical_gp(regions: Sequence[int] = (1, 1, 2), years: int = 4, observed
     region = np.asarray(regions, int) - 1
     at = np.arange(years)
     variances = _STATE_VARIANCES + 7
+    total: Any = numpyro.sample("tot_var", dist.Gamma(3, 3))
+    shares: Any = numpyro.sample("prop_var", dist.Dirichlet(2 * jnp.ones(variances)))
+    sd = jnp.sqrt(variances * shares * total)
+    year_sd, region_sd, state_sd = sd[0], sd[1], sd[2 : 2 + _STATE_VARIANCES]
+    *process_sd, noise = sd[2 + _STATE_VARIANCES :]
+    mu: Any = numpyro.sample("mu", dist.Normal(0.5, 0.5))
 
-    def program(state: Any, year: Any, y: Any = None) -> None:
-        total: Any = numpyro.sample("tot_var", dist.Gamma(3, 3))
-        shares: Any = numpyro.sample("prop_var", dist.Dirichlet(2 * jnp.ones(variances)))
-        sd = jnp.sqrt(variances * shares * total)
-        year_sd, region_sd, state_sd = sd[0], sd[1], sd[2 : 2 + _STATE_VARIANCES]
-        *process_sd, noise = sd[2 + _STATE_VARIANCES :]
-        mu: Any = numpyro.sample("mu", dist.Normal(0.5, 0.5))
+    def process(name: str, units: int, scales: Sequence[Any]) -> Any:
+        covariance = 0.0
+        for kind, middle, scale in zip(("long", "short"), (8, 3), scales, strict=True):
+            length: Any = numpyro.sample(f"length_GP_{name}_{kind}", dist.Weibull(middle, 30))
+            covariance = covariance + smooth_covariance(at, scale, length, _NUGGET / 2)
+        return cholesky(covariance) @ standard(f"GP_{name}_std", years, units)
 
-        def process(name: str, units: int, scales: Sequence[Any]) -> Any:
-            covariance = 0.0
-            for kind, middle, scale in zip(("long", "short"), (8, 3), scales, strict=True):
-                length: Any = numpyro.sample(f"length_GP_{name}_{kind}", dist.Weibull(middle, 30))
-                covariance = covariance + smooth_covariance(at, scale, length, _NUGGET / 2)
-            return cholesky(covariance) @ standard(f"GP_{name}_std", years, units)
-
-        by_region = process("region", int(region.max()) + 1, process_sd[::2])
-        by_state = process("state", len(region), process_sd[1::2])
-        path = by_state + by_region[:, region] + region_sd * standard("region_std", int(region.max()) + 1)[region]
-        path = path + state_sd[region] * standard("state_std", len(region))
-        path = path[:observed] + year_sd * standard("year_std", observed)[:, None]
-        observe("y", dist.Normal(mu + path[year - 1, state - 1], noise), y, state.shape[0])
-
-    return adapt(
-        program,
-        {"state": (), "year": (), "y": ()},
-        domain={"state": levels(len(region)), "year": levels(observed), "y": (0.0, 1.0)},
-        name="hierarchical_gp",
-        settings={"regions": tuple(map(int, regions)), "years": years, "observed": observed},
-    )
+    by_region = process("region", int(region.max()) + 1, process_sd[::2])
+    by_state = process("state", len(region), process_sd[1::2])
+    path = by_state + by_region[:, region] + region_sd * standard("region_std", int(region.max()) + 1)[region]
+    path = path + state_sd[region] * standard("state_std", len(region))
+    path = path[:observed] + year_sd * standard("year_std", observed)[:, None]
+    observe("y", dist.Normal(mu + path[year - 1, state - 1], noise), y, state.shape[0])
 
 
 _SEASONS = 12
 
 
 def state_space_stochastic_level_stochastic_seasonal(
-    x: Sequence[float] = tuple(range(24)), w: Sequence[float] = (0.0,) * 24, low: float = 6.0, high: float = 9.0
-) -> Model:
+    month: Any,
+    y: Any = None,
+    *,
+    x: Sequence[float] = tuple(range(24)),
+    w: Sequence[float] = (0.0,) * 24,
+    low: float = 6.0,
+    high: float = 9.0,
+) -> None:
     """Monthly counts on the log scale: a random walk, a seasonal pattern that drifts, two public regressors.
 
     Args:
@@ -79,29 +75,19 @@ def state_space_stochastic_level_stochastic_seasonal(
     """
     one, two = np.asarray(x, float), np.asarray(w, float)
     months = len(one)
-
-    def program(month: Any, y: Any = None) -> None:
-        mu: Any = numpyro.sample("mu", dist.Uniform(low, high).expand((months,)).to_event(1))
-        seasonal: Any = numpyro.sample("seasonal", flat().expand((months,)).to_event(1))
-        beta, lam = numpyro.sample("beta", flat()), numpyro.sample("lambda", flat())
-        ordered = dist.ImproperUniform(constraints.positive_ordered_vector, (), (3,))
-        sigma: Any = numpyro.sample("sigma", ordered)
-        past = sum(seasonal[_SEASONS - 1 - k : months - k] for k in range(1, _SEASONS))
-        drift = dist.Normal(seasonal[_SEASONS - 1 :] + past, sigma[0]).to_event(1)
-        numpyro.sample("season_prior", drift, obs=np.zeros(months - _SEASONS + 1))
-        walk = dist.Normal(mu[1:] - mu[:-1], sigma[1]).to_event(1)
-        numpyro.sample("walk_prior", walk, obs=np.zeros(months - 1))
-        numpyro.sample("sigma_prior", dist.StudentT(4, sigma, 1).to_event(1), obs=np.zeros(3))
-        mean = mu + beta * one + lam * two + seasonal
-        observe("y", dist.Normal(mean[month - 1], sigma[2]), y, month.shape[0])
-
-    return adapt(
-        program,
-        {"month": (), "y": ()},
-        domain={"month": levels(months)},
-        name="state_space_stochastic_level_stochastic_seasonal",
-        settings={"x": floats(one), "w": floats(two), "low": float(low), "high": float(high)},
-    )
+    mu: Any = numpyro.sample("mu", dist.Uniform(low, high).expand((months,)).to_event(1))
+    seasonal: Any = numpyro.sample("seasonal", flat().expand((months,)).to_event(1))
+    beta, lam = numpyro.sample("beta", flat()), numpyro.sample("lambda", flat())
+    ordered = dist.ImproperUniform(constraints.positive_ordered_vector, (), (3,))
+    sigma: Any = numpyro.sample("sigma", ordered)
+    past = sum(seasonal[_SEASONS - 1 - k : months - k] for k in range(1, _SEASONS))
+    drift = dist.Normal(seasonal[_SEASONS - 1 :] + past, sigma[0]).to_event(1)
+    numpyro.sample("season_prior", drift, obs=np.zeros(months - _SEASONS + 1))
+    walk = dist.Normal(mu[1:] - mu[:-1], sigma[1]).to_event(1)
+    numpyro.sample("walk_prior", walk, obs=np.zeros(months - 1))
+    numpyro.sample("sigma_prior", dist.StudentT(4, sigma, 1).to_event(1), obs=np.zeros(3))
+    mean = mu + beta * one + lam * two + seasonal
+    observe("y", dist.Normal(mean[month - 1], sigma[2]), y, month.shape[0])
 
 
 def _votes(data: Mapping[str, Any]) -> Records:
@@ -115,12 +101,16 @@ def _bounded(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 MODELS: tuple[Shipped, ...] = (
-    Shipped(
-        "hierarchical_gp",
+    written(
         hierarchical_gp,
         "share of votes by state and year, Gaussian processes in time",
-        _votes,
-        ("state_wide_presidential_votes-hierarchical_gp",),
+        domain=lambda regions, observed: {
+            "state": levels(len(regions)),
+            "year": levels(observed),
+            "y": (0.0, 1.0),
+        },
+        records=_votes,
+        posteriors=("state_wide_presidential_votes-hierarchical_gp",),
         constants=lambda data: {
             "regions": tuple(map(int, data["state_region_ind"])),
             "years": int(data["N_years"]),
@@ -129,12 +119,12 @@ MODELS: tuple[Shipped, ...] = (
         design=("state", "year"),
         response="y",
     ),
-    Shipped(
-        "state_space_stochastic_level_stochastic_seasonal",
+    written(
         state_space_stochastic_level_stochastic_seasonal,
         "monthly series with a drifting level and season",
-        lambda data: {"month": np.arange(1, int(data["n"]) + 1), "y": array(data, "y")},
-        ("uk_drivers-state_space_stochastic_level_stochastic_seasonal",),
+        domain=lambda x: {"month": levels(len(x))},
+        records=lambda data: {"month": np.arange(1, int(data["n"]) + 1), "y": array(data, "y")},
+        posteriors=("uk_drivers-state_space_stochastic_level_stochastic_seasonal",),
         constants=_bounded,
         design=("month",),
         response="y",

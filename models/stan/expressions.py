@@ -20,6 +20,7 @@ from bayesrecon.models.stan.values import (
     real,
     settled,
     whole,
+    window,
 )
 
 
@@ -111,8 +112,12 @@ class Expressions(ABC):
                 if k >= len(of.shape):
                     raise StanError(f"{len(nodes)} indices for a {of.words}")
                 size = of.shape[k]
-                low = 1 if node.low is None else number(self.value(node.low, frame, run), "the start of a range")
-                high = size if node.high is None else number(self.value(node.high, frame, run), "the end of a range")
+                first = whole(1) if node.low is None else self.value(node.low, frame, run)
+                last = whole(size) if node.high is None else self.value(node.high, frame, run)
+                if (moving := window(first, last, size)) is not None:
+                    found.append(moving)
+                    continue
+                low, high = number(first, "the start of a range"), number(last, "the end of a range")
                 if high >= low and not (low >= 1 and high <= size):
                     raise StanError(f"range {low}:{high} is out of 1:{size}")
                 found.append(slice(low - 1, max(high, low - 1)))

@@ -35,6 +35,7 @@ from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_part, tainted_names, without_aliases
 from bayesrecon.models.stan.parsing import parse
 from bayesrecon.models.stan.posterior import declarations, machine_of, places, value_of
+from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
 from bayesrecon.models.stan.record_term import Parts, own_parameters
 from bayesrecon.models.stan.sampling import numpyro_program
 from bayesrecon.models.stan.simulation import simulation
@@ -223,7 +224,7 @@ def _model(
         parts=parts,
         left_out=left_out,
         data_priors=priors_of_data(program, set(parts.columns) | ({count} if count else set())),
-        notes=(*_read_off(parts), *parts.coordinates.notes),
+        notes=(*_read_off(parts), *presumed_notes(parts.machine.program, parts.fields), *parts.coordinates.notes),
     )
     if not model.parameters:
         raise BayesreconError(f"{program.name} has no parameters: there is nothing to release")
@@ -264,6 +265,7 @@ def _parts(
     described = _described(machine, base, {**fields, **cut}, indexing(small))
     if unit:
         described = {unit: Field((), Domain("levels", levels=tuple(map(float, range(1, units + 1))))), **described}
+    described = with_ranges(small, fields, described)
     for k, stated in domains_of(domain, described).items():
         described[k] = replace(described[k], domain=stated)
     if not described:

@@ -147,6 +147,19 @@ def decided(v: V) -> V:
     return V(v.base, values[0].item(), 0, v.tainted)
 
 
+def window(low: V, high: V, size: int) -> V | None:
+    """The indices `low:high` where both move from turn to turn of a loop and lie equally far apart in all of them."""
+    if low.turns is None or high.turns is None or low.turns[0] is not high.turns[0]:
+        return None
+    first, last = low.turns[1], high.turns[1]
+    length = int(last[0] - first[0]) + 1
+    if (first == first[0]).all() or ((last - first + 1) != length).any() or length < 1:
+        return None
+    if first.min() < 1 or last.max() > size:
+        return None
+    return V("int", low.a + np.arange(length), 1, low.tainted or high.tainted)
+
+
 def turns_of(f: Any, *values: V) -> Turns | None:
     """`f` of numbers turn by turn, where they are known in each turn of one loop."""
     loops = {id(v.turns[0]): v.turns[0] for v in values if v.turns is not None}

@@ -37,11 +37,13 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
     """
     from bayesrecon.models.stan import from_stan, knowing  # only then: a language takes a while to load
 
-    some = renamed({name: values[:, :2] for name, values in draws.values.items()}, program.names)
+    if program.refused:
+        raise BayesreconError(program.refused)
+    some = _named({name: values[:, :2] for name, values in draws.values.items()}, program)
     sizes = {**{name: values.shape[2:] for name, values in some.items()}, **program.sizes}
     domain = {name: [1.0] for name in _ones(program)}
     model = from_stan(program.text, constants=program.constants, sizes=sizes, domain=domain, name=draws.name)
-    every = renamed(draws.values, program.names)
+    every = _named(draws.values, program)
     if centres is not None and model.left_out is not None and any(name not in some for name in model_names(model)):
         every = model.left_out.completed(every, {})
         known = {}
@@ -60,8 +62,7 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
         )
     computed = sorted(name for name in model_names(model) if name in found and name not in some)
     notes = (f"the draws lack {', '.join(computed)}, which what they hold determines",) if computed else ()
-    names = program.names
-    return replace(model, prepare=_under(names, prepare), notes=(*model.notes, *notes))
+    return replace(model, prepare=_under(program, prepare), notes=(*model.notes, *notes))
 
 
 @in_float64
@@ -85,8 +86,14 @@ def model_names(model: Any) -> list[str]:
     return [place.name for place in model.parts.coordinates.places]
 
 
-def _under(names: Mapping[str, str], prepare: Callable[[Arrays], Arrays]) -> Callable[[Arrays], Arrays]:
-    return lambda draws: prepare(renamed(draws, names))
+def _under(program: SavedProgram, prepare: Callable[[Arrays], Arrays]) -> Callable[[Arrays], Arrays]:
+    return lambda draws: prepare(_named(draws, program))
+
+
+def _named(draws: Mapping[str, np.ndarray], program: SavedProgram) -> Arrays:
+    """Draws under the names of the program, with what follows from them."""
+    found = renamed(draws, program.names)
+    return found if program.adds is None else {**found, **program.adds(found)}
 
 
 def renamed(draws: Mapping[str, np.ndarray], names: Mapping[str, str]) -> Arrays:

@@ -45,10 +45,12 @@ class Printed:
         frame: texts, one line for each coefficient and for each number below the table; columns `estimate` or `odds
             ratio`, and `std. error` or `lower` and `upper`; of ratios with errors `statistic` as well.
         notes: what was understood, one line each; none where nothing had to be.
+        model: the name of its column, where several models stand side by side.
     """
 
     frame: Any
     notes: tuple[str, ...] = ()
+    model: str = ""
 
 
 def as_printed(table: Any, beside: Sequence[Path] = (), column: str | None = None) -> Printed:
@@ -131,10 +133,11 @@ def _form(grid: list[list[Any]], lines: list[str], plain_headers: bool = False, 
         lines = [*lines, *(" ".join(map(str, row)) for row in (*grid[:at], *beside))]
         if column is not None:
             raise BayesreconError("column= names one of several models side by side, and this table has one")
-        rows, how = _of_columns(header, body, columns_of(header), every=plain_headers)
+        model, (rows, how) = "", _of_columns(header, body, columns_of(header), every=plain_headers)
     else:
         header, body = grid[0], grid[1:]
-        rows, how = _of_models(header, body, column)
+        k, model = _model_of(header, body, column)
+        rows, how = _of_model(header, body, k)
     told = {name for label, *_ in rows if (name := footer_of(label)) is not None}
     extra = {name: text for name, text in footers_of(lines).items() if name not in told}
     rows += [(LABELS[name], [text]) for name, text in extra.items() if name in LABELS]
@@ -152,7 +155,7 @@ def _form(grid: list[list[Any]], lines: list[str], plain_headers: bool = False, 
         listed = f"; below it {', '.join(below)}" if below else ""
         constant = [label for label, _ in rows if plain(label) in INTERCEPT]
         notes.append(f"read as {how[1]}; the intercept is {constant[0] if constant else 'none of the lines'}{listed}")
-    return Printed(frame, tuple(notes))
+    return Printed(frame, tuple(notes), model)
 
 
 _MOST_LINES = 10_000  # coefficients that a table has at most
@@ -204,16 +207,16 @@ def _of_columns(
     return rows, (names, f"{told}, ends of 95 % intervals" if LOW in names else told)
 
 
-def _of_models(
-    header: list[Any], body: list[list[Any]], column: str | None = None
-) -> tuple[_Rows, tuple[list[str], str]]:
-    """Lines of a table of one model whose errors or intervals stand in brackets, beside estimates or below them."""
+def _model_of(header: list[Any], body: list[list[Any]], column: str | None) -> tuple[int, str]:
+    """The column of a model whose errors or intervals stand in brackets, and its name where there are several."""
     width = max((len(row) for row in body), default=0)
     columns = [k for k in range(1, width) if sum(_inside(row, k) for row in body) > 0]
     if not columns:
         listed = ", ".join(str(c) for c in header[:8])
         raise BayesreconError(f"the table has no column std. error (std error, std err, se); its columns: {listed}")
     names = [str(header[k]).strip() if k < len(header) else "" for k in columns]
+    several = len(columns) > 1
+    called = dict(zip(columns, names, strict=True))
     if column is not None:
         columns = _named_so(columns, names, column)
     elif len(columns) > 1:
@@ -222,6 +225,11 @@ def _of_models(
             "several, of the same records, to have them read together"
         )
     (k,) = columns
+    return k, (called[k] or f"model {list(called).index(k) + 1}") if several else ""
+
+
+def _of_model(header: list[Any], body: list[list[Any]], k: int) -> tuple[_Rows, tuple[list[str], str]]:
+    """Lines of one model, its errors or intervals in brackets beside estimates or below them."""
     ratio = k < len(header) and any(word in plain(header[k]).replace(",", " ").split() for word in RATIO)
     rows: _Rows = []
     pairs = False

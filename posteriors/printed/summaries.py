@@ -93,7 +93,7 @@ def from_table(
     'ols, mode and covariance'
     """
     printed_table = as_printed(table, column=column)
-    title = name or (Path(table).name if isinstance(table, (str, Path)) else None)
+    title = name or titled(table, printed_table.model)
     frame, below, notes = printed_table.frame, Footer(), printed_table.notes
     if isinstance(model, str):
         frame, below = parted(frame)
@@ -161,6 +161,16 @@ def from_table(
         silent=len(silent),
     )
     return replace(release, notes=(*notes, *release.notes))
+
+
+def titled(table: Any, model: str) -> str | None:
+    """What a table is called: by its file, and by the model of it that was chosen, if there are several.
+
+    >>> titled("tables/fits.csv", "(2)"), titled(object(), "")
+    ('fits.csv, (2)', None)
+    """
+    file = Path(table).name if isinstance(table, (str, Path)) else None
+    return ", ".join(filter(None, (file, model))) or None
 
 
 def regression(kind: str, labels: Sequence[str], response: str) -> tuple[Model, list[int]]:

@@ -1,6 +1,6 @@
 """Tables of regressions whose correlations were not printed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from bayesrecon.posteriors.printed.estimates import field_name
 from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.least_squares import Untold
 from bayesrecon.posteriors.printed.orthogonal import Orthogonal, orthogonal
+from bayesrecon.posteriors.printed.own_slopes import OwnSlopes
+from bayesrecon.posteriors.printed.powers import Squared, with_square
+from bayesrecon.posteriors.printed.splines import Splines, bases
 from bayesrecon.posteriors.printed.weighted_counts import UntoldWeights
 from bayesrecon.releases import Release, StatedLimits
 
@@ -84,13 +87,43 @@ def without_correlations_of(
         told,
         plain,
         below,
+        _shapes(model, labels, fields, estimates, errors[: len(estimates)], scale, told, below),
     )
     title = name or f"{model.name}, estimates and standard errors"
     if told:
         listed = "; ".join(f"{f.name} is {', '.join(f.columns)}" for f in told)
         what, lost = f"levels of factors are counted by the errors ({listed}, by their names)", "more"
+    if with_square(labels) is not None:
+        what += f"; {' and '.join(labels)} are a covariate and its square, which binds their moments where n is known"
+    if bases(labels) and model.name != "poisson":
+        what += "; columns of bs() lie between 0 and 1"
     note = f"{UNTOLD}: {what}; with correlations= {lost} would be determined"
     return StatedLimits(theta[None], model, limits, name=title, notes=(note,))
+
+
+def _shapes(
+    model: Model,
+    labels: Sequence[str],
+    fields: Mapping[str, str],
+    estimates: Printed,
+    errors: Printed,
+    scale: tuple[float, float] | None,
+    factors: tuple[Factor, ...],
+    below: Footer,
+) -> tuple[Limits, ...]:
+    """What the columns tell as functions of one covariate: a square, splines, slopes of its own in every level."""
+    found: list[Limits] = []
+    if bases(labels):
+        found.append(Splines(model.name, tuple(labels), tuple(errors), scale))
+    if model.name != "ols" or scale is None:
+        return tuple(found)
+    if any(len(parts_of(label)) > 1 for label in labels):
+        found.append(OwnSlopes(tuple(labels), fields, tuple(errors), scale, factors))
+    if (at := with_square(labels)) is not None:
+        covariates, order = model.settings["covariates"], (0, 1 + at[0], 1 + at[1])
+        numbers = (tuple(given[i] for i in order) for given in (estimates, errors))
+        found.append(Squared(covariates[at[0]], covariates[at[1]], model.settings["response"], *numbers, scale, below))
+    return tuple(found)
 
 
 def _as_fields(factor: Factor, fields: dict[str, str]) -> Factor:

@@ -51,6 +51,11 @@ def one_number(objects: Objects, node: int, name: str) -> float | None:
     return float(values[0]) if len(values) == 1 and np.isfinite(values[0]) else None
 
 
+def vector_of(objects: Objects, node: int, *path: str) -> np.ndarray:
+    """Numbers at the end of a path of names; none where there are none."""
+    return np.ravel(objects.numbers(objects.element(node, *path))).astype(float)
+
+
 def labels_of(names: list[str]) -> tuple[str, ...]:
     """Names of coefficients as those of fields."""
     return tuple("const" if name == INTERCEPT else field_name(name) for name in names)

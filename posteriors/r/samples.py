@@ -9,6 +9,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import SavedProgram
 from bayesrecon.posteriors.draws import MAX_DIMENSIONS
+from bayesrecon.posteriors.r.rstanarm import program_of
 from bayesrecon.posteriors.r.tree import Objects
 from bayesrecon.posteriors.r.walk import Place, Walk
 from bayesrecon.untrusted.names import MAX_NAMES
@@ -54,13 +55,18 @@ def samples_of(walk: Walk) -> Samples | None:
                 found = _READERS[name](objects, place.node)
                 if found is not None:
                     samples = Samples(place.where, *found)
-                    return _without_data(objects, place.parent, samples)
+                    return _beside(objects, place.parent, samples)
     return None
 
 
-def _without_data(objects: Objects, above: Place | None, samples: Samples) -> Samples:
-    """Of brms, which notes beside the priors whether the draws are of these alone."""
-    if above is None or samples.program is None or "brmsfit" not in objects.classes(above.node):
+def _beside(objects: Objects, above: Place | None, samples: Samples) -> Samples:
+    """Of brms, which notes beside the priors whether the draws are of these alone; of rstanarm, whose programs are of
+    many models."""
+    if above is None or samples.program is None:
+        return samples
+    if "stanreg" in objects.classes(above.node):
+        return replace(samples, program=program_of(objects, above.node, samples.program.names))
+    if "brmsfit" not in objects.classes(above.node):
         return samples
     if objects.texts(objects.element(above.node, "prior", "@sample_prior")) != ["only"]:
         return samples

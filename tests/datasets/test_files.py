@@ -11,7 +11,7 @@ import pytest
 from written import refused
 
 from bayesrecon import games
-from bayesrecon.datasets import acs_income, cifar10, fashion_mnist, mnist
+from bayesrecon.datasets import acs_income, cifar10, cifar100, fashion_mnist, mnist
 from bayesrecon.datasets.acs import FEATURES, STATES
 
 RNG = np.random.default_rng(0)
@@ -141,6 +141,21 @@ def test_cifar(tmp_path):
     np.testing.assert_array_equal(data.y, np.tile(np.arange(4), 6))
     (tmp_path / "data_batch_3.bin").unlink()
     refused("data_batch_3.bin is missing", cifar10, tmp_path)
+
+
+def test_cifar100(tmp_path):
+    """A record is the coarse label, the fine one, and the pixels."""
+    fine = np.concatenate([np.full((4, 1), 19, np.uint8), 99 - BATCH], axis=1)
+    fine[:, 2:] = BATCH[:, 1:]
+    tarred(tmp_path / "cifar-100-binary.tar.gz", [("cifar-100-binary/train.bin", fine.tobytes())])
+    data = cifar100(tmp_path)
+    assert data.y.tolist() == [99, 98, 97, 96]
+    assert (data.names[99], len(data.names), data.shape) == ("worm", 100, (32, 32, 3))
+    assert data.images()[1, 2, 7, 1] == pytest.approx(BATCH[1, 1 + 1024 + 2 * 32 + 7] / 255)
+    refused("test.bin is missing in it", cifar100, tmp_path, "all")
+    (tmp_path / "cifar-100-python").mkdir()
+    (tmp_path / "cifar-100-binary.tar.gz").unlink()
+    refused(r"made of pickles.*\(cifar-100-binary.tar.gz\)", cifar100, tmp_path)
 
 
 def test_cifar_archive(tmp_path):

@@ -15,15 +15,22 @@ def test_exact_binomial_interval():
 
 
 def test_the_mean_of_bounded_numbers():
-    """The ends solve `n KL(mean || p) = log(2 / 0.05)`; all ones give `p^n = 0.05 / 2`, as the exact interval."""
-    assert bounded_mean([1.0] * 10).lower == pytest.approx(clopper_pearson(10, 10).lower)
-    assert bounded_mean([1.0] * 10).upper == 1
+    assert bounded_mean([1.0] * 10)[::2] == (1, 1)
     assert bounded_mean([0.0] * 10)[:2] == (0, 0)
-    coins = [1.0] * 7 + [0.0] * 3
-    found, exact = bounded_mean(coins), clopper_pearson(7, 10)
-    assert found.lower < exact.lower < 0.7 < exact.upper < found.upper
-    for p in found[1:]:
-        assert 10 * (0.7 * np.log(0.7 / p) + 0.3 * np.log(0.3 / (1 - p))) == pytest.approx(np.log(40))
+    # Two numbers tell little of a mean, whatever they are; equal ones never give an interval without width.
+    assert bounded_mean([0.4, 0.4]).lower < 0.05
+    assert bounded_mean([0.4, 0.4]).upper > 0.8
+    equal = bounded_mean([0.4] * 100_000)
+    assert 0.399 < equal.lower < 0.4 < equal.upper < 0.401
     for wrong in ([], [1.2], [np.nan]):
         with pytest.raises(BayesreconError, match=r"values in \[0, 1\]"):
             bounded_mean(wrong)
+
+
+@pytest.mark.parametrize(("law", "widest"), [((1.0, 1.0), 0.25), ((60.0, 30.0), 0.1), ((0.1, 0.4), 0.35)])
+def test_the_mean_of_bounded_numbers_lies_in_its_interval(law, widest):
+    """500 samples of 60: more than 41 misses at a level of 95 % have a probability below 0.001."""
+    rng, (a, b) = np.random.default_rng(7), law
+    found = [bounded_mean(rng.beta(a, b, 60)) for _ in range(500)]
+    assert sum(not one.lower <= a / (a + b) <= one.upper for one in found) <= 41
+    assert np.mean([one.upper - one.lower for one in found]) < widest  # 0.34 by Hoeffding's inequality at the least

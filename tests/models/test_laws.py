@@ -8,8 +8,8 @@ from numpyro import distributions as dist
 from scipy import special, stats
 
 from bayesrecon.models import from_numpyro
+from bayesrecon.models._smooth_laws import log_beta, smooth
 from bayesrecon.models.inspection import log_prob
-from bayesrecon.models.smooth_laws import log_beta, smooth
 from bayesrecon.precision import x64
 
 ACROSS = np.linspace(7.9, 8.1, 21)  # where `betaln` changes its formula

@@ -297,7 +297,12 @@ def test_models_of_the_same_records_are_read_together(tmp_path, run):
     found = bayesrecon.recover(both, domain={"PSI": "binary"})
     assert [found[name].estimate for name in ("n", "n[PSI=0]", "n[PSI=1]")] == [32, 18, 14]
     code, out, err = run("audit", path, "--model", "logit", "--column", "1", "--column", "2", "--no-remedies")
-    assert (code, "records with PSI=0,y=1: 3" in " ".join(out.split())) == (3, True)
+    assert (code, "models.txt, (1): records with" in " ".join(out.split())) == (3, True)
+    audited = bayesrecon.audit(path, "logit", column=["(1)", "2"], remedies=False)
+    assert any(f.title.startswith("models.txt, (1): records with PSI=0,y=1: 3") for f in audited)
+    assert {f.title.partition(": ")[0] for f in audited} == {"models.txt, (1)", "models.txt, (2)"}
+    assert all(place.startswith("models.txt, (") for f in audited for place in f.where)
+    assert bayesrecon.audit(path, "logit", column="2", remedies=False).name == "models.txt, (2)"
     code, out, err = run("recover", path, "--model", "logit")
     assert (code, "--column" in err) == (2, True)
 

@@ -43,12 +43,14 @@ def regression_model(covariates=1):
     return from_numpyro(regression, {"x": (covariates,), "y": ()})
 
 
-def sample_regression(x, y, draws, rng):
+def sample_regression(x, y, draws, rng, weights=None):
+    """Weights, of either sign, are those of a measure on the records in the place of their count."""
+    weights = np.ones(len(y)) if weights is None else weights
     design = np.column_stack([np.ones(len(y)), x])
-    precision = design.T @ design + np.eye(design.shape[1]) / PRIOR_SCALE**2
-    mean = np.linalg.solve(precision, design.T @ y)
-    shape = SHAPE + len(y) / 2
-    rate = RATE + 0.5 * (y @ y - mean @ precision @ mean)
+    precision = (design.T * weights) @ design + np.eye(design.shape[1]) / PRIOR_SCALE**2
+    mean = np.linalg.solve(precision, design.T @ (weights * y))
+    shape = SHAPE + weights.sum() / 2
+    rate = RATE + 0.5 * (weights @ y**2 - mean @ precision @ mean)
     variance = rate / rng.gamma(shape, size=draws)
     root = np.linalg.inv(np.linalg.cholesky(precision))
     beta = mean + np.sqrt(variance)[:, None] * (rng.normal(size=(draws, len(mean))) @ root)

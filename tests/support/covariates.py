@@ -85,6 +85,11 @@ def data_of(
     return {"x": x, "y": y.astype(int)}
 
 
+def draws_of(key: int) -> int:
+    """Of a data set."""
+    return DRAWS[key // 4 % 4]
+
+
 def simulated(
     family: str, covariates: int, key: int, shape: str = "normal"
 ) -> tuple[Model, dict[str, np.ndarray], Release]:
@@ -92,5 +97,5 @@ def simulated(
     rng, model = np.random.default_rng(1000 * covariates + key), model_of(family, covariates)
     data = data_of(family, covariates, RECORDS[key % 4], rng, shape)
     with x64():
-        theta = exact(model, {k: jnp.asarray(v) for k, v in data.items()}, DRAWS[key // 4 % 4], rng)
+        theta = exact(model, {k: jnp.asarray(v) for k, v in data.items()}, draws_of(key), rng)
         return model, data, release_of(model, theta)

@@ -17,6 +17,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.error_laws import SPANNED, TRAINED
@@ -46,8 +47,8 @@ class Approximated:
         warnings: one line each.
     """
 
-    log_likelihood: np.ndarray
-    probability: np.ndarray
+    log_likelihood: Float[np.ndarray, " N"]
+    probability: Float[np.ndarray, " N"]
     deleted: tuple[Row, ...]
     warnings: tuple[str, ...]
 

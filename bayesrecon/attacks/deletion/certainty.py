@@ -18,6 +18,7 @@ likelihood that has the label is its probability. Nothing here is fitted to dele
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.kernels.outer_products import slopes
 from bayesrecon.model import LinearPredictor
@@ -28,15 +29,15 @@ _RIDGE = 1e-7  # of the numbers' variances: they may be functions of each other
 
 def certainty(
     linear: LinearPredictor,
-    design: np.ndarray,
+    design: Float[np.ndarray, "m q"],
     labels: np.ndarray,
-    at: np.ndarray,
-    gradient: np.ndarray,
+    at: Float[np.ndarray, "K q"],
+    gradient: Float[np.ndarray, "K q"],
     kappa: np.ndarray,
     *,
-    other: np.ndarray,
+    other: Float[np.ndarray, "K q"],
     count: float,
-    direction: np.ndarray,
+    direction: Float[np.ndarray, " K"],
     label: int | None,
 ) -> float:
     """The probability that a label is right, or without labels that the slope has the direction's sign.

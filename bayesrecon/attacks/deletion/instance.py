@@ -8,6 +8,7 @@ record with probability 1/2 or more (lemma 4.4): turning a coordinate that diffe
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 
@@ -24,11 +25,16 @@ class Changed:
     """
 
     rows: np.ndarray
-    x: np.ndarray | None = None
+    x: Float[np.ndarray, " p"] | None = None
     label: int | None = None
 
 
-def deleted_instance(points: np.ndarray, before: np.ndarray, after: np.ndarray, centre: str = MEDIAN) -> Changed:
+def deleted_instance(
+    points: Float[np.ndarray, "m p"],
+    before: Float[np.ndarray, "m K"],
+    after: Float[np.ndarray, "m K"],
+    centre: str = MEDIAN,
+) -> Changed:
     """Reconstruct the deleted instance: the middle of the points whose label changed.
 
     Args:

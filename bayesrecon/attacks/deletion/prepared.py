@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.attacks.deletion.baselines import changed_most
 from bayesrecon.attacks.deletion.certainty import certainty
@@ -87,10 +88,10 @@ class Deleted:
             the parameters changed by more than one record.
     """
 
-    x: np.ndarray
+    x: Float[np.ndarray, " p"]
     label: int | None
-    slope: np.ndarray
-    gradient: np.ndarray
+    slope: Float[np.ndarray, " K"]
+    gradient: Float[np.ndarray, "K q"]
     kappa: np.ndarray
     public_records: float
     label_margin: float | None
@@ -207,7 +208,7 @@ class PreparedHRec:
         return (found + self.penalty * change if self.use.regulariser else found), kappa
 
     @in_float64
-    def curvatures(self, before: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    def curvatures(self, before: np.ndarray, theta: np.ndarray) -> Float[np.ndarray, "m K K"]:
         """What public records contribute to the Hessian at a parameter near the first one, `(m, K, K)`."""
         own, eta = self.trained_on(before), self.design @ theta.T
         if own is not None:

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
+from jaxtyping import Float
 
 from bayesrecon.kernels.outer_products import curvatures, log_liks, slopes
 from bayesrecon.model import LinearPredictor
@@ -66,7 +67,7 @@ class TrainedOn:
         smooth = _mean(_weights(linear, self._eta[some], labels, self.gamma)).sum()
         self._scale = float(plain / smooth) if smooth > 0 else 1.0
 
-    def contributions(self, left_out: np.ndarray, change: np.ndarray) -> np.ndarray:
+    def contributions(self, left_out: Float[np.ndarray, "m K"], change: np.ndarray) -> Float[np.ndarray, "m K"]:
         """What each record contributes to the Hessian times a change of the parameter, `(m, K)`.
 
         Args:
@@ -74,7 +75,7 @@ class TrainedOn:
         """
         return np.concatenate([np.einsum("mkl,ml->mk", each, change[rows]) for rows, each in self._blocks(left_out)])
 
-    def curvatures(self, left_out: np.ndarray) -> np.ndarray:
+    def curvatures(self, left_out: np.ndarray) -> Float[np.ndarray, "m K K"]:
         """`B (I + Gamma B)^-1`, scaled, of every record, `(m, K, K)`."""
         return np.concatenate([each for _, each in self._blocks(left_out)])
 

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float
 
 from bayesrecon.attacks.duality import CANDIDATES, lowest
 from bayesrecon.errors import BayesreconError
@@ -124,7 +125,7 @@ class Equations:
         each = np.asarray(gradients(self.model, self.theta, self.records(x, still)))
         return self.measured(self.weights(x) @ each + x.get("strength", 1.0) * self.base)
 
-    def jacobian(self, x: Records, still: Records) -> np.ndarray:
+    def jacobian(self, x: Records, still: Records) -> Float[np.ndarray, "d U"]:
         """Of `left` in all variables, fields first, `(d, U)`."""
         records, weights = self.records(x, still), self.weights(x)
         each, slopes = _sensitivity(self.model, self.moved, self.theta, records)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.output_embedding import Outputs
@@ -45,9 +46,9 @@ class Calibration:
         coverage: of intervals on the records to check, None where there were none. checked: how many.
     """
 
-    mse: np.ndarray
+    mse: Float[np.ndarray, " p"]
     variance: np.ndarray
-    factor: np.ndarray
+    factor: Float[np.ndarray, " p"]
     coverage: float | None
     checked: int
 
@@ -57,13 +58,18 @@ class Calibration:
         return np.where(varies(spread) & (self.variance > 0), seen, 0.0)
 
 
-def varies(spread: np.ndarray) -> np.ndarray:
+def varies(spread: np.ndarray) -> Bool[np.ndarray, " p"]:
     """Which fields vary, `(p,)`."""
     return spread > _VARIES * spread.max()
 
 
 def calibrated(
-    truth: np.ndarray, guess: np.ndarray, scale: Any, spread: np.ndarray, checked: int, values: tuple[float, float]
+    truth: Float[np.ndarray, "n p"],
+    guess: Float[np.ndarray, "n p"],
+    scale: Any,
+    spread: Float[np.ndarray, " p"],
+    checked: int,
+    values: tuple[float, float],
 ) -> Calibration:
     """Factors from held-out records, the last `checked` of which tell whether the intervals hold.
 
@@ -102,7 +108,7 @@ def interval(
     return np.clip(guess - half, *values), np.clip(guess + half, *values)
 
 
-def spread_of(release: Outputs) -> np.ndarray:
+def spread_of(release: Outputs) -> Float[np.ndarray, " p"]:
     """Standard deviation of every field among public records, `(p,)`."""
     return np.asarray(release.public.std(axis=0))
 

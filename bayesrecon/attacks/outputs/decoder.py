@@ -16,8 +16,8 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Progress
 from bayesrecon.precision import in_float32
 
-View = Literal["logits", "softmax"]
-VIEWS = ("logits", "softmax")
+View = Literal["logits", "softmax", "sigmoid"]
+VIEWS = ("logits", "softmax", "sigmoid")
 HIDDEN = (512, 256)
 """Widths of the hidden layers of a classifier; its decoder has them in reverse."""
 
@@ -70,7 +70,8 @@ def train_decoder(
 
     Args:
         predict: `(M, p) -> (M, N)` logits; any function of arrays, it is asked once.
-        images: `(m, height, width)` of the law of the records that will be asked about, pixels in [0, 1].
+        images: `(m, height, width)`, with colours `(m, height, width, 3)`, of the law of the records that will be asked
+            about, pixels in [0, 1].
         view: of the logits that the decoder is given.
         loss: by default `1 - SSIM + 5 Huber`.
         network: from N numbers to p pixels; by default a perceptron N-256-512-p.
@@ -130,7 +131,7 @@ def viewed(z: Any, view: View) -> Any:
     >>> viewed(jnp.zeros((1, 4)), "softmax").tolist()
     [[0.25, 0.25, 0.25, 0.25]]
     """
-    return jax.nn.softmax(z) if view == "softmax" else z
+    return {"logits": lambda z: z, "softmax": jax.nn.softmax, "sigmoid": jax.nn.sigmoid}[view](z)
 
 
 def check_view(view: str) -> None:
@@ -140,14 +141,15 @@ def check_view(view: str) -> None:
 
 
 def checked_images(images: Any) -> np.ndarray:
-    """Images `(m, height, width)` in single precision, with pixels in [0, 1]."""
+    """Images `(m, height, width)` or `(m, height, width, colours)` in single precision, with pixels in [0, 1]."""
     try:
         images = np.asarray(images, np.float32)
     except (TypeError, ValueError, OverflowError):
         raise BayesreconError("images: expected an array of numbers, (records, height, width)") from None
-    if images.ndim != 3 or not len(images) or min(images.shape[1:]) < 11:
+    if images.ndim not in (3, 4) or not len(images) or min(images.shape[1:3]) < 11 or images.shape[3:] == (0,):
         raise BayesreconError(
-            f"images of shape {images.shape}: expected (records, height, width), 11 pixels or more each way"
+            f"images of shape {images.shape}: expected (records, height, width), or colours last, 11 pixels or more "
+            "each way"
         )
     if not (np.isfinite(images).all() and images.min() >= 0 and images.max() <= 1):
         raise BayesreconError("images have pixels outside [0, 1]: divide them by their largest value")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.attacks.attack import Attack
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
@@ -73,7 +74,7 @@ def told_by_held_out(
     release: Outputs,
     estimate: np.ndarray,
     guess: np.ndarray,
-    scale: np.ndarray,
+    scale: Float[np.ndarray, " p"],
     method: str,
     held: np.ndarray,
     checked: int,

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.kernels.output_embedding import Answer, Outputs
@@ -36,9 +37,9 @@ class PriorLaw:
     """
 
     arrays: dict[str, Any]
-    rest: np.ndarray
-    gain: np.ndarray
-    centre: np.ndarray
+    rest: Float[np.ndarray, " p"]
+    gain: Float[np.ndarray, "q K"]
+    centre: Float[np.ndarray, " K"]
     share: float
     error: float
 

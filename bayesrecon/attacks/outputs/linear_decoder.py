@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 
@@ -47,7 +48,7 @@ class LinearDecoder:
         return self.mean + (z - self.centre) @ self.gain.T
 
     @property
-    def visibility(self) -> np.ndarray:
+    def visibility(self) -> Float[np.ndarray, " p"]:
         """`1 - left / variance` of every field, `(p,)`; zero where it does not vary."""
         seen = 1 - self.left / np.where(self.variance > 0, self.variance, 1.0)
         return np.where(self.variance > 0, np.clip(seen, 0.0, 1.0), 0.0)

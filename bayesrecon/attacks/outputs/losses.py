@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.similarity import structural_similarity
@@ -13,7 +14,7 @@ from bayesrecon.kernels.similarity import structural_similarity
 
 @dataclass(frozen=True)
 class ReconstructionLoss:
-    """`alpha (1 - SSIM) + gamma Huber_delta`, the mean over images; pixels lie in [0, 1].
+    """`alpha (1 - SSIM) + gamma Huber_delta`, the mean over images and their colours; pixels lie in [0, 1].
 
     Attributes:
         alpha, gamma: weights, 0 or more and not both 0. delta: where Huber's loss becomes linear.
@@ -32,11 +33,16 @@ class ReconstructionLoss:
             raise BayesreconError(f"{self}: expected alpha and gamma of 0 or more, not both 0, and delta above 0")
 
     def __call__(self, guess: Any, truth: Any) -> Any:
-        """The loss of images `(N, height, width)`."""
+        """The loss of images `(N, height, width)`, or `(N, height, width, colours)`."""
         total = self.gamma * huber(guess, truth, self.delta) if self.gamma else 0.0
         if self.alpha:
-            total = total + self.alpha * (1 - structural_similarity(guess, truth).mean())
+            total = total + self.alpha * (1 - structural_similarity(*map(_planes, (guess, truth))).mean())
         return total
+
+
+def _planes(images: Any) -> Any:
+    """Colours before rows: one image each."""
+    return jnp.moveaxis(images, -1, 1) if jnp.ndim(images) == 4 else images
 
 
 def huber(guess: Any, truth: Any, delta: float = 1.0) -> Any:
@@ -71,7 +77,7 @@ def attribute_loss(logits: Any, y: Any, weights: Any) -> Any:
     return (weights * y * jax.nn.softplus(-logits) + (1 - y) * jax.nn.softplus(logits)).mean()
 
 
-def attribute_weights(y: Any) -> np.ndarray:
+def attribute_weights(y: Any) -> Float[np.ndarray, " N"]:
     """Zeros per one of every attribute, `(N,)`.
 
     Raises:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.outputs.decoding import decode_held_out
@@ -51,7 +52,7 @@ class TrainedDecoding(Attack[InputEstimate]):
 ATTACK = TrainedDecoding
 
 
-def decoded(decoder: Callable[[Any], Any], z: np.ndarray, width: int) -> np.ndarray:
+def decoded(decoder: Callable[[Any], Any], z: np.ndarray, width: int) -> Float[np.ndarray, "m p"]:
     """Records `(m, p)` of a user's decoder.
 
     Raises:

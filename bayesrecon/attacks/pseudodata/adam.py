@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jaxtyping import Float
 
 from bayesrecon.attacks.pseudodata.support import Chart, Variables
 from bayesrecon.attacks.pseudodata.sweep import Sweep, sweep_slopes
@@ -221,7 +222,9 @@ def _curvature_difference(
     return atoms @ (exact - sliced)
 
 
-def sliced_target(embedding: OneRelease, basis: Basis, target: np.ndarray, slicing: Slicing, key: Any) -> np.ndarray:
+def sliced_target(
+    embedding: OneRelease, basis: Basis, target: np.ndarray, slicing: Slicing, key: Any
+) -> Float[np.ndarray, " r"]:
     """The target `(r,)` of a basis when traces are replaced by averages over fixed slices."""
     theta, weights = np.asarray(embedding.release.theta), embedding.weights
     epsilon = np.asarray(directions(key, slicing, len(theta), embedding.metric.shape[1]))

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.attacks.duality import CANDIDATES, lowest
 from bayesrecon.attacks.pseudodata.features import Features, amplitudes
@@ -50,7 +51,7 @@ def signed(features: Features, pseudo: PseudoData) -> Certificate:
     return Certificate("signed measures", 0.5 * float(np.sum(residual(features, pseudo) ** 2)))
 
 
-def residual(features: Features, pseudo: PseudoData) -> np.ndarray:
+def residual(features: Features, pseudo: PseudoData) -> Float[np.ndarray, " r"]:
     """`u = R (s - y)`, `(r,)`."""
     return features.root @ (np.asarray(features.at(pseudo.records)).T @ pseudo.weights) - features.wanted
 

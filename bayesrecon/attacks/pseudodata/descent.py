@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Float
 
 from bayesrecon.attacks.pseudodata.features import Features, amplitudes
 from bayesrecon.attacks.pseudodata.support import Chart, Support, Variables
@@ -105,7 +106,7 @@ def newton(features: Features, support: Support, watch: Watch, *, steps: int = 3
     return "no further progress" if found.status > 0 else "all steps taken"
 
 
-def nonnegative(features: Features, records: Records, total: float | None = None) -> np.ndarray:
+def nonnegative(features: Features, records: Records, total: float | None = None) -> Float[np.ndarray, " M"]:
     """The best weights `w >= 0` on given records, `(M,)`; with a total, they add up to it."""
     matrix, wanted = features.root @ np.asarray(features.at(records)).T, features.wanted
     length = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float, Int
 
 from bayesrecon.errors import BayesreconError
 
@@ -36,8 +37,8 @@ class NotSolved(BayesreconError):
 class Group:
     """Blocks of one size: rows `index (g, s)` and their `values (g, s, s)`."""
 
-    index: np.ndarray
-    values: np.ndarray
+    index: Int[np.ndarray, "g s"]
+    values: Float[np.ndarray, "g s s"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Blocks:
     def times(self, factor: float) -> "Blocks":
         return self.with_(self, lambda a, _: factor * a)
 
-    def diagonals(self) -> np.ndarray:
+    def diagonals(self) -> Float[np.ndarray, "L M"]:
         """`(L, M)` of every layer."""
         found = np.zeros((len(self.layers), self.size))
         for row, layer in zip(found, self.layers, strict=True):
@@ -80,7 +81,7 @@ class Blocks:
                 found[group.index] += group.values @ tall[group.index]
         return found.reshape(x.shape)
 
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Float[np.ndarray, "M M"]:
         """`(M, M)` as one array."""
         found = np.zeros((self.size, self.size))
         for layer in self.layers:
@@ -89,7 +90,7 @@ class Blocks:
                     found[np.ix_(rows, rows)] += values
         return found
 
-    def places(self) -> np.ndarray:
+    def places(self) -> Int[np.ndarray, "L M 3"]:
         """`(L, M, 3)` group, block and position of every row in every layer; -1 where it has none."""
         found = np.full((len(self.layers), self.size, 3), -1)
         for own, layer in zip(found, self.layers, strict=True):
@@ -154,8 +155,8 @@ class Inverse:
     """
 
     layers: Blocks
-    sites: np.ndarray
-    variance: np.ndarray
+    sites: Float[np.ndarray, "L M"]
+    variance: Float[np.ndarray, " M"]
 
 
 def layered(sets: Sequence[np.ndarray], values: Sequence[np.ndarray], size: int) -> Blocks:

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 import scipy.sparse
+from jaxtyping import Bool, Float, Shaped
 
 from bayesrecon.attacks.records.rows import Rows, amplitudes_of, combinations
 from bayesrecon.attacks.records.slots import Slots
@@ -44,8 +45,8 @@ class Readout:
     """
 
     columns: Any
-    offset: np.ndarray
-    readable: np.ndarray
+    offset: Float[np.ndarray, "N k"]
+    readable: Bool[np.ndarray, "N k"]
     values: Records
     amplitudes: np.ndarray
     averages: tuple[np.ndarray, np.ndarray] | None
@@ -60,8 +61,8 @@ class Guess:
         sd: `(N,)` standard deviation of the field around it, infinite where the model tells none.
     """
 
-    value: np.ndarray | None
-    sd: np.ndarray
+    value: Shaped[np.ndarray, " N"] | None
+    sd: Float[np.ndarray, " N"]
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,9 @@ class Candidates:
     """
 
     values: Records
-    amplitudes: np.ndarray
-    log_prior: np.ndarray
-    prior: np.ndarray
+    amplitudes: Float[np.ndarray, "N C p"]
+    log_prior: Float[np.ndarray, "N C"]
+    prior: Float[np.ndarray, "N C"]
 
     def most_probable(self, name: str, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The most probable value of a field, its probability, and the prior probability of the same value."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float
 
 from bayesrecon.attacks.records.blocks import Blocks, Inverse, NotSolved
 
@@ -35,7 +36,7 @@ class Solver:
     matrix: Blocks
     inverse: Inverse
     common: Any
-    more: np.ndarray
+    more: Float[np.ndarray, " M"]
     share: float = 1.0
 
     @cached_property

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float
 
 lapack: Any = scipy.linalg.lapack
 
@@ -22,7 +23,12 @@ _SETTLING = 4  # steps between looks for such rows; with more than _LARGE unknow
 _LARGE = 3000  # from here on a factorisation costs more than looking
 
 
-def decode(precision: np.ndarray, solution: np.ndarray, candidates: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
+def decode(
+    precision: np.ndarray,
+    solution: np.ndarray,
+    candidates: Float[np.ndarray, "N C p"],
+    log_prior: Float[np.ndarray, "N C"],
+) -> Float[np.ndarray, "N C"]:
     """Posterior probabilities `(N, C)` of the candidates of every row.
 
     Args:
@@ -90,7 +96,7 @@ def _step(
     return new_site, new_shift, found
 
 
-def inverse_root(precision: np.ndarray) -> np.ndarray:
+def inverse_root(precision: Float[np.ndarray, "M M"]) -> np.ndarray:
     """R, upper triangular, with `precision^-1 = R R'`; the memory of `precision (M, M)` is used up."""
     # LAPACK works by columns: the transpose of a symmetric array in rows is the array itself, without a copy.
     factor, info = lapack.dpotrf(precision.T, lower=1, overwrite_a=1)
@@ -121,7 +127,7 @@ def moments_of(prob: np.ndarray, candidates: np.ndarray, floor: np.ndarray) -> t
     return mean, cov + floor
 
 
-def floor_of(candidates: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
+def floor_of(candidates: np.ndarray, log_prior: np.ndarray) -> Float[np.ndarray, "N p p"]:
     """`(N, p, p)` a small multiple of the squared spacing of the candidates in every direction."""
     n, _, p = candidates.shape
     found = np.zeros((n, p, p))

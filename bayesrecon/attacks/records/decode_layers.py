@@ -8,6 +8,7 @@ once more with their exact variances.
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.attacks.records.blocks import Blocks, NotSolved
 from bayesrecon.attacks.records.conjugate import Solver
@@ -24,10 +25,10 @@ def decode_layers(
     precision: Blocks,
     scale: float,
     common: Any,
-    solution: np.ndarray,
-    candidates: np.ndarray,
-    log_prior: np.ndarray,
-) -> np.ndarray:
+    solution: Float[np.ndarray, " N"],
+    candidates: Float[np.ndarray, "N C"],
+    log_prior: Float[np.ndarray, "N C"],
+) -> Float[np.ndarray, "N C"]:
     """Posterior probabilities `(N, C)` of the candidates of every row.
 
     Args:

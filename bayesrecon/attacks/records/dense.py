@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float
 
 lapack: Any = scipy.linalg.lapack
 
@@ -14,7 +15,7 @@ _LOW = 0.5  # rank as a share of the size up to which a factor of few columns is
 _STILL = 1e-20  # diagonal entries of K below this share of the largest: the feature does not move with the parameters
 
 
-def units_of(gram: np.ndarray) -> np.ndarray:
+def units_of(gram: np.ndarray) -> Float[np.ndarray, " M"]:
     """Scales `(M,)` in which K has a diagonal of ones, less where a feature moves by rounding alone."""
     diagonal = np.diag(gram)
     return np.sqrt(np.maximum(diagonal, max(_STILL * diagonal.max(), 1e-300)))

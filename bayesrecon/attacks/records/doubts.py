@@ -7,6 +7,7 @@ and what the best of these tables has of the probability is taken from the rows 
 """
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from bayesrecon.attacks.records.blocks import Blocks
 
@@ -29,7 +30,7 @@ class Table:
         self.solution, self.candidates = solution, candidates
         self.places = precision.places()
 
-    def at(self, chosen: np.ndarray) -> None:
+    def at(self, chosen: Int[np.ndarray, " N"]) -> None:
         """Begin at the table with `chosen (N,)` values, zero or one."""
         self.chosen = chosen.copy()
         value = np.take_along_axis(self.candidates, chosen[:, None], axis=1)[:, 0]
@@ -74,7 +75,7 @@ class Table:
         return found
 
 
-def odds_against(table: Table, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def odds_against(table: Table, chosen: Int[np.ndarray, " N"]) -> tuple[np.ndarray, np.ndarray]:
     """The best table that is found, `(N,)`, and by row the odds, at most one, of the best one with another value.
 
     Args:
@@ -99,7 +100,7 @@ def odds_against(table: Table, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return table.chosen, np.exp(log_odds)
 
 
-def doubted(table: Table, probability: np.ndarray) -> np.ndarray:
+def doubted(table: Table, probability: np.ndarray) -> Float[np.ndarray, "N 2"]:
     """Probabilities `(N, 2)`, lowered to what rival tables leave. Where the best table has another value of a row
     neither has more than a half, and the table's comes first if the other passed for certain."""
     chosen, rows = probability.argmax(axis=1), np.arange(len(probability))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.attacks.records.blocks import Blocks, Inverse, NotSolved, layered
 from bayesrecon.attacks.records.conjugate import Solver
@@ -89,7 +90,7 @@ def noise_of(system: System) -> Noise:
 class DenseNoise:
     """`precision (M, M)` per draw."""
 
-    precision: np.ndarray
+    precision: Float[np.ndarray, "M M"]
     scattered: int = 2048
 
     def variances(self, columns: Any) -> np.ndarray:

@@ -9,6 +9,7 @@ there, by isotonic regression (Zadrozny and Elkan 2002).
 from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Float
 from scipy.optimize import isotonic_regression
 
 from bayesrecon.attacks.records.rows import Rows
@@ -25,7 +26,7 @@ def affordable(rows: Rows) -> bool:
 
 
 def rehearsed(
-    rows: Rows, amplitudes: np.ndarray, prior: np.ndarray, noise: np.ndarray, rng: np.random.Generator
+    rows: Rows, amplitudes: np.ndarray, prior: np.ndarray, noise: Float[np.ndarray, " M"], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Tables `(S, N)` of candidates, drawn by the model's probabilities, and the solutions `(S, M)` of their draws.
 
@@ -41,7 +42,9 @@ def rehearsed(
     return chosen, true + sign[:, None] * noise
 
 
-def lowered(probability: np.ndarray, found: Sequence[np.ndarray], chosen: np.ndarray, prior: np.ndarray) -> np.ndarray:
+def lowered(
+    probability: np.ndarray, found: Sequence[np.ndarray], chosen: np.ndarray, prior: Float[np.ndarray, "N C"]
+) -> Float[np.ndarray, "N C"]:
     """Probabilities `(N, C)`, of which the largest of a row is no more than what was right of those that large.
 
     Args:

@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 import scipy.linalg
+from jaxtyping import Bool, Float
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError
@@ -47,7 +48,7 @@ class Rows:
     known: Records
     unknown: Mapping[str, Field]
     anchors: Records
-    distinct: np.ndarray
+    distinct: Bool[np.ndarray, "N p"]
 
     @property
     def count(self) -> int:
@@ -207,7 +208,9 @@ def combinations(unknown: Mapping[str, Field]) -> Records | None:
     return {k: np.array([c[i] for c in table], unknown[k].domain.dtype) for i, k in enumerate(unknown)}
 
 
-def amplitudes_of(values: np.ndarray, features: np.ndarray) -> np.ndarray:
+def amplitudes_of(
+    values: Float[np.ndarray, "E N C"], features: Float[np.ndarray, "E N p"]
+) -> Float[np.ndarray, "N C p"]:
     """Coordinates s `(N, C, p)` of candidates from score differences to the base.
 
     Args:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from jaxtyping import Float, Int
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.score import Pairs, feature_gradients
@@ -37,9 +38,9 @@ class Slots:
         untouched: coordinates that no row touches.
     """
 
-    basis: np.ndarray
-    index: np.ndarray
-    colours: np.ndarray
+    basis: Float[np.ndarray, "k d"]
+    index: Int[np.ndarray, "M q"]
+    colours: Float[np.ndarray, "q d"]
     shared: np.ndarray
     untouched: np.ndarray
 
@@ -70,7 +71,7 @@ class Slots:
                     found.setdefault(rows.tobytes(), ([], rows))[0].append(a)
         return [(np.array(slots), rows) for slots, rows in found.values()]
 
-    def common(self, values: np.ndarray) -> Any:
+    def common(self, values: Float[np.ndarray, "q M"]) -> Any:
         """`(M, c)` sparse vectors, `values (q, M)` of a slot on the rows that share its coordinate."""
         rows = [np.flatnonzero(column != NONE) for column in self.index.T]
         column = np.concatenate([self.index[own, a] for a, own in enumerate(rows)])
@@ -79,7 +80,7 @@ class Slots:
         return scipy.sparse.csr_array((entries, (np.concatenate(rows), column)), shape)
 
 
-def make_slots(model: Model, theta: np.ndarray, metric: np.ndarray, pairs: Pairs) -> Slots:
+def make_slots(model: Model, theta: Float[np.ndarray, "T d"], metric: Float[np.ndarray, "d d"], pairs: Pairs) -> Slots:
     """Slots of the features of `pairs`.
 
     Args:

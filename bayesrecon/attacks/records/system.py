@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float
 
 from bayesrecon.attacks.records.blocks import Blocks, NotSolved, layered
 from bayesrecon.attacks.records.dense import halves_of, solved
@@ -65,10 +66,10 @@ class System:
     base: Records
     pairs: Pairs
     gram: np.ndarray | Blocks
-    target: np.ndarray
-    mean: np.ndarray
-    solution: np.ndarray
-    visible: np.ndarray | None
+    target: Float[np.ndarray, " M"]
+    mean: Float[np.ndarray, "q M"]
+    solution: Float[np.ndarray, " M"]
+    visible: Float[np.ndarray, "M r"] | None
     solve: Callable[[np.ndarray], np.ndarray]
     halves: tuple[np.ndarray, np.ndarray] | None
     split: int
@@ -77,7 +78,7 @@ class System:
     _score: list[np.ndarray] = field(default_factory=list, repr=False)  # of the solution, from the pass for errors
 
     @property
-    def disagreement(self) -> np.ndarray | None:
+    def disagreement(self) -> Float[np.ndarray, " M"] | None:
         """`(M,)` what is expected to have the covariance of the solution's noise: the difference of the halves'
         solutions, times the root of the product of their weights."""
         if self.halves is None:
@@ -85,7 +86,7 @@ class System:
         share = float(np.sum(np.asarray(self.release.weights)[: self.split]))
         return (self.halves[0] - self.halves[1]) * np.sqrt(share * (1 - share))
 
-    def influence(self, columns: np.ndarray, progress: Progress | None = None) -> np.ndarray:
+    def influence(self, columns: Float[np.ndarray, "M S"], progress: Progress | None = None) -> np.ndarray:
         """Per-draw influence on `columns' s`, `(T, S)`, for `columns (M, S)`."""
         slots = self.slots
         directions = self.solve(columns)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Bool, Float
 from scipy import special
 
 from bayesrecon.attacks.sidechannels.exactness import Exact, exact_in, halves, steps_of
@@ -30,11 +31,11 @@ class Combinations:
         constant: `(N,)`.
     """
 
-    exact: np.ndarray
+    exact: Bool[np.ndarray, " N"]
     link: str
     terms: tuple[str, ...]
-    loadings: np.ndarray
-    constant: np.ndarray
+    loadings: Float[np.ndarray, "N m"]
+    constant: Float[np.ndarray, " N"]
 
     def row(self, n: int) -> str:
         """One column in words.
@@ -78,7 +79,7 @@ def _links(values: np.ndarray) -> dict[str, tuple[Link, Link]]:
 class Pool:
     """Columns that others may be combinations of: `values (T, p)`, names, and which of them are scalars."""
 
-    values: np.ndarray
+    values: Float[np.ndarray, "T p"]
     names: tuple[str, ...]
     scalar: np.ndarray
 

@@ -20,6 +20,7 @@ from typing import Any
 import jax
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float
 
 from bayesrecon.attacks.sidechannels.regression import Regression, least_squares, rounded
 from bayesrecon.attacks.sidechannels.resolution import Resolution, resolution
@@ -64,10 +65,10 @@ class Tried:
         estimates: `(R, S)` what the attack gave in each trial.
     """
 
-    predicted: np.ndarray
-    estimates: np.ndarray
+    predicted: Float[np.ndarray, " S"]
+    estimates: Float[np.ndarray, "R S"]
 
-    def measured(self, now: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    def measured(self, now: np.ndarray, errors: np.ndarray) -> Float[np.ndarray, " S"]:
         """Root mean squared error `(S,)`: how far the estimates move, and the `errors` that they have `now`."""
         return np.sqrt(np.nanmean((self.estimates - now) ** 2, axis=0) + errors**2)
 
@@ -97,7 +98,7 @@ class DensityRecovery:
     misfit: float
     bounded: bool
     draws: int
-    step: np.ndarray
+    step: Float[np.ndarray, " T"]
     given: np.ndarray
     design: np.ndarray
     values: np.ndarray
@@ -113,7 +114,7 @@ class DensityRecovery:
         return tuple(row.name for row in self.rows if row.estimate is not None)
 
     @property
-    def errors(self) -> np.ndarray:
+    def errors(self) -> Float[np.ndarray, " S"]:
         """Their errors `(S,)`: standard errors, and what the log densities do not show of them."""
         rows = [row for row in self.rows if row.estimate is not None]
         ends = np.array([(row.upper or 0.0) - (row.lower or 0.0) for row in rows])

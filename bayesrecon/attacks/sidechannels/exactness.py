@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Bool, Float
 
 from bayesrecon.attacks.sidechannels.resolution import resolution
 from bayesrecon.diagnostics import evenly
@@ -31,10 +32,10 @@ class Exact:
         residual: `(N,)` root mean squared residual of the test, as a share of the column's spread.
     """
 
-    exact: np.ndarray
-    constant: np.ndarray
-    loadings: np.ndarray
-    residual: np.ndarray
+    exact: Bool[np.ndarray, " N"]
+    constant: Float[np.ndarray, " N"]
+    loadings: Float[np.ndarray, "N m"]
+    residual: Float[np.ndarray, " N"]
 
 
 def steps_of(columns: np.ndarray) -> np.ndarray:
@@ -69,7 +70,7 @@ class Halves:
     """
 
     features: np.ndarray
-    steps: np.ndarray
+    steps: Float[np.ndarray, " m"]
     fit: np.ndarray
     test: np.ndarray
     centre: np.ndarray

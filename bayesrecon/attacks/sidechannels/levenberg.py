@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
@@ -196,7 +197,7 @@ def _combinations(fields: Mapping[str, Field]) -> list[Records]:
     return found
 
 
-def errors_of(information: np.ndarray, inflate: np.ndarray) -> np.ndarray:
+def errors_of(information: np.ndarray, inflate: np.ndarray) -> Float[np.ndarray, "N F"]:
     """Standard errors `(N, F)` in units of the scale; infinite along what is not determined."""
     if not information.shape[1]:
         return np.zeros(information.shape[:2])

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from bayesrecon.attacks.sidechannels.levenberg import Box, Columns, Layout, errors_of
 from bayesrecon.diagnostics import evenly
@@ -44,8 +45,8 @@ class PreImages:
 
     records: Records
     se: Records
-    misfit: np.ndarray
-    ambiguous: np.ndarray
+    misfit: Float[np.ndarray, " N"]
+    ambiguous: Bool[np.ndarray, " N"]
 
     def __len__(self) -> int:
         return len(self.misfit)
@@ -53,9 +54,9 @@ class PreImages:
 
 def invert_columns(
     model: Model,
-    theta: np.ndarray,
+    theta: Float[np.ndarray, "T d"],
     columns: Any,
-    noise: np.ndarray,
+    noise: Float[np.ndarray, "N T"],
     reference: Reference,
     rng: np.random.Generator,
     *,
@@ -91,7 +92,12 @@ def invert_columns(
 
 
 def standard_errors(
-    model: Model, theta: np.ndarray, found: PreImages, chosen: np.ndarray, noise: np.ndarray, reference: Reference
+    model: Model,
+    theta: Float[np.ndarray, "T d"],
+    found: PreImages,
+    chosen: Int[np.ndarray, " B"],
+    noise: Float[np.ndarray, "B T"],
+    reference: Reference,
 ) -> Records:
     """Standard errors that log likelihoods of these records at these draws would have, from theory.
 
@@ -112,7 +118,7 @@ def linear_response(
     chosen: np.ndarray,
     errors: np.ndarray,
     reference: Reference,
-    noise: np.ndarray | None = None,
+    noise: Float[np.ndarray, "B T"] | None = None,
 ) -> Records:
     """How far these records would move, to first order, if errors `(B, T)` were added to their log likelihoods.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float
 
 _STEPS, _BURN_IN = 2500, 500  # of hit-and-run, from which an error is known to about a tenth
 # Newton's steps to a centre, and what is left of a width's excess each time: from one centre to the next is a few
@@ -37,7 +38,13 @@ class Regression:
     bounded: bool = False
 
 
-def least_squares(design: np.ndarray, values: np.ndarray, noise: np.ndarray, *, relative: bool = False) -> Regression:
+def least_squares(
+    design: Float[np.ndarray, "T r"],
+    values: Float[np.ndarray, " T"],
+    noise: Float[np.ndarray, " T"],
+    *,
+    relative: bool = False,
+) -> Regression:
     """Weighted least squares.
 
     Args:
@@ -67,7 +74,7 @@ def least_squares(design: np.ndarray, values: np.ndarray, noise: np.ndarray, *, 
 def rounded(
     design: np.ndarray,
     values: np.ndarray,
-    step: np.ndarray,
+    step: Float[np.ndarray, " T"],
     rng: np.random.Generator | None = None,
     start: np.ndarray | None = None,
 ) -> Regression:

@@ -5,11 +5,12 @@ Golub and Van Loan, Matrix Computations, section 5.2), and the effects `Q' y`. A
 """
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 
 
-def rows_of_factors(qr: np.ndarray, qraux: np.ndarray) -> np.ndarray:
+def rows_of_factors(qr: Float[np.ndarray, "n p"], qraux: Float[np.ndarray, " p"]) -> Float[np.ndarray, "n p"]:
     """The matrix `(n, p)` that was factorised, its columns in the order of the factors.
 
     Args:
@@ -29,7 +30,7 @@ def rows_of_factors(qr: np.ndarray, qraux: np.ndarray) -> np.ndarray:
     return _rotated(qr, qraux, triangle)
 
 
-def response_of_effects(qr: np.ndarray, qraux: np.ndarray, effects: np.ndarray) -> np.ndarray:
+def response_of_effects(qr: np.ndarray, qraux: np.ndarray, effects: np.ndarray) -> Float[np.ndarray, " n"]:
     """The response `(n,)` of which the effects are `Q' y`.
 
     >>> response_of_effects(np.array([[-5.0], [0.8]]), np.array([1.6]), np.array([-5.0, 0.0])).round(6).tolist()

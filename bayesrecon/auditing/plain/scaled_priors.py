@@ -63,7 +63,7 @@ def _items(entries: dict[str, Entry], root: str) -> Iterator[tuple[Item, str]]:
     sizes = (spread[0] if gaussian else 1.0) / ratio
     if np.all(np.abs(sizes - 1) < _UNIT):
         return
-    names = [n for n in _texts(entries, f"{root}coefficients@names") if n != "(Intercept)"]
+    names = [n for n in _texts(entries, f"{root}coefficients@names") if n != "(Intercept)" and not n.startswith("b[")]
     names = names if len(names) == len(sizes) else [f"covariate {k + 1}" for k in range(len(sizes))]
     for name, size in zip(names, sizes, strict=True):
         yield Item(f"sd({name})", float(size), 0.0), f"{slopes}adjusted_scale"

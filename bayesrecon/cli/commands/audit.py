@@ -150,17 +150,16 @@ def _table(given: Given, files: list[str], remedies: Any, threshold: int) -> "Au
     """The audit of a printed table, or of several of them."""
     from bayesrecon.auditing.run import audit as run
     from bayesrecon.cli.inputs import knows_given, table_of
-    from bayesrecon.posteriors.printed.reading import as_printed
     from bayesrecon.results.audit import Thresholds
 
     related = correlations_of(files, given.correlations)
     read = table_of(files[0], given.model, given.settings)
-    chosen = {"column": given.column[0]} if given.column and len(given.column) == 1 else {}
+    chosen: dict[str, Any] = {"column": given.column[0]} if given.column and len(given.column) == 1 else {}
     source: Any = files[0] if len(files) == 1 else files
     if given.column and len(given.column) > 1:
         if len(files) > 1 or given.correlations:
             raise BayesreconError("several --column are those of one table, without --correlations")
-        source, related = [as_printed(files[0], column=one).frame for one in given.column], [None] * len(given.column)
+        chosen, related = {"column": given.column}, [None]
     with given.working() as how:
         return run(
             source,

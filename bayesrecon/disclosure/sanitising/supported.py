@@ -21,7 +21,8 @@ MOST_NATS = 0.045
 # As many ordinary records, whose scatter caps the tilts: the first of which all holds.
 _TIMES = (64, 32, 16, 8, 4, 2, 1)
 _TILTS = 200  # others than the one that is used, to see whether it holds
-_APART = 0.15  # by which the cost of a tilt may differ from its second order; on other draws it differs by more
+# By which the cost of a tilt may differ from its second order: on other draws it differs by up to twice as much.
+_APART = 0.1
 _SHARE = 0.98  # of the tilts that have to be so near
 
 

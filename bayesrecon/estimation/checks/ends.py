@@ -13,6 +13,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.estimation.checks.check import Looked
@@ -107,21 +108,21 @@ class _End:
     along: np.ndarray | None
     size: float
 
-    def above(self, t: np.ndarray) -> np.ndarray:
+    def above(self, t: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
         """`q - u` at some standardised draws `(n, d)`, zero below."""
         return np.maximum(_values(t, self.form) - self.level, 0.0)
 
-    def field(self, t: np.ndarray) -> np.ndarray:
+    def field(self, t: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n s"]:
         """v there, `(n, s)`: of the distance r it is `t / 2 r`."""
         if self.along is not None:
             return np.broadcast_to(self.along, (len(t), len(self.along)))
         return t / np.maximum(2 * _values(t, self.form), 1e-300)[:, None]
 
-    def h(self, t: np.ndarray) -> np.ndarray:
+    def h(self, t: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n s"]:
         """What the score is multiplied by, `(n, s)`."""
         return self.above(t)[:, None] * self.field(t)
 
-    def series(self, t: np.ndarray, s: np.ndarray) -> np.ndarray:
+    def series(self, t: Float[np.ndarray, "n d"], s: Float[np.ndarray, "n s"]) -> Float[np.ndarray, " n"]:
         """`1 + (q - u) (<v, s> + div v)` above, zero below, `(n,)`; the divergence of `t / 2 r` is `(d - 2) / 2 r`."""
         above = self.above(t)
         slope = (s * self.field(t)).sum(axis=1) if self.along is None else s @ self.along

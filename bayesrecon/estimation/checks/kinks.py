@@ -41,11 +41,24 @@ _SMOOTH = {
     "xlogy",
     "xlog1py",
     "log_ndtr",
+    "_clipped_expit",
+    "clamp_probs",
+    "binary_cross_entropy_with_logits",
+    "betaln",
+    "log1mexp",
+    "remainder",
 }
-_SMOOTH |= {"_clipped_expit", "clamp_probs", "binary_cross_entropy_with_logits", "betaln", "log1mexp", "remainder"}
 _LIBRARIES = ("/jax/", "/numpyro/", "/bayesrecon/")
-_WORDS = {"abs": "an absolute value", "sign": "a sign", "clamp": "a clipped value", "select_n": "a choice"}
-_WORDS |= dict.fromkeys(("max", "reduce_max"), "a maximum") | dict.fromkeys(("min", "reduce_min"), "a minimum")
+_WORDS = {
+    "abs": "an absolute value",
+    "sign": "a sign",
+    "clamp": "a clipped value",
+    "select_n": "a choice",
+    "max": "a maximum",
+    "reduce_max": "a maximum",
+    "min": "a minimum",
+    "reduce_min": "a minimum",
+}
 
 _seen: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
 

@@ -12,6 +12,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.estimation.checks.check import Check, Looked
@@ -114,7 +115,7 @@ class _Power:
     i: np.ndarray
     j: np.ndarray
 
-    def values(self, s: Standard, at: np.ndarray) -> np.ndarray:
+    def values(self, s: Standard, at: np.ndarray) -> Float[np.ndarray, "T P"]:
         """At the draws, for some of the pairs, `(T, P)`."""
         score = s.columns(self.j[at])
         h = self.t.columns(self.i[at]) ** self.k if self.k else 1.0
@@ -128,7 +129,7 @@ class _Power:
         """The pairs, as many at once as there is room for."""
         return np.array_split(np.arange(len(self.i)), -(-len(self.i) * draws // _NUMBERS))
 
-    def sizes(self, s: Standard, weights: np.ndarray) -> np.ndarray:
+    def sizes(self, s: Standard, weights: np.ndarray) -> Float[np.ndarray, " P"]:
         """Means over the draws, `(P,)`."""
         return np.concatenate([weights @ self.values(s, at) for at in self.blocks(len(s))])
 

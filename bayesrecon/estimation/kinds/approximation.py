@@ -1,7 +1,5 @@
 """A mode with its covariance: the equations of its gradient and Hessian, without errors."""
 
-from typing import ClassVar
-
 import numpy as np
 
 from bayesrecon.estimation.kinds.kind import Kind
@@ -11,7 +9,7 @@ from bayesrecon.releases import Approximation
 
 
 class OfApproximation(Kind):
-    of: ClassVar[type[Approximation]] = Approximation
+    of = Approximation
 
     def failures(self, problem: Problem, fitted: np.ndarray) -> tuple[str, ...]:
         return beyond_data(problem)

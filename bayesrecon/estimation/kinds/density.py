@@ -3,7 +3,7 @@ points tells."""
 
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -23,7 +23,7 @@ _ARITHMETIC = 1e-12  # rounding errors of a sum of log densities, relative to it
 
 
 class OfLogDensity(Kind):
-    of: ClassVar[type[LogDensity]] = LogDensity
+    of = LogDensity
 
     def weighed(self, problem: Problem) -> Problem:
         solved, release = problem.solved, problem.release

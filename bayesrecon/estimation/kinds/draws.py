@@ -6,9 +6,10 @@ belong together.
 
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.checks.check import Looked, failures, nothing
@@ -37,7 +38,7 @@ _ROUNDING = 1e-6  # in the sum of weights
 
 
 class OfDraws(Kind):
-    of: ClassVar[type[PosteriorDraws]] = PosteriorDraws
+    of = PosteriorDraws
 
     def opened(self, release: Any, coordinates: str) -> Any:
         view = in_coordinates(counted_once(normalised(release)), coordinates)
@@ -161,7 +162,9 @@ def _unseen(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) -> np.nda
     return solved.size * apart * np.sqrt(np.mean(rest**2, axis=0))
 
 
-def slopes_at_every_atom(embedding: AdaptiveEmbedding, records: Records, h: Any, j: np.ndarray) -> np.ndarray:
+def slopes_at_every_atom(
+    embedding: AdaptiveEmbedding, records: Records, h: Any, j: np.ndarray
+) -> Float[np.ndarray, "M P"]:
     """`E[h_p d_j l(theta, z)]` of records, `(M, P)`, from the scores at every atom."""
     release, count = embedding.release, len(next(iter(records.values())))
     d, size = release.model.dimension, release.size

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
 from bayesrecon.discovery import Plugins, added, discover
 from bayesrecon.errors import BayesreconError
@@ -42,7 +43,7 @@ class Kind:
         """What was noticed while reading, and questions about what was read."""
         return problem.release.notes
 
-    def failures(self, problem: Any, fitted: np.ndarray) -> tuple[str, ...]:
+    def failures(self, problem: Any, fitted: Float[np.ndarray, "T d"]) -> tuple[str, ...]:
         """One line for each check of release and model that failed.
 
         Args:

@@ -20,7 +20,7 @@ _ARITHMETIC = 1e-9  # relative
 
 
 class OfLimits(Kind):
-    of: ClassVar[type[StatedLimits]] = StatedLimits
+    of = StatedLimits
     states: ClassVar[bool] = True
 
     def opened(self, release: Release, coordinates: str) -> Release:

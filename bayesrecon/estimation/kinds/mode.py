@@ -1,7 +1,5 @@
 """A mode of an optimiser alone: the equations of its gradient, with what is left of the optimisation."""
 
-from typing import ClassVar
-
 import numpy as np
 
 from bayesrecon.estimation.ascent import REGULARISER
@@ -13,7 +11,7 @@ from bayesrecon.releases import OptimisedMode
 
 
 class OfOptimisedMode(Kind):
-    of: ClassVar[type[OptimisedMode]] = OptimisedMode
+    of = OptimisedMode
 
     def weighed(self, problem: Problem) -> Problem:
         none = np.zeros((problem.release.theta.shape[1], 0))

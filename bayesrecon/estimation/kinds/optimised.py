@@ -1,7 +1,7 @@
 """A fit of an optimiser: equations with what is left of the optimisation, of a size that they or iterates tell."""
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from bayesrecon.releases import OptimisedFit
 
 
 class OfOptimisedFit(Kind):
-    of: ClassVar[type[OptimisedFit]] = OptimisedFit
+    of = OptimisedFit
 
     def weighed(self, problem: Problem) -> Problem:
         release: Any = problem.release
@@ -30,6 +30,7 @@ def with_ascent(problem: Problem, noise: Noise, finer: Model | None, unit: ascen
     """The same with what an optimiser left as errors of the equations, weighed by them."""
     given: Any = problem.release
     release, own, solved, size = given, problem.embedding.metric, problem.solved, 1.0
+    embedding, errors, wrong = problem.embedding, problem.solved.errors, None
     for _ in range(PASSES):
         rest = ascent.left(given, own, solved.pseudo)
         release = replace(given, theta=rest.theta[None])

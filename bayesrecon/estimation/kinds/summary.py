@@ -3,7 +3,7 @@
 Both weigh the equations, and what no data can make of the numbers contradicts them.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.estimation.problem import Problem
@@ -12,7 +12,7 @@ from bayesrecon.releases import Summary
 
 
 class OfSummary(Kind):
-    of: ClassVar[type[Summary]] = Summary
+    of = Summary
 
     def weighed(self, problem: Problem) -> Problem:
         release: Any = problem.release

@@ -1,7 +1,5 @@
 """A trained parameter: the equations of its optimum, without errors; it is checked that any data could have it."""
 
-from typing import ClassVar
-
 import numpy as np
 
 from bayesrecon.estimation.kinds.kind import Kind
@@ -12,7 +10,7 @@ from bayesrecon.releases import TrainedParameter
 
 
 class OfTrained(Kind):
-    of: ClassVar[type[TrainedParameter]] = TrainedParameter
+    of = TrainedParameter
 
     def failures(self, problem: Problem, fitted: np.ndarray) -> tuple[str, ...]:
         return beyond_data(problem)

@@ -1,6 +1,6 @@
 """A variational fit at its optimum: equations of expectations, whose errors are those of the rule they are taken by."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from bayesrecon.releases import VariationalOptimum
 
 
 class OfVariationalOptimum(Kind):
-    of: ClassVar[type[VariationalOptimum]] = VariationalOptimum
+    of = VariationalOptimum
 
     def weighed(self, problem: Problem) -> Problem:
         release: Any = problem.release

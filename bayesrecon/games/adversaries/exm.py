@@ -15,8 +15,8 @@ class Exm(Adversary):
     """Del-Inf-Exm (Gao et al. 2022, algorithm 3.2): `s = l(h', e) - l(h, e)`, the larger was deleted.
 
     Attributes:
-        loss: "squared" or "absolute" of values, "log" of probabilities, "hinge" of decision values and of log odds; by
-            default the first of these that suits the answers.
+        loss: "squared" or "absolute" of values, "log" of probabilities, "hinge" of decision values and of log odds,
+            "zero-one" of labels; by default the first of these that suits the answers.
     """
 
     quick: ClassVar[bool] = True

@@ -35,7 +35,7 @@ class Logistic(Learner):
 
     C: float = 1.0
     tolerance: float = 1e-11
-    answers: ClassVar[str] = PROBABILITIES
+    answers = PROBABILITIES
     open: ClassVar[bool] = True
 
     @property

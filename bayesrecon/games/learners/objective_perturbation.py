@@ -65,8 +65,8 @@ class ObjectivePerturbation(Perturbed):
         tolerance = self.tolerance * max(1.0, float(np.linalg.norm(noise)))
         return Released(minimiser(signed, self.penalty + extra, noise, tolerance), self.rows)
 
-    def log_density(self, released: Released, records: Records) -> float:
-        signed, count, theta = self.signed(records), len(records.y), released.theta
+    def log_density(self, fitted: Released, records: Records) -> float:
+        signed, count, theta = self.signed(records), len(records.y), fitted.theta
         left, extra = self.settings(count)
         curvature = count * (self.penalty + extra)
         noise = -(curvature * theta + gradient(theta, signed))

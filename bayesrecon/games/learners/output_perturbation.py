@@ -37,9 +37,9 @@ class OutputPerturbation(Perturbed):
         noise = spherical(len(best), self.sensitivity(len(records.y)) / self.epsilon, seed)
         return Released(best + noise, self.rows)
 
-    def log_density(self, released: Released, records: Records) -> float:
+    def log_density(self, fitted: Released, records: Records) -> float:
         best = minimiser(self.signed(records), self.penalty, 0.0, self.tolerance)
-        return spherical_log_density(released.theta - best, self.sensitivity(len(records.y)) / self.epsilon)
+        return spherical_log_density(fitted.theta - best, self.sensitivity(len(records.y)) / self.epsilon)
 
 
 LEARNERS = {

@@ -74,9 +74,9 @@ class PosteriorDraw(Private):
         which = np.random.default_rng(seed).choice(len(grid), p=np.exp(log_probability))
         return Released(grid[which], self.rows)
 
-    def log_density(self, released: Released, records: Records) -> float:
+    def log_density(self, fitted: Released, records: Records) -> float:
         grid, log_probability = self.posterior(records)
-        return float(log_probability[(grid == released.theta).all(axis=1)][0])
+        return float(log_probability[(grid == fitted.theta).all(axis=1)][0])
 
     def posterior(self, records: Records) -> tuple[np.ndarray, np.ndarray]:
         """The points of the grid `(G, d)` and their log probabilities `(G,)`."""

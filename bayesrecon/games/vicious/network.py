@@ -96,11 +96,11 @@ def train(
     """Train a classifier, honest or vicious.
 
     Args:
-        images: `(m, height, width)`, pixels in [0, 1].
+        images: `(m, height, width)` or `(m, height, width, colours)`, pixels in [0, 1].
         y: `(m,)` classes from 0 to N - 1, or `(m, N)` binary attributes.
         ratio: of the weight of the reconstruction to that of the task; 0 is honest (no decoder is trained), infinity
             is reconstruction only.
-        view: of the logits that the decoder is given.
+        view: of the logits that the decoder is given: themselves, their softmax, or the sigmoid of each.
         centred: take the mean off the logits, which the task does not see; not for attributes.
         loss: of reconstructions; by default `1 - SSIM + 5 Huber`.
         classifier, decoder: networks; by default perceptrons p-512-256-N and N-256-512-p.

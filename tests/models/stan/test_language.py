@@ -96,7 +96,9 @@ STATEMENTS = {
       model { x ~ own(p); add_lp(half(s)); target += pick(1, x) + pick(2, p) + sum(twice(v));
       target += reduce_sum(part_sum, k, 1, x); }""",
     "scans": """model { vector[20] h; h[1] = x; for (i in 2:20) h[i] = 0.5 * h[i - 1] + s * sin(i);
-      target += sum(h); for (i in 1:20) { real q = i * p; target += -square(q - x); } }""",
+      target += sum(h); for (i in 1:20) { real q = i * p; target += -square(q - x); }
+      for (i in 3:20) { h[i] ~ normal(-sum(h[i - 2:i - 1]), s); target += sum(h[i - 1:i] .* h[{1, 2}]); }
+      for (i in 9:20) target += x * sum(h[2:i]); }""",
 }
 
 

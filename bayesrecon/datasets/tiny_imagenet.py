@@ -1,0 +1,56 @@
+"""TinyImageNet: 200 classes of photographs with 64 by 64 pixels (Le and Yang 2015)."""
+
+from pathlib import Path
+
+import numpy as np
+
+from bayesrecon.datasets.idx import chosen
+from bayesrecon.datasets.labelled import LabelledData, joined
+from bayesrecon.datasets.pictures import Files, files_of, pictures
+from bayesrecon.datasets.sources import checked_folder
+from bayesrecon.errors import BayesreconError
+
+INNER = "tiny-imagenet-200"
+PARTS = {"train": ("train",), "test": ("val",), "all": ("train", "val")}
+
+
+def tiny_imagenet(folder: str | Path, part: str = "train", *, side: int = 32) -> LabelledData:
+    """Photographs in three colours from 0 to 1, and their classes in the order of `wnids.txt`.
+
+    Args:
+        folder: holds `tiny-imagenet-200` (a folder, or `tiny-imagenet-200.zip`) with `wnids.txt`, `words.txt`, `train`
+            and `val`.
+        part: "train" (100,000 images), "test" (the 10,000 of `val`: those of `test` have no labels), or "all".
+        side: of the images that are made of the 64 by 64 pixels.
+
+    Raises:
+        BayesreconError: no such folder, a file is missing or no such file, or classes that `wnids.txt` does not have.
+
+    >>> tiny_imagenet("no/such/folder")
+    Traceback (most recent call last):
+    bayesrecon.errors.BayesreconError: no/such/folder: no such folder; name the one that holds the data files
+    """
+    where, wanted = checked_folder(folder), chosen(part, PARTS)
+    with files_of(where, [INNER]) as files:
+        classes = [line.strip() for line in files.lines(f"{INNER}/wnids.txt") if line.strip()]
+        words = dict(line.split("\t", 1) for line in files.lines(f"{INNER}/words.txt") if "\t" in line)
+        names = tuple(words.get(one, one) for one in classes)
+        return joined([_half(files, half, classes, names, side) for half in wanted])
+
+
+def _half(files: Files, half: str, classes: list[str], names: tuple[str, ...], side: int) -> LabelledData:
+    if half == "train":
+        listed = files.under(INNER, "train", end=".jpeg")
+        labels = [name.split("/")[2] for name in listed]
+    else:
+        rows = [line.split("\t") for line in files.lines(f"{INNER}/val/val_annotations.txt")]
+        rows = [row for row in rows if len(row) > 1]
+        listed, labels = [f"{INNER}/val/images/{row[0]}" for row in rows], [row[1] for row in rows]
+    if not listed:
+        raise BayesreconError(f"{files.where}: no images in {half}")
+    place = {name: i for i, name in enumerate(classes)}
+    if unknown := [label for label in labels if label not in place]:
+        raise BayesreconError(f"{files.where}: wnids.txt has no class {unknown[0]!r}")
+    x = pictures(files, listed, "JPEG", side=side, colours=True)
+    y = np.array([place[label] for label in labels], np.int64)
+    return LabelledData("TinyImageNet", x.reshape(len(x), -1), y, names, shape=x.shape[1:])

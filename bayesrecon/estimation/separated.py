@@ -1,0 +1,153 @@
+"""A basis where most coordinates belong to one group of records each: effects of groups, beside a few that all share.
+
+By groups the scores of records are blocks above rows that all of them have, an arrow. Combinations N_g of a group's
+records that leave its own coordinates alone meet those of other groups in the shared rows only:
+
+    | L_1          |
+    |      L_2     |      rank = sum_g rank L_g + rank [S_1 N_1, S_2 N_2, ...],   L_g N_g = 0.
+    | S_1  S_2 ... |
+
+So nothing is decomposed that has the records of all groups and the coordinates of all. The metric does not matter to
+the rank: coordinates are taken as they are.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+from bayesrecon.diagnostics import evenly
+from bayesrecon.estimation.spectrum import Spectrum
+from bayesrecon.kernels.definite import factor
+from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Separable
+from bayesrecon.kernels.touched import NONE
+from bayesrecon.model import Records
+
+_ATOMS = 64  # at which a group's records are told apart: each has a few features, of one row an atom and coordinate
+_SHARED = 0.25  # of the records, from which a coordinate belongs to no group
+_LARGEST = 0.5  # of the records in one group, from which nothing is gained
+# Of a feature's size, below which what is left of it is rounding; and the drop between features and that, without which
+# it is not clear where they end. As for spectra.
+_ROUNDING, _GAP = 1e-9, 1e3
+
+
+def separated_basis(
+    embedding: MeanEmbedding, records: Records, expected: int = 0
+) -> tuple[Spectrum, Basis, np.ndarray] | None:
+    """As `find_basis` on these records, several of every group: spectrum, basis, and the atoms on which it is
+    orthonormal. The spectrum is that of the independent records, and zero for the others.
+
+    Returns:
+        None where the records have no groups, where it is not clear where their features end, or where fewer show than
+        were `expected`.
+    """
+    if not isinstance(embedding, Separable):
+        return None
+    found = embedding.pieces(records, evenly(embedding.size, _ATOMS))
+    if found is None:
+        return None
+    length = np.sqrt((found[1] ** 2).sum(axis=(0, 1)))
+    alive = np.flatnonzero((length > 0) & np.isfinite(length))
+    chosen = _independent(found[0][:, alive], found[1][:, :, alive] / length[alive])
+    if chosen is None or not chosen.size or chosen.size < expected:
+        return None
+    pivots = alive[chosen]
+    few, some = embedding.thinned(len(pivots)), {k: v[pivots] for k, v in records.items()}
+    gram = embedding.moments(Basis(some, np.diag(1 / length[pivots])), few, "looking at groups").gram
+    root = factor(gram)
+    if root is None:  # too alike for a kernel to tell them apart
+        return None
+    coefficients = scipy.linalg.solve_triangular(root, np.eye(len(root)), check_finite=False)
+    size = np.sqrt(np.diag(gram))
+    values = scipy.linalg.eigvalsh(gram / size / size[:, None], check_finite=False)[::-1]
+    values = np.pad(values / values[0], (0, len(length) - len(values)))
+    return Spectrum(values, len(pivots), True), Basis(some, coefficients / length[pivots][:, None]), few
+
+
+@dataclass(frozen=True)
+class _Left:
+    """Of a group: its records that its own coordinates tell apart, the others, and what is left of these in the shared
+    rows `(rows, others)`."""
+
+    told: np.ndarray
+    others: np.ndarray
+    rest: np.ndarray
+
+
+def _independent(index: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
+    """Positions of records that span all, of columns of length one; None where it is not clear which.
+
+    Args:
+        index: `(q, M)` the coordinates that records touch, -1 for none.
+        slopes: `(q, C, M)` along them.
+    """
+    count, atoms = index.shape[1], slopes.shape[1]
+    coordinates, touched = np.unique(index[index != NONE], return_counts=True)
+    shared = coordinates[touched > _SHARED * count]
+    groups = _groups(index, coordinates[touched <= _SHARED * count])
+    if groups is None:
+        return None
+    lefts = []
+    for group in groups:
+        at, moved = index[:, group], slopes[:, :, group]
+        own = np.setdiff1d(at[at != NONE], shared)
+        left = _eliminated(group, _rows(at, moved, own), _rows(at, moved, shared))
+        if left is None:
+            return None
+        lefts.append(left)
+    rest = np.concatenate([one.rest for one in lefts], axis=1)
+    others = np.concatenate([one.others for one in lefts])
+    found: list[np.ndarray] = [one.told for one in lefts]
+    if rest.size:
+        pivoted = scipy.linalg.qr(rest, mode="r", pivoting=True, check_finite=False)
+        rank = _ending(np.abs(np.diag(pivoted[0])), 1.0)
+        if rank is None or rank >= min(len(shared) * atoms, len(others)):
+            return None
+        found.append(others[pivoted[1][:rank]])
+    return np.sort(np.concatenate(found))
+
+
+def _groups(index: np.ndarray, own: np.ndarray) -> list[np.ndarray] | None:
+    """Records that have coordinates in common, directly or through others, `own` ones alone; None where they are not
+    many groups."""
+    count = index.shape[1]
+    colours, records = np.nonzero(np.isin(index, own))
+    columns = count + np.searchsorted(own, index[colours, records])
+    size = count + len(own)
+    graph = scipy.sparse.csr_array((np.ones(len(records)), (records, columns)), (size, size))
+    labels = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][:count]
+    order = np.argsort(labels, kind="stable")
+    groups = np.split(order, 1 + np.flatnonzero(np.diff(labels[order])))
+    return groups if max(map(len, groups)) <= _LARGEST * count else None
+
+
+def _rows(index: np.ndarray, slopes: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
+    """Slopes of records `(q, C, M)` along some coordinates, a row for each and every atom, `(k C, M)`."""
+    found = np.zeros((len(coordinates), *slopes.shape[1:]))
+    for at, slope in zip(index, slopes, strict=True):
+        for i, coordinate in enumerate(coordinates):
+            found[i][:, at == coordinate] += slope[:, at == coordinate]
+    return found.reshape(-1, slopes.shape[2])
+
+
+def _eliminated(group: np.ndarray, own: np.ndarray, shared: np.ndarray) -> _Left | None:
+    if not own.size:
+        return _Left(group[:0], group, shared)
+    pivoted = scipy.linalg.qr(own, mode="r", pivoting=True, check_finite=False)
+    triangle, order = pivoted
+    diagonal = np.abs(np.diag(triangle))
+    rank = _ending(diagonal, diagonal[0])
+    if rank is None or rank >= min(own.shape):  # as many features as records: there may be more
+        return None
+    told, others = order[:rank], order[rank:]
+    share = scipy.linalg.solve_triangular(triangle[:rank, :rank], triangle[:rank, rank:], check_finite=False)
+    return _Left(group[told], group[others], shared[:, others] - shared[:, told] @ share)
+
+
+def _ending(diagonal: np.ndarray, size: float) -> int | None:
+    """How many of decreasing sizes are features and not rounding; None where there is no clear gap between them."""
+    rank = int((diagonal > _ROUNDING * size).sum())
+    if rank in (0, len(diagonal)):
+        return rank
+    return rank if diagonal[rank - 1] >= _GAP * diagonal[rank] else None

@@ -1,0 +1,48 @@
+"""Labels alone: the record around which fewer answers are its own label was deleted."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.games.adversary import PUBLIC, Adversary, X, Y
+from bayesrecon.games.answers import VALUES
+from bayesrecon.games.learner import check_positive
+from bayesrecon.games.view import View
+
+
+@dataclass(frozen=True)
+class LabelOnly(Adversary):
+    """`s = mean_j [h(x_j) = y] - [h'(x_j) = y]` over points x_j around the instance: all that it asks for is labels.
+
+    How far a label reaches tells of confidence that nobody shows (Choquette-Choo et al. 2021 for membership). The
+    points are the instance itself and normal noise added to it, the same for both models.
+
+    Attributes:
+        count: of points. spread: of the noise, in standard deviations of each column of the auxiliary records.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = (X, Y, PUBLIC)
+    count: int = 300
+    spread: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_positive(count=self.count, spread=self.spread)
+
+    @property
+    def name(self) -> str:
+        return "labels around the instance"
+
+    def scores(self, view: View) -> np.ndarray:
+        if view.answers == VALUES:
+            raise BayesreconError("labels around an instance are those of classes; for a regression take Ins or Exm")
+        x, y = view.features, view.labels
+        noise = view.rng.normal(size=(self.count, x.shape[1])) * self.spread * view.auxiliary.x.std(axis=0)
+        points = (x[:, None] + np.concatenate([np.zeros((1, x.shape[1])), noise])).reshape(-1, x.shape[1])
+        own = np.repeat(y, self.count + 1)
+        right = [(ask(points).argmax(axis=1) == own).reshape(len(y), -1) for ask in (view.ask.before, view.ask.after)]
+        return right[0].mean(axis=1) - right[1].mean(axis=1)
+
+
+ADVERSARIES = {"label-only": ("the loss of labels around the instance; of classes, asks for labels alone", LabelOnly())}

@@ -1,0 +1,76 @@
+"""Approximate deletion: one step of Newton's method in place of training anew."""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.games.data import Records, with_ones
+from bayesrecon.games.learner import Learner, Predictor
+from bayesrecon.games.learners.logistic import Logistic
+
+
+@dataclass(frozen=True)
+class NewtonStep:
+    """`theta' = theta - H^-1 g`, gradient and Hessian of the training objective without the deleted rows, at the old
+    parameter (Guo, Goldstein, Hannun and van der Maaten 2020), plus normal noise. A mechanism for logistic and softmax
+    regression (`Logistic`).
+
+    What is left of the deleted record is of second order in its influence; steps for later deletions start from it and
+    make it smaller still.
+
+    Attributes:
+        noise: standard deviation of what is added to every coefficient.
+
+    Raises:
+        BayesreconError: a learner of another kind.
+
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(40, 2))
+    >>> data, learner = Records(x, (x[:, 0] + rng.normal(size=40) > 0).astype(int)), Logistic()
+    >>> before, rows = learner.fit(data, 2, 0), np.array([3])
+    >>> exact = learner.without(before, data, rows, 2, 0)
+    >>> near = NewtonStep()(learner, before, data, rows, 2, (0, 0))
+    >>> moved, left = (abs(exact(x) - one(x)).max() for one in (before, near))
+    >>> bool(0 < left < moved / 10)
+    True
+    """
+
+    noise: float = 0.0
+
+    def __call__(
+        self, learner: Learner, fitted: Any, records: Records, rows: np.ndarray, classes: int, seeds: tuple[int, int]
+    ) -> Predictor:
+        if not isinstance(learner, Logistic):
+            raise BayesreconError(f"a Newton step is one of logistic or softmax regression, and not of {learner.name}")
+        kept = records.without(rows)
+        model = copy.deepcopy(fitted.model)
+        theta = np.column_stack([model.coef_, model.intercept_])
+        step = _newton(theta, kept, np.asarray(model.classes_), 1 / learner.C)
+        noise = self.noise * np.random.default_rng(seeds[1]).normal(size=theta.shape)
+        theta = theta - step + noise
+        model.coef_, model.intercept_ = theta[:, :-1], theta[:, -1]
+        return Predictor(model, fitted.answers, classes)
+
+
+def _newton(theta: np.ndarray, records: Records, known: np.ndarray, penalty: float) -> np.ndarray:
+    """`H^-1 g` of `sum_n loss + penalty |b|^2 / 2`, for theta `(k, p + 1)`: one row for two classes."""
+    x, width = with_ones(records.x), theta.shape[1]
+    logits = x @ theta.T
+    if len(theta) == 1:
+        p = scipy.special.expit(logits)
+        answers = (records.y == known[1]).astype(float)[:, None]
+        curvature = (p * (1 - p))[:, :, None]
+    else:
+        p = scipy.special.softmax(logits, axis=1)
+        answers = (records.y[:, None] == known).astype(float)
+        curvature = p[:, :, None] * (np.eye(len(theta)) - p[:, None, :])
+    shrunk = penalty * np.append(np.ones(width - 1), 0.0)  # the intercept is free
+    slope = (p - answers).T @ x + shrunk * theta
+    hessian = np.einsum("nab,ni,nj->aibj", curvature, x, x, optimize=True).reshape(theta.size, theta.size)
+    hessian += np.diag(np.tile(shrunk, len(theta)))
+    # One number added to all intercepts changes no softmax: the shortest of the steps.
+    return np.linalg.lstsq(hessian, slope.ravel())[0].reshape(theta.shape)

@@ -1,0 +1,84 @@
+"""The membership game: was this record trained on? What a reduction to membership has to work with."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.games.data import Data
+from bayesrecon.games.learner import as_learner
+from bayesrecon.games.membership import Membership
+from bayesrecon.games.outcome import compared, generator, rate_row
+from bayesrecon.games.view import Oracles, View
+from bayesrecon.results.game import GameResult
+
+
+@dataclass(frozen=True, eq=False)
+class MembershipGame:
+    """A round trains h on S and shows an attack as many records of S as of others; each is to be called in or out.
+    Success is the share that is called rightly, and 1/2 is guessing (Shokri et al. 2017; Yeom et al. 2018).
+
+    Attributes:
+        data: sampler of data sets. learner: what trains.
+        attacks: membership attacks; all are asked about the same records.
+        records: of either kind in a round.
+        auxiliary: records outside S that the attacks hold, apart from those that are asked about; None for all others.
+
+    >>> from bayesrecon.games import Law, Neighbours, TwoNormals, Yeom, play
+    >>> game = MembershipGame(Law("two normals", TwoNormals(), 2, size=60), Neighbours(1), (Yeom(),))
+    >>> play(game, 20).rows[0].stated.estimate > 0.6
+    True
+    """
+
+    data: Data
+    learner: Any
+    attacks: Any
+    records: int = 20
+    auxiliary: int | None = None
+    name: str = "membership"
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        attacks = (self.attacks,) if isinstance(self.attacks, Membership) else tuple(self.attacks)
+        object.__setattr__(self, "attacks", attacks)
+        object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
+        if not attacks or not all(isinstance(one, Membership) for one in attacks):
+            raise BayesreconError("a membership game needs membership attacks: bayesrecon.games.Yeom(), ...")
+        if self.records < 1 or (self.auxiliary is not None and self.auxiliary < 1):
+            raise BayesreconError("records and auxiliary ones: expected one or more")
+
+    def play_round(self, seed: int, number: int) -> np.ndarray:
+        """Right, undecided, wrong, and coins that were right, `(attacks, 4)`."""
+        rng = generator(seed, number)
+        private, outside = self.data.draw(rng)
+        k, spare = self.records, rng.permutation(len(outside.y))
+        known = outside.rows(spare[k:] if self.auxiliary is None else spare[k : k + self.auxiliary])
+        if len(private.y) < k or len(known.y) < max(self.auxiliary or 1, 1):
+            raise BayesreconError(
+                f"{self.data.name}: too few records for {k} members and {k} others beside auxiliary ones"
+            )
+        members, others = private.rows(rng.choice(len(private.y), k, replace=False)), outside.rows(spare[:k])
+        x, y = np.concatenate([members.x, others.x]), np.concatenate([members.y, others.y])
+        out = np.arange(2 * k) >= k
+        model = self.learner.fit(private, self.data.classes, int(rng.integers(2**31)))
+        found = []
+        for attack in self.attacks:
+            coins = generator(seed, number, attack.name)
+            view = View(
+                Oracles(model, model), x, y, self.data.classes, self.learner.answers, known, None, None, self.learner,
+                len(private.y), coins,
+            )  # fmt: skip
+            said = attack.prepare(view)(model(x))
+            found.append(compared(np.where(out, said, 1 - said), 0.5, coins))
+        return np.stack(found)
+
+    def result(self, outcomes: np.ndarray, **about: Any) -> GameResult:
+        """The result of played rounds `(N, attacks, 4)`."""
+        rows = tuple(
+            rate_row(one.name, "answers", outcomes[:, i], len(self.attacks)) for i, one in enumerate(self.attacks)
+        )
+        return GameResult(
+            rows=rows, outcomes=outcomes, game=self.name, data=self.data.name, learner=self.learner.name,
+            variant=f"membership, {self.records} members and as many others a round", promised=None, **about,
+        )  # fmt: skip

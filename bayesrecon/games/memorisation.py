@@ -1,0 +1,78 @@
+"""Memorisation: how much more often a record's label is right where the record itself was trained on."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.evaluate.rates import clopper_pearson
+from bayesrecon.games.data import Records
+from bayesrecon.games.learner import as_learner
+
+_LEVEL = 0.975
+"""Of each of both rates, so that their difference has 95 %."""
+
+
+class Memorisation(NamedTuple):
+    """Scores of some records.
+
+    Attributes:
+        rows: `(m,)` positions of the records.
+        scores: `(m,)`, from -1 to 1; trained with them, and without: the rates `(m,)` that they are the difference of.
+        limits: `(m, 2)` of a 95 % interval of each score; None where each model was trained once.
+    """
+
+    rows: np.ndarray
+    scores: np.ndarray
+    trained: np.ndarray
+    without: np.ndarray
+    limits: np.ndarray | None
+
+
+def memorisation(
+    learner: Any, records: Records, classes: int, *, rows: Any = None, trainings: int = 1, seed: int = 0
+) -> Memorisation:
+    """`mem(i) = P(h(x_i) = y_i, h trained on S) - P(h(x_i) = y_i, h trained on S without i)` (Feldman 2020).
+
+    It is what the score of Del-Inf-Exm by the zero-one loss is on average for a deleted record (Gao et al. 2022,
+    appendix G.2): who memorises shows what was deleted.
+
+    Args:
+        learner: a `Learner`, an estimator, or a pair of functions.
+        records: S. classes: of the response.
+        rows: whose scores; all by default.
+        trainings: models with and without each record; one is exact where training has nothing random.
+        seed: of everything random.
+
+    Raises:
+        BayesreconError: a response that is no class, no such row, or no training.
+
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> data = Records(np.array([[0.0], [0.1], [1.0], [1.1]]), np.array([0, 1, 1, 1]))
+    >>> memorisation(KNeighborsClassifier(1), data, 2).scores.tolist()
+    [1.0, 1.0, 0.0, 0.0]
+    """
+    if classes < 2 or trainings < 1:
+        raise BayesreconError(f"classes={classes}, trainings={trainings}: expected two classes or more, and a training")
+    found = as_learner(learner, classes)
+    chosen = np.arange(len(records.y)) if rows is None else np.asarray(rows, int).reshape(-1)
+    if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(records.y)):
+        raise BayesreconError(f"rows lie between 0 and {len(records.y) - 1}")
+    seeds = np.random.default_rng(seed).integers(2**31, size=(trainings, 1 + len(chosen))).tolist()
+    trained, without = np.zeros(len(chosen)), np.zeros(len(chosen))
+    for first, *others in seeds:
+        whole = found.fit(records, classes, first)
+        trained += whole(records.x[chosen]).argmax(axis=1) == records.y[chosen]
+        for k, (i, one) in enumerate(zip(chosen, others, strict=True)):
+            left = found.without(whole, records, np.array([i]), classes, one)
+            without[k] += left(records.x[[i]]).argmax() == records.y[i]
+    limits = (
+        None if trainings == 1 else np.stack([_limits(a, b, trainings) for a, b in zip(trained, without, strict=True)])
+    )
+    trained, without = trained / trainings, without / trainings
+    return Memorisation(chosen, trained - without, trained, without, limits)
+
+
+def _limits(trained: float, without: float, trainings: int) -> tuple[float, float]:
+    one, other = (clopper_pearson(int(count), trainings, level=_LEVEL) for count in (trained, without))
+    return one.lower - other.upper, one.upper - other.lower

@@ -1,0 +1,113 @@
+"""The kernel of the monomials of a regression (`kernels.monomials`), from sums over the draws.
+
+With scores `phi = c q' + E` and `E = sum of b_i g_a` over the pairs (i, a) of a monomial, `g = (1, -d) p`: (i, 0) of
+`e x_i`, (i, j) and (j, i) of `x_i x_j`, its products are
+
+    |c|^2 q q'  +  q (c b_k g_a)' and its transpose  +  b_i b_k' g_a g_c',
+
+where b and the direction of c belong to the metric. Of the last two only sums over g are kept, (F, p + 1) numbers of
+each metric and (p + 1, p + 1), and written out for the monomials once for all metrics.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.kernels.squares import Squares
+
+_ENTRIES = 2**22  # numbers that a few rows of the kernel are written out from
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Fold:
+    """Sums over the atoms that are summed in one metric.
+
+    Attributes:
+        own: `(p, p)` inner products of the directions b of the coefficients.
+        along: `(p,)` those with the direction of the scale.
+        mixed: `(F, p + 1)` sums of q and g.
+        inner: `(p + 1, p + 1)` sums of g and g.
+    """
+
+    own: Any
+    along: Any
+    mixed: Any
+    inner: Any
+
+    def plus(self, other: "Fold") -> "Fold":
+        return Fold(self.own, self.along, self.mixed + other.mixed, self.inner + other.inner)
+
+
+@dataclass(frozen=True)
+class Products:
+    """Sums over atoms.
+
+    Attributes:
+        squares: of q.
+        folds: by the identity of the metric.
+    """
+
+    squares: Squares
+    folds: dict[int, Fold]
+
+    @classmethod
+    def none(cls, features: int) -> "Products":
+        return cls(Squares(features), {})
+
+    def add(self, metric: int, q: np.ndarray, fold: Fold) -> None:
+        """Atoms with `q (C, F)`, scaled by their weights, and their other sums."""
+        self.squares.add(q)
+        self._joined(metric, fold)
+
+    def plus(self, metric: int, other: "Products") -> None:
+        """Those of a part, all of it in one metric."""
+        self.squares.plus(other.squares)
+        for fold in other.folds.values():
+            self._joined(metric, fold)
+
+    def _joined(self, metric: int, fold: Fold) -> None:
+        self.folds[metric] = self.folds[metric].plus(fold) if metric in self.folds else fold
+
+    def gram(self) -> np.ndarray:
+        """Kernel of the monomials, `(F, F)`; the sums are used up."""
+        folds = list(self.folds.values())
+        own, along, mixed, inner = (
+            np.stack([getattr(one, name) for one in folds]) for name in ("own", "along", "mixed", "inner")
+        )
+        features, width = mixed.shape[1], own.shape[1]
+        pairs = np.triu_indices(width)
+        found = np.zeros((features, features))
+        for rows in _blocks(features, width):
+            # (k, a) of every row: sum over the metrics of along_k mixed_a.
+            at = np.einsum("mk,mra->rka", along, mixed[:, rows], optimize=True)
+            found[rows, 2:] = _of_monomials(at, *pairs)
+        found += found.T
+        # A monomial has one pair or two; e x_i has g_0, x_i x_j has g_j and, with another i, g_i.
+        first = np.concatenate([np.arange(width), pairs[0]])
+        second = np.concatenate([np.zeros(width, int), 1 + pairs[1]])
+        third = np.concatenate([np.zeros(width, int), pairs[1]])
+        fourth = np.concatenate([np.zeros(width, int), 1 + pairs[0]])
+        twice = np.concatenate([np.zeros(width), np.where(pairs[0] == pairs[1], 0.0, 1.0)])
+        for rows in _blocks(features - 2, width):
+            left = np.concatenate([own[:, first[rows]], own[:, third[rows]] * twice[rows, None]])
+            right = np.concatenate([inner[:, second[rows]], inner[:, fourth[rows]]])
+            at = np.matmul(left.transpose(1, 2, 0), right.transpose(1, 0, 2))
+            found[2:][rows, 2:] += _of_monomials(at, *pairs)
+        found += self.squares.whole().T  # which is the same, row by row
+        return found
+
+
+def _blocks(count: int, width: int) -> Iterable[slice]:
+    step = max(1, _ENTRIES // max(1, width * (width + 1)))
+    return (slice(start, min(count, start + step)) for start in range(0, count, step))
+
+
+def _of_monomials(at: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Numbers of pairs `(n, p, p + 1)` as those of the monomials `e x_i` and `x_i x_j`, `(n, F - 2)`."""
+    square = at[:, :, 1:]
+    both = square[:, i, j] + np.where(i == j, 0.0, 1.0) * square[:, j, i]
+    return np.concatenate([at[:, :, 0], both], axis=1)

@@ -1,0 +1,185 @@
+"""Which pieces of Malekzadeh and Gunduz (2024) the rows of vicious classifiers reproduce, for the coverage page.
+
+python -m benchmarks.games.vicious_papers
+
+Reads the kept rows of other programs, and measures nothing. Results go to benchmarks/vicious_papers.json.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from bayesrecon.games.vicious import roc_area
+from bayesrecon.kernels.alphabet import softmax_bits
+from benchmarks.games.vicious import STUDY as TABLE
+from benchmarks.games.vicious_more import STUDY as MORE
+from benchmarks.games.vicious_more_page import of
+from benchmarks.games.vicious_page import HONEST, SCORES, VICIOUS, interval
+from benchmarks.games.vicious_page import of as of_table
+from benchmarks.paper_tags import VICIOUS as PAPER
+from benchmarks.paper_tags import tag
+from benchmarks.study import Study
+
+LOGITS = {
+    "0/1": "- / - / - / 99.54",
+    "1/1": "22.090 / .920 / 1.378 / 99.53",
+    "3/1": "22.367 / .926 / 1.394 / 99.52",
+    "5/1": "22.336 / .927 / 1.392 / 99.55",
+    "1/0": "22.169 / .926 / 1.398 / 10",
+}
+SOFTMAX = {"1/1": "16.061 / .684 / 1.037 / 99.54", "5/1": "21.036 / .897 / 1.272 / 99.62"}
+OTHERS = ("Fashion-MNIST", "CIFAR-10", "CIFAR-100", "TinyImageNet", "CelebA")
+RATIOS = {"0/1": ("honest", "0"), "1/1": ("vicious", "1"), "3/1": ("vicious", "3"), "5/1": ("vicious", "5")}
+RATIOS |= {"1/0": ("vicious", "inf")}
+LOSSES = {
+    ("MSE", "3"): "19.39 / .67 / 1.15 / 34.37",
+    ("MSE", "inf"): "24.34 / .80 / 1.87",
+    ("Huber", "3"): "18.71 / .65 / 1.12 / 35.93",
+    ("Huber", "inf"): "24.05 / .79 / 1.78",
+    ("Huber and SSIM", "3"): "19.02 / .69 / 1.16 / 42.43",
+    ("Huber and SSIM", "inf"): "23.17 / .90 / 1.80",
+}
+DELTAS = {
+    "0.01": "17.553 / .652 / 1.110 / 44.19",
+    "0.05": "17.844 / .647 / 1.112 / 44.06",
+    "0.1": "18.227 / .660 / 1.128 / 43.53",
+    "0.25": "18.672 / .678 / 1.146 / 41.28",
+    "0.5": "18.974 / .693 / 1.164 / 42.17",
+    "1": "19.030 / .689 / 1.163 / 42.74",
+}
+ATTRIBUTES = {
+    1: ("13.40 / .5112 / 1.0027 / 89.05", "13.60 / .5231 / 1.0021 / 54.73"),
+    2: ("13.68 / .5392 / 1.0089 / 88.55", "13.68 / .5292 / 1.0032 / 62.56"),
+    3: ("14.17 / .5856 / 1.0248 / 91.98", "14.49 / .6002 / 1.0343 / 86.65"),
+    4: ("14.58 / .6015 / 1.0321 / 88.77", "14.88 / .6232 / 1.0422 / 83.42"),
+    5: ("14.72 / .6141 / 1.0370 / 87.85", "15.39 / .6543 / 1.0605 / 85.53"),
+    6: ("15.14 / .6401 / 1.0530 / 87.60", "15.71 / .6739 / 1.0745 / 86.27"),
+    8: ("15.61 / .6710 / 1.0695 / 86.71", "16.01 / .6938 / 1.0861 / 85.27"),
+    10: ("15.83 / .6822 / 1.0768 / 86.25", "16.33 / .7083 / 1.0992 / 85.55"),
+    15: ("16.72 / .7239 / 1.1118 / 81.98", "17.27 / .7507 / 1.1415 / 80.22"),
+    20: ("17.35 / .7487 / 1.1415 / 82.03", "17.89 / .7736 / 1.1713 / 80.62"),
+    30: ("18.37 / .7874 / 1.1932 / 85.18", "18.82 / .7994 / 1.2099 / 85.25"),
+    40: ("19.13 / .8125 / 1.2358 / 88.09", "19.70 / .8388 / 1.2954 / 86.78"),
+}
+TASKS = "80.05 80.11 79.93; 87.64 87.54 85.34; 83.46 85.51 84.20; 89.63 89.53 89.54; 86.17 86.45 86.02; "
+TASKS += "97.17 97.47 97.45; 91.82 92.22 92.00; 77.14 80.41 79.45; 92.25 92.92 93.38; 84.55 85.43 85.40"
+BITS = {(10, 1): 16.50, (10, 2): 41.96, (10, 3): 71.29, (100, 2): 194.85, (200, 1): 54.97}
+FEWER, DIGITS = "6,500 images to train on, not 50,000, and no augmentation", "MNIST in the place of the data"
+FOUR = "PSNR / SSIM / R at 1.2e-4 / accuracy"
+_tag = partial(tag, PAPER)
+
+
+def four(rows):
+    """As the tables have them, with the interval of the PSNR over seeds where there are several."""
+    cells = [interval([r["psnr"] for r in rows], ".2f"), interval([r["ssim"] for r in rows], ".3f")]
+    cells.append(interval([r["risk"]["0.00012"] for r in rows], ".3f"))
+    return " / ".join([*cells, interval([100 * r["accuracy"] for r in rows], ".1f")])
+
+
+def table1(held, more):
+    found = []
+    for view, cells in (("logits", LOGITS), ("softmax", SOFTMAX)):
+        for ratio, published in cells.items():
+            kind, weight = RATIOS[ratio]
+            name = f"{kind} {weight} {view}"
+            for title, rows, why in (
+                ("perceptrons", of(held, name), f"perceptrons; {FEWER}"),
+                ("WideResNet-28-5", of(more, f"wide {name}"), FEWER),
+            ):
+                if rows:
+                    cell = f"MNIST, {view}, {ratio}, {title}, {len(rows)} seeds ({FOUR})"
+                    found.append(_tag("Table 1", cell, four(rows), published=published, why=why))
+            for data in OTHERS:
+                if not (view == "softmax" and data == "CelebA"):
+                    found.append(_tag("Table 1", f"{data}, {view}, {ratio}", None, blocked=data))
+    return found
+
+
+def other_tables(more):
+    found = []
+    for (loss, weight), published in LOSSES.items():
+        rows = of(more, f"loss {loss} {weight}")
+        cell = f"{loss}, ratio {weight} ({FOUR})"
+        found.append(_tag("Table 3", cell, four(rows), published=published, why=DIGITS, blocked="TinyImageNet"))
+    for delta, published in DELTAS.items():
+        rows, cell = of(more, f"delta {delta} 3"), f"delta {delta} ({FOUR})"
+        found.append(_tag("Table 4", cell, four(rows), published=published, why=DIGITS, blocked="TinyImageNet"))
+    for count, both in ATTRIBUTES.items():
+        for weight, published in zip("13", both, strict=True):
+            rows, cell = of(more, f"attributes {count} {weight} logits"), f"{count} attributes, {weight}/1 ({FOUR})"
+            found.append(_tag("Table 6", cell, four(rows), published=published, why=DIGITS, blocked="CelebA"))
+    tasks = [row for name, row in more.items() if name.startswith("tasks ")]
+    for i, published in enumerate(TASKS.split("; ")):
+        ours = " ".join(interval([100 * r[k][i] for r in tasks], ".1f") for k in ("alone", "several"))
+        cell, why = f"attribute {i + 1}: one network each, one for all", "halves of the digits; no ResNet-50"
+        found.append(_tag("Table 7", cell, ours, published=published, why=why, blocked="CelebA"))
+    return found
+
+
+def figures(held, more):
+    """What is published as a figure, a formula or in words."""
+    found = []
+    for name, title in (("outputs vicious 3 logits", "3/1, logits"), ("outputs vicious 5 softmax", "5/1, softmax")):
+        ours = "vicious-images.png: PSNR " + interval([r["psnr"] for r in of(more, name)], ".2f")
+        found.append(_tag("Figures 3 and 4", f"images of a vicious model, {title}", ours, published="images"))
+    honest, vicious = ([r["scores"] for r in of_table(held, *s) if "scores" in r] for s in (HONEST, VICIOUS))
+    for key, title in SCORES.items():
+        area = roc_area(*([s[key] for s in side] for side in (honest, vicious)))
+        ends, why = (area.lower, area.upper), "calibrated against honest models that stopped at other times"
+        ours = round(area.estimate, 3)
+        found.append(_tag("Figure 6", f"{title}: ROC area", ours, published="curves", interval=ends, why=why))
+    for (classes, decimals), published in BITS.items():
+        ours = round(float(softmax_bits(classes, decimals)), 2)
+        found.append(_tag("Equation 18", f"{classes} classes, {decimals} decimals: bits", ours, published=published))
+    for name, words in (
+        ("honest 0 logits", "honest"),
+        ("vicious 3 logits", "3/1"),
+        ("vicious 5 softmax", "5/1, softmax"),
+    ):
+        for kind in ("softmax", "normal"):
+            values = [r[f"{kind} bits"] for r in of(more, f"outputs {name}")]
+            told = {"published": "vicious above honest", "interval": ends_of(values)}
+            cell = f"entropy of outputs, {words}, {kind} bits"
+            found.append(_tag("Appendix C", cell, round(float(np.mean(values)), 3), **told))
+        for part in ("middle", "top"):
+            values = [r["segments"][part] for r in of(more, f"outputs {name}")]
+            told = {"interval": ends_of(values), "published": "proposed"}
+            found.append(
+                _tag("Section 3", f"R of a segment, {part}, {words}", round(float(np.mean(values)), 3), **told)
+            )
+    for count in (5, 10):
+        rows = of(more, f"attributes {count} 3 sigmoid")
+        found.append(_tag("Section 4", f"sigmoids of {count} attributes ({FOUR})", four(rows), blocked="CelebA"))
+    secrets, numbers = ([row for name, row in more.items() if name.startswith(w)] for w in ("curious ", "numbers "))
+    for key, words in (("honest secret", "honest, read afterwards"), ("secret", "curious")):
+        cell = f"curious classifiers: secret, {words}, %"
+        found.append(proposed("Future work", cell, [100 * r[key] for r in secrets]))
+    return [*found, proposed("Future work", "regression targets: PSNR", [r["psnr"] for r in numbers])]
+
+
+def proposed(piece, cell, values):
+    """What the paper proposes and has no number for."""
+    return _tag(piece, cell, round(float(np.mean(values)), 3), interval=ends_of(values), published="proposed")
+
+
+def ends_of(values):
+    """Student's interval of a mean over seeds."""
+    import scipy.stats
+
+    half = scipy.stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
+    return float(np.mean(values) - half), float(np.mean(values) + half)
+
+
+STUDY = Study(__file__)
+
+
+def main():
+    STUDY.given(STUDY.parser(__doc__))
+    held, more = TABLE.kept(), MORE.kept()
+    found = [*table1(held, more), *other_tables(more), *figures(held, more)]
+    STUDY.keep({"papers": found})
+    print(f"{len(found)} cells, {sum(1 for one in found if one['blocked'])} of them blocked by data")
+
+
+if __name__ == "__main__":
+    main()

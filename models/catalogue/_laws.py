@@ -1,0 +1,119 @@
+"""Laws of shipped programs that NumPyro does not have. They are built on its own, and loaded when a program runs."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax.scipy.special import gammaln
+from numpyro.distributions import constraints
+
+from bayesrecon.errors import BayesreconError
+
+
+class BinomialLogit(dist.BinomialLogits):
+    """Binomial law in log odds, with a log probability that is smooth in the number of successes.
+
+    More successes than trials are left to the solver's constraints: the score `k - n p` stays finite there,
+    whereas an infinite log probability would bar every search that passes through.
+    """
+
+    def log_prob(self, value: Any) -> Any:
+        n: Any = self.total_count
+        ways = gammaln(n + 1.0) - gammaln(value + 1.0) - gammaln(jnp.maximum(n - value, 0) + 1.0)
+        eta: Any = self.logits
+        return value * eta - n * jax.nn.softplus(eta) + ways
+
+
+class DensityLaw(dist.Distribution):
+    """A law given by its log density, and by how to draw from it where that is known.
+
+    Args:
+        log_density: of all values at once, `(*batch, *event) -> batch`.
+        support: constraint of one event.
+        draw: `(key) -> (*batch, *event)`.
+    """
+
+    def __init__(
+        self,
+        log_density: Callable[[Any], Any],
+        support: Any,
+        batch_shape: tuple[int, ...],
+        event_shape: tuple[int, ...] = (),
+        draw: Callable[[Any], Any] | None = None,
+    ):
+        self._log_density, self._support, self._draw = log_density, support, draw
+        super().__init__(batch_shape, event_shape, validate_args=False)
+
+    @property
+    def support(self) -> Any:
+        return self._support
+
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+        if self._draw is None:
+            raise BayesreconError("this law has no sampler: its records cannot be simulated")
+        if math.prod(sample_shape) == 1:
+            return jnp.reshape(self._draw(key), (*sample_shape, *self.shape()))
+        keys = jax.random.split(key, math.prod(sample_shape))
+        return jnp.reshape(jax.vmap(self._draw)(keys), (*sample_shape, *self.shape()))
+
+    def log_prob(self, value: Any) -> Any:
+        return self._log_density(value)
+
+
+class NormalPair(dist.Distribution):
+    """`theta Normal(mu[1], sigma[1]) + (1 - theta) Normal(mu[2], sigma[2])`.
+
+    Written out: a general mixture costs ten times as long to trace through second derivatives.
+    """
+
+    support: Any = constraints.real
+
+    def __init__(self, theta: Any, mu: Any, sigma: Any):
+        self.theta, self.mu, self.sigma = theta, mu, sigma
+        super().__init__(validate_args=False)
+
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+        which, noise = jax.random.split(key)
+        second = (jax.random.uniform(which, sample_shape) > self.theta).astype(int)
+        return self.mu[second] + self.sigma[second] * jax.random.normal(noise, sample_shape)
+
+    def log_prob(self, value: Any) -> Any:
+        z = (value[..., None] - self.mu) / self.sigma
+        logs = -0.5 * z**2 - jnp.log(self.sigma) + jnp.log(jnp.stack([self.theta, 1 - self.theta]))
+        return jnp.logaddexp(logs[..., 0], logs[..., 1]) - 0.5 * math.log(2 * math.pi)
+
+
+class OrderedNormal(dist.Distribution):
+    """Independent `Normal(0, scale)` values in increasing order."""
+
+    support: Any = constraints.ordered_vector
+
+    def __init__(self, scale: float, count: int):
+        self.scale = scale
+        super().__init__(event_shape=(count,), validate_args=False)
+
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+        return jnp.sort(self.scale * jax.random.normal(key, (*sample_shape, *self.event_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        return dist.Normal(0, self.scale).log_prob(value).sum(axis=-1) + math.lgamma(self.event_shape[0] + 1)
+
+
+class OneBased(dist.CategoricalLogits):
+    """Categories counted from one, with log probabilities that are normalised already."""
+
+    def __init__(self, logits: Any):
+        super().__init__(logits, validate_args=False)
+
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+        return super().sample(key, sample_shape) + 1
+
+    def log_prob(self, value: Any) -> Any:
+        return jnp.take_along_axis(self.logits, jnp.asarray(value)[..., None] - 1, axis=-1)[..., 0]
+
+    @property
+    def support(self) -> Any:
+        return dist.constraints.integer_interval(1, jnp.shape(self.logits)[-1])

@@ -1,0 +1,248 @@
+"""What a table of least squares says of a covariate that stands in it with its square, where correlations are missing.
+
+With n records, standard errors `se_j` of 1, x and x^2, and `E_j = n se_j^2 / s^2`, m and v mean and variance of x, and
+D what is left of the variance of x^2 after a regression on x, of slope `2 m + t`,
+
+    E_2 = 1 / D,    E_1 = 1 / v + r^2 / D with r = 2 m + t,    E_0 = 1 + m^2 / v + (m^2 - r m + v)^2 / D,
+
+since column x^2 is known where x is: the three errors are equations in four numbers, and leave a curve, along which all
+of them are bounded. What is explained,
+
+    b_1^2 v + 2 b_1 b_2 r v + b_2^2 (D + r^2 v),
+
+is one equation more where R-squared stands below the table. Boxes of m and v are cut in halves, and those are left out
+in which an equation has no solution, whatever the digits behind the printed ones are.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.inexact import Limit, Statements
+from bayesrecon.model import Field
+from bayesrecon.posteriors.printed.footers import Footer, Number
+
+_SQUARES = (
+    r"I\(\s*(?P<x>[\w.]+)\s*(?:\^|\*\*)\s*2\s*\)",
+    r"I\(\s*(?P<x>[\w.]+)\s*\*\s*(?P=x)\s*\)",
+    r"(?:np|numpy)\.(?:power\(\s*(?P<x>[\w.]+)\s*,\s*2\s*\)|square\(\s*(?P<y>[\w.]+)\s*\))",
+    r"(?P<x>[\w.]+)\s*(?:\^|\*\*)\s*2",
+    r"(?:c\.)?(?P<x>[\w.]+)\s*[#:*]\s*(?:c\.)?(?P=x)",
+    r"(?P<x>poly\([\w.]+,\s*(?:degree\s*=\s*)?2,\s*raw\s*=\s*T(?:RUE)?\))2",
+)  # as formulas of R, of Python and of Stata write a square
+_FINEST = 400  # parts of a side of the first box: a limit is wider than it has to be by one of them
+_BOXES = 100_000
+_ROUNDS = 40
+_TOLD = 0.02  # of a limit's size: what is left by numbers without rounding is then one value
+_ARITHMETIC = 1e-9
+
+Interval = tuple[Any, Any]
+
+
+def square_of(label: str) -> str | None:
+    """The covariate whose square a line of a table is, as its name says beyond doubt.
+
+    >>> [square_of(label) for label in ("I(age^2)", "np.power(age, 2)", "c.age#c.age", "age2", "age")]
+    ['age', 'age', 'age', None, None]
+    """
+    for pattern in _SQUARES:
+        if (match := re.fullmatch(pattern, label.strip())) is not None:
+            found = match.groupdict()
+            name = found.get("x") or found.get("y") or ""
+            return f"{name}1" if name.startswith("poly(") else name
+    return None
+
+
+def with_square(labels: Sequence[str]) -> tuple[int, int] | None:
+    """Positions of a covariate and of its square where a table has these two alone.
+
+    >>> with_square(["age", "I(age^2)"]), with_square(["age", "height"])
+    ((0, 1), None)
+    """
+    if len(labels) != 2:
+        return None
+    for i, j in ((0, 1), (1, 0)):
+        if square_of(labels[j]) == labels[i].strip().removeprefix("c."):
+            return i, j
+    return None
+
+
+@dataclass(frozen=True)
+class Squared:
+    """Statistics from a table of `1, x, x^2`: `Limits` of a release.
+
+    Args:
+        covariate, square, response: names of fields.
+        coefficients, errors: `(value, half)` of those of 1, x and x^2, as far as rounding can have moved it either way.
+        scale: s in the same way.
+        below: what the numbers below the table say.
+
+    >>> table = Squared("x", "xx", "y", ((1.0, 0.0), (2.0, 0.0), (0.5, 0.0)), ((0.15, 0.0), (0.1, 0.0), (0.08, 0.0)),
+    ...                 (1.0, 0.0))
+    >>> from bayesrecon.model import Field
+    >>> limit = table({"x": Field(), "y": Field()}, 100.0)["var(x)"]
+    >>> round(limit.lower, 2), round(limit.upper, 1)
+    (1.0, 1.5)
+    """
+
+    covariate: str
+    square: str
+    response: str
+    coefficients: tuple[Number, ...]
+    errors: tuple[Number, ...]
+    scale: Number
+    below: Footer = field(default=Footer())
+
+    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Any] = ()) -> Statements:
+        if total is None:
+            return Statements({})
+        domain = fields[self.covariate].domain
+        ends = (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)
+        wide, narrow = (self._found(float(total), ends, width) for width in (1.0, 0.0))
+        if not wide:
+            squared = f"no data of {total:g} records print these errors, if {self.square} is the square"
+            return Statements({}, (), (f"{squared} of {self.covariate}",))
+        sure = {name: low for name, (low, high) in narrow.items() if high - low <= _TOLD * max(abs(low), abs(high))}
+        return Statements(
+            {
+                name: Limit(*limit, min(max(narrow[name][0], limit[0]), limit[1]) if name in sure else None)
+                for name, limit in wide.items()
+            }
+        )
+
+    def _found(self, n: float, domain: tuple[float, float], width: float) -> dict[str, tuple[float, float]]:
+        """The ends of each statistic; none where no box is left."""
+        (b0, b1, b2), errors = (
+            [(v - width * h, v + width * h) for v, h in numbers] for numbers in (self.coefficients, self.errors)
+        )
+        s2 = _square((self.scale[0] - width * self.scale[1], self.scale[0] + width * self.scale[1]))
+        slack = 1 - _ARITHMETIC, 1 + _ARITHMETIC
+        e0, e1, e2 = (_times(_over(_times((n, n), _square(se)), s2), slack) for se in errors)
+        told = _Told(e0, e1, _over((1.0, 1.0), e2), b1, b2, self._explained(n, s2, width), domain)
+        m, v, r = _left(told)
+        if not len(m[0]):
+            return {}
+        product, spread = _times(r, v), _plus(told.rest, _times(_square(r), v))
+        second = _plus(_square(m), v)
+        x, xx, y = self.covariate, self.square, self.response
+        found = {
+            f"mean({x})": m,
+            f"var({x})": v,
+            f"mean({xx})": second,
+            f"mean({x}*{x})": second,
+            f"var({xx})": spread,
+            f"cov({x},{xx})": product,
+            f"mean({y})": _plus(b0, _plus(_times(b1, m), _times(b2, second))),
+            f"cov({x},{y})": _plus(_times(b1, v), _times(b2, product)),
+            f"cov({xx},{y})": _plus(_times(b1, product), _times(b2, spread)),
+            f"var({y})": _plus(_times(s2, (1 - 3 / n, 1 - 3 / n)), told.explains(v, r)),
+        }
+        return {name: (float(np.min(low)), float(np.max(high))) for name, (low, high) in found.items()}
+
+    def _explained(self, n: float, s2: Interval, width: float) -> Interval | None:
+        """What the covariates explain of the variance of the response: `(1 - 3 / n) s^2 R^2 / (1 - R^2)`."""
+        if self.below.r2 is None:
+            return None
+        value, half = self.below.r2
+        low, high = max(value - width * half, 0.0), value + width * half
+        if high >= 1:
+            return None
+        return _times(_times(s2, (1 - 3 / n, 1 - 3 / n)), (low / (1 - low), high / (1 - high)))
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Limits of what a table says.
+
+    Attributes:
+        e0, e1: of E_0 and E_1.
+        rest: of D.
+        b1, b2: of the slopes.
+        explained: of what they explain; None where nobody says.
+        domain: of x.
+    """
+
+    e0: Interval
+    e1: Interval
+    rest: Interval
+    b1: Interval
+    b2: Interval
+    explained: Interval | None
+    domain: tuple[float, float]
+
+    def explains(self, v: Interval, r: Interval) -> Interval:
+        linear = _plus(_times(_square(self.b1), v), _times((2.0, 2.0), _times(_times(self.b1, self.b2), _times(r, v))))
+        return _plus(linear, _times(_square(self.b2), _plus(self.rest, _times(_square(r), v))))
+
+    def slope(self, v: Interval) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The size of r, lower and upper ends, and where there is one."""
+        square = _times(self.rest, _minus(self.e1, _over((1.0, 1.0), v)))
+        return np.sqrt(np.maximum(square[0], 0.0)), np.sqrt(np.maximum(square[1], 0.0)), square[1] >= 0
+
+    def allows(self, m: Interval, v: Interval, r: Interval) -> np.ndarray:
+        """Which boxes may have a solution of the equations that are left."""
+        apart = _over(_square(_plus(_minus(_square(m), _times(r, m)), v)), self.rest)
+        found = _plus(_plus((1.0, 1.0), _over(_square(m), v)), apart)
+        possible = (found[0] <= self.e0[1]) & (found[1] >= self.e0[0])
+        if self.explained is not None:
+            part = self.explains(v, r)
+            possible &= (part[0] <= self.explained[1]) & (part[1] >= self.explained[0])
+        low, high = self.domain
+        possible &= (m[1] >= low) & (m[0] <= high)
+        if np.isfinite(low) and np.isfinite(high):  # v <= (m - low) (high - m), which is largest in the middle
+            at = np.clip(0.5 * (low + high), m[0], m[1])
+            possible &= v[0] <= (at - low) * (high - at)
+        return np.asarray(possible)
+
+
+def _left(told: _Told) -> tuple[Interval, Interval, Interval]:
+    """Boxes of m, v and r in which a solution may lie."""
+    beyond = max(told.e0[1] - 1, 0.0)
+    most = told.rest[1] * told.e1[1] / 4 + np.sqrt(told.rest[1] * beyond)
+    reach = np.sqrt(most * beyond)
+    low, high = np.array([[-reach, 1 / told.e1[1]]] * 2), np.array([[reach, most]] * 2)
+    low[:, 1] = np.minimum(low[:, 1], high[:, 1])
+    sign, finest = np.array([1.0, -1.0]), (high[0] - low[0]) / _FINEST
+    for _ in range(_ROUNDS):
+        m, v = ((low[:, k], high[:, k]) for k in (0, 1))
+        small, large, real = told.slope(v)
+        r = np.where(sign > 0, small, -large), np.where(sign > 0, large, -small)
+        keep = real & told.allows(m, v, r)
+        low, high, sign = low[keep], high[keep], sign[keep]
+        r = r[0][keep], r[1][keep]
+        wide = (high - low) / np.maximum(finest, 1e-300)
+        if not len(low) or (wide <= 1).all() or 2 * len(low) > _BOXES:
+            break
+        side, rows = wide.argmax(axis=1), np.arange(len(low))
+        middle = 0.5 * (low[rows, side] + high[rows, side])
+        upper, lower = low.copy(), high.copy()
+        upper[rows, side], lower[rows, side] = middle, middle
+        low, high, sign = np.concatenate([low, upper]), np.concatenate([lower, high]), np.tile(sign, 2)
+    return (low[:, 0], high[:, 0]), (low[:, 1], high[:, 1]), r
+
+
+def _plus(a: Interval, b: Interval) -> Interval:
+    return a[0] + b[0], a[1] + b[1]
+
+
+def _minus(a: Interval, b: Interval) -> Interval:
+    return a[0] - b[1], a[1] - b[0]
+
+
+def _times(a: Interval, b: Interval) -> Interval:
+    ends = np.stack(np.broadcast_arrays(*(u * v for u in a for v in b)))
+    return ends.min(axis=0), ends.max(axis=0)
+
+
+def _over(a: Interval, b: Interval) -> Interval:
+    """The second is positive."""
+    return _times(a, (1 / np.asarray(b[1]), 1 / np.asarray(b[0])))
+
+
+def _square(a: Interval) -> Interval:
+    one, other = np.abs(a[0]), np.abs(a[1])
+    inside = (np.asarray(a[0]) <= 0) & (np.asarray(a[1]) >= 0)
+    return np.where(inside, 0.0, np.minimum(one, other)) ** 2, np.maximum(one, other) ** 2

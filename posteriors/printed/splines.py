@@ -1,0 +1,81 @@
+"""What a table says of the B-splines of one covariate, where correlations are missing.
+
+Columns of `bs(x, ...)` lie between zero and one and add up to one at most, so that each is at least its square.
+With the weights w of records, one for least squares, whose errors are relative to s, and at most 1/4 for a logistic
+regression,
+
+    sum_n B_j >= sum_n B_j^2 >= 1 / (w se_j^2),    n >= sum_j sum_n B_j.
+
+Columns of natural splines (`ns`) have either sign; nothing is said of them.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bayesrecon.inexact import Limit, Statements
+from bayesrecon.model import Field
+from bayesrecon.posteriors.printed.estimates import field_name
+from bayesrecon.posteriors.printed.footers import Number
+
+_COLUMN = re.compile(r"(?:splines::)?(?P<basis>bs\((?P<x>[^,()]+)(?:,.*)?\))(?:\[(?P<k>\d+)\]|(?P<r>\d+))")
+_OTHERWISE = ("Boundary", "lower_bound", "upper_bound", "intercept")  # options that let columns leave the interval
+_WEIGHTS = {"ols": 1.0, "logit": 0.25}  # the largest of a record
+
+_ARITHMETIC = 1e-9  # relative
+
+
+def bases(labels: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Lines that are columns of one basis of B-splines, by what R and Python write.
+
+    >>> bases(["bs(age, df = 4)1", "bs(age, df = 4)2", "x", "ns(age, 3)1"])
+    (('bs(age, df = 4)1', 'bs(age, df = 4)2'),)
+    """
+    found: dict[str, list[str]] = {}
+    for label in labels:
+        match = _COLUMN.fullmatch(label.strip())
+        if match is not None and not any(word in match["basis"] for word in _OTHERWISE):
+            found.setdefault(match["basis"], []).append(label)
+    return tuple(tuple(columns) for columns in found.values())
+
+
+@dataclass(frozen=True)
+class Splines:
+    """Limits of statistics from a table with B-splines: `Limits` of a release.
+
+    Args:
+        kind: "ols" or "logit".
+        labels: of the coefficients but the intercept, which comes first.
+        errors: `(value, half)` of all, as far as rounding can have moved it either way.
+        scale: s of "ols" in the same way.
+
+    >>> errors = ((0.5, 0.0), (0.25, 0.0), (0.2, 0.0))
+    >>> found = Splines("ols", ("bs(x, df=2)[0]", "bs(x, df=2)[1]"), errors, (1.0, 0.0))({}, 100.0)
+    >>> found["n"].lower, round(found["mean(bs_x__df_2__1_)"].lower, 6), round(found["mean(bs_x__df_2__1_)"].upper, 6)
+    (41.0, 0.25, 0.84)
+    """
+
+    kind: str
+    labels: tuple[str, ...]
+    errors: tuple[Number, ...]
+    scale: Number | None
+
+    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Any] = ()) -> Statements:
+        weight, scale = _WEIGHTS.get(self.kind), 1.0
+        if self.kind == "ols":
+            scale = 0.0 if self.scale is None else max(self.scale[0] - self.scale[1], 0.0) ** 2
+        if weight is None:
+            return Statements({})
+        found: dict[str, Limit] = {}
+        for columns in bases(self.labels):
+            sums = {}
+            for label in columns:
+                value, half = self.errors[1 + self.labels.index(label)]
+                sums[label] = scale / (weight * (value + half) ** 2) * (1 - _ARITHMETIC)
+            most = sum(sums.values())
+            found["n"] = Limit(max(found.get("n", Limit(0.0)).lower, float(-(-most // 1))))
+            if total is not None:
+                for label, least in sums.items():
+                    found[f"mean({field_name(label)})"] = Limit(least / total, 1 - (most - least) / total)
+        return Statements(found)

@@ -1,0 +1,295 @@
+"""Fits of rstanarm: the program of their model, and the means of the covariates.
+
+The programs of rstanarm include files of that package and take any of its models. What a fit of `stan_glm` is of stands
+in the object: its family and link, and the scales of its priors. With covariates x of mean m its model is
+
+    y_i ~ family(link^-1(alpha + x_i' beta), aux),   alpha + m' beta ~ prior,   beta_k ~ N(location_k, scale_k^2),
+
+(rstanarm, `stan_glm.fit`): the intercept that has the prior is that of centred covariates.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.contents import SavedProgram
+from bayesrecon.posteriors.r.parts import labels_of, one_number, response_of, unsaid, vector_of
+from bayesrecon.posteriors.r.rstanarm_means import MEANS, means_of
+from bayesrecon.posteriors.r.tree import Objects
+
+_LAWS = {
+    ("gaussian", "identity"): "normal_lpdf({y} | eta, aux)",
+    ("gaussian", "log"): "normal_lpdf({y} | exp(eta), aux)",
+    ("binomial", "logit"): "bernoulli_logit_lpmf({y} | eta)",
+    ("binomial", "probit"): "bernoulli_lpmf({y} | Phi(eta))",
+    ("poisson", "log"): "poisson_log_lpmf({y} | eta)",
+    ("neg_binomial_2", "log"): "neg_binomial_2_log_lpmf({y} | eta, aux)",
+    ("Gamma", "log"): "gamma_lpdf({y} | aux, aux ./ exp(eta))",
+}
+_UNREAD = "are not read off a fit by this version"
+_TRIALS = "binomial_logit_lpmf({y} | trials, eta)"
+_DECLARED = {"gaussian": "vector[N] {y}", "Gamma": "vector<lower=0>[N] {y}"}
+_COUNTED = {"binomial": "array[N] int<lower=0, upper=1> {y}"}
+_FUNCTIONS = {"stan_glm", "stan_glm.nb", "stan_lmer", "stan_glmer", "stan_glmer.nb"}
+_EFFECT = re.compile(r"b\[\(Intercept\) ([\w.]+):")
+_FIELD = re.compile(r"[A-Za-z]\w*(?<!__)")
+_TAKEN = {
+    "N", "alpha", "beta", "aux", "eta", "b", "z_b", "tau",
+    "trials", MEANS, "data", "model", "parameters", "transformed", "generated",
+    "quantities", "functions", "real", "int", "vector", "row_vector", "matrix", "array", "for", "in", "while", "if",
+    "else", "return", "break", "continue", "void", "lower", "upper", "offset", "multiplier", "target", "normal", "exp",
+    "log", "sum", "mean", "sd", "var", "complex", "tuple", "reject", "print", "profile", "struct", "typedef", "true",
+    "false", "repeat", "until", "then", "auto", "bool", "char", "class", "const", "default", "do", "double", "enum",
+    "float", "long", "new", "private", "public", "short", "signed", "static", "switch", "this", "union", "unsigned",
+}  # fmt: skip
+"""Words of the language and names of the program that no field can have."""
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Effects on the intercept: `scale tau z`, times the auxiliary parameter where so, and tau of a gamma law.
+
+    Attributes:
+        levels: one for a new one included.
+    """
+
+    name: str
+    levels: int
+    scale: float
+    times_aux: bool
+    shape: float
+
+    @property
+    def spread(self) -> str:
+        return f"{self.scale!r} * tau" + " * aux" * self.times_aux
+
+
+@dataclass(frozen=True)
+class _Design:
+    """What a program is written of.
+
+    Attributes:
+        family: with its link.
+        trials: whether the response is a number of successes beside one of failures.
+        response, columns: their names, as a program can have them.
+        group: effects, None where there are none.
+        lowest: the bound of the auxiliary parameter.
+    """
+
+    family: tuple[str, str]
+    trials: bool
+    response: str
+    columns: tuple[str, ...]
+    intercept: bool
+    group: _Group | None
+    lowest: float
+
+
+def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedProgram:
+    """The program of a `stanreg`, or why it gives none, with the means of its covariates where they are told.
+
+    Args:
+        names: of R, of entries of the program's parameters.
+    """
+    fit = objects.element(node, "stanfit")
+    slopes = [name for name, own in names.items() if own.startswith("beta[")]
+    intercept = "alpha[1]" in names.values()
+    means = means_of(objects, fit, len(slopes)) if slopes and intercept else None
+    known = {} if means is None else {MEANS: means}
+    try:
+        family = _family(objects, node, len(slopes))
+        if slopes and intercept and means is None:
+            raise BayesreconError(f"what its chains note does not tell the means of {len(slopes)} columns")
+        group = _group(objects, node, names)
+        own = _fields([_response(objects, node), *labels_of(slopes), *([group.name] if group else [])])
+        group = replace(group, name=own[-1]) if group else None
+        columns, lowest = tuple(own[1 : len(slopes) + 1]), _lowest(objects, node)
+        design = _Design(family, _has_trials(objects, fit), own[0], columns, intercept, group, lowest)
+        text = _written(design, [*_priors(objects, node, intercept, len(slopes))])
+    except BayesreconError as error:
+        return SavedProgram("", names, constants=known, refused=str(error))
+    adds = partial(_effects, group.scale, group.times_aux) if group else None
+    return SavedProgram(text, names, constants=known, adds=adds)
+
+
+def _group(objects: Objects, node: int, names: Mapping[str, str]) -> _Group | None:
+    """The effects on the intercept of one group, None where there are none."""
+    effects = [name for name, own in names.items() if own.startswith("b[")]
+    if not effects and not objects.element(node, "prior.info", "prior_covariance"):
+        return None
+    found = {match[1] if (match := _EFFECT.match(name)) else "" for name in effects}
+    if len(found) != 1 or "" in found or list(names.values()).count("theta_L[1]") != 1:
+        raise BayesreconError(f"fits with effects other than of one group on the intercept {_UNREAD}")
+    law = objects.element(node, "prior.info", "prior_covariance")
+    shape, scale = (one_number(objects, law, name) for name in ("shape", "scale"))
+    if _text(objects, law, "dist") != "decov" or not shape or not scale or min(shape, scale) <= 0:
+        raise BayesreconError(f"fits with another prior of the effects than decov {_UNREAD}")
+    scaled = _text(objects, objects.element(node, "stanfit"), "@model_name") == "continuous"
+    return _Group(next(iter(found)), len(effects), scale, scaled, shape)
+
+
+def _family(objects: Objects, node: int, slopes: int) -> tuple[str, str]:
+    """Family and link.
+
+    Raises:
+        BayesreconError: what keeps a fit from being read.
+    """
+    family = (
+        _text(objects, objects.element(node, "family"), "family"),
+        _text(objects, objects.element(node, "family"), "link"),
+    )
+    function, algorithm = (_text(objects, node, part) for part in ("stan_function", "algorithm"))
+    if function not in _FUNCTIONS:
+        raise BayesreconError(f"fits of {function[:30] or 'a function that is not in it'} {_UNREAD}")
+    if algorithm != "sampling":
+        raise BayesreconError(f"its draws are of an approximation ({algorithm[:20]})")
+    if not family[0]:
+        raise BayesreconError("its family is not in it")
+    if family not in _LAWS:
+        raise BayesreconError(f"fits of family {family[0][:30]} with link {family[1][:30]} {_UNREAD}")
+    call, fit = objects.element(node, "call"), objects.element(node, "stanfit")
+    given = {name for name, _ in objects.elements(call)} if objects.kind(call) == "call" else set()
+    odd = [name for name in ("QR", "prior_PD") if name in given]
+    if odd:
+        raise BayesreconError(f"fits with {odd[0]} {_UNREAD}")
+    if _has_trials(objects, fit) and family != ("binomial", "logit"):
+        raise BayesreconError(f"trials with link {family[1]} {_UNREAD}")
+    if (why := unsaid(objects, node)) and "cbind" not in why:
+        raise BayesreconError(why)
+    sizes = [len(vector_of(objects, start, "beta")) for _, start in objects.elements(objects.element(fit, "@inits"))]
+    if any(size != slopes for size in sizes):
+        raise BayesreconError("its coefficients are not those of its program")
+    return family
+
+
+def _has_trials(objects: Objects, fit: int) -> bool:
+    """Whether the response is a number of successes beside one of failures, which has a program of its own."""
+    return _text(objects, fit, "@model_name") == "binomial"
+
+
+def _response(objects: Objects, node: int) -> str:
+    """The name of the response, of successes beside failures that of the former."""
+    name = response_of(objects, node)
+    return name.removeprefix("cbind_").split("__")[0] if name.startswith("cbind_") else name
+
+
+def _priors(objects: Objects, node: int, intercept: bool, slopes: int) -> Iterator[str]:
+    """Statements of the priors.
+
+    Raises:
+        BayesreconError: one that is not read.
+    """
+    info = objects.element(node, "prior.info")
+    if intercept:
+        centred = "alpha[1]" + (f" + dot_product({MEANS}, beta)" if slopes else "")
+        yield from _prior(objects, objects.element(info, "prior_intercept"), [centred], "intercept")
+    if slopes:
+        columns = [f"beta[{k + 1}]" for k in range(slopes)]
+        yield from _prior(objects, objects.element(info, "prior"), columns, "slopes")
+    aux = objects.element(info, "prior_aux")
+    if not aux:
+        return
+    rate = _scales(objects, aux)
+    if _text(objects, aux, "dist") == "exponential" and len(rate) == 1:
+        yield f"target += exponential_lpdf(aux | 1 / {float(rate[0])!r});"
+    else:
+        yield from _prior(objects, aux, ["aux"], "auxiliary parameter")
+
+
+def _prior(objects: Objects, prior: int, of: list[str], what: str) -> Iterator[str]:
+    if not prior or _is_flat(objects, prior):
+        return
+    law = _text(objects, prior, "dist")
+    location, scale, degrees = (
+        vector_of(objects, prior, "location"),
+        _scales(objects, prior),
+        vector_of(objects, prior, "df"),
+    )
+    if law not in ("normal", *(() if what == "slopes" else ("student_t", "cauchy"))):
+        raise BayesreconError(f"priors of the {what} that are {law[:30] or 'without a name'} {_UNREAD}")
+    nu = np.ones(1) if law == "cauchy" else degrees if law == "student_t" else np.full(1, np.inf)
+    try:
+        location, scale, nu = (np.broadcast_to(v, len(of)) for v in (location, scale, nu))
+    except ValueError:
+        raise BayesreconError(f"the prior of the {what} has other sizes than these") from None
+    if not (np.isfinite(location).all() and np.isfinite(scale).all() and np.all(scale > 0) and np.all(nu > 0)):
+        raise BayesreconError(f"the prior of the {what} has no scale, or no degrees of freedom")
+    for one, at, width, n in zip(of, location.tolist(), scale.tolist(), nu.tolist(), strict=True):
+        numbers = f"{at!r}, {width!r}"
+        yield (
+            f"target += normal_lpdf({one} | {numbers});"
+            if law == "normal"
+            else (f"target += student_t_lpdf({one} | {n!r}, {numbers});")
+        )
+
+
+def _is_flat(objects: Objects, prior: int) -> bool:
+    """Its law is missing: `prior = NULL`."""
+    values = vector_of(objects, prior, "dist")
+    return len(values) == 1 and bool(np.isnan(values[0]))
+
+
+def _lowest(objects: Objects, node: int) -> float:
+    """The bound of an auxiliary parameter, which rstanarm makes of a positive one: `location + scale u`."""
+    aux = objects.element(node, "prior.info", "prior_aux")
+    if not aux or _text(objects, aux, "dist") not in ("normal", "student_t", "cauchy"):
+        return 0.0
+    return one_number(objects, aux, "location") or 0.0
+
+
+def _scales(objects: Objects, prior: int) -> np.ndarray:
+    """Those that were used, or where these are not noted those that were asked for; of an exponential law 1 / rate."""
+    used, asked = (vector_of(objects, prior, name) for name in ("adjusted_scale", "scale"))
+    rate = one_number(objects, prior, "rate")
+    return used if len(used) else asked if len(asked) else np.full(1, 1 / rate) if rate else np.zeros(0)
+
+
+def _fields(names: list[str]) -> list[str]:
+    """Names as a program can have them, the response first."""
+    found: list[str] = []
+    for k, name in enumerate(names):
+        good = _FIELD.fullmatch(name) and name not in _TAKEN and name not in found
+        found.append(name if good else (f"x{k}" if k else "y"))
+    return found if len(set(found)) == len(found) else [f"x{k}" if k else "y" for k in range(len(names))]
+
+
+def _written(of: _Design, laws: list[str]) -> str:
+    counted = "array[N] int<lower=0> {y}"
+    declared = counted if of.trials else {**_DECLARED, **_COUNTED}.get(of.family[0], counted)
+    law, slopes = (_TRIALS if of.trials else _LAWS[of.family]), len(of.columns)
+    terms = (["rep_vector(alpha[1], N)"] if of.intercept else []) + [
+        f"beta[{k + 1}] * {name}" for k, name in enumerate(of.columns)
+    ]
+    lines = {
+        "data": ["int<lower=0> N;", declared.format(y=of.response) + ";"]
+        + ["array[N] int<lower=0> trials;"] * of.trials
+        + [f"vector[N] {name};" for name in of.columns]
+        + [f"vector[{slopes}] {MEANS};"] * bool(slopes and of.intercept),
+        "parameters": ["array[1] real alpha;"] * of.intercept
+        + [f"vector[{slopes}] beta;"] * bool(slopes)
+        + [f"real<lower={of.lowest!r}> aux;"] * ("aux" in law),
+    }
+    if (group := of.group) is not None:
+        terms.append(f"b[{group.name}]")
+        laws = [*laws, "target += normal_lpdf(z_b | 0, 1);", f"target += gamma_lpdf(tau | {group.shape!r}, 1);"]
+        lines["data"].append(f"array[N] int<lower=1, upper={group.levels}> {group.name};")
+        lines["parameters"] += [f"vector[{group.levels}] z_b;", "real<lower=0> tau;"]
+        lines["transformed parameters"] = [f"vector[{group.levels}] b = {group.spread} * z_b;"]
+    eta = f"vector[N] eta = {' + '.join(terms)};"
+    lines["model"] = [eta, *laws, f"target += {law.format(y=of.response)};"]
+    return "\n".join(f"{name} {{\n  " + "\n  ".join(some) + "\n}" for name, some in lines.items())
+
+
+def _effects(scale: float, times_aux: bool, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Standard effects, and what their standard deviation is a multiple of; `theta_L` holds its square."""
+    spread = np.sqrt(draws["theta_L"])
+    unit = scale * (draws["aux"] if times_aux else 1.0)
+    return {"z_b": draws["b"] / spread, "tau": spread[..., 0] / unit}
+
+
+def _text(objects: Objects, node: int, name: str) -> str:
+    return " ".join(objects.texts(objects.element(node, name))[:1])
