@@ -3,8 +3,9 @@ package or of another one (a *plug-in*)."""
 
 import importlib
 import pkgutil
+import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -18,25 +19,30 @@ GROUPS = ("models", "formats", "kinds", "channels", "attacks", "commands")
 
 
 def discover(package: str, name: str) -> list[Any]:
-    """The values of `name` in all modules of a package and of the folders in it, by the modules' names. Modules whose
-    name begins with an underscore have none and are not loaded.
+    """The values of `name` in all modules of a package and of the folders in it, by the modules' names. What does not
+    mention it, or has a name that begins with an underscore, is not loaded.
 
     >>> families = discover("bayesrecon.models", "MODELS")
     >>> "kidscore_momiq" in {model.name for family in families for model in family}
     True
     """
-    found = []
-    for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
+    modules = map(importlib.import_module, _mentioning(package, importlib.import_module(package).__path__, name))
+    return [getattr(module, name) for module in modules if getattr(module, name, None) is not None]
+
+
+def _mentioning(package: str, path: Iterable[str], name: str) -> Iterator[str]:
+    """The modules that do."""
+    for info in pkgutil.iter_modules(path):
         if info.name.startswith("_"):
             continue
         full = f"{package}.{info.name}"
+        spec: Any = info.module_finder.find_spec(full, None)
         if info.ispkg:
-            found += discover(full, name)
-            continue
-        module = importlib.import_module(full)
-        if hasattr(module, name) and getattr(module, name) is not None:
-            found.append(getattr(module, name))
-    return found
+            yield from _mentioning(
+                full, getattr(sys.modules.get(full), "__path__", spec.submodule_search_locations), name
+            )
+        elif not hasattr(spec.loader, "get_source") or name in (spec.loader.get_source(full) or name):
+            yield full
 
 
 @dataclass(frozen=True)
@@ -118,6 +124,15 @@ def added(
 
     more = plugins(group, wrong)
     return Plugins(MappingProxyType({**ours, **{named(one): one for one in more.found.values()}}), more.skipped)
+
+
+def adds(group: str) -> bool:
+    """Whether another package adds something to a group; nothing of it is loaded.
+
+    >>> adds("attacks")
+    False
+    """
+    return bool(_declared().get(group))
 
 
 def is_plugin_for(group: str, module: str) -> bool:

@@ -30,10 +30,10 @@ class Density:
 
     def __call__(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """At places `(T, d)`: the log density `(T,)`, and its slopes `(T, r)` by the amplitudes y."""
-        basis, found = self.solved.basis, []
-        for block, _, n in blocks(np.asarray(theta, float), np.ones(len(theta)), _BLOCK):
-            found.append([np.asarray(v)[:n] for v in _at(self.model, block, basis.records, basis.coefficients)])
-        base, slopes = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        basis = self.solved.basis
+        some = blocks(np.asarray(theta, float), np.ones(len(theta)), _BLOCK)
+        found = jax.device_get([_at(self.model, block, basis.records, basis.coefficients) for block, *_ in some])
+        base, slopes = (np.concatenate(parts)[: len(theta)] for parts in zip(*found, strict=True))
         return base + slopes @ self.solved.y, slopes
 
     @cached_property

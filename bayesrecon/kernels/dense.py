@@ -111,16 +111,18 @@ class DenseEmbedding(View):
 
     def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         """Score matrix `(len(atoms) * k, M)` scaled by the square roots of the weights."""
-        return np.concatenate([self._scores(part, atoms)[:, :n] for part, n in _in_parts(records)], axis=1)
-
-    def _scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+        parts = list(_in_parts(records))
+        blocks = list(self._atoms(min(self._chunk(parts[0][0]), _BLOCK), None, atoms))
         model, width = self.release.model, self.metric.shape[1]
-        blocks = [
-            np.asarray(scores(model, metric, t, records, self.temperature))[: n * width]
-            * np.repeat(np.sqrt(weights[:n]), width)[:, None]
-            for metric, t, weights, n, _ in self._atoms(min(self._chunk(records), _BLOCK), None, atoms)
+        found = [[scores(model, metric, t, part, self.temperature) for metric, t, *_ in blocks] for part, _ in parts]
+        found = jax.device_get(found)  # the only one: a device has all of it to do before anything is waited for
+        kept = [n * width for *_, n, _ in blocks]
+        scale = np.concatenate([np.repeat(np.sqrt(weights[:n]), width) for _, _, weights, n, _ in blocks])[:, None]
+        columns = [
+            np.concatenate([rows[:k] for rows, k in zip(each, kept, strict=True)])[:, :n] * scale
+            for each, (_, n) in zip(found, parts, strict=True)
         ]
-        return np.concatenate(blocks)
+        return np.concatenate(columns, axis=1)
 
     def tame(self, records: Records, *, everywhere: bool = False) -> Bool[np.ndarray, " M"]:
         atoms = None if everywhere else self._ends(_ENDS)

@@ -17,20 +17,25 @@ In a metric that moves d along `b (p, k)` and u along `c (k,)` the scores of the
     phi = c q' + E,   E = p b_i  for e x_i,   -p (b_i d_j + b_j d_i)  for x_i x_j
 
 (`-p b_i d_i` where i = j), so that inner products of scores are moments of q, d and p: no array has the k directions.
-All of it is multiplied by the model's power.
+All of it is multiplied by the model's power. Arrays are NumPy's in this process, and JAX's on a device.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
 from bayesrecon.kernels.products import Fold
 from bayesrecon.model import GaussianPredictor, Records
 
+_Array = np.ndarray | jax.Array
 
+
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Frame:
     """What the monomials are taken about.
@@ -41,9 +46,9 @@ class Frame:
         precision: typical `1 / sigma^2`.
     """
 
-    centre: Float[np.ndarray, " p"]
-    root: Float[np.ndarray, "p p"]
-    precision: float
+    centre: Any
+    root: Any
+    precision: Any
 
     @classmethod
     def of(cls, predictor: GaussianPredictor, mean: np.ndarray, covariance: np.ndarray) -> "Frame":
@@ -91,52 +96,50 @@ class Expansion:
         power: of the model.
     """
 
-    b: Float[np.ndarray, "p k"]
-    c: Float[np.ndarray, "C k"]
-    axis: np.ndarray
-    slope: np.ndarray
-    d: Float[np.ndarray, "C p"]
-    precision: Float[np.ndarray, "C 1"]
-    q: Float[np.ndarray, "C F"]
-    value: Float[np.ndarray, "C F"]
-    lap: Float[np.ndarray, "C F"]
+    b: Float[_Array, "p k"]
+    c: Float[_Array, "C k"]
+    axis: Any
+    slope: Any
+    d: Float[_Array, "C p"]
+    precision: Float[_Array, "C 1"]
+    q: Float[_Array, "C F"]
+    value: Float[_Array, "C F"]
+    lap: Float[_Array, "C F"]
     power: float
 
     @classmethod
-    def at(
-        cls, predictor: GaussianPredictor, frame: Frame, power: float, theta: np.ndarray, metric: np.ndarray
-    ) -> "Expansion":
+    def at(cls, predictor: GaussianPredictor, frame: Frame, power: float, theta: Any, metric: Any) -> "Expansion":
         """At atoms `(C, d)` in the metric `(d, k)`."""
-        columns = list(predictor.coefficients)
-        d = np.linalg.solve(frame.root, (theta[:, columns] - frame.centre).T).T
+        columns, xp = np.array(predictor.coefficients, int), _library(theta)
+        d = xp.linalg.solve(frame.root, (theta[:, columns] - frame.centre).T).T
         u, slope, bend = _log_sigma(predictor, theta)
-        precision, along = np.exp(-2 * u), metric[predictor.scale or 0]
-        b, c, bend = np.linalg.solve(frame.root, metric[columns]), slope * along, bend * (along @ along)
+        precision, along = xp.exp(-2 * u), metric[predictor.scale or 0]
+        b, c, bend = xp.linalg.solve(frame.root, metric[columns]), slope * along, bend * (along @ along)
         i, j = np.triu_indices(len(columns))
-        other, one = np.where(i == j, 0.0, 1.0), np.ones_like(u)
+        other, one = np.where(i == j, 0.0, 1.0), xp.ones_like(u)
         off = precision - frame.precision
-        rest = np.concatenate([-2 * d, (1 + other) * d[:, i] * d[:, j]], axis=1) * precision
-        q = np.concatenate([-one, off, rest], axis=1)
+        rest = xp.concatenate([-2 * d, (1 + other) * d[:, i] * d[:, j]], axis=1) * precision
+        q = xp.concatenate([-one, off, rest], axis=1)
         # The last of these is small: `-(u - u0) p0 - p / 2` has no slope at p0.
-        value = np.concatenate([-u, -off / 2 - (u + np.log(frame.precision) / 2) * frame.precision, -rest / 2], axis=1)
+        value = xp.concatenate([-u, -off / 2 - (u + xp.log(frame.precision) / 2) * frame.precision, -rest / 2], axis=1)
         norm, mixed, own = (c**2).sum(axis=1, keepdims=True), c @ b.T, b @ b.T
-        lap = np.concatenate([-bend * one, bend * off - 2 * norm * precision, (bend - 2 * norm) * rest], axis=1)
-        lap[:, 2:] -= 4 * _paired(mixed, d, i, j) * precision
-        lap[:, 2 + len(columns) :] -= (1 + other) * own[i, j] * precision
+        lap = xp.concatenate([-bend * one, bend * off - 2 * norm * precision, (bend - 2 * norm) * rest], axis=1)
+        lap = _added(lap, 2, -4 * _paired(mixed, d, i, j) * precision)
+        lap = _added(lap, 2 + len(columns), -(1 + other) * own[i, j] * precision)
         return cls(b, c, along, slope, d, precision, q, power * value, power * lap, power)
 
     @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
         return np.triu_indices(self.d.shape[1])
 
-    def along(self, score: np.ndarray) -> np.ndarray:
+    def along(self, score: Any) -> Any:
         """Inner products `<phi, score>` of the monomials with a vector `(C, k)` an atom, `(C, F)`."""
         found = self.q * (self.c * score).sum(axis=1, keepdims=True)
-        found[:, 2:] += _paired(score @ self.b.T, self.d, *self._pairs) * self.precision
-        return self.power * found
+        return self.power * _added(found, 2, _paired(score @ self.b.T, self.d, *self._pairs) * self.precision)
 
     def sums(self, h: Float[np.ndarray, "C P"], j: Int[np.ndarray, " P"]) -> np.ndarray:
-        """`sum_t h_tp phi_j(p)` of the monomials, `(F, P)`, for `h (C, P)` along columns `j (P,)` of the metric."""
+        """`sum_t h_tp phi_j(p)` of the monomials, `(F, P)`, for `h (C, P)` along columns `j (P,)` of the metric; in
+        this process, where the functions h are."""
         along, other = self.b[:, j], self.precision * h  # (p, P), (C, P)
         found = self.q.T @ (self.c[:, j] * h)
         total, mean = other.sum(axis=0), self.d.T @ other
@@ -145,45 +148,60 @@ class Expansion:
         found[2 + len(along) :] -= along[i] * mean[k] + np.where(i == k, 0.0, 1.0)[:, None] * along[k] * mean[i]
         return self.power * found
 
-    def score(self, fitted: np.ndarray) -> np.ndarray:
+    def score(self, fitted: Any) -> Any:
         """`phi fitted`, `(C, k)`, of a polynomial `(F,)`."""
         width = self.d.shape[1]
-        square = np.zeros((width, width))
-        square[self._pairs] = fitted[2 + width :]
-        square = square + np.triu(square, 1).T
+        place = np.zeros((width, width), int)
+        place[self._pairs] = place.T[self._pairs] = np.arange(len(self._pairs[0]))
+        square = fitted[2 + width :][place]
         inner = (fitted[2 : 2 + width] - self.d @ square) * self.precision
         return self.power * (self.c * (self.q @ fitted)[:, None] + inner @ self.b)
 
-    def scores(self, e: np.ndarray, x: np.ndarray) -> Float[np.ndarray, "C k M"]:
+    def scores(self, e: Any, x: Any) -> Float[_Array, "C k M"]:
         """`phi` of records with that design, `(C, k, M)`."""
         r = e - self.d @ x.T
         slope, square = self.precision * r, self.precision * r**2 - 1
         return self.power * (slope[:, None] * (x @ self.b).T + self.c[:, :, None] * square[:, None])
 
-    def fold(self, weights: np.ndarray) -> Fold:
+    def fold(self, weights: Any) -> Fold:
         """Sums of the scores' products that belong to the metric, weighted."""
-        rows = np.concatenate([np.ones_like(self.precision), -self.d], axis=1) * self.precision
+        xp = _library(self.d)
+        rows = xp.concatenate([xp.ones_like(self.precision), -self.d], axis=1) * self.precision
         scaled = self.power**2 * weights[:, None] * rows
         return Fold(self.b @ self.b.T, self.b @ self.axis, self.q.T @ (self.slope * scaled), rows.T @ scaled)
 
-    def weighted(self, weights: np.ndarray) -> np.ndarray:
+    def weighted(self, weights: Any) -> Any:
         """Rows `(C, F)` whose products with themselves are those of the scores along the scale."""
-        size = np.abs(self.power) * np.sqrt(weights[:, None] * (self.c**2).sum(axis=1, keepdims=True))
-        return self.q * size
+        size = weights[:, None] * (self.c**2).sum(axis=1, keepdims=True)
+        return self.q * (np.abs(self.power) * _library(size).sqrt(size))
 
 
-def _paired(s: np.ndarray, d: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+def _paired(s: Any, d: Any, i: np.ndarray, j: np.ndarray) -> Any:
     """`s_i` of the monomials `e x_i` and `-(s_i d_j + s_j d_i)` of `x_i x_j`, `(C, F - 2)`."""
     other = np.where(i == j, 0.0, 1.0)
-    return np.concatenate([s, -(s[:, i] * d[:, j] + other * (s[:, j] * d[:, i]))], axis=1)
+    return _library(d).concatenate([s, -(s[:, i] * d[:, j] + other * (s[:, j] * d[:, i]))], axis=1)
 
 
-def _log_sigma(predictor: GaussianPredictor, theta: np.ndarray) -> tuple[Any, Any, Any]:
+def _library(array: Any) -> Any:
+    """The functions for an array."""
+    return np if isinstance(array, np.ndarray) else jnp
+
+
+def _added(found: Any, first: int, more: Any) -> Any:
+    """With `more` added to the columns from the first on; an array of NumPy's is changed."""
+    if isinstance(found, np.ndarray):
+        found[:, first:] += more
+        return found
+    return found.at[:, first:].add(more)
+
+
+def _log_sigma(predictor: GaussianPredictor, theta: Any) -> tuple[Any, Any, Any]:
     """`log sigma`, and its first and second derivative in its coordinate, `(C, 1)` each."""
+    xp = _library(theta)
     if predictor.scale is None:
-        zero = np.zeros((len(theta), 1))
+        zero = xp.zeros((len(theta), 1))
         return zero, zero, zero
-    at, power = theta[:, predictor.scale, None], np.full((len(theta), 1), predictor.power)
+    at, power = theta[:, predictor.scale, None], xp.full((len(theta), 1), predictor.power)
     if predictor.logarithm:
         return power * at, power, 0 * power
-    return power * np.log(np.abs(at)), power / at, -power / at**2  # a normal law of sigma has negative values, too
+    return power * xp.log(xp.abs(at)), power / at, -power / at**2  # a normal law of sigma has negative values, too

@@ -11,7 +11,9 @@ each metric and (p + 1, p + 1), and written out for the monomials once for all m
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
+import jax
 import numpy as np
 
 from bayesrecon.kernels.squares import Squares
@@ -19,6 +21,7 @@ from bayesrecon.kernels.squares import Squares
 _ENTRIES = 2**22  # numbers that a few rows of the kernel are written out from
 
 
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Fold:
     """Sums over the atoms that are summed in one metric.
@@ -30,10 +33,10 @@ class Fold:
         inner: `(p + 1, p + 1)` sums of g and g.
     """
 
-    own: np.ndarray
-    along: np.ndarray
-    mixed: np.ndarray
-    inner: np.ndarray
+    own: Any
+    along: Any
+    mixed: Any
+    inner: Any
 
     def plus(self, other: "Fold") -> "Fold":
         return Fold(self.own, self.along, self.mixed + other.mixed, self.inner + other.inner)

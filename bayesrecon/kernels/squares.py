@@ -18,6 +18,13 @@ class Squares:
     def __init__(self, width: int) -> None:
         self._lower = np.zeros((width, width), order="F")
 
+    @classmethod
+    def of(cls, whole: np.ndarray) -> "Squares":
+        """Those that another summed, `(F, F)`."""
+        found = cls(len(whole))
+        found._lower += whole
+        return found
+
     def add(self, rows: np.ndarray) -> None:
         """One more block `(C, F)`."""
         self._lower = scipy.linalg.blas.dsyrk(

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from bayesrecon.cli import declared
 from bayesrecon.cli.main import _SHOWN
 
 SETTLED = {"JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "TF_CPP_MIN_LOG_LEVEL"}
@@ -26,10 +27,18 @@ for command in sys.argv[1:]:
 
 
 def test_help_loads_neither_jax_nor_numpy():
-    commands = sorted(set(_SHOWN) - {"reconstruct"})  # whose options are the fields of its attacks
+    commands = sorted(_SHOWN)
     done = subprocess.run([sys.executable, "-c", HELP, *commands], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("Example: bayesrecon") == len(commands)
+
+
+def test_options_read_from_source_are_those_of_the_attacks():
+    """The order of attacks and of options is that of the help."""
+    read, imported = list(declared.from_sources()), list(declared.from_classes())
+    assert len(read) > 3
+    assert read == imported
+    assert [list(one.options) for one in read] == [list(one.options) for one in imported]
 
 
 OF_DRAWS = ("draws.npz", "--model", "kidscore_momiq")

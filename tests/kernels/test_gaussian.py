@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import conjugate
+import jax
 import numpy as np
 import pytest
 
@@ -89,6 +90,43 @@ def test_closed_form_is_the_general_path(pairs, coordinates, quantity):
     one, other = quantity(closed, *given), quantity(differentiated, *given)
     assert one.shape == other.shape
     np.testing.assert_allclose(one, other, rtol=CLOSE, atol=CLOSE * np.abs(other).max())
+
+
+DEVICE = {
+    "moments": lambda e, basis, probes, y, b: np.concatenate([s.gram for s in e.moments(basis, stretches=3).stretches]),
+    "values": lambda e, basis, probes, y, b: e.moments(basis).value,
+    "scores": lambda e, basis, probes, y, b: e.scores(probes, np.arange(0, 300, 5)),
+    "cross": lambda e, basis, probes, y, b: e.cross(basis, probes, np.arange(0, 300, 3)),
+    "totals": lambda e, basis, probes, y, b: e.totals(np.arange(0, 300, 2)),
+    "noise": lambda e, basis, probes, y, b: e.noise(basis, y),
+    "normal noise": lambda e, basis, probes, y, b: e.normal_noise(basis),
+    "influence": lambda e, basis, probes, y, b: np.concatenate(e.influence(basis, y, b), axis=1),
+}
+BACK = {"totals": 2, "influence": 5}  # kernel and target; series come back part by part
+
+
+@pytest.mark.parametrize("name", [pytest.param(k, marks=() if k == "moments" else pytest.mark.slow) for k in DEVICE])
+def test_sums_are_made_on_the_device_and_come_back_once(pairs, moved, name):
+    """JAX refuses whatever is not asked for; the sums are those of this process."""
+    (closed, _), *given = pairs["unconstrained"]
+    gaussian = closed.release.model.gaussian
+
+    def design(beta, records):
+        """Of the records alone, before a pass."""
+        with jax.transfer_guard("allow"):
+            return gaussian.design(beta, records)
+
+    model = replace(closed.release.model, gaussian=replace(gaussian, design=design))
+    there = replace(closed, release=replace(closed.release, model=model))
+    expected = DEVICE[name](replace(closed), *given)
+    with using(jax.local_devices()[:1]):
+        _ = there._frame, there.weights, there._normal  # small, and made here
+        moved.update(there=0, back=0)
+        with jax.transfer_guard("disallow"):
+            found = DEVICE[name](there, *given)
+    assert moved["back"] == BACK.get(name, 1)
+    assert moved["there"] > 0
+    np.testing.assert_allclose(found, expected, rtol=CLOSE, atol=CLOSE * np.abs(expected).max())
 
 
 def test_features_have_the_inner_products_of_scores(pairs):

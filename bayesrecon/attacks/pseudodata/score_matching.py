@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from bayesrecon.attacks.attack import Attack, option
-from bayesrecon.attacks.pseudodata.adam import Slices, Slicing
+from bayesrecon.attacks.pseudodata.adam import Slicing
 from bayesrecon.attacks.pseudodata.setup import Setup, check_records, reconstruct_with, refuse_slices, slicing_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Estimator
@@ -38,7 +38,7 @@ class ScoreMatching(Attack[Reconstruction]):
     n: int | None = option(None, "Number of weighted records; default 200, or the rows of known fields.")
     objective: Literal["exact", "sliced"] | None = option(None, "sliced, the default for draws, or exact.")
     slices: int | None = option(None, "Directions per draw of the sliced objective; default 10.")
-    slice_law: Slices | None = option(None, "Their law: normal (the default) or rademacher.")
+    slice_law: Literal["normal", "rademacher"] | None = option(None, "Their law: normal (the default) or rademacher.")
     fresh: bool = option(True, "New directions at every step.")
     reduced: bool = option(True, "Leave the score's square unsliced: the variance-reduced objective.")
     steps: int = option(20_000, "Steps of Adam.")

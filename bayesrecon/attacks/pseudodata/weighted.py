@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from bayesrecon.attacks.attack import Attack, option
-from bayesrecon.attacks.pseudodata.adam import Slices, Slicing
+from bayesrecon.attacks.pseudodata.adam import Slicing
 from bayesrecon.attacks.pseudodata.setup import Setup, check_records, reconstruct_with, refuse_slices, slicing_of
 from bayesrecon.estimation.problem import Estimator
 from bayesrecon.knowledge import Knows
@@ -39,7 +39,7 @@ class WeightedRecords(Attack[Reconstruction]):
     tolerance: float = option(1e-10, "Relative gap at which to stop.")
     steps: int | None = option(None, "Most steps; default 300.")
     slices: int | None = option(None, "Directions per draw of the sliced objective; default 10.")
-    slice_law: Slices | None = option(None, "Their law: normal (the default) or rademacher.")
+    slice_law: Literal["normal", "rademacher"] | None = option(None, "Their law: normal (the default) or rademacher.")
     estimator: Estimator = option(Estimator(), "Metric and coordinates.")
     checkpoint: str | Path | None = option(None, "File to write progress to, and to resume from where it exists.")
 

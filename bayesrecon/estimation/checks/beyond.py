@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy import stats
+from scipy.special import gammaincc
 
 from bayesrecon.estimation.checks.check import Check, Looked
 from bayesrecon.estimation.checks.ends import (
@@ -126,7 +126,7 @@ def _chance(edges: list[_Edge], density: Density) -> float:
     error = float(np.sqrt(max(slope @ density.covariance @ slope, 0.0) + scatter))
     common = np.array([[len(np.intersect1d(a.near, b.near)) / len(a.near) for b in edges] for a in edges])
     count, variance = len(edges), float(common.sum())
-    chances = stats.gamma.sf(total * np.exp(error * _NODES) * count / variance, count**2 / variance)
+    chances = gammaincc(count**2 / variance, total * np.exp(error * _NODES) * count / variance)
     return float(_WEIGHTS @ chances / _WEIGHTS.sum())
 
 

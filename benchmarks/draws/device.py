@@ -1,0 +1,278 @@
+"""The same work on this machine's accelerator and on its processor: time, what stays on the host, agreement.
+
+python -m benchmarks.draws.device [--rows FILE.json] [--seconds 280] [--tiny]    # measure, beside each other
+python -m benchmarks.draws.device --keep FILE.json                               # rows that another machine measured
+
+Every case runs in a process of its own, first with nothing compiled and then again. On an accelerator a third run
+counts what moves between it and the host (`jax.transfer_guard`), and how long it is busy (JAX's profiler). Processes
+run side by side, each with cores of its own; what does not begin before the time is over is not measured.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.draws.device_cases import ANSWERS, CASES, Numbers
+from benchmarks.study import Study, form, table
+
+_LANES = 2  # processes at once on each side: an accelerator waits for the compiler most of the time
+_SHARE = 0.4  # of the accelerator's memory for each
+_LONG = 60.0  # seconds from which a processor is not asked again
+_ENOUGH = 10  # seconds without which no case begins
+
+Row = dict[str, Any]
+
+
+def measured(name: str, tiny: bool, held: Path) -> Row:
+    """Time of one case in this process; its numbers go to a file."""
+    import jax
+
+    device, case = jax.local_devices()[0], CASES[name]
+    row: Row = {"case": name, "platform": device.platform, "device": device.device_kind, "jax": jax.__version__}
+    work = case.make(tiny)
+    row["cold, s"], found = _timed(work)
+    if device.platform != "cpu" or row["cold, s"] < _LONG:
+        row["warm, s"], found = _timed(work)
+    np.savez(held, **case.told(found))
+    if device.platform != "cpu":
+        row |= _watched(work, case.profiled)
+        row["peak on the device, MiB"] = (device.memory_stats() or {}).get("peak_bytes_in_use", 0) / 2**20
+        row["on the host, %"] = max(0.0, 100 * (1 - row["busy, s"] / row["warm, s"])) if "busy, s" in row else None
+    row["peak of the process, MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return row
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    found = work()
+    return time.perf_counter() - start, found
+
+
+def _watched(work: Callable[[], Any], profiled: bool) -> Row:
+    """How often something moved in one more run, and how long the device was busy in another."""
+    import jax
+
+    with _lines() as lines, jax.transfer_guard("log_explicit"):
+        work()
+    busy: Row = {}
+    if profiled:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                with jax.profiler.trace(folder):
+                    work()
+                busy = _busy(Path(folder))
+            except Exception as error:  # without the right to profile
+                busy = {"not profiled": f"{type(error).__name__}: {error}"[:200]}
+    text = "".join(lines)
+    return busy | {"read back": text.count("device-to-host transfer"), "sent": text.count("host-to-device transfer")}
+
+
+@contextlib.contextmanager
+def _lines() -> Iterator[list[str]]:
+    """What compiled code writes to stderr in the block."""
+    found: list[str] = []
+    sys.stderr.flush()
+    before = os.dup(2)
+    with tempfile.TemporaryFile("w+", errors="replace") as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield found
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            file.seek(0)
+            found.append(file.read())
+
+
+def _busy(folder: Path) -> Row:
+    """Seconds in which a stream of the device worked, by the profile."""
+    from jax.profiler import ProfileData
+
+    (file,) = folder.rglob("*.xplane.pb")
+    planes = list(ProfileData.from_file(str(file)).planes)
+    lines = [line for plane in planes if plane.name.startswith("/device:") for line in plane.lines]
+    events = [event for line in lines if line.name.startswith("Stream") for event in line.events]
+    if not events:
+        return {
+            "not profiled": f"no stream among {[line.name for line in lines] or [one.name for one in planes]}"[:300]
+        }
+    end, total = -np.inf, 0.0
+    for first, last in sorted((event.start_ns, event.start_ns + event.duration_ns) for event in events):
+        total += max(0.0, last - max(first, end))
+        end = max(end, last)
+    copies = {"copied back": "MemcpyD2H", "copied there": "MemcpyH2D"}
+    counts = {what: sum(event.name.startswith(name) for event in events) for what, name in copies.items()}
+    return {"busy, s": total / 1e9, "kernels": len(events) - sum(counts.values()), **counts}
+
+
+def compared(ours: Numbers, other: Numbers, chance: bool) -> float:
+    """Largest difference, relative to the largest number of its kind; or in standard errors."""
+    if chance:
+        se = np.hypot(ours["mean se"], other["mean se"])
+        return float(np.max(np.abs(ours["mean"] - other["mean"]) / se))
+    scale = {name: max(float(np.max(np.abs(v), initial=0.0)), 1e-300) for name, v in other.items()}
+    return max(float(np.max(np.abs(ours[name] - other[name]), initial=0.0)) / scale[name] for name in other)
+
+
+def all_of(tiny: bool, seconds: float, only: str) -> list[Row]:
+    """Every case on every side of this machine, with their agreement."""
+    ends, cores = time.monotonic() + seconds, sorted(os.sched_getaffinity(0))
+    names = [name for name in CASES if only in name]
+    sides = [side for side in ("gpu", "cpu") if side == "cpu" or _accelerator()]
+    lanes = [(side, lane) for side in sides for lane in range(_LANES)]
+    free = {side: [cores[lanes.index((side, k)) :: len(lanes)] or cores for k in range(_LANES)] for side in sides}
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as pools:
+        waiting, drawing = [], pools.enter_context(ThreadPoolExecutor(1))
+        drawn = drawing.submit(_drawn, tiny) if any("2PL" in name for name in names) else None
+        for side in sides:
+            pool = pools.enter_context(ThreadPoolExecutor(_LANES))
+            held = {name: Path(folder) / f"{side}-{i}.npz" for i, name in enumerate(names)}
+            for name in names:
+                needs = drawn if "2PL" in name else None
+                waiting.append(pool.submit(_elsewhere, name, side, tiny, held[name], free[side], ends, needs))
+        rows = [one.result() for one in waiting]
+        for row in rows:
+            i, side = names.index(row["case"]), row["side"]
+            ours, other = Path(folder) / f"{side}-{i}.npz", Path(folder) / f"cpu-{i}.npz"
+            if side != "cpu" and ours.exists() and other.exists():
+                row["off"] = compared(dict(np.load(ours)), dict(np.load(other)), CASES[row["case"]].chance)
+    return rows
+
+
+def _elsewhere(
+    name: str, side: str, tiny: bool, held: Path, free: list[list[int]], ends: float, needs: Future[None] | None
+) -> Row:
+    """One case in a process of its own, on cores that no other process has."""
+    row: Row = {"case": name, "side": side}
+    if needs is not None and (error := needs.exception()) is not None:
+        return row | {"failed": f"no draws: {error}"}
+    left = ends - time.monotonic()
+    if left < _ENOUGH:
+        return row | {"failed": "no time was left"}
+    cores = free.pop()
+    command = [sys.executable, "-m", __spec__.name, "--one", name, "--held", str(held), *(["--tiny"] if tiny else [])]
+    more = {"BAYESRECON_COMPILE_CACHE": "0", "XLA_PYTHON_CLIENT_MEM_FRACTION": str(_SHARE), "TF_CPP_MIN_LOG_LEVEL": "0"}
+    env = _unsettled() | more | ({"JAX_PLATFORMS": "cpu"} if side == "cpu" else {})
+    pinned = ["taskset", "-c", ",".join(map(str, cores))] if shutil.which("taskset") else []
+    try:
+        done = subprocess.run(
+            [*pinned, *command],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=left,
+        )
+    except subprocess.TimeoutExpired:
+        return row | {"failed": "time was over"}
+    finally:
+        free.append(cores)
+    if done.returncode:
+        return row | {"failed": " ".join(done.stderr.strip().splitlines()[-1:])[-300:]}
+    found = row | {"cores": len(cores)} | json.loads(done.stdout.strip().splitlines()[-1])
+    print(form([found]), file=sys.stderr, flush=True)
+    return found
+
+
+def _accelerator() -> bool:
+    """Asked in another process: this one would hold the device's memory."""
+    ask = "import jax; print(jax.default_backend())"
+    done = subprocess.run([sys.executable, "-c", ask], env=_unsettled(), capture_output=True, text=True)
+    return done.stdout.strip() not in ("", "cpu")
+
+
+def _unsettled() -> dict[str, str]:
+    """The environment without what says where compiled programs are kept, and what runs them."""
+    return {k: v for k, v in os.environ.items() if k not in ("JAX_COMPILATION_CACHE_DIR", "JAX_PLATFORMS")}
+
+
+def _drawn(tiny: bool) -> None:
+    """Draws that both sides need, by the processor."""
+    persons, items = ANSWERS[tiny]
+    ask = f"from benchmarks.draws.records import table_of; table_of({persons}, {items})"
+    subprocess.run(
+        [sys.executable, "-c", ask], env=_unsettled() | {"JAX_PLATFORMS": "cpu"}, check=True, stdout=sys.stderr
+    )
+
+
+def machine() -> Row:
+    return {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
+
+
+def page(rows: Any) -> str:
+    """What was measured, the accelerator beside the processor."""
+    lines = ["# On an accelerator", "", "Made by `python -m benchmarks.draws.device`.", ""]
+    if not rows:
+        return "\n".join([*lines, "Nothing was measured yet.", ""])
+    found = {(row["case"], row["side"]): row for row in rows["cases"]}
+    there = next((row for row in rows["cases"] if row["side"] == "gpu" and "device" in row), {})
+    cores, python = rows["machine"]["cores"], rows["machine"]["python"]
+    lines += [
+        f"{there.get('device', 'No accelerator')} beside {cores} cores ({rows['machine']['machine']}) of the same "
+        f"machine, JAX {there.get('jax', '')}, Python {python}. Every case ran in a process of its own, {_LANES} at "
+        "once on either side, once each: cold with nothing compiled, then warm. *On the host* is the share of the warm "
+        "run in which no kernel of the accelerator ran. *Read back* and *sent* count transfers in one run. *Off* is "
+        "the largest difference of the results from those of the processor, relative to the largest number of its "
+        "kind; of averages over chains, in standard errors of their difference.",
+        "",
+    ]
+    head = ("case", "processor, cold s", "warm s", "accelerator, cold s", "warm s", "times faster, warm")
+    more = ("on the host, %", "kernels", "read back", "sent", "peak there, MiB", "off")
+    cells = []
+    for name in dict.fromkeys(row["case"] for row in rows["cases"]):
+        cpu, gpu = (found.get((name, side), {}) for side in ("cpu", "gpu"))
+        both = "warm, s" in cpu and "warm, s" in gpu
+        ratio = f"{cpu['warm, s'] / gpu['warm, s']:.2g}" if both else ""
+        times = [_cell(side, key) for side in (cpu, gpu) for key in ("cold, s", "warm, s")]
+        keys = ("on the host, %", "kernels", "read back", "sent", "peak on the device, MiB", "off")
+        cells.append([name, *times, ratio, *(_cell(gpu, key) for key in keys)])
+    lines += [table([*head, *more], cells), ""]
+    failed = [f"* {row['case']}, {row['side']}: {row['failed']}" for row in rows["cases"] if "failed" in row]
+    return "\n".join([*lines, *(["Not measured:", "", *failed, ""] if failed else [])])
+
+
+def _cell(row: Row, key: str) -> str:
+    value = row.get(key)
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+
+
+STUDY = Study(__file__, page)
+
+
+def main() -> None:
+    parser = STUDY.parser(__doc__)
+    parser.add_argument("--rows", type=Path, help="write what was measured here, not to the page")
+    parser.add_argument("--keep", type=Path, help="rows that another machine wrote")
+    parser.add_argument("--seconds", type=float, default=280.0, help="after which nothing is begun or waited for")
+    parser.add_argument("--only", default="", help="cases with this in their name")
+    parser.add_argument("--tiny", action="store_true", help="sizes that only show that all of it works")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--held", type=Path, help=argparse.SUPPRESS)
+    given = STUDY.given(parser)
+    if given.one:
+        print(json.dumps(measured(given.one, given.tiny, given.held)))
+        return
+    rows = json.loads(given.keep.read_text()) if given.keep else None
+    rows = rows or {"machine": machine(), "cases": all_of(given.tiny, given.seconds, given.only)}
+    if given.rows:
+        given.rows.write_text(form(rows))
+    else:
+        STUDY.keep(rows)
+
+
+if __name__ == "__main__":
+    main()
