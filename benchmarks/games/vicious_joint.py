@@ -54,7 +54,7 @@ class Pair:
 
 
 def curious(data, seed):
-    """Odd or even, and in secret whether a class is in the upper half, read from the probabilities of the two classes."""
+    """Odd or even, and in secret whether a class is in the upper half, from the probabilities of two classes."""
     labels, truth = (
         np.stack([y % 2, y >= data.count // 2], axis=1).astype(np.int32) for y in (data.classes, data.truth)
     )

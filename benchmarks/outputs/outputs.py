@@ -24,13 +24,12 @@ CUTS = (1e-10, 1.2e-4, 1e-3, 1e-2)
 NOISE = np.logspace(-3, 0.5, 30)
 PAGE = """# What the outputs of a linear classifier give away about its input
 
-Made by `python -m benchmarks.outputs.outputs`. {title}, {known:,} images known to the server and the
-attacker and {asked:,}
-asked about; least squares on the classes' indicators, a ridge of a thousandth of the mean variance. *Ratio* is the weight
-of the reconstruction to that of the task (0 is honest); *offset*, the same with the number that the task cannot see
-added to all logits. Peak signal-to-noise ratios (PSNR) in dB over all pixels of the images asked about, by the best
-linear decoder; the mean image alone has {mean:.2f} dB. R is the reconstruction risk by the cut of its covariance: a
-number without its cut means nothing.
+Made by `python -m benchmarks.outputs.outputs`. {title}, {known:,} images known to the server and the attacker and
+{asked:,} asked about; least squares on the classes' indicators, a ridge of a thousandth of the mean variance. *Ratio*
+is the weight of the reconstruction to that of the task (0 is honest); *offset*, the same with the number that the
+task cannot see added to all logits. Peak signal-to-noise ratios (PSNR) in dB over all pixels of the images asked
+about, by the best linear decoder; the mean image alone has {mean:.2f} dB. R is the reconstruction risk by the cut of
+its covariance: a number without its cut means nothing.
 
 {ratios}
 

@@ -34,8 +34,9 @@ COMPONENTS, STEPS = 40, 150
 HEAD = ("model", "view", "method", "PSNR", "95 % interval of pixels", "of components", "mean half-width", "seconds")
 INTRODUCTION = """# Images from the outputs of honest classifiers, with errors
 
-Made by `python -m benchmarks.outputs.outputs_posterior`. MNIST's 10,000 test images unless `--set` and `--part` say more. Images in a random order: {trained} train the classifier, {public} are public, and {asked} of the others are
-asked about, whose outputs alone are seen. PSNR in dB over all pixels of these images; the mean image has {mean:.2f}.
+Made by `python -m benchmarks.outputs.outputs_posterior`. MNIST's test images unless `--set` and `--part` say more, in
+a random order: {trained} train the classifier, {public} are public, and {asked} of the others are asked about,
+whose outputs alone are seen. PSNR in dB over all pixels of these images; the mean image has {mean:.2f}.
 *95 % interval of pixels*: the share of pixels that vary whose value lies in the interval, over the images asked about,
 between the 2.5 and 97.5 % points of a bootstrap over images; 90 to 98 % was asked for. Intervals are those of the
 attacks: the linear decoder's from half of the public images that were not fitted, the others' scaled on {calibrate} of
