@@ -19,7 +19,7 @@ def damped(options):
     """Digits by a network of more parameters than are factorised; after each deletion it is trained on."""
     x, y = load_digits(return_X_y=True)
     x = x / 8 - 1
-    width, count = (61 if options.part == "small" else 128), min(options.deletions, 8)
+    width, count = 64, min(options.deletions, 6)
     order, rng = np.random.default_rng(50).permutation(len(x)), np.random.default_rng(51)
     data, known = ({"x": x[part], "y": y[part]} for part in (order[:PRIVATE], order[PRIVATE:]))
     start = {"w": rng.normal(size=(64, width)) / 8, "b": np.zeros(width)}

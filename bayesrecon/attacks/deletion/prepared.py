@@ -389,9 +389,7 @@ class PreparedHRec:
         before, after = parameters_of(pair, self.model)
         if len(before) < 2 or self.linear.loss == "squared" or beside_one(before - after) > _ONE_STEP:
             return ()
-        return (
-            "the change is one record's gradient as it stands, a gradient step: use OneStep, which needs no Hessian",
-        )
+        return ("the change is one record's gradient as it stands: use OneStep, which applies no Hessian to it",)
 
     def invert(self, found: Sequence[Deleted], **settings: Any) -> Inversion:
         """The records behind reconstructed features; see `invert_embedding`, which takes the settings."""
