@@ -1,9 +1,9 @@
 from .acs import acs_income as acs_income
-from .celeba import celeba as celeba
 from .cifar import cifar10 as cifar10
 from .cifar import cifar100 as cifar100
+from .drawings import omniglot as omniglot
+from .faces import celeba as celeba
 from .idx import fashion_mnist as fashion_mnist
 from .idx import mnist as mnist
 from .labelled import LabelledData as LabelledData
-from .omniglot import omniglot as omniglot
-from .tiny_imagenet import tiny_imagenet as tiny_imagenet
+from .photographs import tiny_imagenet as tiny_imagenet

@@ -1,14 +1,13 @@
 """HRec beyond its tables: targets, public records, embeddings that were trained, private learners, single steps.
 
 python -m benchmarks.deletion.hrec_more [targets] [public] [embedding] [private] [steps] [unpenalised] [damped]
-    [--data DIR] [--part small]
+    [--data DIR] [--set fashion] [--part small]
 
-Parts that are kept are measured anew where they are named. DIR holds MNIST's test images; without it the digits of
+Parts that are kept are measured anew where they are named. DIR holds a data set's files; without it the digits of
 scikit-learn stand alone. Results go to the page benchmarks/HREC_MORE.md.
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,7 @@ from sklearn.neural_network import MLPClassifier
 
 import bayesrecon
 from bayesrecon.attacks import OneStep
-from bayesrecon.datasets import mnist
+from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import bootstrap, clopper_pearson, cosine_similarity
 from bayesrecon.games import ObjectivePerturbation, OutputPerturbation
 from bayesrecon.games.data import Records
@@ -28,8 +27,10 @@ from bayesrecon.posteriors import dirac, gradient_step_without, newton_step_with
 from benchmarks.deletion.experiment import _eta, embed, halves, prepare
 from benchmarks.deletion.fourier import Fourier
 from benchmarks.deletion.guesses import VARIANTS, attack, rows_of
+from benchmarks.deletion.large_network import damped
 from benchmarks.deletion.mnist import PENALTY, WIDTH, pixels_of
-from benchmarks.deletion.page import ALL, PUBLISHED
+from benchmarks.deletion.page import ALL, MAXDIFF, PUBLISHED
+from benchmarks.pictures import add_arguments, images_of
 from benchmarks.study import Study, table
 
 TWO = {k: VARIANTS[k] for k in (PUBLISHED, ALL)}
@@ -53,10 +54,10 @@ TITLES = {
 
 
 def digits(options):
-    """Images in [-1, 1] and their classes: MNIST's where there is a folder, else scikit-learn's."""
+    """Images in [-1, 1] and their classes: a data set's where there is a folder, else scikit-learn's."""
     if options.data is not None:
-        images = mnist(options.data, "test")
-        return "MNIST", pixels_of(images), images.y
+        images = images_of(options)
+        return images.name, pixels_of(images), images.y
     return eight_by_eight()
 
 
@@ -80,12 +81,12 @@ def targets(options):
         y = (y - y.mean()) / y.std() if number else y
         rows.append(target(f"{name}, {'ridge' if number else 'logistic'}", x, y, loss=loss, penalty=1.0))
     name, x, y = digits(options)
-    rows.append(target(f"{name}, softmax", x, y, loss="softmax", outputs=10, penalty=1.0))
+    rows.append(target(f"{name}, softmax", x, y, loss="softmax", outputs=int(y.max()) + 1, penalty=1.0))
     phi = Fourier(x.shape[1], 200 if options.part == "small" else WIDTH, 20.0, np.random.default_rng(2))
     features = embed(phi, x)
-    for part, loss, response in (("ridge-rff", "squared", np.eye(10)[y]), ("softmax-rff", "softmax", y)):
+    for part, loss, response in (("ridge-rff", "squared", np.eye(int(y.max()) + 1)[y]), ("softmax-rff", "softmax", y)):
         title = f"{name}, {part.removesuffix('-rff')} over {features.shape[1]} random Fourier features"
-        rows.append(target(title, features, response, loss=loss, outputs=10, penalty=PENALTY[part]))
+        rows.append(target(title, features, response, loss=loss, outputs=int(y.max()) + 1, penalty=PENALTY[part]))
     return rows
 
 
@@ -122,7 +123,7 @@ def embedding(options):
     fit = MLPClassifier((64,), activation="tanh", max_iter=60, random_state=0).fit(x[first], y[first])
     weights, bias = jnp.asarray(fit.coefs_[0]), jnp.asarray(fit.intercepts_[0])
     parts = halves(len(rest), options.deletions, 21)
-    settings = {"loss": "softmax", "outputs": 10, "penalty": 1.0}
+    settings = {"loss": "softmax", "outputs": int(y.max()) + 1, "penalty": 1.0}
     one = prepare("", x[rest], y[rest], *parts, phi=lambda v: jnp.tanh(v @ weights + bias), **settings)
     more = {"private": len(one.private["x"]), "accuracy": one.accuracy}
     return scored(f"{name}, 64 hidden units, trained on {len(first):,} others", one, attack(one, TWO), **more)
@@ -192,15 +193,18 @@ def unpenalised(options):
     some = halves(len(x), min(options.deletions, 20), 10)
     phi = Fourier(x.shape[1], width, 20.0 if name == "MNIST" else 5.0, np.random.default_rng(2))
     rows = []
-    for penalty in (10.0, 0.1, 0.01):
-        one = prepare("", x, y, *some, loss="softmax", outputs=10, penalty=penalty, phi=phi)
+    for penalty in (10.0, 1.0, 0.1, 0.01):
         title = f"{name}, {width} features, penalty {penalty:g}"
+        try:
+            one = prepare("", x, y, *some, loss="softmax", outputs=int(y.max()) + 1, penalty=penalty, phi=phi)
+        except BayesreconError as error:
+            return [*rows, {"setting": title, "method": f"training refused: {error}"}]
         rows += scored(title, one, attack(one, TWO), penalty=penalty, accuracy=one.accuracy, seconds=one.seconds)
     return rows
 
 
 PARTS = {"targets": targets, "public": public, "embedding": embedding, "private": private, "steps": steps}
-PARTS |= {"unpenalised": unpenalised}
+PARTS |= {"unpenalised": unpenalised, "damped": damped}
 
 
 def page(kept):
@@ -213,8 +217,7 @@ def page(kept):
             cells = [[r.get(k, "") if i < 3 else cell(r.get(k)) for i, k in enumerate(head)] for r in kept[part]]
             lines += [f"## {title}", "", table(head, cells), ""]
         else:
-            head = ("setting", "method", "deletions", "median cosine", "95 %", "label")
-            lines += [f"## {title}", "", table(head, [cells_of(r) for r in kept[part]], words=2), ""]
+            lines += [f"## {title}", "", beside(kept[part]), ""]
     return "\n".join(lines)
 
 
@@ -222,11 +225,22 @@ def cell(value):
     return "" if value is None else f"{value:.3f}"
 
 
-def cells_of(row):
-    low, high = row["interval"]
-    label = "{:.1%} ({:.1%} to {:.1%})".format(*row["label"]) if "label" in row else ""
-    method = row["method"].partition(":")[0]
-    return [row["setting"], method, row["deletions"], f"{row['median']:.4f}", f"{low:.4f} to {high:.4f}", label]
+def beside(rows):
+    """One line for every setting: each method's median cosine."""
+    lines, methods = [], (PUBLISHED, ALL, "Avg: mean public record", MAXDIFF, "OneStep")
+    methods = [m for m in methods if any(r["method"] == m for r in rows)]
+    for setting in dict.fromkeys(r["setting"] for r in rows):
+        of = {r["method"]: r for r in rows if r["setting"] == setting}
+        told = [r["method"] for r in of.values() if "median" not in r]
+        right = of.get("OneStep", of.get(ALL, {})).get("label")
+        label = "{:.1%} ({:.1%} to {:.1%})".format(*right) if right else "".join(told)
+        count = max((r.get("deletions", 0) for r in of.values()), default=0)
+        lines.append([setting, count, *(median(of.get(m)) for m in methods), label])
+    return table(("setting", "deletions", *(m.partition(":")[0] for m in methods), "label, improved"), lines)
+
+
+def median(row):
+    return "" if row is None else "{:.4f} ({:.4f} to {:.4f})".format(row["median"], *row["interval"])
 
 
 STUDY = Study(__file__, page)
@@ -235,8 +249,7 @@ STUDY = Study(__file__, page)
 def main():
     parser = STUDY.parser(__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; what is missing by default")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="files of MNIST")
-    parser.add_argument("--part", choices=("small", "test"), default="test", help="small: a few deletions and features")
+    add_arguments(parser, ("mnist", "fashion", "cifar10", "cifar100", "tiny_imagenet"), required=False)
     parser.add_argument("--deletions", type=int, default=100)
     options = STUDY.given(parser)
     options.deletions = min(options.deletions, 5) if options.part == "small" else options.deletions

@@ -103,7 +103,7 @@ def appendices(held, more):
                 ours, ends = round(row["median"], 4), row["interval"]
                 found.append(_tag(piece, f"{row['setting']}: {row['method']}", ours, interval=ends))
     for row in more.get("damped", ()):
-        if row["method"] == "HRec":
+        if row["method"] == ALL:
             ours, ends = round(row["median"], 4), row["interval"]
             found.append(_tag("Section 3.2", f"Hessian-vector products: {row['setting']}", ours, interval=ends))
     return found

@@ -1,28 +1,25 @@
-"""Deletions from models of images (the 10,000 test images), beside the published Figure 3.
+"""Deletions from models of images (the test images unless `--part` says more), beside the published Figure 3.
 
-python -m benchmarks.deletion.mnist softmax ridge-rff softmax-rff --mnist DIR [--fashion DIR] [--cifar DIR] [--keep DIR]
-    [--deletions 200] [--figures DIR]
+python -m benchmarks.deletion.mnist softmax ridge-rff softmax-rff --data DIR [--set fashion] [--part all] [--keep DIR]
+    [--deletions 200] [--to DIR]
 
-The folders hold the files of `bayesrecon.datasets`; what has no folder is not run. --keep holds retrained parameters
+The folder holds the files of a data set of `bayesrecon.datasets`. --keep holds retrained parameters
 between runs. The split and the deletions are not those that anything was chosen with: `--development` takes those.
 Penalties and the scale of the features are those that MNIST's private half chose; for other images their own half
 chooses the penalty. Results go to the page benchmarks/DELETION.md and its figures.
 """
 
-import argparse
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from bayesrecon import datasets
 from bayesrecon.plots import plot_images, plot_similarity
 from benchmarks.deletion.experiment import prepare, tuned
 from benchmarks.deletion.fourier import Fourier
 from benchmarks.deletion.guesses import BASELINES, VARIANTS, Guesses, attack, rows_of, scores
 from benchmarks.deletion.page import ALL, PUBLISHED, STUDY, keep
-from benchmarks.study import HERE
+from benchmarks.pictures import add_arguments, images_of
 
 WIDTH, SHOWN = 4096, 10
 PARTS = ("softmax", "ridge-rff", "softmax-rff")
@@ -39,15 +36,16 @@ class Pictures:
     """
 
     title: str
-    load: Callable[..., datasets.LabelledData]
-    accuracy: tuple[float, float, float]
+    accuracy: tuple[float, ...] = ()
     scale: float | None = None
 
 
 PICTURES = {
-    "mnist": Pictures("MNIST", datasets.mnist, (0.916, 0.962, 0.964), 20.0),
-    "fashion": Pictures("Fashion-MNIST", datasets.fashion_mnist, (0.845, 0.873, 0.884)),
-    "cifar": Pictures("CIFAR-10", datasets.cifar10, (0.395, 0.487, 0.504)),
+    "mnist": Pictures("MNIST", (0.916, 0.962, 0.964), 20.0),
+    "fashion": Pictures("Fashion-MNIST", (0.845, 0.873, 0.884)),
+    "cifar10": Pictures("CIFAR-10", (0.395, 0.487, 0.504)),
+    "cifar100": Pictures("CIFAR-100"),
+    "tiny_imagenet": Pictures("TinyImageNet"),
 }
 
 
@@ -63,37 +61,38 @@ def split(count, deletions, *, development):
     """
     half, rng = count // 2, np.random.default_rng(0)
     order = rng.permutation(count)
-    used = np.union1d(rng.choice(half, 100, replace=False), np.random.default_rng(1).choice(half, 200, replace=False))
+    one, other = (min(size, half // 3) for size in (100, 200))
+    used = np.union1d(rng.choice(half, one, replace=False), np.random.default_rng(1).choice(half, other, replace=False))
     if development:
         return order[:half], order[half:], used[:deletions]
     rng = np.random.default_rng(10)
     fresh_order = rng.permutation(count)
     fresh = np.flatnonzero(~np.isin(fresh_order[:half], order[used]))
-    return fresh_order[:half], fresh_order[half:], rng.choice(fresh, deletions, replace=False)
+    return fresh_order[:half], fresh_order[half:], rng.choice(fresh, min(deletions, len(fresh)), replace=False)
 
 
 def parameters(name, part, options):
     """The experiment, the shape of its images, a note, and the facts in it."""
     about = PICTURES[name]
-    images = about.load(getattr(options, name), "test")
-    x, y = pixels_of(images), images.y
+    images = images_of(options)
+    x, y, classes = pixels_of(images), images.y, len(images.names)
     private, public, rows = split(len(x), options.deletions, development=options.development)
     held = None
     if options.keep is not None:
         stem = part if name == "mnist" else f"{name}-{part}"
         held = options.keep / f"{stem}-{'development' if options.development else 'fresh'}-{options.deletions}.npz"
     phi = None if part == "softmax" else fourier(about.scale or spread(x[private]), x.shape[1])
-    loss, target = ("squared", np.eye(10)[y]) if part == "ridge-rff" else ("softmax", y)
-    settings = {"loss": loss, "outputs": 10, "phi": phi}
+    loss, target = ("squared", np.eye(classes)[y]) if part == "ridge-rff" else ("softmax", y)
+    settings = {"loss": loss, "outputs": classes, "phi": phi}
     penalty = PENALTY[part] if name == "mnist" else tuned(x, target, private, PENALTIES, **settings)
     how = "softmax" if phi is None else f"{part.removesuffix('-rff')} over {WIDTH} random Fourier features"
     title = f"{about.title}, {how}"
     one = prepare(title, x, target, private, public, rows, penalty=penalty, keep=held, **settings)
-    facts = one.facts | {"published accuracy": about.accuracy[PARTS.index(part)]}
-    note = (
-        one.note.partition(": ")[2] + f" (published, with more images: {facts['published accuracy']:.1%}). "
-        f"Penalty {penalty:g}, pixels in [-1, 1]."
-    )
+    facts, note = one.facts, one.note.partition(": ")[2]
+    if about.accuracy:
+        facts |= {"published accuracy": about.accuracy[PARTS.index(part)]}
+        note += f" (published, with more images: {facts['published accuracy']:.1%})"
+    note += f". Penalty {penalty:g}, pixels in [-1, 1]."
     if phi is not None:
         note += f" Random Fourier features `cos(x W + b)` of scale {phi.scale:g}."
     return one, images.shape, note, facts
@@ -118,10 +117,10 @@ def run(data, part, options):
     if one.embedded is not None:
         found["nearest public image to the features"] = nearest(found[ALL].features, one)
     name = f"{data}-{part}" + ("-development" if options.development else "")
-    plot_similarity(_shown(scores(found, one.truth)), path=options.figures / f"{name}.png")
+    plot_similarity(_shown(scores(found, one.truth)), path=STUDY.folder / f"{name}.png")
     guesses = {"found": found[ALL], "MaxDiff": found[BASELINES["maxdiff"]]}
     grid = {"deleted": one.truth[:SHOWN]} | {k: v.x[:SHOWN] for k, v in guesses.items()}
-    plot_images({k: grey(v, shape) for k, v in grid.items()}, shape[:2], path=options.figures / f"{name}-images.png")
+    plot_images({k: grey(v, shape) for k, v in grid.items()}, shape[:2], path=STUDY.folder / f"{name}-images.png")
     notes.append(f"![distribution of the cosine similarity]({name}.png) ![ten deletions]({name}-images.png)")
     table = rows_of([one], [found])
     keep(one.title + (" (development)" if options.development else ""), notes, table, **facts)
@@ -158,19 +157,16 @@ def _shown(curves):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = STUDY.parser(__doc__)
     parser.add_argument("parts", nargs="+", choices=PARTS)
-    for name, about in PICTURES.items():
-        parser.add_argument(f"--{name}", type=Path, metavar="DIR", help=f"files of {about.title}")
+    add_arguments(parser, tuple(PICTURES))
     parser.add_argument("--deletions", type=int, default=200)
     parser.add_argument("--development", action="store_true")
     parser.add_argument("--all", action="store_true", help="every improvement by itself too")
     parser.add_argument("--keep", type=Path)
-    parser.add_argument("--figures", type=Path, default=HERE)
-    options = parser.parse_args()
-    for name in (name for name in PICTURES if getattr(options, name) is not None):
-        for part in options.parts:
-            run(name, part, options)
+    options = STUDY.given(parser)
+    for part in options.parts:
+        run(options.set, part, options)
     STUDY.write()
 
 

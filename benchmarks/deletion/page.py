@@ -40,9 +40,9 @@ cosines of features as if those were the records.
 """
 
 NEED_DATA = {
-    "MNIST": "-m benchmarks.deletion.mnist --mnist DIR",
-    "Fashion-MNIST": "-m benchmarks.deletion.mnist --fashion DIR",
-    "CIFAR-10": "-m benchmarks.deletion.mnist --cifar DIR",
+    "MNIST": "-m benchmarks.deletion.mnist --data DIR",
+    "Fashion-MNIST": "-m benchmarks.deletion.mnist --set fashion --data DIR",
+    "CIFAR-10": "-m benchmarks.deletion.mnist --set cifar10 --data DIR",
     "ACS income": "-m benchmarks.deletion.hrec survey --acs DIR",
 }
 """Data sets that a folder has to be named for, and who runs them."""

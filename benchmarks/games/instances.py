@@ -1,34 +1,33 @@
 """Deleted instances of nearest neighbours, as the page benchmarks/INSTANCES.md.
 
-python -m benchmarks.games.instances --omniglot DIR [--deletions 300] [--approximations 150]
+python -m benchmarks.games.instances --data DIR [--part all] [--deletions 300] [--approximations 150]
 
-DIR holds Omniglot's images_background_small1.zip (Lake, Salakhutdinov and Tenenbaum 2015).
+DIR holds Omniglot's images_background_small1.zip, or for other parts the whole set (Lake, Salakhutdinov and Tenenbaum
+2015).
 """
 
-import io
-import zipfile
 from pathlib import Path
 
-import matplotlib.image
 import matplotlib.pyplot as plt
 import numpy as np
 import sklearn.datasets
 
+from bayesrecon import datasets
 from bayesrecon.attacks.deletion.instance import MEAN, MEDIAN, deleted_instance
 from bayesrecon.evaluate import bootstrap, clopper_pearson
 from bayesrecon.games import Neighbours
 from bayesrecon.games.data import Records
 from bayesrecon.games.learners.neighbours import Voters
 from bayesrecon.games.queries import BOX, LOCAL, NORMAL, points_of
-from benchmarks.study import HERE, Study, table
+from benchmarks.study import Study, table
 
-ARCHIVE, FIGURE = "images_background_small1.zip", "instances-omniglot.png"
+FIGURE = "instances-omniglot.png"
 TRAINING, AUXILIARY, SHOWN = 140, (35, 70, 140, 200, 300, None), 8
 POINTS = 10_000
 
 INTRODUCTION = """# Deleted instances of nearest neighbours
 
-Made by `python -m benchmarks.games.instances --omniglot DIR`. A nearest-neighbour classifier is asked at points
+Made by `python -m benchmarks.games.instances --data DIR`. A nearest-neighbour classifier is asked at points
 before and
 after one of its records was deleted; the middle of the points whose label changed is the reconstruction
 (`games.DeletedInstance`). Where no label changed nothing is said. Rates are in %, with 95 % Clopper-Pearson intervals;
@@ -79,14 +78,11 @@ APPROXIMATION_HEAD += ("random", "label", "published: fails, estimate, single")
 PUBLISHED = {("iris", 0.9): "34, 0.32, 0.64", ("wine", 0.9): "6.7, 0.75, 0.99"}
 
 
-def read(folder):
+def read(folder, part):
     """Images `(N, 11025)` of 0 and 1 (ink), alphabets `(N,)` and their names."""
-    with zipfile.ZipFile(folder / ARCHIVE) as archive:
-        names = sorted(name for name in archive.namelist() if name.endswith(".png"))
-        images = [matplotlib.image.imread(io.BytesIO(archive.read(name)), format="png") for name in names]
-    alphabets = [name.split("/")[1] for name in names]
-    known, labels = np.unique(alphabets, return_inverse=True)
-    return (np.stack(images).reshape(len(names), -1) < 0.5).astype(np.uint8), labels, known.tolist()
+    data = datasets.omniglot(folder, part)
+    known, labels = np.unique([name.partition("/")[0] for name in data.names], return_inverse=True)
+    return (data.x > 0.5).astype(np.uint8), labels[data.y], known.tolist()
 
 
 def apart(one, other):
@@ -101,10 +97,10 @@ def split(labels, rng):
     return np.concatenate([o[:TRAINING] for o in orders]), [o[TRAINING:] for o in orders]
 
 
-def omniglot(folder, deletions, seed):
+def omniglot(folder, part, deletions, seed):
     """Of every number of auxiliary images one row a deletion: points; of the majority and of the mean, whether the
     label is right without the deletion and with it, and whether the image is (with it)."""
-    images, labels, known = read(folder)
+    images, labels, known = read(folder, part)
     far = apart(images, images).astype(float)
     found, shown = {str(many or "all"): [] for many in AUXILIARY}, []
     for number in range(deletions):
@@ -143,7 +139,7 @@ def draw(shown):
     for ax, name in zip(axes[:, 0], ("deleted", "majority", "mean", "without deletion"), strict=True):
         ax.set_ylabel(name, fontsize=8)
     figure.tight_layout()
-    figure.savefig(HERE / FIGURE, dpi=80, metadata={"Software": None})
+    figure.savefig(STUDY.folder / FIGURE, dpi=80, metadata={"Software": None})
     plt.close(figure)
 
 
@@ -224,12 +220,13 @@ STUDY = Study(__file__, page)
 
 def main():
     parser = STUDY.parser(__doc__)
-    parser.add_argument("--omniglot", type=Path, required=True)
+    parser.add_argument("--data", type=Path, metavar="FOLDER", required=True, help="files of Omniglot")
+    parser.add_argument("--part", choices=("small1", "small2", "train", "test", "all"), default="small1")
     parser.add_argument("--deletions", type=int, default=300)
     parser.add_argument("--approximations", type=int, default=150)
     parser.add_argument("--seed", type=int, default=11)
     given = STUDY.given(parser)
-    kept = {"omniglot": omniglot(given.omniglot, given.deletions, given.seed), "approximation": {}}
+    kept = {"omniglot": omniglot(given.data, given.part, given.deletions, given.seed), "approximation": {}}
     for name, rows in kept["omniglot"]["rows"].items():
         print(*omniglot_rows(name, rows), sep="\n", flush=True)
     for name in ("iris", "wine"):

@@ -1,8 +1,9 @@
 """What networks' outputs give away about their input: honest and vicious classifiers, as the page VICIOUS.md.
 
-python -m benchmarks.games.vicious --mnist DIR [--omniglot DIR] [--until SECONDS]
+python -m benchmarks.games.vicious --data DIR [--set fashion] [--part all] [--omniglot DIR] [--until SECONDS] [WORD ...]
 
-DIR holds MNIST's test images, or Omniglot's images_background_small1.zip. Every model is kept in
+DIR holds a data set's files, or Omniglot's images_background_small1.zip. Words choose the models whose name begins so.
+Every model is kept in
 benchmarks/vicious.json when it is done: a program that was stopped goes on with the next.
 """
 
@@ -19,19 +20,21 @@ from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.attacks.outputs.decoder import train_decoder
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.attacks.outputs.training import Schedule
-from bayesrecon.datasets import mnist
 from bayesrecon.evaluate import psnr, reconstruction_risk
 from bayesrecon.games.vicious import detection_scores, train
 from bayesrecon.kernels.similarity import structural_similarity
 from benchmarks.games import vicious_page
 from benchmarks.games.vicious_omniglot import characters
+from benchmarks.pictures import add_arguments, images_of
 from benchmarks.study import Study
 
 STUDY = Study(__file__)
 CUTS = (1.2e-4, 1e-2)
 EPOCHS, HONEST = 30, 15
 """Of vicious models and decoders, and of honest models, whose validation loss is least after about eight."""
-TRAINING, VALIDATION, ASKED = 6500, 700, 2000
+TRAINING, VALIDATION, ASKED = 0.65, 0.07, 0.2
+"""Shares of the images; the others are the detector's."""
+SHARE = VALIDATION / (TRAINING + VALIDATION)
 STOPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
 """Epochs at which ten more honest models stop, whatever validation says."""
 EARLY = 10
@@ -70,11 +73,21 @@ def name_of(kind, ratio, view, seed):
     return f"{kind} {ratio:g} {view} {seed}"
 
 
-def digits(folder):
+def shuffled(given):
     """Training and validation records first, the others are asked about or are the detector's."""
-    data = mnist(folder, "test")
-    order = np.random.default_rng(0).permutation(10_000)
-    return np.asarray(data.x, np.float32).reshape(-1, 28, 28)[order], np.asarray(data.y)[order]
+    data = images_of(given)
+    order = np.random.default_rng(0).permutation(len(data.x))
+    return np.asarray(data.images(), np.float32)[order], np.asarray(data.y)[order]
+
+
+def sizes(count):
+    """How many images are known, to train and to validate with, and how many are asked about."""
+    return round(TRAINING * count) + round(VALIDATION * count), round(ASKED * count)
+
+
+def planes(images):
+    """Colours before rows: one image each."""
+    return np.moveaxis(images, -1, 1) if images.ndim == 4 else images
 
 
 def measured(x, y, model, decoder, known):
@@ -86,7 +99,7 @@ def measured(x, y, model, decoder, known):
 
 def quality(x, guess, known):
     flat, guess = x.reshape(len(x), -1), np.clip(guess, 0, 1).reshape(len(x), -1)
-    similar = structural_similarity(guess.reshape(x.shape).astype(np.float32), x)
+    similar = structural_similarity(planes(guess.reshape(x.shape).astype(np.float32)), planes(x))
     row = {"psnr": float(psnr(flat, guess, value_range=1)), "ssim": float(similar.mean())}
     if known is not None:
         flat, guess, law = (np.asarray(v, float) for v in (flat, guess, known.reshape(len(known), -1)))
@@ -96,10 +109,10 @@ def quality(x, guess, known):
 
 def run(kind, ratio, view, seed, x, y):
     """One model on MNIST, or several decoders of one."""
-    total = TRAINING + VALIDATION
+    total, asked = sizes(len(x))
     epochs = {"stopped": STOPS[seed % 10], "early": EARLY}.get(kind, EPOCHS if ratio else HONEST)
-    schedule = Schedule(epochs=epochs, validation=VALIDATION / total, seed=seed, best=kind not in ("stopped", "early"))
-    known, asked, classes = x[:total], x[-ASKED:], y[-ASKED:]
+    schedule = Schedule(epochs=epochs, validation=SHARE, seed=seed, best=kind not in ("stopped", "early"))
+    known, asked, classes = x[:total], x[-asked:], y[-asked:]
     trained = train(known, y[:total], ratio=ratio, view=view, centred=kind == "centred", schedule=schedule)
     model, decoder = trained.classifier, trained.decoder
     row = {"epoch": trained.epoch}
@@ -118,7 +131,7 @@ def run(kind, ratio, view, seed, x, y):
 def inversion(model, known, asked):
     """The decoders of one honest model and the descent that needs none, on the same images."""
     z, flat = np.asarray(model(asked)), known.reshape(len(known), -1)
-    schedule = Schedule(epochs=EPOCHS, validation=VALIDATION / len(known))
+    schedule = Schedule(epochs=EPOCHS, validation=SHARE)
     found = invert_embedding(lambda x: model.logits(model.params, x[None])[0], z, flat)
     guesses = {
         "trained decoder": train_decoder(model, known, schedule=schedule)(z),
@@ -131,15 +144,18 @@ def inversion(model, known, asked):
 
 def main():
     parser = STUDY.parser(__doc__)
-    parser.add_argument("--mnist", type=Path, required=True)
+    parser.add_argument("words", nargs="*", metavar="WORD", help="how names of models begin")
+    add_arguments(parser, ("mnist", "fashion", "cifar10", "cifar100", "tiny_imagenet", "celeba"))
     parser.add_argument("--omniglot", type=Path)
     parser.add_argument("--until", type=float, default=math.inf, help="seconds after which no model is begun")
     given = STUDY.given(parser)
     begun = time.monotonic()
     held = STUDY.kept()
-    x, y = digits(given.mnist)
+    x, y = shuffled(given)
     for kind, ratio, view, seed in plan():
         name = name_of(kind, ratio, view, seed)
+        if given.words and not name.startswith(tuple(given.words)):
+            continue
         drawn = kind in ("attributes", "characters")
         if name in held or (drawn and not given.omniglot) or time.monotonic() - begun > given.until:
             continue
@@ -152,9 +168,10 @@ def main():
         print(name, json.dumps(held[name]), flush=True)
         STUDY.keep(held)
         jax.clear_caches()
-    values = np.linalg.eigvalsh(np.cov(x[: TRAINING + VALIDATION].reshape(TRAINING + VALIDATION, -1), rowvar=False))
+    known = x[: sizes(len(x))[0]]
+    values = np.linalg.eigvalsh(np.cov(known.reshape(len(known), -1), rowvar=False))
     directions = {f"{cut:g}": int((values > cut * values[-1]).sum()) for cut in CUTS}
-    vicious_page.write(held, EPOCHS, HONEST, directions, [name_of(*one) for one in plan()])
+    vicious_page.write(held, EPOCHS, HONEST, directions, [name_of(*one) for one in plan()], STUDY.folder)
 
 
 if __name__ == "__main__":

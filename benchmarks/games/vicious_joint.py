@@ -54,8 +54,10 @@ class Pair:
 
 
 def curious(data, seed):
-    """Odd or even, and in secret whether a digit is 5 or more, read from the probabilities of the two classes."""
-    labels, truth = (np.stack([y % 2, y >= 5], axis=1).astype(np.int32) for y in (data.classes, data.truth))
+    """Odd or even, and in secret whether a class is in the upper half, from the probabilities of two classes."""
+    labels, truth = (
+        np.stack([y % 2, y >= data.count // 2], axis=1).astype(np.int32) for y in (data.classes, data.truth)
+    )
     reader = perceptron((2, 64, 32, 2))
 
     def of_probabilities(params, state, z, training):
@@ -84,7 +86,7 @@ def curious(data, seed):
 def numbers(data, seed, quality):
     """Regression: the ink of ten bands of rows, and in secret the image."""
     inks = [
-        np.stack([band.sum(axis=(1, 2)) for band in np.array_split(v, BANDS, axis=1)], axis=1)
+        np.stack([band.sum(axis=tuple(range(1, band.ndim))) for band in np.array_split(v, BANDS, axis=1)], axis=1)
         for v in (data.known, data.asked)
     ]
     labels, truth = (np.asarray(ink / inks[0].std(axis=0), np.float32) for ink in inks)
@@ -94,7 +96,7 @@ def numbers(data, seed, quality):
         labels,
         BANDS,
         lambda z, y: jnp.mean((z - y) ** 2),
-        perceptron((BANDS, 256, 512, shape[0] * shape[1]), sigmoid=True),
+        perceptron((BANDS, 256, 512, int(np.prod(shape))), sigmoid=True),
         lambda found, x, y: loss(found.reshape(-1, *shape), x.reshape(-1, *shape)),
     )
     honest, z, _ = pair.trained(data.schedule(seed), 0.0)

@@ -1,15 +1,15 @@
 """Vicious classifiers beyond the table: losses, attributes that are learnt, wide networks, entropy, segments.
 
-python -m benchmarks.games.vicious_more --mnist DIR [--part small] [--share 0/4] [--until SECONDS] [WORD ...]
+python -m benchmarks.games.vicious_more --data DIR [--set fashion] [--part all] [--share 0/4]
+    [--until SECONDS] [WORD ...]
 
-DIR holds MNIST's test images. Models that are kept are not trained again; words choose those whose name begins with one
+DIR holds a data set's files. Models that are kept are not trained again; words choose those whose name begins with one
 of them, `--share i/n` every n-th of them for several processes with files of their own (`--to`). Results go to the page
 benchmarks/VICIOUS_MORE.md and its figure.
 """
 
 import json
 import time
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -22,8 +22,9 @@ from bayesrecon.attacks.outputs.wide import wide_decoder, wide_resnet
 from bayesrecon.evaluate import reconstruction_risk
 from bayesrecon.games.vicious import train
 from benchmarks.games import vicious_more_page
-from benchmarks.games.vicious import ASKED, EPOCHS, HONEST, TRAINING, VALIDATION, digits, quality
+from benchmarks.games.vicious import EPOCHS, HONEST, SHARE, quality, shuffled, sizes
 from benchmarks.games.vicious_joint import curious, numbers
+from benchmarks.pictures import add_arguments
 from benchmarks.study import Study
 
 LOSSES = {
@@ -39,7 +40,8 @@ SEEDS, SHOWN = 5, 8
 WIDE = (("vicious", 3.0, "logits"), ("honest", 0.0, "logits"), ("vicious", 5.0, "softmax"), ("vicious", 1.0, "logits"))
 WIDE += (("vicious", 5.0, "logits"), ("vicious", np.inf, "logits"), ("vicious", 1.0, "softmax"))
 WIDE_EPOCHS = 50
-SEGMENTS = {"middle": (slice(7, 21), slice(7, 21)), "top": (slice(0, 14), slice(0, 28)), "whole": (slice(0, 28),) * 2}
+SEGMENTS = {"middle": ((0.25, 0.75), (0.25, 0.75)), "top": ((0, 0.5), (0, 1)), "whole": ((0, 1), (0, 1))}
+"""Rows and columns of an image, as shares of its sides."""
 
 
 def plan():
@@ -69,18 +71,16 @@ def plan():
 class Data:
     """Images and classes, those that are known, and those that are asked about."""
 
-    def __init__(self, folder, small):
-        self.x, self.y = digits(folder)
-        self.validation = VALIDATION / (TRAINING + VALIDATION)
-        count = (TRAINING + VALIDATION) // (12 if small else 1)
-        self.known, self.classes = self.x[:count], self.y[:count]
-        asked = slice(-(ASKED // (10 if small else 1)), None)
-        self.asked, self.truth = self.x[asked], self.y[asked]
+    def __init__(self, given):
+        x, y = shuffled(given)
+        known, asked = sizes(len(x))
+        self.known, self.classes, self.asked, self.truth = x[:known], y[:known], x[-asked:], y[-asked:]
+        self.count, small = int(y.max()) + 1, given.part == "small"
         self.epochs, self.honest, self.wide = (3, 2, 1) if small else (EPOCHS, HONEST, WIDE_EPOCHS)
         self.depth, self.width = (10, 1) if small else (28, 5)
 
     def schedule(self, seed, ratio=1.0, **more):
-        told = {"epochs": self.epochs if ratio else self.honest, "validation": self.validation, "seed": seed}
+        told = {"epochs": self.epochs if ratio else self.honest, "validation": SHARE, "seed": seed}
         return Schedule(**(told | more))
 
 
@@ -108,36 +108,38 @@ def entropy(data, ratio, view, seed):
     row = judged(data, made.classifier, decoder, data.truth)
     row |= {"softmax bits": float(np.mean(scipy.special.entr(p).sum(axis=1)) / np.log(2))}
     row |= {"normal bits": float(0.5 * np.log2(2 * np.pi * np.e * np.maximum(spread, 1e-300)).sum())}
-    shaped, first = guess.reshape(data.asked.shape), [int(np.flatnonzero(data.truth == c)[0]) for c in range(SHOWN)]
+    shaped, first = guess.reshape(data.asked.shape), np.unique(data.truth, return_index=True)[1][:SHOWN]
     row["segments"] = {name: segment(data, shaped, part) for name, part in SEGMENTS.items()}
     if seed == 0:
-        row["images"] = np.round(255 * shaped[first]).astype(int).reshape(SHOWN, -1).tolist()
-        row["inputs"] = np.round(255 * data.asked[first]).astype(int).reshape(SHOWN, -1).tolist()
+        row["images"] = np.round(255 * shaped[first]).astype(int).reshape(len(first), -1).tolist()
+        row["inputs"] = np.round(255 * data.asked[first]).astype(int).reshape(len(first), -1).tolist()
     return row
 
 
 def segment(data, guess, part):
     """The reconstruction risk of some pixels, under their own law."""
-    known, asked, found = (v[(slice(None), *part)].reshape(len(v), -1) for v in (data.known, data.asked, guess))
+    ends = [slice(round(low * n), round(high * n)) for (low, high), n in zip(part, guess.shape[1:3], strict=True)]
+    known, asked, found = (v[(slice(None), *ends)].reshape(len(v), -1) for v in (data.known, data.asked, guess))
     return reconstruction_risk(asked.astype(float), found.astype(float), known.astype(float), rtol=1.2e-4)
 
 
-def halves_of(classes, count):
-    """Attributes that can be learnt: whether a digit is in a half of the ten that was drawn, `(m, count)`."""
+def halves_of(classes, count, known):
+    """Attributes that can be learnt: whether a class is in a half of all that was drawn, `(m, count)`."""
     rng = np.random.default_rng(5)
-    which = np.stack([np.isin(np.arange(10), rng.permutation(10)[:5]) for _ in range(max(ATTRIBUTES))], axis=1)
+    drawn = (rng.permutation(known)[: known // 2] for _ in range(max(ATTRIBUTES)))
+    which = np.stack([np.isin(np.arange(known), half) for half in drawn], axis=1)
     return which[:, :count][classes].astype(int)
 
 
 def attributes(data, count, ratio, view, seed):
-    y, truth = halves_of(data.classes, count), halves_of(data.truth, count)
+    y, truth = (halves_of(labels, count, data.count) for labels in (data.classes, data.truth))
     made = train(data.known, y, ratio=ratio, view=view, schedule=data.schedule(seed))
     return judged(data, made.classifier, made.decoder, truth)
 
 
 def tasks(data, seed):
     """Ten attributes, one honest network for each and one for all: the accuracy of each."""
-    y, truth = halves_of(data.classes, 10), halves_of(data.truth, 10)
+    y, truth = (halves_of(labels, 10, data.count) for labels in (data.classes, data.truth))
     schedule = data.schedule(seed, 0)
     several = train(data.known, y, ratio=0.0, schedule=schedule).classifier
     right = (np.asarray(several(data.asked)) > 0) == (truth > 0)
@@ -150,10 +152,11 @@ def tasks(data, seed):
 
 def wide(data, ratio, view, seed):
     """Wide residual networks of images of 32 by 32 pixels, as published."""
-    edge = ((0, 0), (2, 2), (2, 2))
-    known, asked = np.pad(data.known, edge), np.pad(data.asked, edge)
-    nets = {"depth": data.depth, "width": data.width}
-    one, other = wide_resnet((32, 32), 10, **nets), wide_decoder(10, (32, 32), **nets)
+    edges = [((32 - side) // 2,) * 2 for side in data.known.shape[1:3]]
+    edges = [(0, 0), *edges, *[(0, 0)] * (data.known.ndim - 3)]
+    known, asked = np.pad(data.known, edges), np.pad(data.asked, edges)
+    nets, shape = {"depth": data.depth, "width": data.width}, known.shape[1:]
+    one, other = wide_resnet(shape, data.count, **nets), wide_decoder(data.count, shape, **nets)
     schedule = data.schedule(seed, epochs=data.wide)
     made = train(known, data.classes, ratio=ratio, view=view, classifier=one, decoder=other, schedule=schedule)
     decoder = made.decoder or train_decoder(blocks(made.classifier), known, network=other, schedule=schedule)
@@ -174,12 +177,11 @@ STUDY = Study(__file__, vicious_more_page.page)
 def main():
     parser = STUDY.parser(__doc__)
     parser.add_argument("words", nargs="*", metavar="WORD", help="how names of models begin")
-    parser.add_argument("--mnist", type=Path, required=True)
-    parser.add_argument("--part", choices=("small", "test"), default="test")
+    add_arguments(parser, ("mnist", "fashion", "cifar10", "cifar100", "tiny_imagenet"))
     parser.add_argument("--share", default="0/1", metavar="I/N", help="every N-th model, from the I-th on")
     parser.add_argument("--until", type=float, default=np.inf, help="seconds after which no model is begun")
     given = STUDY.given(parser)
-    begun, data, held = time.monotonic(), Data(given.mnist, given.part == "small"), STUDY.kept()
+    begun, data, held = time.monotonic(), Data(given), STUDY.kept()
     chosen = [one for one in plan() if not given.words or one[0].startswith(tuple(given.words))]
     own, count = map(int, given.share.split("/"))
     for name, measure, settings in chosen[own::count]:

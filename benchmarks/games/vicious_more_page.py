@@ -9,7 +9,7 @@ from benchmarks.study import table
 FIGURE = "vicious-images.png"
 INTRODUCTION = """# Vicious classifiers beyond the table
 
-Made by `python -m benchmarks.games.vicious_more --mnist DIR`. MNIST's test images, networks and training of
+Made by `python -m benchmarks.games.vicious_more --data DIR`. MNIST's test images, networks and training of
 [VICIOUS.md](VICIOUS.md), 6,500 images trained on and 2,000 asked about. Means over seeds with 95 % intervals of
 Student's t; R at the cut 1.2e-4 and at 1e-2. Published figures are of other images and networks: orders can be
 compared, numbers cannot.
@@ -148,8 +148,9 @@ def draw(held, folder):
     figure, axes = plt.subplots(len(grid), count, figsize=(count, 1.2 * len(grid)), layout="constrained")
     for line, (name, images) in zip(axes, grid, strict=True):
         for ax, image in zip(line, images, strict=True):
-            side = round(len(image) ** 0.5)
-            ax.imshow(np.reshape(image, (side, side)), cmap="gray", vmin=0, vmax=255)
+            colours = () if round(len(image) ** 0.5) ** 2 == len(image) else (3,)
+            side = round((len(image) / (3 if colours else 1)) ** 0.5)
+            ax.imshow(np.reshape(image, (side, side, *colours)), cmap="gray", vmin=0, vmax=255)
             ax.set(xticks=[], yticks=[])
         line[0].set_title(name, loc="left", fontsize="small")
     figure.savefig(folder / FIGURE, dpi=110)

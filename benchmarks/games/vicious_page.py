@@ -8,7 +8,7 @@ import scipy.stats
 
 from bayesrecon.evaluate import linear_risk
 from bayesrecon.games.vicious import roc_area
-from benchmarks.study import HERE, table
+from benchmarks.study import table
 
 FIGURE = "vicious.png"
 ROWS = {
@@ -33,7 +33,7 @@ SCORES = {
 HONEST, VICIOUS = ("honest 0 logits", "stopped"), ("vicious 3 logits", "early")
 INTRODUCTION = """# What networks' outputs give away about their input
 
-Made by `python -m benchmarks.games.vicious --mnist DIR --omniglot DIR`. MNIST's 10,000 test images of 28 by 28
+Made by `python -m benchmarks.games.vicious --data DIR --omniglot DIR`. MNIST's 10,000 test images of 28 by 28
 pixels: 6,500
 to train on, 700 to choose the epoch with, 2,000 asked about, the remaining 800 and those 2,000 for the detector.
 Perceptrons 784-512-256-10 and mirror, `1 - SSIM + 5 Huber`, Adam 0.001, batches of 250, {epochs} epochs (honest
@@ -61,7 +61,7 @@ away, and a server that knows a score trains against it.
 """
 
 
-def write(held, epochs, honest, directions, missing):
+def write(held, epochs, honest, directions, missing, folder):
     linear = ", ".join(f"{linear_risk(p, 10):.4f} at {cut} ({p} directions)" for cut, p in directions.items())
     parts = [INTRODUCTION.format(epochs=epochs, honest=honest, linear=linear), rows(held), READING, bar(held)]
     parts += [
@@ -79,8 +79,8 @@ def write(held, epochs, honest, directions, missing):
         listed = ", ".join(f"`{name}` ({count})" for name, count in counts.items())
         parts += ["## Not run yet", f"Models by kind, ratio and view; the program goes on with them: {listed}.\n"]
     parts.append("Losses, attributes that are learnt and wide residual networks: [VICIOUS_MORE.md](VICIOUS_MORE.md).\n")
-    (HERE / "VICIOUS.md").write_text("\n".join(p for p in parts if p))
-    draw(held)
+    (folder / "VICIOUS.md").write_text("\n".join(p for p in parts if p))
+    draw(held, folder)
 
 
 def of(held, *starts):
@@ -187,7 +187,7 @@ def omniglot_cells(row):
     return [f"{row['psnr']:.2f}", f"{row['ssim']:.3f}", f"{row['mean']['psnr']:.2f}", f"{100 * row['accuracy']:.1f}"]
 
 
-def draw(held):
+def draw(held, folder):
     figure, axes = plt.subplots(1, len(SCORES), figsize=(13, 3), layout="constrained")
     for ax, (key, title) in zip(axes, SCORES.items(), strict=True):
         for i, starts in enumerate((HONEST, VICIOUS, ("centred 3 logits",))):
@@ -196,5 +196,5 @@ def draw(held):
         ax.set_xticks((0, 1, 2), ("honest", "3/1", "3/1,\ncentred"))
         ax.set_xlim(-0.5, 2.5)
         ax.set_title(title.replace("what the offset adds to a linear reconstruction, dB", "dB by the offset"))
-    figure.savefig(HERE / FIGURE, dpi=110)
+    figure.savefig(folder / FIGURE, dpi=110)
     plt.close(figure)

@@ -1,6 +1,6 @@
 """An image behind fewer features than it has pixels: what a penalty adds to what a trained head gives away.
 
-python -m benchmarks.networks.networks_penalty --mnist DIR           # what networks_penalty.json lacks
+python -m benchmarks.networks.networks_penalty --data DIR           # what networks_penalty.json lacks
 python -m benchmarks.networks.networks_page                        # the page, from whatever is there
 
 A frozen layer, public as that of a network trained elsewhere, turns an image of 14 by 14 pixels into `width` features;
@@ -13,7 +13,6 @@ attack trained itself. Private images come from one half of MNIST's test images,
 import time
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -25,6 +24,7 @@ from bayesrecon.evaluate import ssim
 from bayesrecon.models import from_loss
 from bayesrecon.posteriors import dirac, train_network
 from bayesrecon.regularisers import Box, TotalVariation
+from benchmarks.pictures import add_arguments
 from benchmarks.study import Study
 
 STUDY = Study(__file__, empty=list)
@@ -56,12 +56,13 @@ WAYS = {
 
 
 @cache
-def images(folder):
+def images(folder, part="test"):
     """14 by 14 pixels in [0, 1] and labels: the private half and the public one."""
-    both = datasets.mnist(folder, part="test")
+    both = datasets.mnist(folder, part)
     x = np.asarray(both.x, float).reshape(-1, 14, 2, 14, 2).mean((2, 4)).reshape(-1, PIXELS)
     y = np.asarray(both.y, int)
-    return (x[:5000], y[:5000]), (x[5000:], y[5000:])
+    half = len(x) // 2
+    return (x[:half], y[:half]), (x[half:], y[half:])
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def alike(truth, guess):
 
 def chosen(folder, width):
     """The strength of every way with the smallest error on public images: private ones take no part."""
-    x, y = images(folder)[1]
+    x, y = images(*folder)[1]
     errors = {way: np.zeros(len(options)) for way, (_, options) in WAYS.items()}
     for shadow in range(SHADOWS):
         rng = np.random.default_rng([width, shadow, 7])
@@ -150,7 +151,7 @@ def chosen(folder, width):
 
 def play(folder, width, seed, penalties):
     """One private image, by every way, beside images of its class that were not in the training set."""
-    (x, y), (public, labels) = images(folder)
+    (x, y), (public, labels) = images(*folder)
     rng = np.random.default_rng([width, seed, 0])
     own = rng.choice(len(x), RECORDS, replace=False)
     image, label = x[own[0]], y[own[0]]
@@ -180,18 +181,18 @@ def play(folder, width, seed, penalties):
 
 def main():
     parser = STUDY.parser(__doc__)
-    parser.add_argument("--mnist", type=Path, required=True, help="folder of MNIST's test images")
+    add_arguments(parser, ("mnist",))
     parser.add_argument("--seconds", type=float, default=3600, help="begin nothing after this long")
     options = STUDY.given(parser)
-    held = STUDY.kept()
+    held, where = STUDY.kept(), (options.data, "test" if options.part == "small" else options.part)
     began = time.monotonic()
     for width in WIDTHS:
         left = [s for s in range(SEEDS) if not any((r["width"], r["seed"]) == (width, s) for r in held)]
-        penalties = chosen(options.mnist, width) if left and time.monotonic() - began < options.seconds else {}
+        penalties = chosen(where, width) if left and time.monotonic() - began < options.seconds else {}
         for seed in left:
             if time.monotonic() - began > options.seconds:
                 break
-            held.append(play(options.mnist, width, seed, penalties))
+            held.append(play(where, width, seed, penalties))
             STUDY.keep(held)
             print(width, seed, {w: f"{held[-1][w]['ssim']:.2f} {held[-1][w]['rmse']:.2f}" for w in WAYS}, flush=True)
 

@@ -13,7 +13,7 @@ SHOWN = 5
 
 TEXT = """## An image behind few features: box and total variation
 
-Made by `python -m benchmarks.networks.networks_penalty --mnist DIR`. A frozen random layer, which the attack knows
+Made by `python -m benchmarks.networks.networks_penalty --data DIR`. A frozen random layer, which the attack knows
 as it would
 one trained elsewhere, makes *features* of 196 pixels (MNIST at 14 by 14); a ten-class softmax head is trained on 50
 private images with weight decay 0.1, to a gradient of at most {gradient:.0e}. The attack knows 49 of the images and the

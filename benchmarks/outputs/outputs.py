@@ -1,39 +1,35 @@
 """What the outputs of linear classifiers give away: honest, vicious, with noise, rounded, asked several times.
 
-python -m benchmarks.outputs.outputs --mnist DIR
+python -m benchmarks.outputs.outputs --data DIR [--set fashion] [--part all] [--to DIR]
 
-DIR holds MNIST's test images; 8,000 of them are what the server and the attacker have, 2,000 are asked about. Results
-go to benchmarks/OUTPUTS.md, outputs.json and outputs-linear.png.
+DIR holds the files of a data set of images; four in five are what the server and the attacker have, the others are
+asked about. Results go to benchmarks/OUTPUTS.md, outputs.json and outputs-linear.png.
 """
-
-import argparse
-import json
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from bayesrecon import evaluate
 from bayesrecon.attacks.outputs.linear_decoder import linear_decoder
-from bayesrecon.datasets import mnist
 from bayesrecon.evaluate import linear_risk, reconstruction_risk
 from bayesrecon.games.vicious import train_linear
 from bayesrecon.kernels.alphabet import rounding_noise, softmax_bits
-from benchmarks.study import HERE, table
+from benchmarks.pictures import add_arguments, images_of
+from benchmarks.study import Study, table
 
 FIGURE = "outputs-linear.png"
+KNOWN = 0.8
 RATIOS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)
 CUTS = (1e-10, 1.2e-4, 1e-3, 1e-2)
 NOISE = np.logspace(-3, 0.5, 30)
 PAGE = """# What the outputs of a linear classifier give away about its input
 
-Made by `python -m benchmarks.outputs.outputs`. MNIST's 10,000 test images, 8,000 known to the server and the
-attacker and 2,000
-asked about; least squares on the ten indicators, a ridge of a thousandth of the mean variance. *Ratio* is the weight
-of the reconstruction to that of the task (0 is honest); *offset*, the same with the number that the task cannot see
-added to all logits. Peak signal-to-noise ratios (PSNR) in dB over all pixels of the images asked about, by the best
-linear decoder; the mean image alone has {mean:.2f} dB. R is the reconstruction risk by the cut of its covariance: a
-number without its cut means nothing.
+Made by `python -m benchmarks.outputs.outputs`. {title}, {known:,} images known to the server and the attacker and
+{asked:,} asked about; least squares on the classes' indicators, a ridge of a thousandth of the mean variance. *Ratio*
+is the weight of the reconstruction to that of the task (0 is honest); *offset*, the same with the number that the
+task cannot see added to all logits. Peak signal-to-noise ratios (PSNR) in dB over all pixels of the images asked
+about, by the best linear decoder; the mean image alone has {mean:.2f} dB. R is the reconstruction risk by the cut of
+its covariance: a number without its cut means nothing.
 
 {ratios}
 
@@ -63,6 +59,9 @@ Several honest models that were trained on different parts of the 8,000 images a
 """
 
 
+STUDY = Study(__file__)
+
+
 def decoder(model, noise=0.0):
     return linear_decoder(model.mean, model.covariance, model.weights, noise=noise, centre=model.centre)
 
@@ -73,19 +72,19 @@ def psnr(x, guess):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--mnist", type=Path, required=True)
-    images = mnist(parser.parse_args().mnist, "test")
-    order = np.random.default_rng(0).permutation(10_000)
-    x, y = images.x[order].astype(float), images.y[order]
-    known, asked = x[:8000], x[8000:]
-    models = {(r, off): train_linear(known, y[:8000], ratio=r, offset=off) for r in RATIOS for off in (False, True)}
+    parser = STUDY.parser(__doc__)
+    add_arguments(parser, ("mnist", "fashion", "cifar10", "cifar100", "tiny_imagenet"))
+    images = images_of(STUDY.given(parser))
+    order = np.random.default_rng(0).permutation(len(images.x))
+    x, y, first = images.x[order].astype(float), images.y[order], round(KNOWN * len(order))
+    known, asked = x[:first], x[first:]
+    models = {(r, off): train_linear(known, y[:first], ratio=r, offset=off) for r in RATIOS for off in (False, True)}
     kept, rows = {}, []
     for ratio in RATIOS:
         plain, hiding = models[ratio, False], models[ratio, True]
         guess = decoder(plain)(plain(asked))
         kept[str(ratio)] = {
-            "accuracy": float(np.mean(plain.classes(asked) == y[8000:])),
+            "accuracy": float(np.mean(plain.classes(asked) == y[first:])),
             "psnr": psnr(asked, guess),
             "offset": psnr(asked, decoder(hiding)(hiding(asked))),
             "R": {str(cut): reconstruction_risk(asked, guess, known, rtol=cut) for cut in CUTS},
@@ -96,19 +95,22 @@ def main():
             + [f"{one['R'][str(cut)]:.4f}" for cut in CUTS]
         )
     text = PAGE.format(
+        title=images.name,
+        known=first,
+        asked=len(asked),
         mean=psnr(asked, known.mean(axis=0)),
         ratios=table(("ratio", "accuracy", "PSNR", "with offset", *(f"R at {c:g}" for c in CUTS)), rows),
         risks=risks(known, asked, kept),
         rounding=rounding(models, asked, kept),
-        several=several(known, y[:8000], asked, kept),
+        several=several(known, y[:first], asked, kept),
         bits="\n".join(
             f"| {n} | {np.log2(n):.2f} | " + " | ".join(f"{softmax_bits(n, q):.2f}" for q in (1, 2, 3)) + " |"
             for n in (2, 10, 100, 200)
         ),
     )
     draw(models)
-    (HERE / "outputs.json").write_text(json.dumps(kept, indent=1) + "\n")
-    (HERE / "OUTPUTS.md").write_text(text)
+    STUDY.keep(kept)
+    STUDY.place.write_text(text)
 
 
 def risks(known, asked, kept):
@@ -168,7 +170,7 @@ def draw(models):
     ax.axhline(-10 * np.log10(variance), color="0.5", linestyle=":", label="mean image")
     ax.set(xscale="log", xlabel="standard deviation of noise on every logit", ylabel="PSNR, dB (closed form)")
     ax.legend()
-    figure.savefig(HERE / FIGURE, dpi=120)
+    figure.savefig(STUDY.folder / FIGURE, dpi=120)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """Images from the outputs of honest classifiers: linear decoder, inversion without a decoder, posterior draws.
 
-python -m benchmarks.outputs.outputs_posterior --mnist DIR
+python -m benchmarks.outputs.outputs_posterior --data DIR [--set fashion] [--part all] [--to DIR]
 
-DIR holds MNIST's test images: 4,000 train the classifier, 4,000 are public to the attacker, 60 are asked about. Results
+DIR holds images: 4,000 train the classifier, 4,000 are public to the attacker, 60 are asked about (of fewer than 10,000
+as many fewer). Results
 go to benchmarks/OUTPUTS_POSTERIOR.md, outputs_posterior.json and outputs-posterior.png, after every row.
 """
 
 import time
-from pathlib import Path
+from dataclasses import asdict, dataclass
 
 import jax
 import jax.numpy as jnp
@@ -21,21 +22,21 @@ from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, 
 from bayesrecon.attacks.outputs.law import fitted_law
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.attacks.outputs.sampling import PosteriorSampling, moments
-from bayesrecon.datasets import mnist
 from bayesrecon.evaluate import psnr
 from bayesrecon.posteriors import outputs
 from bayesrecon.precision import x64
-from benchmarks.study import HERE, Study, table
+from benchmarks.pictures import add_arguments, images_of
+from benchmarks.study import Study, table
 
-FIGURE = HERE / "outputs-posterior.png"
-TRAINED, PUBLIC, ASKED, CALIBRATE = 4000, 4000, 60, 40
+FIGURE = "outputs-posterior.png"
+CALIBRATE = 40
 COMPONENTS, STEPS = 40, 150
 HEAD = ("model", "view", "method", "PSNR", "95 % interval of pixels", "of components", "mean half-width", "seconds")
 INTRODUCTION = """# Images from the outputs of honest classifiers, with errors
 
-Made by `python -m benchmarks.outputs.outputs_posterior`. MNIST's 10,000 test images in the order of
-`default_rng(0).permutation(10000)`: {trained} train the classifier, {public} are public, and {asked} of the others are
-asked about, whose outputs alone are seen. PSNR in dB over all pixels of these images; the mean image has {mean:.2f}.
+Made by `python -m benchmarks.outputs.outputs_posterior`. MNIST's test images unless `--set` and `--part` say more, in
+a random order: {trained} train the classifier, {public} are public, and {asked} of the others are asked about,
+whose outputs alone are seen. PSNR in dB over all pixels of these images; the mean image has {mean:.2f}.
 *95 % interval of pixels*: the share of pixels that vary whose value lies in the interval, over the images asked about,
 between the 2.5 and 97.5 % points of a bootstrap over images; 90 to 98 % was asked for. Intervals are those of the
 attacks: the linear decoder's from half of the public images that were not fitted, the others' scaled on {calibrate} of
@@ -51,13 +52,28 @@ components and of clusters were tried on 30 public images before; nothing was ch
 """
 
 
-def classifiers(x, y):
+@dataclass(frozen=True)
+class Sizes:
+    """How many images train the classifier, are public, and are asked about."""
+
+    trained: int
+    public: int
+    asked: int
+
+    @classmethod
+    def of(cls, count):
+        """4,000, 4,000 and 60 of 10,000 or more, as many fewer of fewer."""
+        half = min(4000, round(0.4 * count))
+        return cls(half, half, max(4, round(0.015 * half)))
+
+
+def classifiers(x, y, sizes):
     """`(name, function, accuracy)`, written with JAX from scikit-learn's fits."""
     for name, fit in (
         ("softmax regression", LogisticRegression(C=0.05, max_iter=60)),
         ("784-64-10 network", MLPClassifier((64,), max_iter=15, random_state=0)),
     ):
-        fit.fit(x[:TRAINED], y[:TRAINED])
+        fit.fit(x[: sizes.trained], y[: sizes.trained])
         pairs = (
             [(fit.coef_.T, fit.intercept_)]
             if hasattr(fit, "coef_")
@@ -71,7 +87,13 @@ def classifiers(x, y):
                 h = jax.nn.relu(h @ w + b)
             return h @ layers[-1][0] + layers[-1][1]
 
-        yield name, predict, float(fit.score(x[9000:], y[9000:]))
+        yield name, predict, float(fit.score(x[-(len(x) // 10) :], y[-(len(x) // 10) :]))
+
+
+def parts(x, sizes):
+    """Public images, and those that are asked about."""
+    public = x[sizes.trained : sizes.trained + sizes.public]
+    return public, x[sizes.trained + sizes.public :][: sizes.asked]
 
 
 def scored(row, truth, guess, low, high, moving, began):
@@ -88,13 +110,13 @@ def scored(row, truth, guess, low, high, moving, began):
     }
 
 
-def rows(model, predict, view, more, x, mixtures):
-    public, asked = x[TRAINED : TRAINED + PUBLIC], x[TRAINED + PUBLIC : TRAINED + PUBLIC + ASKED]
+def rows(model, predict, view, more, x, mixtures, sizes):
+    public, asked = parts(x, sizes)
     first = answered(predict, asked[:1], view, more)
     release = outputs(predict, first[0], public=public, view=view, values=(0, 1), **more)
     z = release.answer.seen(np.asarray(predict(asked), float))
     rng = np.random.default_rng(1)
-    at = split(PUBLIC, rng)
+    at = split(sizes.public, rng)
     spread = public.std(axis=0)
     moving, ones, told = varies(spread), np.ones(public.shape[1]), {"model": model, "view": view + label(more)}
     began = time.perf_counter()
@@ -117,7 +139,7 @@ def rows(model, predict, view, more, x, mixtures):
     if view in ("logits", "softmax"):
         began = time.perf_counter()
         targets = np.concatenate([release.answers[few], z])
-        found = invert_embedding(release.answer, targets, public[at.fit], bounds=(np.zeros(784), ones)).x
+        found = invert_embedding(release.answer, targets, public[at.fit], bounds=(np.zeros(x.shape[1]), ones)).x
         known = calibrated(public[few], found[:CALIBRATE], spread, spread, 0, (0, 1))
         guess = found[CALIBRATE:]
         ends = interval(guess, spread, known.factor, (0, 1))
@@ -162,10 +184,10 @@ def page(held):
         coverage = f"{row['coverage']:.1%} ({low:.1%} to {high:.1%})"
         cells.append([row["model"], row["view"], row["method"], f"{row['psnr']:.2f}", coverage, components])
         cells[-1] += [f"{row['half']:.3f}", f"{row['seconds']:.0f}"]
-    shown = {"trained": TRAINED, "public": PUBLIC, "asked": ASKED, "calibrate": CALIBRATE}
+    shown = held["sizes"] | {"calibrate": CALIBRATE}
     shown |= {"components": COMPONENTS, "steps": STEPS, "mean": held["mean"]}
     accuracy = ", ".join(f"{name} {value:.1%}" for name, value in held["accuracy"].items())
-    figure = f"\n\n![Images and what outputs tell of them]({FIGURE.name})\n"
+    figure = f"\n\n![Images and what outputs tell of them]({FIGURE})\n"
     return INTRODUCTION.format(accuracy=accuracy, **shown) + table(HEAD, cells, words=3) + figure
 
 
@@ -174,37 +196,42 @@ STUDY = Study(__file__, page)
 
 def main():
     parser = STUDY.parser(__doc__)
-    parser.add_argument("--mnist", type=Path, required=True)
-    images = mnist(STUDY.given(parser).mnist, "test")
-    order = np.random.default_rng(0).permutation(10_000)
-    x, y = images.x[order].astype(float), images.y[order]
-    asked = x[TRAINED + PUBLIC : TRAINED + PUBLIC + ASKED]
-    mean = x[TRAINED : TRAINED + PUBLIC].mean(axis=0)
-    held = {"mean": float(psnr(asked, np.broadcast_to(mean, asked.shape), value_range=1)), "accuracy": {}, "rows": []}
+    add_arguments(parser, ("mnist", "fashion", "cifar10", "cifar100", "tiny_imagenet"))
+    images = images_of(STUDY.given(parser))
+    order = np.random.default_rng(0).permutation(len(images.x))
+    x, y, sizes = images.x[order].astype(float), images.y[order], Sizes.of(len(order))
+    public, asked = parts(x, sizes)
+    mean = public.mean(axis=0)
+    held = {
+        "mean": float(psnr(asked, np.broadcast_to(mean, asked.shape), value_range=1)),
+        "accuracy": {},
+        "sizes": asdict(sizes),
+        "rows": [],
+    }
     pictures = {"input": asked}
-    models = list(classifiers(x, y))
+    models = list(classifiers(x, y, sizes))
     held["accuracy"] = {name: accuracy for name, _, accuracy in models}
     plan = [(1, "logits", {}, (1, 10)), (0, "logits", {}, (1,)), (1, "rounded", {"decimals": 1}, (1,))]
     plan += [(1, "argmax", {}, (1,)), (1, "softmax", {}, (1,))]
     for number, view, more, mixtures in plan:
         name, predict, _ = models[number]
-        for row, guess in rows(name, predict, view, more, x, mixtures):
+        for row, guess in rows(name, predict, view, more, x, mixtures, sizes):
             held["rows"].append(row)
             if (number, view) == (1, "logits"):
                 pictures[row["method"]] = guess
             STUDY.keep(held)
-        draw(pictures)
+        draw(pictures, images.shape)
 
 
-def draw(pictures):
+def draw(pictures, shape):
     count = 8
     figure, axes = plt.subplots(len(pictures), count, figsize=(count, 1.15 * len(pictures)), layout="constrained")
     for line, (name, values) in zip(axes, pictures.items(), strict=True):
         for ax, image in zip(line, values, strict=False):
-            ax.imshow(image.reshape(28, 28), cmap="gray", vmin=0, vmax=1)
+            ax.imshow(image.reshape(shape), cmap="gray", vmin=0, vmax=1)
             ax.set(xticks=[], yticks=[])
         line[0].set_title(name, loc="left", fontsize="small")
-    figure.savefig(FIGURE, dpi=110)
+    figure.savefig(STUDY.folder / FIGURE, dpi=110)
     plt.close(figure)
 
 

@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from bayesrecon.attacks.deletion.alignment import log_likelihood, unlike
 from bayesrecon.attacks.deletion.curvature import NODES, curvature_between
@@ -66,9 +65,9 @@ def _of_any_model(
     records, scale = whole_records(model, public, total)
     bent = curvature_between(model, before, after, records, scale)
     each = np.asarray(gradients(model, before, table))
-    own = (scipy.linalg.solve_triangular(np.linalg.cholesky(bent.matrix), each.T, lower=True) ** 2).sum(axis=0)
+    own = ((bent.root() @ each.T) ** 2).sum(axis=0)
     move = before - after
-    moved, length = (float(v @ bent.matrix @ v) for v in (move, before))
+    moved, length = (float(v @ bent.times(v)) for v in (move, before))
     return _said(*log_likelihood(each @ move, own, moved, bent.freedom, length=length))
 
 

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import scipy.linalg
 from jax.flatten_util import ravel_pytree
 
+from bayesrecon.attacks.deletion.sketched import Sketched, sketched
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 
@@ -19,7 +21,7 @@ NODES = (0.5 - np.sqrt(3) / 6, 0.5 + np.sqrt(3) / 6)
 """Of Gauss' rule on [0, 1]: where a Hessian is taken between two parameters."""
 
 MOST = 4000
-"""Parameters whose curvature is factorised: 128 MiB, and 10 s."""
+"""Parameters whose curvature is factorised: 128 MiB, and 10 s. Above, it is `sketched`."""
 
 _OUTPUTS = 64  # of a prediction whose Jacobian is written out
 _CHUNK = 2**24  # numbers of Jacobians at a time: 128 MiB
@@ -34,6 +36,15 @@ class Curvature(NamedTuple):
     """H, `(d, d)`, positive definite."""
     freedom: float
     """Directions that records and not the prior bend: the trace of H^-1 times the records' part."""
+
+    def times(self, v: np.ndarray) -> np.ndarray:
+        """`H v`."""
+        return np.asarray(self.matrix @ v)
+
+    def root(self) -> np.ndarray:
+        """R with `R'R = H^-1`, `(d, d)`."""
+        lower = np.linalg.cholesky(self.matrix)
+        return np.asarray(scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True))
 
 
 def curvature(model: Model, thetas: Any, records: Records, scale: float, *, exact: bool = False) -> Curvature:
@@ -54,7 +65,7 @@ def curvature(model: Model, thetas: Any, records: Records, scale: float, *, exac
     """
     if model.dimension > MOST:
         raise BayesreconError(
-            f"{model.name} has {model.dimension:,} parameters; without a linear predictor at most {MOST:,} are taken"
+            f"{model.name} has {model.dimension:,} parameters; without a prediction at most {MOST:,} are taken"
         )
     data, prior = np.zeros((2, model.dimension, model.dimension))
     for theta in np.asarray(thetas):
@@ -70,9 +81,14 @@ def curvature(model: Model, thetas: Any, records: Records, scale: float, *, exac
 
 def curvature_between(
     model: Model, before: np.ndarray, after: np.ndarray, records: Records, scale: float, *, path: bool = True
-) -> Curvature:
+) -> Curvature | Sketched:
     """Averaged between two trained parameters, or for a released Newton step the whole one at the first."""
     thetas = [after + t * (before - after) for t in NODES] if path else [before]
+    if model.dimension > MOST and model.prediction is not None:
+        outputs = _outputs(model, before, records)
+        if outputs > _OUTPUTS:
+            raise BayesreconError(f"{model.name} predicts {outputs:,} numbers; at most {_OUTPUTS} are taken")
+        return sketched(model, np.stack(thetas), records, scale, outputs, exact=not path)
     return curvature(model, thetas, records, scale, exact=not path)
 
 

@@ -20,12 +20,12 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from bayesrecon.attacks.deletion.alignment import log_likelihood
 from bayesrecon.attacks.deletion.curvature import Curvature, curvature_between
 from bayesrecon.attacks.deletion.doubts import doubts_about, notes_of
 from bayesrecon.attacks.deletion.inputs import thetas_of, whole_records
+from bayesrecon.attacks.deletion.sketched import Sketched
 from bayesrecon.attacks.matching.descent import descend
 from bayesrecon.attacks.matching.equations import End, Equations
 from bayesrecon.errors import BayesreconError
@@ -42,7 +42,7 @@ _STARTS, _STEPS = 4, 50  # of the descents, over all labels at least
 
 def gradient_of_deleted(
     pair: Deletion, public: Mapping[str, Any], total: float | None = None, *, path: bool = True
-) -> tuple[np.ndarray, Curvature]:
+) -> tuple[np.ndarray, Curvature | Sketched]:
     """The gradient `(d,)` of the deleted record's log likelihood at the parameter before, and the curvature.
 
     Args:
@@ -65,7 +65,7 @@ def gradient_of_deleted(
     before, after = thetas_of(pair)
     records, scale = whole_records(pair.before.model, public, total)
     bent = curvature_between(pair.before.model, before, after, records, scale, path=path)
-    return bent.matrix @ (before - after), bent
+    return bent.times(before - after), bent
 
 
 def reconstruct_general(
@@ -115,17 +115,15 @@ def reconstruct_general(
     )
 
 
-def _equations(pair: Deletion, table: Records, gradient: np.ndarray, bent: Curvature) -> Equations:
+def _equations(pair: Deletion, table: Records, gradient: np.ndarray, bent: Curvature | Sketched) -> Equations:
     """One record's gradient against the estimate, inside the range of the public records."""
     model = pair.before.model
     moved = tuple(k for k, f in model.fields.items() if not f.domain.discrete)
     ends = {k: (float(table[k].min()), float(table[k].max())) for k in moved if np.ptp(table[k]) > 0}
     if not ends:
         raise BayesreconError(f"{model.name}: no field of a record varies continuously; use infer_deletion")
-    root = np.linalg.cholesky(bent.matrix)
-    metric = scipy.linalg.solve_triangular(root, np.eye(len(root)), lower=True)
     knowledge = check_knowledge(model, domain=ends)
-    return Equations(model, np.asarray(pair.before.theta)[0], -gradient, knowledge, moved, True, True, metric)
+    return Equations(model, np.asarray(pair.before.theta)[0], -gradient, knowledge, moved, True, True, bent.root())
 
 
 def _ends(equations: Equations, table: Records) -> list[End]:
@@ -141,7 +139,7 @@ def _ends(equations: Equations, table: Records) -> list[End]:
     for label in labels:
         still = {k: np.repeat(np.asarray(v, table[k].dtype)[None], count, axis=0) for k, v in label.items()}
         each = np.asarray(gradients(model, equations.theta, {**{k: table[k] for k in moved}, **still}))
-        far = np.linalg.norm(each @ metric.T - target, axis=1)
+        far = np.linalg.norm((metric @ each.T).T - target, axis=1)
         one = {k: v[:1] for k, v in still.items()}
         starts.append([(far[i], i, one) for i in np.argsort(far)[: -(-_STARTS // len(labels))]])
     starts.sort(key=lambda group: group[0][0])
@@ -152,15 +150,17 @@ def _ends(equations: Equations, table: Records) -> list[End]:
     ]
 
 
-def _probability(equations: Equations, ends: list[End], best: End, move: np.ndarray, bent: Curvature) -> float | None:
+def _probability(
+    equations: Equations, ends: list[End], best: End, move: np.ndarray, bent: Curvature | Sketched
+) -> float | None:
     """Of the best record's label among those that were tried: the likelihood of `angle`, each at its best record, whose
     values take as many directions away."""
     if len({_label(end) for end in ends}) < 2:
         return None
     assert equations.metric is not None
     each = np.concatenate([gradients(equations.model, equations.theta, equations.records(e.x, e.still)) for e in ends])
-    own = ((each @ equations.metric.T) ** 2).sum(axis=1)
-    moved, length = (float(v @ bent.matrix @ v) for v in (move, equations.theta))
+    own = ((equations.metric @ each.T) ** 2).sum(axis=0)
+    moved, length = (float(v @ bent.times(v)) for v in (move, equations.theta))
     logs, _ = log_likelihood(each @ move, own, moved, bent.freedom - equations.flatten(best.x).size, length=length)
     found: dict[tuple[float, ...], float] = {}
     for end, value in zip(ends, logs, strict=True):

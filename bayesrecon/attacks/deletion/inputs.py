@@ -26,6 +26,16 @@ def parameters_of(pair: Deletion, model: Model) -> tuple[np.ndarray, np.ndarray]
     return tuple(split_gradient(model, theta) for theta in thetas_of(pair))  # type: ignore[return-value]
 
 
+def beside_one(step: np.ndarray) -> float:
+    """Share of a change `(K, q)` of several outputs that is no outer product, such as one record's gradient is.
+
+    >>> beside_one(np.outer([1.0, 2.0], [3.0, 4.0])) < 1e-9
+    True
+    """
+    sizes = np.linalg.svd(step, compute_uv=False)
+    return float(np.sqrt((sizes[1:] ** 2).sum() / max((sizes**2).sum(), np.finfo(float).tiny)))
+
+
 def whole_records(model: Model, public: Mapping[str, Any], total: float | None) -> tuple[Records, float]:
     """Public records with all fields of a model, checked, and how many private ones each stands for."""
     missing = [k for k in model.fields if k not in public]

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayesrecon.attacks.attack import Attack
 from bayesrecon.attacks.deletion.doubts import notes_of
-from bayesrecon.attacks.deletion.inputs import parameters_of
+from bayesrecon.attacks.deletion.inputs import beside_one, parameters_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.outer_products import label_of, predictor_of
 from bayesrecon.knowledge import Knows
@@ -73,18 +73,18 @@ class OneStep(Attack[DeletedRecord]):
             before=release.before.name,
             after=release.after.name,
             model=model.name,
-            warnings=(*notes_of(release), *(doubts := _doubts(sizes))),
+            warnings=(*notes_of(release), *(doubts := _doubts(step))),
             doubts=doubts,
         )
 
 
-def _doubts(sizes: np.ndarray) -> tuple[str, ...]:
-    if len(sizes) < 2:
+def _doubts(step: np.ndarray) -> tuple[str, ...]:
+    if len(step) < 2:
         return (
             "with one output every change of the parameters looks like one gradient step: the record is right only if "
             "it was one",
         )
-    beside = float(np.sqrt((sizes[1:] ** 2).sum() / (sizes**2).sum()))
+    beside = beside_one(step)
     if beside <= _ONE:
         return ()
     return (

@@ -24,7 +24,7 @@ from bayesrecon.attacks.deletion.baselines import changed_most
 from bayesrecon.attacks.deletion.certainty import certainty
 from bayesrecon.attacks.deletion.curvature import NODES
 from bayesrecon.attacks.deletion.doubts import doubts_about, notes_of
-from bayesrecon.attacks.deletion.inputs import parameters_of, public_records
+from bayesrecon.attacks.deletion.inputs import beside_one, parameters_of, public_records
 from bayesrecon.attacks.deletion.inversion import embed, invert_embedding
 from bayesrecon.attacks.deletion.trained_on import TrainedOn
 from bayesrecon.errors import BayesreconError
@@ -43,6 +43,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.results.deletion import DeletedRecord, Inversion
 
 _MOST = 1500  # public records that the degrees of freedom are estimated with
+_ONE_STEP = 1e-6  # share of a change beside one record's gradient, up to which it is one: rounding leaves less
 
 
 @dataclass(frozen=True)
@@ -363,7 +364,7 @@ class PreparedHRec:
         """The deleted record as a result, with what speaks against it."""
         found = self(pair)
         probability = self.probability(pair, found)
-        doubts = self.doubts(found, probability)
+        doubts = (*self.doubts(found, probability), *self._one_step(pair))
         record: dict[str, Any] = {self.linear.x: found.x if self.embedding is None else self.invert([found]).x[0]}
         if found.label is not None:
             record[self.linear.y] = np.asarray(found.label)
@@ -380,6 +381,16 @@ class PreparedHRec:
             warnings=(*notes_of(pair), *doubts),
             doubts=doubts,
         )
+
+    def _one_step(self, pair: Deletion) -> tuple[str, ...]:
+        """That the change is one record's gradient as it stands, which no Hessian is to be applied to.
+
+        Of least squares a change by retraining is such a product, too.
+        """
+        before, after = parameters_of(pair, self.model)
+        if len(before) < 2 or self.linear.loss == "squared" or beside_one(before - after) > _ONE_STEP:
+            return ()
+        return ("the change is one record's gradient as it stands: use OneStep, which applies no Hessian to it",)
 
     def invert(self, found: Sequence[Deleted], **settings: Any) -> Inversion:
         """The records behind reconstructed features; see `invert_embedding`, which takes the settings."""

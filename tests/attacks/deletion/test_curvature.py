@@ -7,6 +7,7 @@ import pytest
 from predictors import CASES, X, make
 
 from bayesrecon.attacks.deletion.curvature import curvature
+from bayesrecon.attacks.deletion.sketched import sketched
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_loss
 from bayesrecon.precision import x64
@@ -94,3 +95,31 @@ def test_what_cannot_be(network, monkeypatch):
     monkeypatch.setattr("bayesrecon.attacks.deletion.curvature.MOST", 3)
     with pytest.raises(BayesreconError, match="has 15 parameters"):
         curvature(model, [theta], records, 1.0)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_sketch_of_all_rows_is_the_whole_curvature(network, exact):
+    """Products are those with the matrix, and the root is one of the inverse of Gauss and Newton's."""
+    model, theta, records = network
+    thetas = np.stack([theta, 0.5 * theta])
+    whole = curvature(model, thetas, records, 2.5)
+    found = sketched(model, thetas, records, 2.5, 3, exact=exact)
+    v = np.random.default_rng(1).normal(size=model.dimension)
+    products = np.mean([hessian(model, t, records, 2.5) @ v for t in thetas], axis=0) if exact else whole.times(v)
+    np.testing.assert_allclose(found.times(v), products, atol=1e-9)
+    at_one = curvature(model, thetas.mean(axis=0)[None], records, 2.5)
+    root = found.root() @ np.eye(model.dimension)
+    np.testing.assert_allclose(root.T @ root, np.linalg.inv(at_one.matrix), atol=1e-9)
+    assert found.freedom == pytest.approx(at_one.freedom, rel=1e-6)
+
+
+def test_of_few_rows_the_mean_curvature_is_kept(network, monkeypatch):
+    model, theta, records = network
+    monkeypatch.setattr("bayesrecon.attacks.deletion.sketched._ROWS", 18)
+    found = sketched(model, theta[None], records, 2.5, 3)
+    root = found.root() @ np.eye(model.dimension)
+    trace = np.trace(np.linalg.inv(root.T @ root))
+    assert trace == pytest.approx(np.trace(curvature(model, theta[None], records, 2.5).matrix), rel=0.5)
+    monkeypatch.setattr("bayesrecon.attacks.deletion.sketched.LARGEST", 3)
+    with pytest.raises(BayesreconError, match="parameters; at most 3 are taken"):
+        sketched(model, theta[None], records, 2.5, 3)

@@ -14,7 +14,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.outer_products import join, split_gradient
 from bayesrecon.kernels.score import gradients
 from bayesrecon.models import from_loss
-from bayesrecon.posteriors import dirac, retrain_without, train, train_network
+from bayesrecon.posteriors import dirac, newton_step_without, retrain_without, train, train_network
 from bayesrecon.precision import x64
 
 
@@ -112,3 +112,23 @@ def test_what_cannot_be(network):
     ):
         with pytest.raises(BayesreconError, match=message):
             bayesrecon.reconstruct(pair, attack=HRec(public=wrong))
+
+
+def test_above_four_thousand_parameters_products_do_the_same(network, monkeypatch):
+    """The same network by products and a sketch: the same gradient, nearly the same record, the same candidate."""
+    _, data, public, before = network
+    pair = bayesrecon.deletion(before, newton_step_without(before, data, [4])[0])
+
+    def told():
+        found = bayesrecon.reconstruct(pair, attack=HRec(public=public), total=80)
+        which = bayesrecon.infer_deletion(pair, {k: v[:9] for k, v in data.items()}, public=public, total=80)
+        with x64():
+            return found, which, gradient_of_deleted(pair, public, 80)[0]
+
+    whole = told()
+    monkeypatch.setattr("bayesrecon.attacks.deletion.curvature.MOST", 3)
+    products = told()
+    np.testing.assert_allclose(products[2], whole[2], atol=1e-9)
+    np.testing.assert_allclose(products[0].record["x"], whole[0].record["x"], atol=0.05)
+    assert products[0].record["y"] == whole[0].record["y"]
+    assert products[1].ranking[0] == whole[1].ranking[0]

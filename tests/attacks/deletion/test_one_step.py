@@ -36,6 +36,9 @@ def test_a_gradient_step_shows_its_record(loss):
         np.testing.assert_allclose(found.record["x"], data["x"][row], rtol=1e-6)
         if loss != "squared":
             assert int(found.record["y"]) == data["y"][row]
+        if loss == "softmax":  # which the attack on retraining says, too
+            said = bayesrecon.reconstruct(bayesrecon.deletion(before, after), attack=HRec(public=data)).doubts
+            assert any("use OneStep" in doubt for doubt in said)
         assert bool(found.doubts) == (loss != "softmax")  # one output cannot show that it was one step
 
 
