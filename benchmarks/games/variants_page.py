@@ -9,7 +9,7 @@ INTRODUCTION = """# Variants of the deletion game
 
 Made by `python -m benchmarks.games.variants`. What Gao et al. (2022) name beside their tables. Success in %, with 95 %
 intervals: exact (Clopper and Pearson) where a round is one decision, else one over rounds for means of bounded numbers;
-50 is guessing unless a section says otherwise. Few rounds were played, as the intervals show: the machine was shared.
+50 is guessing unless a section says otherwise.
 """
 SECTIONS = {
     "label-only": (
@@ -29,8 +29,9 @@ SECTIONS = {
     ),
     "strong": (
         "The strong notion: was a record ever stored?",
-        "Breast cancer. Who *watches* from before the deletion sees any move at all of the answer; who *compares* "
-        "looks after it alone, and knows all other records. Exact retraining leaves nothing to compare.",
+        "Breast cancer. Who *watches* from before the deletion sees any move at all of the answer, that of a "
+        "retraining with fresh noise included: no learner hides from it that something was deleted. Who *compares* "
+        "looks after the deletion alone, and knows all other records. Exact retraining leaves nothing to compare.",
     ),
     "approximate": (
         "Approximate deletion: one step of Newton's method",
