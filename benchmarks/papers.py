@@ -57,9 +57,10 @@ def _tags(rows: Any) -> Iterator[dict[str, Any]]:
 def state(piece: dict[str, Any], tags: list[dict[str, Any]]) -> str:
     """How far a piece is reached: by rows of its name, and of its cell where it has one."""
     own = [one for one in tags if _is_of(one, piece)]
-    if own:
-        return "done" if any(not one["blocked"] for one in own) else "other data"
-    return "no data" if piece.get("blocked") else "not done"
+    measured = [one for one in own if one["ours"] not in (None, "")]
+    if measured:
+        return "done" if any(not one["blocked"] for one in measured) else "other data"
+    return "no data" if own or piece.get("blocked") else "not done"
 
 
 def _is_of(tag: dict[str, Any], piece: dict[str, Any]) -> bool:
@@ -73,8 +74,9 @@ def page(kept: dict[str, Any]) -> str:
     rows = []
     for paper in [*PAPERS, ""]:
         own = [s for piece, s in zip(pieces, states, strict=True) if piece["paper"] == paper or not paper]
-        rows.append([PAPERS.get(paper, "all"), len(own), *(own.count(name) for name in STATES)])
-    lines = [INTRODUCTION, table(("paper", "pieces", *STATES), rows), ""]
+        shown = sum(one["paper"] == paper or not paper for one in tags)
+        rows.append([PAPERS.get(paper, "all"), len(own), *(own.count(name) for name in STATES), shown])
+    lines = [INTRODUCTION, table(("paper", "pieces", *STATES, "cells below"), rows), ""]
     for paper, title in PAPERS.items():
         lines += [f"## {title}", ""]
         cells = [row(one) for one in tags if one["paper"] == paper]
@@ -94,7 +96,7 @@ def row(one: dict[str, Any]) -> list[str]:
 
 
 def _shown(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _missing(piece: dict[str, Any], how: str) -> str:

@@ -24,6 +24,7 @@ def test_tags_are_found_wherever_rows_keep_them(tmp_path):
     [
         ({"piece": "Table 2", "cell": "Boston"}, "done"),
         ({"piece": "Table 2", "cell": "diabetes"}, "other data"),
+        ({"piece": "Table 2", "cell": "iris"}, "no data"),
         ({"piece": "Table 2", "cell": "wine"}, "not done"),
         ({"piece": "Table 3", "blocked": "CIFAR-10"}, "no data"),
         ({"piece": "Table 2"}, "done"),
@@ -33,6 +34,7 @@ def test_how_far_a_piece_is_reached(piece, state):
     tags = [
         rate(DELETION, "Table 2: regression", "Boston, linear", (0.5, 0.4, 0.6)),
         tag(DELETION, "Table 2: regression", "diabetes, linear", 1, blocked="the table"),
+        tag(DELETION, "Table 2: regression", "iris, linear", None, blocked="the table"),
         tag(CENTRAL, "Table 3", "", 1),
     ]
     assert papers.state({"paper": DELETION, **piece}, tags) == state
@@ -49,7 +51,7 @@ def test_the_page_shows_every_tag_and_every_piece_without_one():
     page = papers.page({"pieces": pieces, "tags": tags})
     assert "| Table 2 | Boston | 98.5 | 99.8 | 98 to 99 | a / b; no data: Boston |" in page
     assert "* Table 9 (published: 7): not done; in vain." in page
-    assert "| all | 2 | 0 | 1 | 0 | 1 |" in page
+    assert "| all | 2 | 0 | 1 | 0 | 1 | 1 |" in page
 
 
 def test_the_page_is_that_of_the_rows():

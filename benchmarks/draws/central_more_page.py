@@ -31,9 +31,9 @@ draws alone, whose own error is all that is left: the private data are not seen.
 """
 AVERAGES = """## Averages of classes as images
 
-Digits 0, 1 and 7 of 4 by 4 pixels, 120 records, 500 draws of a posterior (NUTS, one chain), 24 weighted records.
-*Correlation*: of what the class's average has beyond that of all images, ours with the true one. *Null*: the average of
-all images in its place.
+Digits 0 and 1 of 4 by 4 pixels, 120 records, 300 draws of a posterior (NUTS, one chain); `recover` with the total of
+each pixel over each class. *Correlation*: of what the class's average has beyond that of all images, ours with the true
+one. *Null*: the average of all images in its place.
 """
 
 
@@ -78,13 +78,13 @@ def page(kept: dict[str, Any]) -> str:
             f"{one['hidden']} hidden units" if one["hidden"] else "softmax regression",
             row["digit"],
             row["n"],
-            f"{row['weight']:.1f}",
+            f"{sum(said != 'undetermined' for said in row['verdicts'])} of {len(row['verdicts'])}",
             *(f"{row[k]:.3f}" if k in row else "" for k in ("correlation", "rmse", "null")),
         ]
         for one in some(kept, "averages").values()
         for row in one["rows"]
     ]
-    head = ("model", "digit", "records", "weight", "correlation", "RMSE", "null")
+    head = ("model", "digit", "records", "totals that are told", "correlation", "RMSE", "null")
     return "\n".join([*lines, table(head, rows) if rows else "Not run yet.", ""])
 
 
