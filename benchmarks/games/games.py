@@ -15,7 +15,7 @@ from typing import Any
 from bayesrecon.evaluate import clopper_pearson
 from bayesrecon.games import play
 from benchmarks.games.game_batch import batch_page, batches
-from benchmarks.games.game_cells import FITS, LIBLINEAR, LISTED, Cell, cells
+from benchmarks.games.game_cells import FITS, HUNDRED, LIBLINEAR, LISTED, Cell, cells
 from benchmarks.games.game_figure import FIGURE, draw
 from benchmarks.games.game_more import MORE, more_page
 from benchmarks.study import HERE, Study
@@ -123,7 +123,7 @@ def page(kept: dict[str, Any]) -> str:
             values = [rounds, *(shown(found.get(c)) for c in COLUMNS), *reached]
             lines.append("| " + " | ".join(start + values) + " |")
             where = f"{cell.data}, {cell.learner}"
-            if cell.why and (cell.published is None or cell.why == LIBLINEAR or explains(cell.why, reached)):
+            if cell.why and (cell.published is None or cell.why in (HUNDRED, LIBLINEAR) or explains(cell.why, reached)):
                 notes.append((where, cell.why))
             short = [name for name, r in zip(("Exm", "Ins"), reached, strict=True) if r == "none"]
             notes += [(where, f"no column reaches {name}{within(cell, found, name)}.") for name in short]

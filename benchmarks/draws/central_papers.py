@@ -1,0 +1,120 @@
+"""Which pieces of Wynne (2025), and of work on what trained networks remember, rows reproduce, for the coverage page.
+
+python -m benchmarks.draws.central_papers
+
+Reads the kept rows of other programs, and measures nothing. Results go to benchmarks/central_papers.json.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.evaluate import bootstrap, clopper_pearson
+from benchmarks.draws.central import ORDER
+from benchmarks.draws.central import STUDY as FIGURES
+from benchmarks.draws.central_more import STUDY as MORE
+from benchmarks.draws.central_more_page import some
+from benchmarks.draws.objectives import STATISTICS
+from benchmarks.games.variants import STUDY as VARIANTS
+from benchmarks.games.variants_page import bound
+from benchmarks.games.variants_page import found as variants_of
+from benchmarks.paper_tags import CENTRAL, MEMORY, rate, tag
+from benchmarks.study import HERE, Study
+
+Tags = Iterator[dict[str, Any]]
+
+MANY = "1,000 draws: their own error, which the default's answer shares, is the greater part"
+
+
+def figures(kept: dict[str, Any]) -> Tags:
+    """Figures 1 to 5: where each run ended, beside the truth, to which the published runs are said to go."""
+    for position, name in sorted(zip(ORDER, range(5), strict=True)):
+        statistic = kept["names"][name]
+        truth = float(f"{kept['lines']['truth'][statistic]:.5g}")
+        for run in kept["runs"]:
+            cell, ours = f"{statistic}, M = {run['M']}", float(f"{run['found'][name]:.5g}")
+            yield tag(CENTRAL, f"Figure {position + 1}", cell, ours, published=f"to the truth, {truth:g}", why=MANY)
+
+
+def beside(kept: dict[str, Any]) -> Tags:
+    for name, one in some(kept, "example").items():
+        (n, se), which = one["recovered"]["n"], name.partition(" | ")[2]
+        ends = (round(n - 1.96 * se, 3), round(n + 1.96 * se, 3))
+        about = {"published": one["n"], "interval": ends}
+        yield tag(CENTRAL, "Introduction", f"n of {which} on a line, from draws", round(n, 3), **about)
+        cell = f"{which}: statistics that the trained line determines"
+        yield tag(CENTRAL, "Introduction", cell, one["trained"], published=0)
+    for name, one in some(kept, "moments").items():
+        for statistic, (ours, se, truth) in one["rows"].items():
+            about = {
+                "published": f"revealed; {truth:.4g}",
+                "interval": (round(ours - 1.96 * se, 4), round(ours + 1.96 * se, 4)),
+            }
+            yield tag(CENTRAL, f"Example {name.partition(' | ')[2]}", statistic, round(ours, 4), **about)
+    for one in some(kept, "start").values():
+        cell = f"100 records, weights at the start add up to {one['total']:,}: steps to within 1 %"
+        about = {"published": "harder from far", "why": "what counts is the way of each weight, not of their sum"}
+        ours = f"more than {one['steps']:,}" if one["within"] is None else one["within"]
+        yield tag(CENTRAL, "Section 5: the start", cell, ours, **about)
+    for one in some(kept, "coreset").values():
+        for who in ("herding", "herding, best weights", "reconstructed"):
+            cell = f"{one['size']} records, {who}: squared divergence left"
+            yield tag(CENTRAL, "Related work: coresets", cell, f"{one[who]:.1e}", published="the same problem")
+    for one in some(kept, "averages").values():
+        model = f"network, {one['hidden']} hidden units" if one["hidden"] else "softmax regression"
+        for row in one["rows"]:
+            cell = f"digit {row['digit']}, {model}: correlation with the true average"
+            ours = round(row["correlation"], 3) if "correlation" in row else "undetermined"
+            yield tag(CENTRAL, "Motivation: averages of classes", cell, ours)
+
+
+def future(variants: dict[str, Any]) -> Tags:
+    for which, one in variants_of(variants, "informed").items():
+        mechanism = which.partition(" | ")[0]
+        cell = f"reconstruction beside its bound: {mechanism}, epsilon {one['epsilon']:g}"
+        yield rate(
+            CENTRAL, "Future work: differential privacy", cell, one["stated"], published=f"at most {bound(one):.1f}"
+        )
+    for row in json.loads((HERE / "objectives.json").read_text())["rows"]:
+        for name, value in zip(STATISTICS, row["efficiency"], strict=True):
+            cell = f"{row['objective']}: efficiency for {name}"
+            yield tag(CENTRAL, "Future work: other objectives", cell, round(value, 3))
+
+
+def remembered() -> Tags:
+    """Networks whose training data are a solution of their stationarity: those in which every record came back."""
+    grid: list[dict[str, Any]] = json.loads((HERE / "networks_grid.json").read_text())
+    for pull, piece in (("start", "Penalty towards the start"), ("zero", "Weight decay")):
+        for width, n in sorted({(row["width"], row["n"]) for row in grid if row["pull"] == pull}):
+            rows = [row for row in grid if (row["pull"], row["width"], row["n"]) == (pull, width, n)]
+            right = sum(row["close"] == 1.0 for row in rows)
+            cell, stated = f"width {width}, {n} records: every record", clopper_pearson(right, len(rows))
+            yield rate(MEMORY, piece, cell, stated, why="tanh networks on a square; images have rows of their own")
+
+    images: list[dict[str, Any]] = json.loads((HERE / "networks_images.json").read_text())
+    images = [row for row in images if "ssim" in row]
+    for case in dict.fromkeys(row["case"] for row in images):
+        found, null = (np.concatenate([row[k] for row in images if row["case"] == case]) for k in ("ssim", "null"))
+        middle, *ends = (round(value, 3) for value in bootstrap(found))
+        why = f"images that were not trained on: {np.median(null):.3f}"
+        yield tag(MEMORY, "Images", f"{case}: median SSIM", middle, interval=ends, why=why)
+
+
+def tags() -> list[dict[str, Any]]:
+    return [*figures(FIGURES.kept()), *beside(MORE.kept()), *future(VARIANTS.kept()), *remembered()]
+
+
+STUDY = Study(__file__)
+
+
+def main() -> None:
+    STUDY.given(STUDY.parser(__doc__))
+    found = tags()
+    STUDY.keep({"papers": found})
+    print(f"{len(found)} cells, {sum(bool(one['blocked']) for one in found)} of them blocked by data")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""Variants of the deletion game that the papers name and that have no table of their own.
+
+python -m benchmarks.games.variants [--part small] [WORD ...]
+
+Rows are kept in benchmarks/variants.json as soon as they are played; with words only rows whose name holds one of them
+are played, anew. `--part small` plays few rounds of each, shows them, and keeps nothing. The page is
+benchmarks/VARIANTS.md.
+"""
+
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.neural_network import MLPClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from bayesrecon.evaluate import clopper_pearson
+from bayesrecon.games import (
+    Exm,
+    Game,
+    Ins,
+    LeastSquares,
+    Logistic,
+    Neighbours,
+    OutputPerturbation,
+    PosteriorDraw,
+    Reduction,
+    ScikitLearner,
+    Shokri,
+    Yeom,
+    play,
+)
+from bayesrecon.games.adversaries.label_only import LabelOnly
+from bayesrecon.games.approximate import NewtonStep
+from bayesrecon.games.compliance import ComplianceGame
+from bayesrecon.games.data import Records
+from bayesrecon.games.environments import Clearing, Comparing, Watching
+from bayesrecon.games.learners.labels import Labels
+from bayesrecon.games.learners.refitted import forest
+from bayesrecon.games.membership_game import MembershipGame
+from bayesrecon.games.memorisation import memorisation
+from bayesrecon.games.named import DATA
+from benchmarks.games.variants_page import page
+from benchmarks.study import Study
+
+SEED, TREE = 40, "decision tree"
+SIZES = (100, 200, 400, 800)
+DELETED, BATCHES = 20, 60
+
+
+def table(name: str) -> Any:
+    return DATA[name].make()
+
+
+def tree() -> ScikitLearner:
+    return ScikitLearner(TREE, DecisionTreeClassifier(), "probabilities")
+
+
+def network() -> ScikitLearner:
+    return ScikitLearner("network with 32 hidden units", MLPClassifier((32,)), "probabilities")
+
+
+LEARNERS: dict[str, Any] = {
+    "logistic": Logistic,
+    TREE: tree,
+    "5 neighbours": lambda: Neighbours(5),
+    "forest of 10": lambda: forest(3),
+}
+
+
+def rows_of(game: Any, rounds: int, small: bool) -> list[dict[str, Any]]:
+    n = 4 if small else rounds
+    return [
+        {
+            "name": r.adversary,
+            "stated": [r.stated.estimate, r.stated.lower, r.stated.upper],
+            "ties": r.ties,
+            "rounds": n,
+        }
+        for r in play(game, n, seed=SEED, workers=1).rows
+    ]
+
+
+def batch(size: int, small: bool) -> Any:
+    data = table("digits").shared(size / len(table("digits").y))
+    players = (Exm(), Ins(), Reduction(Yeom(), "labels"), Reduction(Shokri(2), "confidences"))
+    return rows_of(Game(data, network(), players, deletions=DELETED, auxiliary=size), BATCHES, small)
+
+
+def membership(size: int, small: bool) -> Any:
+    data = table("digits").shared(size / len(table("digits").y))
+    return rows_of(MembershipGame(data, network(), (Shokri(4), Yeom()), auxiliary=size), 40, small)
+
+
+def memory(data: str, learner: str, small: bool) -> Any:
+    found: Any = table(data)
+    records, trainings = Records(found.x, found.y), 1 if small or learner in ("logistic", "5 neighbours") else 20
+    rows = np.random.default_rng(SEED).permutation(len(found.y))[: 5 if small else 100]
+    scores = memorisation(LEARNERS[learner](), records, found.classes, rows=rows, trainings=trainings).scores
+    above = clopper_pearson(int((scores > 0.5).sum()), len(scores))
+    return {"mean": float(scores.mean()), "largest": float(scores.max()), "above": list(above), "records": len(rows)}
+
+
+def labels(data: str, small: bool) -> Any:
+    half, learner = table(data).shared(0.5), Logistic()
+    whole = rows_of(Game(half, learner, Exm(), auxiliary=None), 300, small)
+    return whole + rows_of(Game(half, Labels(learner), (Exm("zero-one"), LabelOnly()), auxiliary=None), 300, small)
+
+
+def approximate(data: str, noise: float, small: bool) -> Any:
+    found = []
+    for notion in ("weak", "strong"):
+        game = ComplianceGame(
+            table(data), Logistic(), (Comparing(), Comparing(3)), NewtonStep(noise), notion=notion, deletions=3
+        )
+        found += [{**row, "name": f"{notion}: {row['name']}"} for row in rows_of(game, 100, small)]
+    return found
+
+
+def among(data: str, small: bool) -> Any:
+    learner, loss = (LeastSquares(), "absolute") if data == "diabetes" else (Logistic(), "log")
+    players = tuple(Watching(loss, k) for k in (0, 1, 5, 20))
+    return rows_of(ComplianceGame(table(data), learner, players, deletions=20), 200, small)
+
+
+def adaptive(data: str, learner: str, small: bool) -> Any:
+    players = (Watching("log"), Clearing(20, 5, "log"), Clearing(60, 12, "log"))
+    return rows_of(ComplianceGame(table(data), LEARNERS[learner](), players, deletions=60), 200, small)
+
+
+def strong(learner: str, small: bool) -> Any:
+    made = OutputPerturbation(epsilon=1.0) if learner == "private-output" else LEARNERS[learner]()
+    return rows_of(ComplianceGame(table("cancer"), made, (Watching(), Comparing()), notion="strong"), 100, small)
+
+
+def informed(mechanism: str, epsilon: float, small: bool) -> Any:
+    """All records known but one, which is one of ten that are equally likely: the most likely given what was released,
+    by its exact density."""
+    data, rounds, known = table("cancer"), 20 if small else 400, 200
+    learner: Any = {
+        "output perturbation": OutputPerturbation(epsilon),
+        "posterior draw": PosteriorDraw(epsilon, dimensions=2, points=21),
+    }[mechanism]
+    right = 0
+    for i in range(rounds):
+        rng = np.random.default_rng([SEED, i])
+        order = rng.permutation(len(data.y))[: known + 10]
+        others, candidates = order[:known], order[known:]
+        sets = [Records(data.x[np.append(others, c)], data.y[np.append(others, c)]) for c in candidates]
+        true = int(rng.integers(10))
+        released = learner.fit(sets[true], 2, int(rng.integers(2**31)))
+        density = np.array([learner.log_density(released, one) for one in sets])
+        right += int(rng.choice(np.flatnonzero(density == density.max()))) == true
+    return {"stated": list(clopper_pearson(right, rounds)), "rounds": rounds, "epsilon": epsilon}
+
+
+TASKS: dict[str, Any] = {}
+TASKS |= {f"label-only | {data}": partial(labels, data) for data in ("iris", "wine", "cancer")}
+TASKS |= {f"rounds | {data}": partial(among, data) for data in ("diabetes", "cancer")}
+TASKS |= {f"strong | {one}": partial(strong, one) for one in ("logistic", TREE, "5 neighbours", "private-output")}
+TASKS |= {
+    f"approximate | cancer | {noise:g}": partial(approximate, "cancer", noise) for noise in (0.0, 0.001, 0.01, 0.1)
+}
+TASKS |= {f"adaptive | iris | {one}": partial(adaptive, "iris", one) for one in ("logistic", TREE, "5 neighbours")}
+TASKS |= {f"memorisation | {data} | {one}": partial(memory, data, one) for data in ("iris", "wine") for one in LEARNERS}
+TASKS |= {f"batch | {size}": partial(batch, size) for size in SIZES[:2]}
+TASKS |= {
+    f"informed | {mechanism} | {epsilon:g}": partial(informed, mechanism, epsilon)
+    for mechanism in ("output perturbation", "posterior draw")
+    for epsilon in (1.0, 8.0, 64.0)
+}
+TASKS |= {f"membership | {size}": partial(membership, size) for size in (100, 400)}
+TASKS |= {f"batch | {size}": partial(batch, size) for size in SIZES}
+
+STUDY = Study(__file__, page)
+
+
+def main() -> None:
+    parser = STUDY.parser(__doc__)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--part", choices=("small", "all"), default="all")
+    given = STUDY.given(parser)
+    kept, small = STUDY.kept(), given.part == "small"
+    for name, run in TASKS.items():
+        again = any(word in name for word in given.words)
+        if (given.words and not again) or (name in kept and not again and not small):
+            continue
+        began = time.process_time()
+        found = run(small)
+        print(f"{time.process_time() - began:6.1f} s  {name}  {found if small else ''}", flush=True)
+        if not small:
+            STUDY.add(**{name: found})
+
+
+if __name__ == "__main__":
+    main()
