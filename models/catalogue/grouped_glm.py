@@ -131,6 +131,7 @@ _CROSSED = {"a": "age", "b": "edu", "c": "age_edu", "d": "state", "e": "region_f
 
 def election88_full(age: int = 4, edu: int = 4, age_edu: int = 16, state: int = 51, region_full: int = 5) -> Model:
     """Votes in 1988: logistic regression with five crossed random effects."""
+    # A field and the constant that counts its levels have one name: the program cannot take both.
     sizes = {"age": age, "edu": edu, "age_edu": age_edu, "state": state, "region_full": region_full}
 
     def program(black: Any, female: Any, v_prev_full: Any, y: Any = None, **unit: Any) -> None:
