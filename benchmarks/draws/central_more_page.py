@@ -22,8 +22,8 @@ the draws' own error in n is {error:.1%}.
 """
 START = """## How far the start is
 
-The published recipe with 100 records, rate 0.01 in place of 0.001, and the same records at the start; their weights are
-equal and add up to the number in the first column. *Within 1 %*: the first step at which all five statistics are within
+The published recipe with 100 records, rate 0.01 in place of 0.001, and the same records at the start; their weights
+are equal and add up to the number in the first column. *Within 1 %*: the first step at which all five statistics are within
 1 % of the minimiser's, whose weights add up to {n:.0f}; *stay*: the step from which they did not leave again. *A
 record*: how far each weight has to go. Starts above the truth take longer the farther they are, which the paper remarks;
 one below did not. [The figures](CENTRAL.md) change the number of records with the start: with more of them each weight
@@ -73,7 +73,7 @@ def page(kept: dict[str, Any]) -> str:
         for name, ours in one["ours"].items()
     ]
     lines += [table(("", "statistic", "ours", "private data"), rows, 2) if rows else "Not run yet.", ""]
-    started = some(kept, "start").values()
+    started = sorted(some(kept, "start").values(), key=lambda one: one["total"])
     lines += [START.format(n=next((one["n"] for one in started), 434))]
     rows = [
         [
