@@ -23,11 +23,11 @@ the draws' own error in n is {error:.1%}.
 START = """## How far the start is
 
 The published recipe with 100 records, rate 0.01 in place of 0.001, and the same records at the start; their weights
-are equal and add up to the number in the first column. *Within 1 %*: the first step at which all five statistics are within
-1 % of the minimiser's, whose weights add up to {n:.0f}; *stay*: the step from which they did not leave again. *A
-record*: how far each weight has to go. Starts above the truth take longer the farther they are, which the paper remarks;
-one below did not. [The figures](CENTRAL.md) change the number of records with the start: with more of them each weight
-has less far to go.
+are equal and add up to the number in the first column. *Within 1 %*: the first step at which all five statistics are
+within 1 % of the minimiser's, whose weights add up to {n:.0f}; *stay*: the step from which they did not leave again.
+*A record*: how far each weight has to go. Starts above the truth take longer the farther they are, which the paper
+remarks; one below did not. [The figures](CENTRAL.md) change the number of records with the start: with more of them
+each weight has less far to go.
 """
 CORESET = """## Coresets are the same problem
 
