@@ -110,11 +110,15 @@ def _missing(piece: dict[str, Any], how: str) -> str:
 class _Collected(Study):
     """A study whose rows are those of the others."""
 
+    def __init__(self, file: str) -> None:
+        super().__init__(file, page)
+        self.program = "benchmarks.papers"
+
     def kept(self) -> Any:
         return {"pieces": json.loads(PIECES.read_text(encoding="utf-8")), "tags": collected()}
 
 
-STUDY = _Collected(__file__, page)
+STUDY = _Collected(__file__)
 
 
 def main() -> None:

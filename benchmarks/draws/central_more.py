@@ -92,6 +92,22 @@ def moments(example: str, small: bool) -> Any:
     return {"rows": {name: row for name, row in rows.items() if row[2] is not None}}
 
 
+def lemma(small: bool) -> Any:
+    """Lemma 5.1: X'X, X'y and y'y of pseudo-data beside the private ones, and what the draws' own error is."""
+    release = from_posteriordb("kidiq-kidscore_momiq", draws=200 if small else 1000)
+    data = find("kidscore_momiq").records(read_data(open_database(), "kidiq"))
+    found = bayesrecon.reconstruct(release, n=50, key=jax.random.key(0)).pseudo
+
+    def totals(weights: Any, records: Any) -> dict[str, float]:
+        x, y = (np.asarray(records[name], float) for name in ("mom_iq", "kid_score"))
+        products = {"n": x**0, "sum x": x, "sum x^2": x * x, "sum y": y, "sum x y": x * y, "sum y^2": y * y}
+        return {name: float(weights @ values) for name, values in products.items()}
+
+    ours, truth = totals(np.asarray(found.weights), found.records), totals(np.ones(len(data["mom_iq"])), data)
+    count = bayesrecon.recover(release)["n"]
+    return {"ours": ours, "truth": truth, "error": count.se / count.estimate}
+
+
 def _power(k: int, record: Any) -> Any:
     return record["x"] ** k
 
@@ -160,6 +176,7 @@ def coreset(size: int, small: bool) -> Any:
 
 TASKS: dict[str, Any] = {f"example | {name}": partial(example, name) for name in POINTS}
 TASKS |= {f"moments | {name}": partial(moments, name) for name in ("3.2", "3.3")}
+TASKS |= {"lemma | 5.1": lemma}
 TASKS |= {f"start | {total}": partial(start, total) for total in TOTALS}
 TASKS |= {f"coreset | {size}": partial(coreset, size) for size in SIZES}
 TASKS |= {f"averages | {hidden}": partial(averages, hidden) for hidden in (0, 3)}
