@@ -110,16 +110,21 @@ class DenseEmbedding(View):
 
     def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
         """Score matrix `(len(atoms) * k, M)` scaled by the square roots of the weights."""
-        return np.concatenate([self._scores(part, atoms)[:, :n] for part, n in _in_parts(records)], axis=1)
+        found = np.empty((len(atoms) * self.metric.shape[1], len(next(iter(records.values())))))
+        start = 0
+        for part, n in _in_parts(records):
+            self._write_scores(part, atoms, found[:, start : start + n])
+            start += n
+        return found
 
-    def _scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
-        model, width = self.release.model, self.metric.shape[1]
-        blocks = [
-            np.asarray(scores(model, metric, t, records, self.temperature))[: n * width]
-            * np.repeat(np.sqrt(weights[:n]), width)[:, None]
-            for metric, t, weights, n, _ in self._atoms(min(self._chunk(records), _BLOCK), None, atoms)
-        ]
-        return np.concatenate(blocks)
+    def _write_scores(self, records: Records, atoms: np.ndarray, into: np.ndarray) -> None:
+        """Of the first records, as many as there are columns."""
+        model, width, start = self.release.model, self.metric.shape[1], 0
+        for metric, t, weights, n, _ in self._atoms(min(self._chunk(records), _BLOCK), None, atoms):
+            end = start + n * width
+            phi = np.asarray(scores(model, metric, t, records, self.temperature))[: n * width, : into.shape[1]]
+            np.multiply(phi, np.repeat(np.sqrt(weights[:n]), width)[:, None], out=into[start:end])
+            start = end
 
     def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
         atoms = None if everywhere else self._ends(_ENDS)
