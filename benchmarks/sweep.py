@@ -39,7 +39,9 @@ class Rows:
             self._keep([*before, *(row for path in given.add for row in _lines(path))])
             raise SystemExit
         if self._into is not None and self._into.exists():
-            before = [*before, *_lines(self._into)]
+            rows = _lines(self._into)
+            self._into.write_text("".join(map(_line, rows)))  # without what was cut off
+            before = [*before, *rows]
         elif self._into is None and given.anew:
             self._keep([])
         self._done = {place(row): row for row in before}
@@ -54,7 +56,7 @@ class Rows:
             self._keep([*self._study.kept(), row])
         else:
             with self._into.open("a") as lines:
-                lines.write(json.dumps(row, default=float) + "\n")
+                lines.write(_line(row))
 
     def _keep(self, rows: Iterable[Row]) -> None:
         placed = {self._place(row): row for row in rows}
@@ -73,3 +75,7 @@ def measured(
 def _lines(path: Path) -> list[Row]:
     """Rows of a file, the last of which may have been cut off."""
     return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+
+def _line(row: Row) -> str:
+    return json.dumps(row, default=float) + "\n"

@@ -8,7 +8,7 @@ import layers
 import pytest
 
 from bayesrecon._version import __version__
-from benchmarks import study
+from benchmarks import study, sweep
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = [
@@ -72,3 +72,45 @@ def test_no_circle_and_no_reach_by_path():
     assert layers.circles(graph) == []
     inserted = {name for name, code in sources.items() if "sys.path" in code}
     assert inserted == {"benchmarks.files.audit_time"}  # in the process that it starts, for a model of its own
+
+
+def measured(item):
+    return {**item, "square": item["set"] ** 2}
+
+
+def swept(own, *options):
+    """Rows of five data sets, of which those that are left are measured; their numbers."""
+    parser = own.parser("What it does.")
+    sweep.add_arguments(parser)
+    given = parser.parse_args([str(one) for one in options])
+    rows = sweep.Rows(own, lambda row: row["set"], given)
+    left = rows.left({"set": k} for k in range(5))
+    for row in sweep.measured(lambda _, item: measured(item), None, left, given):
+        rows.add(row)
+    return [item["set"] for item in left]
+
+
+def test_sets_that_were_measured_are_not_measured_again(own):
+    own.keep([measured({"set": k}) for k in (3, 1)])
+    assert swept(own) == [0, 2, 4]
+    assert own.kept() == [{"set": k, "square": k**2} for k in range(5)]
+    assert swept(own) == []
+    assert swept(own, "--anew") == [0, 1, 2, 3, 4]
+
+
+def test_no_set_is_begun_when_time_is_over(own):
+    assert swept(own, "--minutes", "-1") == [0, 1, 2, 3, 4]
+    assert own.kept() == []
+
+
+def test_rows_that_were_measured_elsewhere_are_taken(own, tmp_path):
+    own.keep([{"set": 1, "square": -1}])
+    lines = tmp_path / "rows.jsonl"
+    assert swept(own, "--into", lines) == [0, 2, 3, 4]
+    assert own.kept() == [{"set": 1, "square": -1}]  # the page is as it was
+    with lines.open("a") as more:
+        more.write('{"set": 5, "squ')  # where the machine was taken away
+    assert swept(own, "--anew", "--into", lines) == [1]
+    with pytest.raises(SystemExit):
+        swept(own, "--add", lines)
+    assert own.kept() == [measured({"set": 1}) if k == 1 else measured({"set": k}) for k in range(5)]

@@ -11,10 +11,11 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.error_laws import ErrorLaw, law_of
 from bayesrecon.estimation.intervals import EquationErrors
+from bayesrecon.estimation.jackknife import jackknifed, stretches_of
 from bayesrecon.estimation.separated import separated_basis
 from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.definite import factor, solver
-from bayesrecon.kernels.embedding import Basis, Featured, MeanEmbedding, Moments, coordinates, features_of, summed
+from bayesrecon.kernels.embedding import Basis, Featured, MeanEmbedding, coordinates, features_of
 from bayesrecon.model import PseudoData, Records
 from bayesrecon.releases import Release
 
@@ -30,10 +31,6 @@ _PER_LEVEL = 8  # generic records for every value of a field with finitely many
 _SEPARATED = 1024  # of them, from which groups are looked at one by one first: they share hardly any features
 _ALIKE = 1e-12  # basis functions that the probes do not tell apart
 _STEPS = 3  # of least squares by a triangle: the first is good to what rounding leaves of squares
-_STRETCHES = 20  # of the draws, for the jackknife: few enough to be longer than draws are correlated
-_KEPT = 2 * 10**8  # doubles of their sums
-_FELT = 0.25  # squared features per independent draw from which bias is a tenth of a standard error or more
-_REST = 0.1  # share of the weight that has to be left without a stretch
 
 # Of the noise that the values of a function at single records have. A hundredth leaves coefficients that follow the
 # draws' chance (n of logistic regressions comes out low), a tenth drowns what could be seen.
@@ -313,7 +310,7 @@ def fit(
     if not spectrum.gap and shrink:  # coefficients must not run away in the data's tails
         tails = replace(reference, tails=_TAILS).draw(rng, count)
         sample = {k: np.concatenate([v[::2], tails[k][::2]]) for k, v in sample.items()}
-    stretches = _stretches(embedding, basis) if spectrum.gap and atoms is None else 1
+    stretches = stretches_of(embedding, basis) if spectrum.gap and atoms is None else 1
     moments = embedding.moments(basis, atoms, label, stretches)
     gram, target = moments.gram, moments.target
     # Where the spectrum decays, records that are impossible at some draws are no loss.
@@ -331,7 +328,7 @@ def fit(
         )
     y, correction = _solve(gram, target), None
     if stretches > 1:
-        y = _jackknifed(moments, y)
+        y = jackknifed(moments, y)
         target = gram @ y
         correction = target - moments.target
 
@@ -458,41 +455,6 @@ def shrunk(plain: Fit, ridge: np.ndarray) -> Fit:
         ones = solved.project(np.ones((len(solved.cross), 1)))
         solved = replace(solved, size=max(1.0, float(abs(solved.target @ ones.beta[:, 0]))))
     return solved
-
-
-def _stretches(embedding: MeanEmbedding, basis: Basis) -> int:
-    """Stretches of the draws whose sums are kept apart; one where the bias is not felt next to the noise."""
-    if basis.size**2 < _FELT * embedding.independent_size:
-        return 1
-    return law_of(embedding).stretches(_STRETCHES) if _STRETCHES * basis.size**2 <= _KEPT else 1
-
-
-def _jackknifed(moments: Moments, plain: np.ndarray) -> np.ndarray:
-    """The `plain` solution less bias of order rank / T: gram and target come from the same draws.
-
-    The delete-a-group jackknife (Busing, Meijer and van der Leeden 1999) sees it in correlated draws too. About half
-    of it stays: what a stretch adds through the metrics of other folds, which are not made again.
-    """
-    whole = summed(moments.stretches)
-    functions = whole.functions
-    # Where the basis is another one of what it is written in, equations are solved in that, without a product each.
-    as_written = functions is not None and len(functions) == functions.shape[1]
-    less = np.zeros_like(plain)
-    for one in moments.stretches:
-        rest = 1 - one.share / whole.share
-        if rest < _REST:
-            return plain
-        if as_written:
-            gram, target = whole.own - one.own, whole.aim - one.aim
-        else:
-            gram, target = moments.gram - one.gram, moments.target - one.target
-        try:
-            less += rest * scipy.linalg.cho_solve(scipy.linalg.cho_factor(gram, check_finite=False), target)
-        except np.linalg.LinAlgError:  # this stretch alone shows some feature
-            return plain
-    if functions is not None and as_written:
-        less = np.linalg.solve(functions, less)
-    return len(moments.stretches) * plain - less
 
 
 def _solve(gram: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -66,13 +66,16 @@ def decompose(
 
 def _decompose(scores: np.ndarray, finite: bool, law: ErrorLaw) -> tuple[Spectrum, np.ndarray, np.ndarray]:
     with np.errstate(over="ignore"):  # far from the data, scores or their squares do
-        length = np.linalg.norm(scores, axis=0)
+        length = np.sqrt(np.einsum("ij,ij->j", scores, scores))
     alive = np.flatnonzero((length > 0) & np.isfinite(length))
     if not alive.size:
         return Spectrum(np.zeros(0), 0, False), alive, np.zeros((0, 0))
-    triangle = scores[:, alive] / length[alive]
+    # One copy, in the place of which the triangle is worked out: nothing else of a search takes as much memory.
+    whole = len(alive) == scores.shape[1]
+    triangle = np.divide(scores if whole else scores[:, alive], length[alive], order="F")
     if len(triangle) > len(alive):
-        triangle = np.asarray(np.linalg.qr(triangle, mode="r"))
+        reduced: Any = scipy.linalg.qr(triangle, mode="raw", overwrite_a=True, check_finite=False)
+        triangle = np.asarray(reduced[1])
     singular = _singular(triangle)
     # Fewer rows than records bound the rank as well.
     singular = np.pad(singular, (0, len(alive) - len(singular))) / singular[0]
@@ -88,9 +91,9 @@ def _decompose(scores: np.ndarray, finite: bool, law: ErrorLaw) -> tuple[Spectru
         pivots = alive[order]
         return spectrum, pivots, basis / length[pivots][:, None]
     pivoted: Any = scipy.linalg.qr(triangle, mode="r", pivoting=True, check_finite=False)
-    reduced, order = pivoted
+    factor, order = pivoted
     pivots = alive[order[:rank]]
-    basis = scipy.linalg.solve_triangular(reduced[:rank, :rank], np.eye(rank), check_finite=False)
+    basis = scipy.linalg.solve_triangular(factor[:rank, :rank], np.eye(rank), check_finite=False)
     return spectrum, pivots, basis / length[pivots][:, None]
 
 

@@ -83,7 +83,7 @@ class AdaptiveEmbedding(View):
     def information(self, records: Records) -> Float[np.ndarray, " M"]:
         atoms, count = self.thinned(_SAMPLE), len(next(iter(records.values())))
         step = max(1, _BLOCK // (len(atoms) * self.metric.shape[1]))
-        if count > step and self.closed is None and self.folds is None and self.sparse.touched(records) is not None:
+        if count > step and self.closed is None and self.sparse.touched(records) is not None:
             return self.sparse.information(records, atoms)
         norm = np.zeros(count)
         for start in range(0, count, step):

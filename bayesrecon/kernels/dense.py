@@ -111,18 +111,26 @@ class DenseEmbedding(View):
 
     def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         """Score matrix `(len(atoms) * k, M)` scaled by the square roots of the weights."""
-        parts = list(_in_parts(records))
-        blocks = list(self._atoms(min(self._chunk(parts[0][0]), _BLOCK), None, atoms))
-        model, width = self.release.model, self.metric.shape[1]
-        found = [[scores(model, metric, t, part, self.temperature) for metric, t, *_ in blocks] for part, _ in parts]
-        found = jax.device_get(found)  # the only one: a device has all of it to do before anything is waited for
-        kept = [n * width for *_, n, _ in blocks]
-        scale = np.concatenate([np.repeat(np.sqrt(weights[:n]), width) for _, _, weights, n, _ in blocks])[:, None]
-        columns = [
-            np.concatenate([rows[:k] for rows, k in zip(each, kept, strict=True)])[:, :n] * scale
-            for each, (_, n) in zip(found, parts, strict=True)
-        ]
-        return np.concatenate(columns, axis=1)
+        found = np.empty((len(atoms) * self.metric.shape[1], len(next(iter(records.values())))))
+        scored = self._scored(records, atoms)
+        if not on_host():  # a device has all of it to do before anything is waited for
+            places, blocks = zip(*scored, strict=True)
+            scored = zip(places, jax.device_get(blocks), strict=True)
+        for (rows, columns, root), phi in scored:
+            into = found[rows, columns]
+            np.multiply(np.asarray(phi)[: into.shape[0], : into.shape[1]], root[:, None], out=into)
+        return found
+
+    def _scored(self, records: Records, atoms: np.ndarray) -> Iterator[tuple[tuple[slice, slice, np.ndarray], Any]]:
+        """Rows and columns of every block of the score matrix, the square roots of their weights, and the block."""
+        model, width, left = self.release.model, self.metric.shape[1], 0
+        for part, count in _in_parts(records):
+            columns, start = slice(left, left + count), 0
+            for metric, t, weights, n, _ in self._atoms(min(self._chunk(part), _BLOCK), None, atoms):
+                place = slice(start, start + n * width), columns, np.repeat(np.sqrt(weights[:n]), width)
+                yield place, scores(model, metric, t, part, self.temperature)
+                start += n * width
+            left += count
 
     def tame(self, records: Records, *, everywhere: bool = False) -> Bool[np.ndarray, " M"]:
         atoms = None if everywhere else self._ends(_ENDS)

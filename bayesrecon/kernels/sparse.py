@@ -87,7 +87,7 @@ class SparseEmbedding(View):
         return np.asarray(touched.index), np.concatenate(found, axis=1)
 
     def information(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, " M"]:
-        """As `OneRelease` has it, at some atoms; without folds."""
+        """As `OneRelease` has it, at some atoms, in the one metric."""
         index, slopes = self.pieces(records, atoms)
         sigma, slopes = self.metric @ self.metric.T, np.clip(slopes, -1e150, 1e150)
         norm = np.zeros(index.shape[1])

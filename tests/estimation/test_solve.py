@@ -6,7 +6,7 @@ from conjugate import regression_model, sample_regression, sample_slopes, slopes
 
 import bayesrecon
 from bayesrecon import Estimator
-from bayesrecon.estimation.solve import _jackknifed
+from bayesrecon.estimation.jackknife import jackknifed
 from bayesrecon.kernels.embedding import Moments, Stretch
 from bayesrecon.models import load
 from bayesrecon.posteriors import from_draws
@@ -47,7 +47,7 @@ def test_the_jackknife_takes_out_the_bias_of_a_solution():
     for gram, target in zip(g.mean(axis=2) / 20, t.mean(axis=2) / 20, strict=True):
         parts = [Stretch(1 / 20, np.array([[x]]), np.array([y])) for x, y in zip(gram, target, strict=True)]
         plain.append(np.array([target.sum() / gram.sum()]))
-        found.append(_jackknifed(Moments.of_stretches(parts, np.zeros((1, 1))), plain[-1]))
+        found.append(jackknifed(Moments.of_stretches(parts, np.zeros((1, 1))), plain[-1]))
     error = np.std(plain) / np.sqrt(len(plain))
     assert abs(np.mean(plain) - 2 + 0.019) < 3 * error < 0.019
     assert abs(np.mean(found) - 2) < 3 * error
