@@ -121,7 +121,11 @@ def _short(title: str) -> str:
 def page(rows: dict[str, Any]) -> str:
     """The page from the kept rows."""
     files = {row["file"].split(".")[0]: row for row in rows["files"]}
-    pairs = [(files[name.split("-")[0]], row) for name, row in files.items() if _is_after(name)]
+    pairs = [
+        (files[name.split("-")[0]], row)
+        for name, row in files.items()
+        if _is_after(name) and name.split("-")[0] in files
+    ]
     alone = [row for name, row in files.items() if not _is_after(name) and all(row is not b for b, _ in pairs)]
     lines = ["# Saved objects of R", "", "Made by `python -m benchmarks.files.r_objects`.", ""]
     lines += [*__doc__.split("\n\n")[2].splitlines(), ""]  # type: ignore[union-attr]
