@@ -3,9 +3,9 @@
 python -m benchmarks.files.r_objects [--only TEXT] [--new] [--fuzz COUNT] [--page]
 
 Fits, summaries and draws of 60 made-up patients are saved by R as people save them, and once more after what is advised
-to make them safe or small; `tests/fixtures/r/make.R` makes them. Each is audited without anything else, and once more
-with the patients' table beside it, which names the private columns that come back. "high" are values of single
-patients. Rows are kept in benchmarks/r_objects.json. `--fuzz` reads so many files with something changed in them.
+to make them safe or small; `make.R` and `pairs.R` of tests/fixtures/r make them. Each is audited without anything else,
+and once more with the patients' table beside it, which names the private columns that come back. "high" are values of
+single patients. Rows are kept in benchmarks/r_objects.json. `--fuzz` reads so many files with something changed.
 """
 
 import contextlib
@@ -120,31 +120,41 @@ def _short(title: str) -> str:
 
 def page(rows: dict[str, Any]) -> str:
     """The page from the kept rows."""
-    files = rows["files"]
+    files = {row["file"].split(".")[0]: row for row in rows["files"]}
+    pairs = [
+        (files[name.split("-")[0]], row)
+        for name, row in files.items()
+        if _is_after(name) and name.split("-")[0] in files
+    ]
+    alone = [row for name, row in files.items() if not _is_after(name) and all(row is not b for b, _ in pairs)]
     lines = ["# Saved objects of R", "", "Made by `python -m benchmarks.files.r_objects`.", ""]
     lines += [*__doc__.split("\n\n")[2].splitlines(), ""]  # type: ignore[union-attr]
-    groups: dict[str, list[Row]] = {}
-    for row in files:
-        groups.setdefault(row["file"].split(".")[0].split("-")[0], []).append(row)
-    kept = {name: [r for r in group if "-" not in r["file"]] for name, group in groups.items()}
-    after = [r for r in files if "-" in r["file"] and not _adds(r["file"])]
-    before = [r for group in kept.values() for r in group] + [r for r in files if _adds(r["file"])]
-    kinds = {row["what"] for row in files if row["what"]}
+    before = {b["file"]: b for b, _ in pairs}
+    firsts, afters = list(before.values()), [after for _, after in pairs]
+    classes = {b["what"] or b["file"].split(".")[0] for b in firsts}
     lines += [
-        f"{len(files)} files, {len(kinds)} kinds of objects. As they are saved, {_share(before)} hold values of single "
-        f"patients; after the usual removal, {_share(after)}. With the patients' table beside them, private columns "
-        f"are named in {_named(before)} and {_named(after)}. The slowest audit took "
-        f"{max(r['seconds'] for r in files):.1f} s of computing.",
+        f"{len(files)} files. {len(before)} objects of {len(classes)} classes are there as they are saved and after "
+        f"{len(pairs)} removals: {_share(firsts)} hold values of single patients as they are saved, and "
+        f"{_share(afters)} after the removal. With the patients' table beside them, private "
+        f"columns are named in {_named(firsts)} and {_named(afters)}. The slowest "
+        f"audit took {max(r['seconds'] for r in rows['files']):.1f} s of computing.",
         "",
+        "## Before and after",
+        "",
+        "| object | what it is | as saved | private columns | removal | after it | private columns | still found |",
+        "|" + "---|" * 8,
     ]
-    for title, some in (("As they are saved", before), ("After the usual removal", after)):
-        lines += [f"## {title}", ""]
-        lines += ["| file | severity | what is found | private columns | not run | not recognised |", "|" + "---|" * 6]
-        for row in some:
-            columns = ", ".join(row["columns"]) or "none"
-            cells = [f"`{row['file']}`", row["severity"], _told(row) or "nothing", columns]
-            lines.append("| " + " | ".join([*cells, str(len(row["not_run"])), str(row["unrecognised"])]) + " |")
-        lines.append("")
+    for one, after in pairs:
+        name, removal = after["file"].split(".")[0].split("-", 1)
+        cells = [f"`{name}`", one["what"] or "not known by its class", one["severity"], _columns(one)]
+        cells += [removal.replace("_", " "), after["severity"], _columns(after), _told(after) or "nothing"]
+        lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", "## Only as they are saved", ""]
+    lines += ["| file | severity | what is found | private columns | not run | not recognised |", "|" + "---|" * 6]
+    for row in alone:
+        cells = [f"`{row['file']}`", row["severity"], _told(row) or "nothing", _columns(row)]
+        lines.append("| " + " | ".join([*cells, str(len(row["not_run"])), str(row["unrecognised"])]) + " |")
+    lines.append("")
     if "fuzz" in rows:
         fuzz = rows["fuzz"]
         lines += ["## Files with something changed in them", ""]
@@ -157,10 +167,16 @@ def page(rows: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _adds(file: str) -> bool:
-    """Objects that keep more than usual."""
-    more = ("x_true", "with_data", "row_names", "do_call", "weights", "trials", "own_program", "correlated")
-    return any(word in file for word in more)
+def _is_after(name: str) -> bool:
+    """Whether something was taken away from an object, or its digits."""
+    return (
+        name.rpartition("-")[2].endswith(("stripped", "removed", "axed", "_false", "emptied", "rounded"))
+        and "-" in name
+    )
+
+
+def _columns(row: Row) -> str:
+    return ", ".join(row["columns"]) or "none"
 
 
 def _share(rows: list[Row]) -> str:

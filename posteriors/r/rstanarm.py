@@ -101,6 +101,8 @@ def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedPr
     means = means_of(objects, fit, len(slopes)) if slopes and intercept else None
     known = {} if means is None else {MEANS: means}
     try:
+        if not slopes and not intercept:
+            raise BayesreconError("its parameters have no names")
         family = _family(objects, node, len(slopes))
         if slopes and intercept and means is None:
             raise BayesreconError(f"what its chains note does not tell the means of {len(slopes)} columns")
@@ -109,7 +111,7 @@ def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedPr
         group = replace(group, name=own[-1]) if group else None
         columns, lowest = tuple(own[1 : len(slopes) + 1]), _lowest(objects, node)
         design = _Design(family, _has_trials(objects, fit), own[0], columns, intercept, group, lowest)
-        text = _written(design, [*_priors(objects, node, intercept, len(slopes))])
+        text = _written(design, [*_priors(objects, node, intercept, len(slopes), "aux" in _LAWS[family])])
     except BayesreconError as error:
         return SavedProgram("", names, constants=known, refused=str(error))
     adds = partial(_effects, group.scale, group.times_aux) if group else None
@@ -177,7 +179,7 @@ def _response(objects: Objects, node: int) -> str:
     return name.removeprefix("cbind_").split("__")[0] if name.startswith("cbind_") else name
 
 
-def _priors(objects: Objects, node: int, intercept: bool, slopes: int) -> Iterator[str]:
+def _priors(objects: Objects, node: int, intercept: bool, slopes: int, auxiliary: bool) -> Iterator[str]:
     """Statements of the priors.
 
     Raises:
@@ -190,9 +192,9 @@ def _priors(objects: Objects, node: int, intercept: bool, slopes: int) -> Iterat
     if slopes:
         columns = [f"beta[{k + 1}]" for k in range(slopes)]
         yield from _prior(objects, objects.element(info, "prior"), columns, "slopes")
-    aux = objects.element(info, "prior_aux")
-    if not aux:
+    if not auxiliary:
         return
+    aux = objects.element(info, "prior_aux")
     rate = _scales(objects, aux)
     if _text(objects, aux, "dist") == "exponential" and len(rate) == 1:
         yield f"target += exponential_lpdf(aux | 1 / {float(rate[0])!r});"
@@ -201,7 +203,9 @@ def _priors(objects: Objects, node: int, intercept: bool, slopes: int) -> Iterat
 
 
 def _prior(objects: Objects, prior: int, of: list[str], what: str) -> Iterator[str]:
-    if not prior or _is_flat(objects, prior):
+    if not prior:
+        raise BayesreconError(f"the prior of the {what} is not in it")
+    if _is_flat(objects, prior):
         return
     law = _text(objects, prior, "dist")
     location, scale, degrees = (
