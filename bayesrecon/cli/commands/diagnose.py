@@ -79,7 +79,7 @@ def in_short(result: "Diagnosis") -> str:
 
 
 def _planned(plan: "Plan") -> "list[Table]":
-    """What each way to publish would leave, and how far others go to protect as the least worth that was planned for."""
+    """What each way to publish would leave, and how far others go to protect as the least worth planned for does."""
     worths = [worth for one in plan.outlooks for worth, error in one.sanitised.items() if error]
     return [plan_table(plan), *([equal_table(plan, min(worths))] if worths else [])]
 
