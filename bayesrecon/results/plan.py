@@ -93,8 +93,8 @@ class Plan(Result):
         Returns:
             `{remedy: size}`: `draws`, and `draws of mean and covariance`, the most that may be published; `digits` of
             the draws, and `mode, digits`, `variational fit, digits` and `mean field, digits`, the most that were
-            planned for and leave it; None where none does. An attacker who knows the step of rounding takes much of its shift
-            off, so that `digits` is a kind view of rounding.
+            planned for and leave it; None where none does. An attacker who knows the step of rounding takes much of its
+            shift off, so that `digits` is a kind view of rounding.
 
         Raises:
             BayesreconError: a worth that was not planned for, or whose law is not known.
