@@ -84,6 +84,41 @@ class Plan(Result):
         nearest = min(planned, key=lambda t: abs(np.log(planned[t] / precision)))
         return int(nearest * (planned[nearest] / precision) ** 2)
 
+    def as_protective(self, name: str, worth: int) -> dict[str, float | None]:
+        """How far other remedies have to go to leave as large an error of a statistic as sanitised draws do.
+
+        Args:
+            worth: of sanitised draws, one that was planned for.
+
+        Returns:
+            `{remedy: size}`: `draws`, and `draws of mean and covariance`, the most that may be published; `digits` of
+            the draws, and `mode, digits`, `variational fit, digits` and `mean field, digits`, the most that were
+            planned for and leave it; None where none does. An attacker who knows the step of rounding takes much of its
+            shift off, so that `digits` is a kind view of rounding.
+
+        Raises:
+            BayesreconError: a worth that was not planned for, or whose law is not known.
+        """
+        one = self[name]
+        error = one.sanitised.get(worth)
+        if not error:
+            told = ", ".join(str(w) for w, s in one.sanitised.items() if s) or "none"
+            raise BayesreconError(f"worth={worth}: sanitised draws were planned for a worth of {told}")
+        found: dict[str, float | None] = {"draws": self.most_draws(name, error)}
+        moments = {t: s for t, s in one.moments.items() if s}
+        if moments:
+            nearest = min(moments, key=lambda t: abs(np.log(moments[t] / error)))
+            found["draws of mean and covariance"] = int(nearest * (moments[nearest] / error) ** 2)
+        half = {
+            "mode, digits": one.mode,
+            "variational fit, digits": one.variational,
+            "mean field, digits": one.mean_field,
+        }
+        for way, errors, wide in (("digits", one.shift, 1.0), *((w, widths, Z95) for w, widths in half.items())):
+            if errors:
+                found[way] = max((k for k, s in errors.items() if s and s >= wide * error), default=None)
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types only."""
         return self._document(**{k: v for k, v in asdict(self).items() if k not in ("failures", "warnings")})

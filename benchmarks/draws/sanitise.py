@@ -111,7 +111,7 @@ def _linear_bits(drawn: np.ndarray, seen: np.ndarray) -> float:
 
 
 def remedies(sets: int, records: int = 400) -> dict[str, Any]:
-    """What each remedy costs a reader where it leaves an attacker about the error that is stated at a worth of 100."""
+    """What each remedy costs a reader beside sanitised draws, and what it leaves to an attacker."""
     x, y = line(records, 1, 0)
     read = reader(np.asarray(pool(x, y, 400_000, 10**7).theta))
     base = pool(x, y, PUBLISHED, 0)
@@ -123,13 +123,27 @@ def remedies(sets: int, records: int = 400) -> dict[str, Any]:
     def noisy(theta: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
         return theta + share * sd * rng.normal(size=theta.shape)
 
+    def thinned(theta: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+        return theta[: int(share)]
+
+    law = law_of(pool(x, y, POOL, 10**6), WORTH)
+
+    def sanitised(theta: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+        run = pool(x, y, 4 * PUBLISHED, rng)
+        at = chosen(tilt_at(run.model, run.theta, law.drawn(rng)), PUBLISHED, rng)
+        return np.asarray(run.theta)[at]
+
     rows = []
-    for what, change, shares in (("rounded", rounded, (0.5, 1.0, 2.0)), ("noise", noisy, (0.1, 0.2, 0.3, 0.5))):
+    every = ("sanitised", sanitised, (law.k**-2,)), ("thinned", thinned, (100, 200, 300))
+    other = ("rounded", rounded, (0.5, 1.0, 2.0)), ("noise", noisy, (0.1, 0.2, 0.3, 0.5))
+    for what, change, shares in (*every, *other):
         for share in shares:
             errors, moved = [], []
             for seed in range(sets):
                 release, rng = pool(x, y, PUBLISHED, seed), np.random.default_rng([seed, 5])
-                made = replace(release, theta=change(np.asarray(release.theta), share, rng))
+                theta = change(np.asarray(release.theta), share, rng)
+                weights, chain = np.full(len(theta), 1 / len(theta)), np.ones(len(theta), int)
+                made = replace(release, theta=theta, weights=weights, chain=chain)
                 moved.append(read(np.asarray(made.theta)))
                 try:
                     n = bayesrecon.recover(made, force=True)["n"].estimate

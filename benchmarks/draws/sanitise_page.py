@@ -74,8 +74,9 @@ regression on the draws' best statistics gets, each prediction made without the 
 REMEDIES = """
 ## Other remedies
 
-The same data and 2500 draws, {sets} runs: draws rounded to a step, or with normal noise, of so many posterior standard
-deviations. *Error of n* is that of `recover`, *informed* that of somebody who knows how the remedy moves it on average.
+The same data and 2500 draws, {sets} runs: sanitised at so much worth; thinned to so many draws; rounded to a step, or
+with normal noise, of so many posterior standard deviations. *Error of n* is that of `recover`, *informed* that of
+somebody who knows how the remedy moves it on average.
 """
 
 

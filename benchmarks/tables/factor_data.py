@@ -153,6 +153,7 @@ def cases() -> Iterator[Case]:
     iris.columns = ["length", "width", "petal_length", "petal_width", "species"]
     yield case("iris", "ols", "length ~ C(species)", iris, "species")
     yield case("iris, covariate", "ols", "length ~ C(species) + petal_width", iris, "species")
+    yield case("iris, slopes", "ols", "length ~ C(species) * petal_width", iris, "species")
     wine = sk.load_wine(as_frame=True).frame
     yield case("wine", "ols", "alcohol ~ C(target)", wine, "target")
     diabetes = sk.load_diabetes(as_frame=True).frame.assign(sex=lambda d: (d.sex > 0).astype(int))

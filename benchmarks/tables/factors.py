@@ -329,7 +329,7 @@ def main() -> None:
             rows[study] = simulated(given.tables)
         elif study == "acro" and given.acro:
             rows[study] = beside_acro(given.acro)
-        STUDY.keep(rows, default=float).replace("}, {", "},\n{")
+        STUDY.keep(rows)
 
 
 if __name__ == "__main__":

@@ -80,6 +80,11 @@ def test_draws_for_a_precision(database):
     with pytest.raises(bayesrecon.BayesreconError, match="precision"):
         plan.most_draws("n", precision=0)
     assert "se @ 1000 draws" in plan.to_dataframe().columns
+    equal = plan.as_protective("n", 100)
+    assert equal["draws"] == plan.most_draws("n", plan["n"].sanitised[100])
+    assert 100 < equal["draws"] < 1000
+    with pytest.raises(bayesrecon.BayesreconError, match="planned for a worth of 100, 300"):
+        plan.as_protective("n", 7)
 
 
 @pytest.mark.slow

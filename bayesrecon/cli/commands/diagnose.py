@@ -65,7 +65,7 @@ COMMAND = diagnose
 
 
 def _tables(result: "Diagnosis", details: bool) -> "list[str | Table]":
-    planned = [] if result.plan is None else [plan_table(result.plan)]
+    planned = [] if result.plan is None else _planned(result.plan)
     if details:
         return [result.headline, feature_table(result, details), eigenfunction_table(result), *planned]
     return [in_short(result), feature_table(result), *planned]
@@ -76,6 +76,12 @@ def in_short(result: "Diagnosis") -> str:
     sums = f"{result.resolved} of {result.rank}" if result.draws > 1 else f"{result.rank}"
     kind = "" if result.gap else ", and ever weaker ones that the noise hides"
     return f"{result.release}: {sums} independent sums over the records can be told from it{kind}"
+
+
+def _planned(plan: "Plan") -> "list[Table]":
+    """What each way to publish would leave, and how far others go to protect as the least worth planned for does."""
+    worths = [worth for one in plan.outlooks for worth, error in one.sanitised.items() if error]
+    return [plan_table(plan), *([equal_table(plan, min(worths))] if worths else [])]
 
 
 def plan_table(result: "Plan") -> "Table":
@@ -93,6 +99,22 @@ def plan_table(result: "Plan") -> "Table":
         table.add_column(escape(str(name)), justify="right", no_wrap=True)
     for way, row in frame.iterrows():
         table.add_row(escape(str(way)), *(tables.number(None if v is None or v != v else v, 3) for v in row))
+    return table
+
+
+def equal_table(result: "Plan", worth: int) -> "Table":
+    """How far each remedy has to go to protect as sanitised draws do, one column per statistic that they hide."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    found = {o.name: result.as_protective(o.name, worth) for o in result.outlooks if o.sanitised.get(worth)}
+    table = Table(title=f"as protective as sanitised draws worth {worth}: at most", title_justify="left")
+    table.add_column("", no_wrap=True)
+    for name in found:
+        table.add_column(escape(name), justify="right", no_wrap=True)
+    for way in next(iter(found.values()), {}):
+        cells = (one.get(way) for one in found.values())
+        table.add_row(way, *("none planned" if v is None else f"{v:g}" for v in cells))
     return table
 
 
