@@ -14,8 +14,9 @@ from bayesrecon.kernels.definite import factor, largest, solver
 from bayesrecon.kernels.embedding import Basis, Coordinates, LostDigits, Moments, Stretch
 from bayesrecon.kernels.monomials import Frame
 from bayesrecon.kernels.products import Products
+from bayesrecon.kernels.score import prior_score
 from bayesrecon.kernels.sums import covariance
-from bayesrecon.kernels.view import Part, View
+from bayesrecon.kernels.view import Part, View, unwhitened
 from bayesrecon.model import GaussianPredictor, Records
 from bayesrecon.running.engine import block_entries, on_host, placed, pooled
 from bayesrecon.running.stored import mean_and_covariance
@@ -70,7 +71,7 @@ class GaussianEmbedding(View):
         plain = replace(self, metric=np.eye(len(self.metric)), folds=None, progress=None)
         found = np.zeros((self.width, len(j)))
         start = 0
-        given = passes.Given(self._frame, _NONE, self.temperature)  # in this process, where h is
+        given = passes.Given(self._frame, _NONE, self.temperature, prior_score)  # in this process, where h is
         for metric, theta, weights, n, _ in plain._atoms(_atoms_of(_BLOCK, self.width), None):
             at = given.expanded(passes.law_of(self.release.model), theta[:n], metric)
             found += at.sums(h[start : start + n] * weights[:n, None], j)
@@ -129,9 +130,11 @@ class GaussianEmbedding(View):
         functions = self._functions(basis)
         given = self._given(functions @ b, fitted=functions @ y)
         rows, scores = self._series(b.shape[1])
-        for _, (series, score) in self._pass(passes.influence_of, given, self._parts(self._block), "estimating errors"):
+        for part, (series, score) in self._pass(
+            passes.influence_of, given, self._parts(self._block), "estimating errors"
+        ):
             rows.add(series)
-            scores.add(score)
+            scores.add(unwhitened(part.metric, score, self.temperature))
         return rows.done(), scores.done()
 
     def _gram(self, atoms: np.ndarray | None) -> np.ndarray:
@@ -159,7 +162,7 @@ class GaussianEmbedding(View):
 
     def _given(self, functions: np.ndarray, **more: Any) -> passes.Given:
         """Kept on the devices for a whole pass, where they work on it."""
-        given = passes.Given(self._frame, functions, self.temperature, **more)
+        given = passes.Given(self._frame, functions, self.temperature, prior_score, **more)
         return given if on_host() or pooled() else placed(given)
 
     @property

@@ -1,4 +1,5 @@
-"""What parts of the atoms add to the closed form of a regression: in this process, or on the devices in use."""
+"""What a part of the atoms (`view.Part`) adds to the closed form of a regression: in this process, or on the devices in
+use."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -10,11 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.kernels.monomials import Expansion, Frame
-from bayesrecon.kernels.products import Fold, Products
-from bayesrecon.kernels.score import prior_score
-from bayesrecon.kernels.squares import Squares
-from bayesrecon.kernels.sums import plus
-from bayesrecon.kernels.view import Part, unwhitened
+from bayesrecon.kernels.products import Fold, Products, Squares
 from bayesrecon.model import GaussianPredictor, Model
 from bayesrecon.running.engine import on_host, placed, spread
 
@@ -36,6 +33,7 @@ class Given:
         frame: of the monomials.
         functions: `(F, r)` polynomials that sums are taken of.
         temperature: tau.
+        prior: `score.prior_score`.
         fitted: `(F,)` the polynomial whose score is the fitted data's.
         normal: centre and precision of a normal law whose score stands for the fitted one.
     """
@@ -43,27 +41,28 @@ class Given:
     frame: Frame
     functions: Any
     temperature: float = field(metadata={"static": True})
+    prior: Any = field(metadata={"static": True})
     fitted: Any = None
     normal: Any = None
 
     def expanded(self, law: Law, theta: Any, metric: Any) -> Expansion:
         return Expansion.at(law[0], self.frame, law[1], theta, metric)
 
-    def blocks(self, model: Model, part: Part) -> Iterator[tuple[Expansion, np.ndarray, np.ndarray, np.ndarray]]:
+    def blocks(self, model: Model, part: Any) -> Iterator[tuple[Expansion, np.ndarray, np.ndarray, np.ndarray]]:
         """Expansions at a part's atoms, with their weights, places and the scores of prior and transforms `(C, k)`, in
         this process."""
         for metric, theta, a, n, _ in part.blocks():
-            base = np.asarray(prior_score(model, metric, theta, self.temperature))[:n]
+            base = np.asarray(self.prior(model, metric, theta, self.temperature))[:n]
             with np.errstate(over="ignore", invalid="ignore"):  # scales of no model of these data
                 yield self.expanded(law_of(model), theta[:n], metric), a[:n], theta[:n], base
 
-    def there(self, model: Model, part: Part, prior: bool = True) -> Iterator[tuple[Any, ...]]:
+    def there(self, model: Model, part: Any, prior: bool = True) -> Iterator[tuple[Any, ...]]:
         """The same atoms on the devices: metric, atoms, weights, scores of prior and transforms, and how many are none
         of padding."""
         metric = placed(part.metric)
         for _, theta, a, n, _ in part.blocks():
             t = spread(theta)
-            yield metric, t, spread(a), prior_score(model, metric, t, self.temperature) if prior else None, n
+            yield metric, t, spread(a), self.prior(model, metric, t, self.temperature) if prior else None, n
 
     def score(self, at: Expansion, theta: Any, base: Any, metric: Any) -> Any:
         """Of the posterior of the fitted data, or of the normal law in its place, `(C, k)`."""
@@ -81,32 +80,32 @@ class Given:
         return (at.along(score) + self.temperature * at.lap) @ self.functions
 
 
-def moments_of(model: Model, given: Given, part: Part) -> tuple[Any, ...]:
+def moments_of(model: Model, given: Given, part: Any) -> tuple[Any, ...]:
     """Weight of a part, the values that its sums are taken about, its products of scores, target and values."""
     return (_moments_here if on_host() else _moments_there)(model, given, part)
 
 
-def target_of(model: Model, given: Given, part: Part) -> Any:
+def target_of(model: Model, given: Given, part: Any) -> Any:
     """The embedding of the private data in the monomials, `(F,)`."""
     return (_target_here if on_host() else _target_there)(model, given, part)
 
 
-def products_of(model: Model, given: Given, part: Part) -> Any:
+def products_of(model: Model, given: Given, part: Any) -> Any:
     """Products of scores."""
     return (_products_here if on_host() else _products_there)(model, given, part)
 
 
-def noise_of(model: Model, given: Given, part: Part) -> tuple[Any, Any]:
+def noise_of(model: Model, given: Given, part: Any) -> tuple[Any, Any]:
     """Mean and products of residuals."""
     return (_noise_here if on_host() else _noise_there)(model, given, part)
 
 
-def influence_of(model: Model, given: Given, part: Part) -> tuple[np.ndarray, np.ndarray]:
-    """Residuals and fitted scores of every atom."""
+def influence_of(model: Model, given: Given, part: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Residuals and fitted scores of every atom, these along the metric."""
     return (_influence_here if on_host() else _influence_there)(model, given, part)
 
 
-def scores_of(model: Model, given: Given, part: Part, e: np.ndarray, x: np.ndarray) -> Iterator[tuple[Any, int]]:
+def scores_of(model: Model, given: Given, part: Any, e: np.ndarray, x: np.ndarray) -> Iterator[tuple[Any, int]]:
     """Rows of the score matrix of records with that design, block by block, and how many are none of padding."""
     if not on_host():
         at = placed((e, x))
@@ -120,7 +119,7 @@ def scores_of(model: Model, given: Given, part: Part, e: np.ndarray, x: np.ndarr
         yield rows, len(rows)
 
 
-def back(passed: Iterable[tuple[Part, Any]]) -> Iterable[tuple[Part, Any]]:
+def back(passed: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
     """What a pass gives, read back once where the devices made it."""
     if on_host():
         return passed
@@ -128,7 +127,7 @@ def back(passed: Iterable[tuple[Part, Any]]) -> Iterable[tuple[Part, Any]]:
     return zip(parts, map(_landed, jax.device_get(found)), strict=True)
 
 
-def _moments_here(model: Model, given: Given, part: Part) -> tuple[Any, ...]:
+def _moments_here(model: Model, given: Given, part: Any) -> tuple[Any, ...]:
     size, features = given.functions.shape[1], len(given.functions)
     target, mean, square = np.zeros(features), np.zeros(size), Squares(size)
     products, shift, weight = Products.none(features), None, 0.0
@@ -145,11 +144,11 @@ def _moments_here(model: Model, given: Given, part: Part) -> tuple[Any, ...]:
     return weight, shift, products, target, mean, square
 
 
-def _target_here(model: Model, given: Given, part: Part) -> np.ndarray:
+def _target_here(model: Model, given: Given, part: Any) -> np.ndarray:
     return -np.asarray(sum(given.aim(at, a, base) for at, a, _, base in given.blocks(model, part)))
 
 
-def _products_here(model: Model, given: Given, part: Part) -> Products:
+def _products_here(model: Model, given: Given, part: Any) -> Products:
     products = None
     for metric, theta, a, n, _ in part.blocks():
         with np.errstate(over="ignore", invalid="ignore"):
@@ -160,7 +159,7 @@ def _products_here(model: Model, given: Given, part: Part) -> Products:
     return products
 
 
-def _noise_here(model: Model, given: Given, part: Part) -> tuple[np.ndarray, np.ndarray]:
+def _noise_here(model: Model, given: Given, part: Any) -> tuple[np.ndarray, np.ndarray]:
     size = given.functions.shape[1]
     mean, square = np.zeros(size), np.zeros((size, size))
     for at, a, theta, base in given.blocks(model, part):
@@ -171,12 +170,12 @@ def _noise_here(model: Model, given: Given, part: Part) -> tuple[np.ndarray, np.
     return mean, square
 
 
-def _influence_here(model: Model, given: Given, part: Part) -> tuple[np.ndarray, np.ndarray]:
+def _influence_here(model: Model, given: Given, part: Any) -> tuple[np.ndarray, np.ndarray]:
     rows, scores = [], []
     for at, _, theta, base in given.blocks(model, part):
         score = given.score(at, theta, base, part.metric)
         rows.append(given.residual(at, score))
-        scores.append(unwhitened(part.metric, score, given.temperature))
+        scores.append(score)
     return np.concatenate(rows), np.concatenate(scores)
 
 
@@ -209,16 +208,24 @@ def _landed(found: Any) -> Any:
 
 _compiled = partial(jax.jit, static_argnums=0)
 _joined = jax.jit(_Summed.plus)
+_both = jax.jit(partial(jax.tree.map, jnp.add))
 
 
-def _moments_there(model: Model, given: Given, part: Part) -> tuple[Any, ...]:
+def _plus(total: Any, more: Any) -> Any:
+    """Sums, the first of which is None."""
+    if total is None:
+        return more
+    return (_joined if isinstance(total, _Summed) else _both)(total, more)
+
+
+def _moments_there(model: Model, given: Given, part: Any) -> tuple[Any, ...]:
     law, products, sums = law_of(model), None, None
     shift: Any = None
     for metric, theta, a, base, _ in given.there(model, part):
         shift = _first(law, given, metric, theta) if shift is None else shift
         own, terms = _moments(law, given, metric, theta, a, base, shift)
-        products = own if products is None else _joined(products, own)
-        sums = plus(sums, terms)
+        products = _plus(products, own)
+        sums = _plus(sums, terms)
     assert sums is not None
     return part.weights.sum(), shift, products, *sums
 
@@ -235,10 +242,10 @@ def _moments(law: Law, given: Given, metric: Any, theta: Any, a: Any, base: Any,
     return _Summed.of(at, a), (-given.aim(at, a, base), root @ value, value.T @ value)
 
 
-def _target_there(model: Model, given: Given, part: Part) -> Any:
+def _target_there(model: Model, given: Given, part: Any) -> Any:
     total: Any = None
     for metric, theta, a, base, _ in given.there(model, part):
-        total = plus(total, _target(law_of(model), given, metric, theta, a, base))
+        total = _plus(total, _target(law_of(model), given, metric, theta, a, base))
     return total
 
 
@@ -247,11 +254,10 @@ def _target(law: Law, given: Given, metric: Any, theta: Any, a: Any, base: Any) 
     return -given.aim(given.expanded(law, theta, metric), a, base)
 
 
-def _products_there(model: Model, given: Given, part: Part) -> Any:
+def _products_there(model: Model, given: Given, part: Any) -> Any:
     total: Any = None
     for metric, theta, a, *_ in given.there(model, part, prior=False):
-        own = _products(law_of(model), given, metric, theta, a)
-        total = own if total is None else _joined(total, own)
+        total = _plus(total, _products(law_of(model), given, metric, theta, a))
     return total
 
 
@@ -260,10 +266,10 @@ def _products(law: Law, given: Given, metric: Any, theta: Any, a: Any) -> _Summe
     return _Summed.of(given.expanded(law, theta, metric), a)
 
 
-def _noise_there(model: Model, given: Given, part: Part) -> tuple[Any, Any]:
+def _noise_there(model: Model, given: Given, part: Any) -> tuple[Any, Any]:
     total: Any = None
     for metric, theta, a, base, _ in given.there(model, part, prior=given.normal is None):
-        total = plus(total, _noise(law_of(model), given, metric, theta, a, base))
+        total = _plus(total, _noise(law_of(model), given, metric, theta, a, base))
     return total
 
 
@@ -274,14 +280,14 @@ def _noise(law: Law, given: Given, metric: Any, theta: Any, a: Any, base: Any) -
     return root @ residual, residual.T @ residual
 
 
-def _influence_there(model: Model, given: Given, part: Part) -> tuple[np.ndarray, np.ndarray]:
+def _influence_there(model: Model, given: Given, part: Any) -> tuple[np.ndarray, np.ndarray]:
     blocks = [
         (_influence(law_of(model), given, metric, theta, base), n)
         for metric, theta, _, base, n in given.there(model, part)
     ]
     found = jax.device_get([one for one, _ in blocks])
     rows, scores = (np.concatenate([one[k][:n] for one, (_, n) in zip(found, blocks, strict=True)]) for k in (0, 1))
-    return rows, unwhitened(part.metric, scores, given.temperature)
+    return rows, scores
 
 
 @_compiled

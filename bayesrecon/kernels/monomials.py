@@ -17,7 +17,8 @@ In a metric that moves d along `b (p, k)` and u along `c (k,)` the scores of the
     phi = c q' + E,   E = p b_i  for e x_i,   -p (b_i d_j + b_j d_i)  for x_i x_j
 
 (`-p b_i d_i` where i = j), so that inner products of scores are moments of q, d and p: no array has the k directions.
-All of it is multiplied by the model's power. Arrays are NumPy's in this process, and JAX's on a device.
+All of it is multiplied by the model's power. Arrays are NumPy's in this process, and JAX's on a device. Predictors are
+those of models (`model.GaussianPredictor`).
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayesrecon.kernels.products import Fold
-from bayesrecon.model import GaussianPredictor, Records
 
 _Array = np.ndarray | jax.Array
 
@@ -51,7 +51,7 @@ class Frame:
     precision: Any
 
     @classmethod
-    def of(cls, predictor: GaussianPredictor, mean: np.ndarray, covariance: np.ndarray) -> "Frame":
+    def of(cls, predictor: Any, mean: np.ndarray, covariance: np.ndarray) -> "Frame":
         """Of draws with that mean and covariance; the root is one where their coefficients do not vary."""
         some = list(predictor.coefficients)
         values, vectors = np.linalg.eigh(covariance[np.ix_(some, some)])
@@ -60,13 +60,13 @@ class Frame:
             precision = float(np.exp(-2 * _log_sigma(predictor, mean[None])[0][0, 0]))
         return cls(mean[some], root, precision if 0 < precision < np.inf else 1.0)
 
-    def design(self, predictor: GaussianPredictor, records: Records) -> tuple[np.ndarray, np.ndarray]:
+    def design(self, predictor: Any, records: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """`e (M,)` and `x (M, p)`."""
         with np.errstate(over="ignore", invalid="ignore"):
             e, x, width = predictor.design(self.centre, records)
             return e / width, (x / width[:, None]) @ self.root
 
-    def monomials(self, predictor: GaussianPredictor, records: Records) -> Float[np.ndarray, "F M"]:
+    def monomials(self, predictor: Any, records: dict[str, Any]) -> Float[np.ndarray, "F M"]:
         """`(F, M)` of records."""
         e, x = self.design(predictor, records)
         x, width = np.ascontiguousarray(x.T), x.shape[1]
@@ -108,7 +108,7 @@ class Expansion:
     power: float
 
     @classmethod
-    def at(cls, predictor: GaussianPredictor, frame: Frame, power: float, theta: Any, metric: Any) -> "Expansion":
+    def at(cls, predictor: Any, frame: Frame, power: float, theta: Any, metric: Any) -> "Expansion":
         """At atoms `(C, d)` in the metric `(d, k)`."""
         columns, xp = np.array(predictor.coefficients, int), _library(theta)
         d = xp.linalg.solve(frame.root, (theta[:, columns] - frame.centre).T).T
@@ -195,7 +195,7 @@ def _added(found: Any, first: int, more: Any) -> Any:
     return found.at[:, first:].add(more)
 
 
-def _log_sigma(predictor: GaussianPredictor, theta: Any) -> tuple[Any, Any, Any]:
+def _log_sigma(predictor: Any, theta: Any) -> tuple[Any, Any, Any]:
     """`log sigma`, and its first and second derivative in its coordinate, `(C, 1)` each."""
     xp = _library(theta)
     if predictor.scale is None:

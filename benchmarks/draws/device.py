@@ -34,6 +34,17 @@ _SHARE = 0.4  # of the accelerator's memory for each
 _LONG = 60.0  # seconds from which a processor is not asked again
 _ENOUGH = 10  # seconds without which no case begins
 
+_UNTRIED = (
+    "The program has not been run on an accelerator yet: there are no times of one, and nothing says that results "
+    "agree there. Tests run the same code on devices of the CPU, where JAX refuses every transfer that is not asked "
+    "for: a pass over the draws reads back once, dense, sparse and in closed form.",
+    "",
+    "On the host stay: decompositions of score matrices and kernels (QR, eigenvalues, Cholesky), the jackknife, "
+    "non-negative least squares, the generic records, effective sample sizes, and the equations of single records with "
+    "their derivatives.",
+)
+"""What the page says before there are rows."""
+
 Row = dict[str, Any]
 
 
@@ -217,7 +228,7 @@ def page(rows: Any) -> str:
     """What was measured, the accelerator beside the processor."""
     lines = ["# On an accelerator", "", "Made by `python -m benchmarks.draws.device`.", ""]
     if not rows:
-        return "\n".join([*lines, "Nothing was measured yet.", ""])
+        return "\n".join([*lines, *_UNTRIED, ""])
     found = {(row["case"], row["side"]): row for row in rows["cases"]}
     there = next((row for row in rows["cases"] if row["side"] == "gpu" and "device" in row), {})
     cores, python = rows["machine"]["cores"], rows["machine"]["python"]

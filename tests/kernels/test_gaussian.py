@@ -238,7 +238,10 @@ def test_known_scales_and_a_mean_alone():
     agree(*(bayesrecon.recover(r, known=known) for r in (release, general(release))))
 
 
-@pytest.mark.parametrize("options", [{}, {"estimator": Estimator(metric="identity", coordinates="constrained")}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, pytest.param({"estimator": Estimator(metric="identity", coordinates="constrained")}, marks=pytest.mark.slow)],
+)
 def test_a_real_posterior(database, options):
     release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)
     one, other = (bayesrecon.recover(r, **options) for r in (release, general(release)))
