@@ -129,6 +129,8 @@ def omniglot(folder, part, deletions, seed):
 
 def draw(shown):
     """The first deletions of which something was said, with all auxiliary images."""
+    if not shown:
+        return
     figure, axes = plt.subplots(4, len(shown), figsize=(1.2 * len(shown), 5.3), squeeze=False)
     for column, (*pictures, points) in zip(axes.T, shown, strict=True):
         for ax, picture in zip(column, pictures, strict=True):
