@@ -173,6 +173,8 @@ def approximation(name, private, queries, deletions, seed):
 
 
 def percent(successes, trials):
+    if not trials:
+        return ["", ""]
     rate, low, high = clopper_pearson(int(successes), int(trials))
     return [f"{100 * rate:.1f}", f"{100 * low:.1f} to {100 * high:.1f}"]
 
@@ -181,7 +183,7 @@ def omniglot_rows(name, rows):
     said = [row for row in rows if row[0]]
     lines = []
     for i, centre in enumerate(("majority", "mean")):
-        cells = [name, centre, len(rows), *percent(len(said), len(rows)), f"{np.median([r[0] for r in said]):g}"]
+        cells = [name, centre, len(rows), *percent(len(said), len(rows)), f"{np.median([r[0] for r in said] or [0]):g}"]
         for column in (2, 3):
             cells += percent(sum(row[column][i] for row in said), len(said))
         lines.append([*cells, *percent(sum(row[1][i] for row in rows), len(rows))])
