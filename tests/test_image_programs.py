@@ -86,9 +86,9 @@ def test_deleted_drawings(end, tmp_path):
             for character in range(1, 10):
                 for person in range(1, 21):
                     stream = io.BytesIO()
-                    drawn = np.where(rng.uniform(size=form.shape) < 0.3, ~form, form)
+                    drawn = np.where(rng.uniform(size=form.shape) < 0.49, ~form, form)
                     Image.fromarray(drawn).save(stream, "PNG")
                     name = f"images_background_small1/{alphabet}/character{character:02d}/0{character}_{person:02d}.png"
                     archive.writestr(name, stream.getvalue())
-    rows = end("games.instances", "--data", tmp_path, "--deletions", 3, "--approximations", 2)
+    rows = end("games.instances", "--data", tmp_path, "--deletions", 30, "--approximations", 10)
     assert rows["omniglot"]["alphabets"] == ["Greek", "Latin"]

@@ -129,6 +129,8 @@ def omniglot(folder, part, deletions, seed):
 
 def draw(shown):
     """The first deletions of which something was said, with all auxiliary images."""
+    if not shown:
+        return
     figure, axes = plt.subplots(4, len(shown), figsize=(1.2 * len(shown), 5.3), squeeze=False)
     for column, (*pictures, points) in zip(axes.T, shown, strict=True):
         for ax, picture in zip(column, pictures, strict=True):
@@ -171,6 +173,8 @@ def approximation(name, private, queries, deletions, seed):
 
 
 def percent(successes, trials):
+    if not trials:
+        return ["", ""]
     rate, low, high = clopper_pearson(int(successes), int(trials))
     return [f"{100 * rate:.1f}", f"{100 * low:.1f} to {100 * high:.1f}"]
 
@@ -179,7 +183,7 @@ def omniglot_rows(name, rows):
     said = [row for row in rows if row[0]]
     lines = []
     for i, centre in enumerate(("majority", "mean")):
-        cells = [name, centre, len(rows), *percent(len(said), len(rows)), f"{np.median([r[0] for r in said]):g}"]
+        cells = [name, centre, len(rows), *percent(len(said), len(rows)), f"{np.median([r[0] for r in said] or [0]):g}"]
         for column in (2, 3):
             cells += percent(sum(row[column][i] for row in said), len(said))
         lines.append([*cells, *percent(sum(row[1][i] for row in rows), len(rows))])

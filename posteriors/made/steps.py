@@ -60,7 +60,7 @@ def newton_step_without(release: Release, records: Mapping[str, Any], rows: Sequ
                 step = scipy.linalg.solve(bent, slope + own, assume_a="pos")
         except (np.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
             # Flat along what all outputs share, say: the shortest of all steps.
-            step = scipy.linalg.lstsq(bent, slope + own, cond=_FLAT)[0]
+            step = np.linalg.lstsq(bent, slope + own, rcond=_FLAT)[0]
         found.append(TrainedParameter((theta - step)[None], model, name=f"Newton's step without {row}"))
     return found
 

@@ -57,8 +57,8 @@ def doubts_about(
         )
     if excess is not None and excess > _TOO_LARGE:
         lines.append(
-            f"the parameters moved {excess:.0f} times as far as any public record would move them: training stopped "
-            "short of the optimum, or more than one record was deleted; retrain to a gradient of 1e-8, else take the "
-            "record for a mean of what was deleted"
+            f"the parameters moved {excess:.0f} times as far as any public record would move them: noise was added to "
+            "them, training stopped short of the optimum, or more than one record was deleted; retrain to a gradient "
+            "of 1e-8, else take the record for a mean of what was deleted"
         )
     return tuple(lines)

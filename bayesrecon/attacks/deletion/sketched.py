@@ -53,7 +53,7 @@ class Sketched:
         each = [_product(self.model, self.exact, t, v, self.records, self.scale) for t in self.thetas]
         return np.asarray(sum(map(np.asarray, each)) / len(each))
 
-    def root(self) -> LinearOperator:
+    def root(self) -> Any:
         """R with `R'R = H^-1`, `(d, d)`."""
 
         def apply(v: np.ndarray) -> np.ndarray:
