@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
@@ -105,12 +106,7 @@ def sanitise(
     table = read_table(data) if data is not None and not isinstance(data, Mapping) else data
     private = None if table is None else check_records(release.model, table)
     who, most = _hidden_whole(records, table)
-    wanted = None if isinstance(release, PosteriorDraws) else release.name
-    if wanted is not None:
-        release, draws = _sampled(release, private, draws), None
     job = _prepared(release, worth, private, draws)
-    if wanted is not None:
-        job = replace(job, count=_NO_END)
     if most is not None:
         about = job.law.records if private is None else private
         codes = None if who is None or table is None else _codes(table[who])[1]
@@ -125,22 +121,22 @@ def sanitise(
         owner = None if table is None else hash_of_data(table)
         secret, tilt, account = job.entered(owner, worth, budget, ledger_path() if ledger is None else Path(ledger))
     else:
-        secret = keyed(b"unsafe", str(int(unsafe_seed)), hash_of_model(release.model), repr(worth))
+        secret = keyed(b"unsafe", str(int(unsafe_seed)), hash_of_model(job.release.model), repr(worth))
         tilt, account = job.tilt(secret), None
     if account is not None:
         job = replace(job, times=account.times)  # of the tilt that is used, which may be older than this run
     if progress is not None:
         progress("altering the draws", 0.5)
-    if wanted is not None and private is not None:
-        safe = tilted_mode(release.model, private, tilt, np.asarray(release.theta), f"{wanted}, sanitised")
-        found = _result(job, worth, as_draws(safe), account, _columns(release.model, table, who))
+    if job.mode and private is not None:
+        safe = tilted_mode(job.release.model, private, tilt, np.asarray(job.release.theta), f"{job.mode}, sanitised")
+        found = _result(job, worth, as_draws(safe), account, _columns(job.release.model, table, who))
         return found.of_mode(safe, *numbers_of(safe))
-    return _result(job, worth, job.published(secret, tilt), account, _columns(release.model, table, who))
+    return _result(job, worth, job.published(secret, tilt), account, _columns(job.release.model, table, who))
 
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """What is sanitised: its law of tilts, and how many draws are published."""
+    """What is sanitised: its law of tilts, how many draws are published, and the name of a mode in their place."""
 
     release: PosteriorDraws
     private: Records | None
@@ -148,6 +144,7 @@ class _Job:
     count: int
     said: tuple[str, ...] = ()
     times: int = 1
+    mode: str = ""
 
     def tilt(self, secret: Secret) -> PseudoData:
         return self.law.drawn(secret.generator("tilt"))
@@ -182,20 +179,22 @@ class _Job:
         return PosteriorDraws(found, release.model, weights, chain, name=f"{release.name}, sanitised")
 
 
-def _sampled(mode: Any, private: Records | None, draws: int | None) -> PosteriorDraws:
-    """The posterior whose mode was given."""
+@singledispatch
+def _prepared(release: Any, worth: float, private: Records | None, draws: int | None) -> _Job:
+    """Everything that does not depend on the secret: of a mode, by draws of its posterior."""
     if private is None:
         raise BayesreconError(
-            f"{mode.name} is {mode.what}; a mode is sanitised by finding it anew, which needs the private records: "
-            "supply them (data=), or sanitise draws (`bayesrecon fit` makes some), and publish `table()` of these"
+            f"{release.name} is {release.what}; a mode is sanitised by finding it anew, which needs the private "
+            "records: supply them (data=), or sanitise draws (`bayesrecon fit` makes some), and publish `table()` of these"
         )
     if draws is not None:
         raise BayesreconError("draws= says how many draws are published, and of a mode there are none")
-    return nuts(mode.of, private, draws=_DRAWS, thinning=_THINNING, name=mode.name)
+    sampled = nuts(release.of, private, draws=_DRAWS, thinning=_THINNING, name=release.name)
+    return replace(_prepared(sampled, worth, private, None), count=_NO_END, mode=release.name)
 
 
-def _prepared(release: PosteriorDraws, worth: float, private: Records | None, draws: int | None) -> _Job:
-    """Everything that does not depend on the secret."""
+@_prepared.register
+def _(release: PosteriorDraws, worth: float, private: Records | None, draws: int | None) -> _Job:
     if np.ptp(np.asarray(release.weights)) > 0:
         raise BayesreconError(f"{release.name} has weighted draws; sanitise draws of equal weight")
     release, said = distinct(release)

@@ -3,6 +3,8 @@
 It is a function of the tilted log density alone, so that it tells no more than draws without end of the same tilt do.
 """
 
+from typing import Any
+
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
@@ -35,8 +37,7 @@ def tilted_mode(model: Model, data: Records, tilt: PseudoData, starts: np.ndarra
     if not np.isfinite(phi).all() or (np.abs(again - phi)[: len(sd)] > _SETTLED * sd).any():
         raise BayesreconError(f"{name}: the altered posterior has no mode that was found; sanitise draws of it")
     mean, factor = (np.asarray(x) for x in unpack(model, phi))
-    found = gaussian(model, mean, factor @ factor.T, jacobian=True, name=name)
-    assert isinstance(found, Approximation)
+    found: Any = gaussian(model, mean, factor @ factor.T, jacobian=True, name=name)
     return found
 
 
