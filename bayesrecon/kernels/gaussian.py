@@ -11,9 +11,8 @@ import numpy as np
 from bayesrecon.kernels.definite import factor, largest, solver
 from bayesrecon.kernels.embedding import Basis, Coordinates, LostDigits, Moments, Stretch
 from bayesrecon.kernels.monomials import Expansion, Frame
-from bayesrecon.kernels.products import Products
+from bayesrecon.kernels.products import Products, Squares
 from bayesrecon.kernels.score import prior_score
-from bayesrecon.kernels.squares import Squares
 from bayesrecon.kernels.sums import covariance
 from bayesrecon.kernels.view import Part, View, unwhitened
 from bayesrecon.model import GaussianPredictor, Model, Records
