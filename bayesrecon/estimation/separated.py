@@ -12,6 +12,7 @@ the rank: coordinates are taken as they are.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -60,7 +61,7 @@ def independent(index: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
     others = np.concatenate([one.others for one in lefts])
     found: list[np.ndarray] = [one.told for one in lefts]
     if rest.size:
-        pivoted = scipy.linalg.qr(rest, mode="r", pivoting=True, check_finite=False)
+        pivoted: Any = scipy.linalg.qr(rest, mode="r", pivoting=True, check_finite=False)
         rank = _ending(np.abs(np.diag(pivoted[0])), 1.0)
         if rank is None or rank >= min(len(shared) * atoms, len(others)):
             return None
@@ -94,7 +95,7 @@ def _rows(index: np.ndarray, slopes: np.ndarray, coordinates: np.ndarray) -> np.
 def _eliminated(group: np.ndarray, own: np.ndarray, shared: np.ndarray) -> _Left | None:
     if not own.size:
         return _Left(group[:0], group, shared)
-    pivoted = scipy.linalg.qr(own, mode="r", pivoting=True, check_finite=False)
+    pivoted: Any = scipy.linalg.qr(own, mode="r", pivoting=True, check_finite=False)
     triangle, order = pivoted
     diagonal = np.abs(np.diag(triangle))
     rank = _ending(diagonal, diagonal[0])

@@ -11,6 +11,7 @@ each metric and (p + 1, p + 1), and written out for the monomials once for all m
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -33,9 +34,8 @@ class Squares:
 
     def add(self, rows: np.ndarray) -> None:
         """One more block `(C, F)`."""
-        self._lower = scipy.linalg.blas.dsyrk(
-            1.0, np.ascontiguousarray(rows).T, beta=1.0, c=self._lower, overwrite_c=1, lower=1
-        )
+        blas: Any = scipy.linalg.blas
+        self._lower = blas.dsyrk(1.0, np.ascontiguousarray(rows).T, beta=1.0, c=self._lower, overwrite_c=1, lower=1)
 
     def plus(self, other: "Squares") -> None:
         """Those of other blocks as well."""
