@@ -1,4 +1,4 @@
-"""A basis where most coordinates belong to one group of records each: effects of groups, beside a few that all share.
+"""Independent records where most coordinates belong to one group each, beside a few that all groups share.
 
 By groups the scores of records are blocks above rows that all of them have, an arrow. Combinations N_g of a group's
 records that leave its own coordinates alone meet those of other groups in the shared rows only:
@@ -12,57 +12,18 @@ the rank: coordinates are taken as they are.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from bayesrecon.diagnostics import evenly
-from bayesrecon.estimation.spectrum import Spectrum
-from bayesrecon.kernels.definite import factor
-from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Separable
-from bayesrecon.kernels.touched import NONE
-from bayesrecon.model import Records
-
-_ATOMS = 64  # at which a group's records are told apart: each has a few features, of one row an atom and coordinate
+_NONE = -1  # where a record has no coordinate
 _SHARED = 0.25  # of the records, from which a coordinate belongs to no group
 _LARGEST = 0.5  # of the records in one group, from which nothing is gained
 # Of a feature's size, below which what is left of it is rounding; and the drop between features and that, without which
 # it is not clear where they end. As for spectra.
 _ROUNDING, _GAP = 1e-9, 1e3
-
-
-def separated_basis(
-    embedding: MeanEmbedding, records: Records, expected: int = 0
-) -> tuple[Spectrum, Basis, np.ndarray] | None:
-    """As `find_basis` on these records, several of every group: spectrum, basis, and the atoms on which it is
-    orthonormal. The spectrum is that of the independent records, and zero for the others.
-
-    Returns:
-        None where the records have no groups, where it is not clear where their features end, or where fewer show than
-        were `expected`.
-    """
-    if not isinstance(embedding, Separable):
-        return None
-    found = embedding.pieces(records, evenly(embedding.size, _ATOMS))
-    if found is None:
-        return None
-    length = np.sqrt((found[1] ** 2).sum(axis=(0, 1)))
-    alive = np.flatnonzero((length > 0) & np.isfinite(length))
-    chosen = _independent(found[0][:, alive], found[1][:, :, alive] / length[alive])
-    if chosen is None or not chosen.size or chosen.size < expected:
-        return None
-    pivots = alive[chosen]
-    few, some = embedding.thinned(len(pivots)), {k: v[pivots] for k, v in records.items()}
-    gram = embedding.moments(Basis(some, np.diag(1 / length[pivots])), few, "looking at groups").gram
-    root = factor(gram)
-    if root is None:  # too alike for a kernel to tell them apart
-        return None
-    coefficients = scipy.linalg.solve_triangular(root, np.eye(len(root)), check_finite=False)
-    size = np.sqrt(np.diag(gram))
-    values = scipy.linalg.eigvalsh(gram / size / size[:, None], check_finite=False)[::-1]
-    values = np.pad(values / values[0], (0, len(length) - len(values)))
-    return Spectrum(values, len(pivots), True), Basis(some, coefficients / length[pivots][:, None]), few
 
 
 @dataclass(frozen=True)
@@ -75,7 +36,7 @@ class _Left:
     rest: np.ndarray
 
 
-def _independent(index: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
+def independent(index: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
     """Positions of records that span all, of columns of length one; None where it is not clear which.
 
     Args:
@@ -83,7 +44,7 @@ def _independent(index: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
         slopes: `(q, C, M)` along them.
     """
     count, atoms = index.shape[1], slopes.shape[1]
-    coordinates, touched = np.unique(index[index != NONE], return_counts=True)
+    coordinates, touched = np.unique(index[index != _NONE], return_counts=True)
     shared = coordinates[touched > _SHARED * count]
     groups = _groups(index, coordinates[touched <= _SHARED * count])
     if groups is None:
@@ -91,7 +52,7 @@ def _independent(index: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
     lefts = []
     for group in groups:
         at, moved = index[:, group], slopes[:, :, group]
-        own = np.setdiff1d(at[at != NONE], shared)
+        own = np.setdiff1d(at[at != _NONE], shared)
         left = _eliminated(group, _rows(at, moved, own), _rows(at, moved, shared))
         if left is None:
             return None
@@ -100,7 +61,7 @@ def _independent(index: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
     others = np.concatenate([one.others for one in lefts])
     found: list[np.ndarray] = [one.told for one in lefts]
     if rest.size:
-        pivoted = scipy.linalg.qr(rest, mode="r", pivoting=True, check_finite=False)
+        pivoted: Any = scipy.linalg.qr(rest, mode="r", pivoting=True, check_finite=False)
         rank = _ending(np.abs(np.diag(pivoted[0])), 1.0)
         if rank is None or rank >= min(len(shared) * atoms, len(others)):
             return None
@@ -134,7 +95,7 @@ def _rows(index: np.ndarray, slopes: np.ndarray, coordinates: np.ndarray) -> np.
 def _eliminated(group: np.ndarray, own: np.ndarray, shared: np.ndarray) -> _Left | None:
     if not own.size:
         return _Left(group[:0], group, shared)
-    pivoted = scipy.linalg.qr(own, mode="r", pivoting=True, check_finite=False)
+    pivoted: Any = scipy.linalg.qr(own, mode="r", pivoting=True, check_finite=False)
     triangle, order = pivoted
     diagonal = np.abs(np.diag(triangle))
     rank = _ending(diagonal, diagonal[0])

@@ -7,15 +7,24 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg
 
+from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.error_laws import ErrorLaw, law_of
 from bayesrecon.estimation.intervals import EquationErrors
-from bayesrecon.estimation.jackknife import jackknifed, stretches_of
-from bayesrecon.estimation.separated import separated_basis
+from bayesrecon.estimation.separated import independent
 from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.definite import factor, solver
-from bayesrecon.kernels.embedding import Basis, Featured, MeanEmbedding, coordinates, features_of
+from bayesrecon.kernels.embedding import (
+    Basis,
+    Featured,
+    MeanEmbedding,
+    Moments,
+    Separable,
+    coordinates,
+    features_of,
+    summed,
+)
 from bayesrecon.model import PseudoData, Records
 from bayesrecon.releases import Release
 
@@ -32,6 +41,11 @@ _SEPARATED = 1024  # of them, from which groups are looked at one by one first: 
 _ALIKE = 1e-12  # basis functions that the probes do not tell apart
 _STEPS = 3  # of least squares by a triangle: the first is good to what rounding leaves of squares
 
+_ATOMS = 64  # at which a group's records are told apart: each has a few features, of one row an atom and coordinate
+_STRETCHES = 20  # of the draws, for the jackknife: few enough to be longer than draws are correlated
+_KEPT = 2 * 10**8  # doubles of their sums
+_FELT = 0.25  # squared features per independent draw from which bias is a tenth of a standard error or more
+_REST = 0.1  # share of the weight that has to be left without a stretch
 # Of the noise that the values of a function at single records have. A hundredth leaves coefficients that follow the
 # draws' chance (n of logistic regressions comes out low), a tenth drowns what could be seen.
 _DAMPED = 0.02
@@ -259,6 +273,39 @@ def find_basis(
     return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients, decays=not spectrum.gap), few
 
 
+def separated_basis(
+    embedding: MeanEmbedding, records: Records, expected: int = 0
+) -> tuple[Spectrum, Basis, np.ndarray] | None:
+    """As `find_basis` on these records, several of every group: spectrum, basis, and the atoms on which it is
+    orthonormal. The spectrum is that of the independent records, and zero for the others.
+
+    Returns:
+        None where the records have no groups, where it is not clear where their features end, or where fewer show than
+        were `expected`.
+    """
+    if not isinstance(embedding, Separable):
+        return None
+    found = embedding.pieces(records, evenly(embedding.size, _ATOMS))
+    if found is None:
+        return None
+    length = np.sqrt((found[1] ** 2).sum(axis=(0, 1)))
+    alive = np.flatnonzero((length > 0) & np.isfinite(length))
+    chosen = independent(found[0][:, alive], found[1][:, :, alive] / length[alive])
+    if chosen is None or not chosen.size or chosen.size < expected:
+        return None
+    pivots = alive[chosen]
+    few, some = embedding.thinned(len(pivots)), {k: v[pivots] for k, v in records.items()}
+    gram = embedding.moments(Basis(some, np.diag(1 / length[pivots])), few, "looking at groups").gram
+    root = factor(gram)
+    if root is None:  # too alike for a kernel to tell them apart
+        return None
+    coefficients = scipy.linalg.solve_triangular(root, np.eye(len(root)), check_finite=False)
+    size = np.sqrt(np.diag(gram))
+    values = scipy.linalg.eigvalsh(gram / size / size[:, None], check_finite=False)[::-1]
+    values = np.pad(values / values[0], (0, len(length) - len(values)))
+    return Spectrum(values, len(pivots), True), Basis(some, coefficients / length[pivots][:, None]), few
+
+
 def shows_all(embedding: MeanEmbedding, reference: Reference, rng: np.random.Generator) -> bool:
     """Whether generic records show beyond doubt every feature that the kernel is known to be made of, where these are
     so many that their spectrum takes long; False says nothing."""
@@ -455,6 +502,41 @@ def shrunk(plain: Fit, ridge: np.ndarray) -> Fit:
         ones = solved.project(np.ones((len(solved.cross), 1)))
         solved = replace(solved, size=max(1.0, float(abs(solved.target @ ones.beta[:, 0]))))
     return solved
+
+
+def stretches_of(embedding: MeanEmbedding, basis: Basis) -> int:
+    """Stretches of the draws whose sums are kept apart: one where the bias is not felt next to the noise."""
+    if basis.size**2 < _FELT * embedding.independent_size:
+        return 1
+    return law_of(embedding).stretches(_STRETCHES) if _STRETCHES * basis.size**2 <= _KEPT else 1
+
+
+def jackknifed(moments: Moments, plain: np.ndarray) -> np.ndarray:
+    """The `plain` solution less bias of order rank / T: gram and target come from the same draws.
+
+    The delete-a-group jackknife (Busing, Meijer and van der Leeden 1999) sees it in correlated draws too. About half
+    of it stays: what a stretch adds through the metrics of other folds, which are not made again.
+    """
+    whole = summed(moments.stretches)
+    functions = whole.functions
+    # Where the basis is another one of what it is written in, equations are solved in that, without a product each.
+    as_written = functions is not None and len(functions) == functions.shape[1]
+    less = np.zeros_like(plain)
+    for one in moments.stretches:
+        rest = 1 - one.share / whole.share
+        if rest < _REST:
+            return plain
+        if as_written:
+            gram, target = whole.own - one.own, whole.aim - one.aim
+        else:
+            gram, target = moments.gram - one.gram, moments.target - one.target
+        try:
+            less += rest * scipy.linalg.cho_solve(scipy.linalg.cho_factor(gram, check_finite=False), target)
+        except np.linalg.LinAlgError:  # this stretch alone shows some feature
+            return plain
+    if functions is not None and as_written:
+        less = np.linalg.solve(functions, less)
+    return len(moments.stretches) * plain - less
 
 
 def _solve(gram: np.ndarray, target: np.ndarray) -> np.ndarray:

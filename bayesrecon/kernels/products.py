@@ -19,8 +19,8 @@ import jax
 import numpy as np
 import scipy.linalg
 
-_ROWS = 256  # mirrored at once: small beside what is kept
 _ENTRIES = 2**22  # numbers that a few rows of the kernel are written out from
+_ROWS = 256  # of a triangle, mirrored at once: small beside what is kept
 
 
 class Squares:
@@ -44,9 +44,8 @@ class Squares:
 
     def add(self, rows: np.ndarray) -> None:
         """One more block `(C, F)`."""
-        self._lower = scipy.linalg.blas.dsyrk(
-            1.0, np.ascontiguousarray(rows).T, beta=1.0, c=self._lower, overwrite_c=1, lower=1
-        )
+        blas: Any = scipy.linalg.blas
+        self._lower = blas.dsyrk(1.0, np.ascontiguousarray(rows).T, beta=1.0, c=self._lower, overwrite_c=1, lower=1)
 
     def plus(self, other: "Squares") -> None:
         """Those of other blocks as well."""

@@ -122,7 +122,7 @@ class SparseEmbedding(View):
         touched, a = self._of(basis.records), basis.coefficients
         parts = self._parts(_chunk(touched), atoms, stretches)
         found, value = kernels(self._pass(_moments_of, self._given(touched, a), parts, label))
-        if not largest(sum(np.diag(gram) for _, (gram, _) in found), a) <= _CONDITION:
+        if not largest(np.sum([np.diag(gram) for _, (gram, _) in found], axis=0), a) <= _CONDITION:
             raise LostDigits
         sums = [Stretch(share, gram, target, a) for share, (gram, target) in found]
         return Moments.of_stretches(sums, value)

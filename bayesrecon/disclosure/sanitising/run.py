@@ -185,7 +185,7 @@ def _prepared(release: Any, worth: float, private: Records | None, draws: int | 
     if private is None:
         raise BayesreconError(
             f"{release.name} is {release.what}; a mode is sanitised by finding it anew, which needs the private "
-            "records: supply them (data=), or sanitise draws (`bayesrecon fit` makes some), and publish `table()` of these"
+            "records: supply them (data=), or sanitise draws (`bayesrecon fit` makes some), and publish their `table()`"
         )
     if draws is not None:
         raise BayesreconError("draws= says how many draws are published, and of a mode there are none")
