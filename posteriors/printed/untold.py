@@ -121,8 +121,10 @@ def _shapes(
         found.append(OwnSlopes(tuple(labels), fields, tuple(errors), scale, factors))
     if (at := with_square(labels)) is not None:
         covariates, order = model.settings["covariates"], (0, 1 + at[0], 1 + at[1])
-        numbers = (tuple(given[i] for i in order) for given in (estimates, errors))
-        found.append(Squared(covariates[at[0]], covariates[at[1]], model.settings["response"], *numbers, scale, below))
+        of_three, errors_of = (tuple(given[i] for i in order) for given in (estimates, errors))
+        found.append(
+            Squared(covariates[at[0]], covariates[at[1]], model.settings["response"], of_three, errors_of, scale, below)
+        )
     return tuple(found)
 
 
