@@ -137,7 +137,7 @@ class Expansion:
         found = self.q * (self.c * score).sum(axis=1, keepdims=True)
         return self.power * _added(found, 2, _paired(score @ self.b.T, self.d, *self._pairs) * self.precision)
 
-    def sums(self, h: Float[np.ndarray, "C P"], j: Int[np.ndarray, " P"]) -> np.ndarray:
+    def sums(self, h: Float[np.ndarray, "C P"], j: Int[np.ndarray, " P"]) -> Any:
         """`sum_t h_tp phi_j(p)` of the monomials, `(F, P)`, for `h (C, P)` along columns `j (P,)` of the metric; in
         this process, where the functions h are."""
         along, other = self.b[:, j], self.precision * h  # (p, P), (C, P)
