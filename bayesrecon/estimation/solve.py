@@ -245,12 +245,10 @@ def find_basis(
         if separated is not None:
             law.check(separated[0].rank, available, embedding.size)
             return separated
-    few = np.zeros(0, int)
+    few = embedding.thinned(known or (max(expected, min(pool, _ROWS)) if expected else pool))
+    columns_of = coordinates(embedding, few)
     while True:
         records = reference.draw(rng, pool)
-        if not (known and few.size):
-            few = embedding.thinned(known or (max(expected, min(pool, _ROWS)) if expected else pool))
-            columns_of = coordinates(embedding, few)
         columns = columns_of(records)
         spectrum, pivots, coefficients = decompose(columns, finite, law)
         law.check(spectrum.rank, available, embedding.size)
@@ -270,6 +268,9 @@ def find_basis(
                 break
         # With known features small pools only show whether there are few; if not, one shows all.
         pool = max(2 * pool, known + known // 4 + 16 if pool >= _LARGER_POOL else 0)
+        if not known:
+            few = embedding.thinned(max(expected, min(pool, _ROWS)) if expected else pool)
+            columns_of = coordinates(embedding, few)
     return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients, decays=not spectrum.gap), few
 
 

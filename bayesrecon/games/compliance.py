@@ -147,7 +147,7 @@ class ComplianceGame:
 
     def __post_init__(self) -> None:
         given = self.environments
-        players: Sequence[Environment] = (given,) if isinstance(given, Environment) else tuple(given)
+        players: Sequence[Any] = (given,) if isinstance(given, Environment) else tuple(given)
         object.__setattr__(self, "environments", players)
         object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
         if self.notion not in (WEAK, STRONG) or self.deletions < 0:

@@ -80,7 +80,7 @@ class SparseEmbedding(View):
         """As `Separable` has it, of records that are touched."""
         touched = self._of(records)
         given, found = self._given(touched), []
-        for part in self._parts(_chunk(touched), atoms):
+        for part in self._parts(chunk_of(touched), atoms):
             for block, n in given.sweeps(self.release.model, part, given.touched, second=False):
                 weights, slopes = jax.device_get((block.weights, block.slopes))
                 found.append(slopes[:, :n] * np.sqrt(weights[:n])[:, None])
@@ -100,7 +100,7 @@ class SparseEmbedding(View):
         touched = self._of(records)
         given, values, start = self._given(touched), np.zeros((touched.size, len(j))), 0
         wanted = [(one, np.flatnonzero(j == one)) for one in np.unique(j)]
-        for part in replace(self, folds=None)._parts(_chunk(touched)):
+        for part in replace(self, folds=None)._parts(chunk_of(touched)):
             for block, n in given.sweeps(self.release.model, part, given.touched, second=False):
                 weights, slopes = jax.device_get((block.weights, block.slopes))
                 scaled = np.asarray(h[start : start + n]) * weights[:n, None]
@@ -120,7 +120,7 @@ class SparseEmbedding(View):
         stretches: int = 1,
     ) -> Moments:
         touched, a = self._of(basis.records), basis.coefficients
-        parts = self._parts(_chunk(touched), atoms, stretches)
+        parts = self._parts(chunk_of(touched), atoms, stretches)
         found, value = kernels(self._pass(_moments_of, self._given(touched, a), parts, label))
         if not largest(np.sum([np.diag(gram) for _, (gram, _) in found], axis=0), a) <= _CONDITION:
             raise LostDigits
@@ -131,7 +131,7 @@ class SparseEmbedding(View):
         self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
     ) -> Float[np.ndarray, "Q r"]:
         anchors, others = self._of(basis.records), self._of(probes)
-        parts = self._parts(min(_chunk(anchors), _chunk(others)), atoms)
+        parts = self._parts(min(chunk_of(anchors), chunk_of(others)), atoms)
         total: Any = None
         for _, found in self._pass(_cross_of, self._given(anchors, others=others), parts, "comparing records"):
             total = plus(total, found)
@@ -139,18 +139,18 @@ class SparseEmbedding(View):
 
     def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         touched, a = self._of(basis.records), basis.coefficients
-        return self._covariance(self._given(touched, a, fitted=a @ y), self._parts(_chunk(touched)))
+        return self._covariance(self._given(touched, a, fitted=a @ y), self._parts(chunk_of(touched)))
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
         touched = self._of(basis.records)
         given = self._given(touched, basis.coefficients, normal=self._normal[1:])
-        return self._covariance(given, self._noise_parts(_chunk(touched), simulated))
+        return self._covariance(given, self._noise_parts(chunk_of(touched), simulated))
 
     def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         touched, a = self._of(basis.records), basis.coefficients
         given = self._given(touched, a @ b, fitted=a @ y)
         rows, scores = self._series(b.shape[1])
-        for _, (series, score) in self._pass(_influence_of, given, self._parts(_chunk(touched)), "estimating errors"):
+        for _, (series, score) in self._pass(_influence_of, given, self._parts(chunk_of(touched)), "estimating errors"):
             rows.add(series)
             scores.add(score)
         return rows.done(), scores.done()
@@ -355,7 +355,7 @@ def _added(x: Any, y: Any, rows: Any, columns: Any, sigma: Any, total: Any, pair
     return total + (x[a].T @ y[b]) * sigma[rows[a][:, None], columns[b]], None
 
 
-def _chunk(touched: Touched) -> int:
+def chunk_of(touched: Touched) -> int:
     """Atoms per block."""
     size = max(1, touched.index.size)
     return 2 ** int(np.clip(np.log2(block_entries(CHUNK) / size), 4, 11 if on_host() else 16))

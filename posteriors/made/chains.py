@@ -21,7 +21,7 @@ from bayesrecon.running.compiled import kept
 
 ChainMethod = Literal["auto", "vectorized", "parallel", "sequential"]
 
-_BLOCK = 100  # draws that a chain goes on by: often enough for whoever watches, and a dispatch is lost among them
+BLOCK = 100  # draws that a chain goes on by: often enough for whoever watches, and a dispatch is lost among them
 _TRIES = 100  # starting points of a chain, as many as NumPyro tries
 _REMEMBERED = 8  # pairs of programs
 
@@ -85,7 +85,7 @@ def sampled(
 
     blocks, lost = [], 0
     with ThreadPoolExecutor(len(groups) if method == "parallel" else 1) as threads:
-        for count, every, done in _parts(settings.warmup, draws, thinning):
+        for count, every, done in parts_of(settings.warmup, draws, thinning):
             these = threads.map(partial(moved, count, every), states, places)
             states, thetas, diverged = zip(*these, strict=True)
             if done > settings.warmup:
@@ -95,12 +95,12 @@ def sampled(
     return np.concatenate(blocks, axis=1), lost
 
 
-def _parts(warmup: int, draws: int, thinning: int) -> Iterator[tuple[int, int, int]]:
+def parts_of(warmup: int, draws: int, thinning: int) -> Iterator[tuple[int, int, int]]:
     """Blocks: how many states are kept, every how manieth, and how many iterations are then done."""
     done = 0
     for total, every in ((warmup, 1), (draws, thinning)):
-        for begin in range(0, total, _BLOCK):
-            count = min(_BLOCK, total - begin)
+        for begin in range(0, total, BLOCK):
+            count = min(BLOCK, total - begin)
             done += count * every
             yield count, every, done
 
@@ -162,7 +162,7 @@ def _programs(model: Model, settings: Settings, together: bool) -> tuple[Any, An
             state = transition(state, model_kwargs=records)
             return state, theta.at[i // every].set(state.z), lost + state.diverging
 
-        nothing = jnp.zeros((_BLOCK, model.dimension)), jnp.zeros((), int)
+        nothing = jnp.zeros((BLOCK, model.dimension)), jnp.zeros((), int)
         return jax.lax.fori_loop(0, count * every, one, (state, *nothing))
 
     if together:

@@ -12,7 +12,7 @@ from command import SIZE, X, Y, exact_draws
 import bayesrecon
 from bayesrecon.disclosure.sanitising import run
 from bayesrecon.disclosure.sanitising.bits import bits_of
-from bayesrecon.disclosure.sanitising.law import _blocks, divergences, tilt_at, tilt_law
+from bayesrecon.disclosure.sanitising.law import divergences, tilt_at, tilt_law, unit_blocks
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, opened_ledger
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_model, keyed
 from bayesrecon.disclosure.sanitising.supported import check_worth, settled, worth_for
@@ -419,7 +419,7 @@ def test_records_of_one_unit_move_it_together(law):
 def test_blocks_keep_units_whole(monkeypatch):
     monkeypatch.setattr("bayesrecon.disclosure.sanitising.law._AT_ONCE", 50)
     units = np.random.default_rng(0).integers(0, 9, 60)
-    blocks = list(_blocks({"y": np.arange(60.0)}, 10, units))
+    blocks = list(unit_blocks({"y": np.arange(60.0)}, 10, units))
     assert len(blocks) > 3
     sums = np.concatenate([np.add.reduceat(block["y"], starts) for block, starts in blocks])
     np.testing.assert_array_equal(sums, np.bincount(units, np.arange(60.0)))

@@ -14,7 +14,7 @@ from bayesrecon.estimation.solve import find_basis
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.dense import DenseEmbedding
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
-from bayesrecon.kernels.sparse import SparseEmbedding, _chunk
+from bayesrecon.kernels.sparse import SparseEmbedding, chunk_of
 from bayesrecon.kernels.touched import NONE, Touched
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
@@ -205,7 +205,7 @@ def test_a_pass_stays_on_the_device(both, monkeypatch, moved, name):
         return [found.gram, found.target, found.value] if name == "moments" else [found]
 
     with x64():
-        parts = sparse._parts(_chunk(sparse.touched(basis.records)), None, 2)
+        parts = sparse._parts(chunk_of(sparse.touched(basis.records)), None, 2)
         blocks = sum(-(-len(part.weights) // part.chunk) for part in parts)
         assert blocks > len(parts) > 1
         alone = sums()

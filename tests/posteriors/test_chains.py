@@ -16,7 +16,7 @@ from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import nuts
-from bayesrecon.posteriors.made.chains import _BLOCK, _parts
+from bayesrecon.posteriors.made.chains import BLOCK, parts_of
 from bayesrecon.precision import x64
 
 COIN = {"n": [10], "k": [7]}
@@ -63,18 +63,18 @@ def test_chains_are_the_same_one_after_the_other_and_at_once():
 
 def test_one_draw_in_so_many_is_kept():
     model = load("Rate_1_model")
-    all_of_them = nuts(model, COIN, key=1, chains=1, draws=3 * _BLOCK + 60, warmup=40).theta
-    every = nuts(model, COIN, key=1, chains=1, draws=_BLOCK + 20, thinning=3, warmup=40).theta
+    all_of_them = nuts(model, COIN, key=1, chains=1, draws=3 * BLOCK + 60, warmup=40).theta
+    every = nuts(model, COIN, key=1, chains=1, draws=BLOCK + 20, thinning=3, warmup=40).theta
     np.testing.assert_array_equal(every, np.asarray(all_of_them)[2::3])
 
 
 def test_blocks_are_all_iterations():
-    parts = list(_parts(_BLOCK + 1, 2 * _BLOCK + 3, 4))
-    assert sum(count for count, every, _ in parts if every == 1) == _BLOCK + 1
-    assert sum(count for count, every, _ in parts if every == 4) == 2 * _BLOCK + 3
-    assert parts[-1][2] == _BLOCK + 1 + 4 * (2 * _BLOCK + 3)
-    assert max(count for count, _, _ in parts) <= _BLOCK
-    assert list(_parts(0, 1, 1)) == [(1, 1, 1)]
+    parts = list(parts_of(BLOCK + 1, 2 * BLOCK + 3, 4))
+    assert sum(count for count, every, _ in parts if every == 1) == BLOCK + 1
+    assert sum(count for count, every, _ in parts if every == 4) == 2 * BLOCK + 3
+    assert parts[-1][2] == BLOCK + 1 + 4 * (2 * BLOCK + 3)
+    assert max(count for count, _, _ in parts) <= BLOCK
+    assert list(parts_of(0, 1, 1)) == [(1, 1, 1)]
 
 
 def test_constrained_coordinates_are_refused():

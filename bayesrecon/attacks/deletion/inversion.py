@@ -69,7 +69,7 @@ def invert_embedding(
         raise BayesreconError(f"the embedding has {features.shape[1]} features, the targets {targets.shape[1]}")
     low, high = (public.min(axis=0), public.max(axis=0)) if bounds is None else bounds
     low, high = (np.broadcast_to(np.asarray(v, float), public.shape[1:]) for v in (low, high))
-    centre, metric = features.mean(axis=0), _metric(features)
+    centre, metric = features.mean(axis=0), feature_metric(features)
     kept = min(starts, len(public))
     block = max(1, _BLOCK // (features.shape[1] * (kept + 1)))
     records, misfits = [], []
@@ -118,7 +118,7 @@ def _embed(embedding: Callable[[Any], Any], records: Any) -> Any:
     return jax.vmap(embedding)(records)
 
 
-def _metric(features: np.ndarray) -> Mapping[str, Any]:
+def feature_metric(features: np.ndarray) -> Mapping[str, Any]:
     """`(Cov + r I)^-1` as leading directions with their weights, and one weight for all others."""
     some = features[:: -(-len(features) // _SOME)]
     about = some - some.mean(axis=0)
@@ -136,7 +136,7 @@ def _metric(features: np.ndarray) -> Mapping[str, Any]:
     return {"directions": directions, "inverse": 1 / (values + ridge), "rest": 1 / (others + ridge)}
 
 
-def _product(a: Any, b: Any, metric: Mapping[str, Any]) -> Any:
+def inner_product(a: Any, b: Any, metric: Mapping[str, Any]) -> Any:
     """`<a, b>` of rows."""
     inside, outside = a @ metric["directions"], b @ metric["directions"]
     plain = (a * b).sum(axis=-1) - (inside * outside).sum(axis=-1)
@@ -146,10 +146,10 @@ def _product(a: Any, b: Any, metric: Mapping[str, Any]) -> Any:
 @jax.jit
 def _apart(features: Any, about: Any, metric: Mapping[str, Any]) -> Any:
     """Misfit of every public record to every target, `(N, m)`."""
-    lengths = jnp.sqrt(_product(features, features, metric))
+    lengths = jnp.sqrt(inner_product(features, features, metric))
     inside, outside = about @ metric["directions"], features @ metric["directions"]
     products = (inside * metric["inverse"]) @ outside.T + metric["rest"] * (about @ features.T - inside @ outside.T)
-    return 1 - products / lengths / jnp.sqrt(_product(about, about, metric))[:, None]
+    return 1 - products / lengths / jnp.sqrt(inner_product(about, about, metric))[:, None]
 
 
 @partial(jax.jit, static_argnames=("embedding", "steps"))
@@ -165,11 +165,11 @@ def _descend(
 ) -> Any:
     import optax
 
-    unit = about / jnp.sqrt(_product(about, about, metric))[:, None]
+    unit = about / jnp.sqrt(inner_product(about, about, metric))[:, None]
 
     def misfits(u: Any) -> Any:
         found = jax.vmap(embedding)(low + u * (high - low)) - centre
-        return 1 - _product(found, unit, metric) / jnp.sqrt(_product(found, found, metric) + 1e-300)
+        return 1 - inner_product(found, unit, metric) / jnp.sqrt(inner_product(found, found, metric) + 1e-300)
 
     rule = optax.adam(optax.cosine_decay_schedule(_STEP, steps))
 

@@ -122,7 +122,7 @@ class TiltLaw:
         alive = self.own > _SMALLEST * self.own[-1]
         features = self.multiple * (self.values @ self.vectors[:, alive]) / np.sqrt(self.own[alive])
         noise, found = self.variances[alive] + 1 / draws, []
-        for block, starts in _blocks(records, len(self.theta), units):
+        for block, starts in unit_blocks(records, len(self.theta), units):
             l = _centred(self.model, self.theta, block)
             l = l if units is None else np.add.reduceat(l, starts, axis=1)
             along = features.T @ l / len(l)
@@ -208,7 +208,7 @@ def _centred(model: Model, theta: np.ndarray, records: Records) -> np.ndarray:
         return values - values.mean(axis=0)
 
 
-def _blocks(records: Records, draws: int, units: np.ndarray | None) -> Iterator[tuple[Records, np.ndarray]]:
+def unit_blocks(records: Records, draws: int, units: np.ndarray | None) -> Iterator[tuple[Records, np.ndarray]]:
     """Parts of the records, of which the log likelihoods at so many draws fit into memory, and where their units
     begin. Units are in the order of their numbers, and none is in two parts."""
     count, step = len(next(iter(records.values()))), max(1, _AT_ONCE // draws)

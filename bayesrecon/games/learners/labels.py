@@ -1,7 +1,7 @@
 """A learner that answers with labels alone."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Labels(Learner):
     """
 
     learner: Learner
-    answers: ClassVar[str] = PROBABILITIES
+    answers = PROBABILITIES
 
     def __post_init__(self) -> None:
         if self.learner.answers == VALUES:

@@ -7,7 +7,7 @@ import pytest
 import bayesrecon
 from bayesrecon import HRec
 from bayesrecon.attacks import Improvements
-from bayesrecon.attacks.deletion.inversion import _metric, _product, embed, invert_embedding
+from bayesrecon.attacks.deletion.inversion import embed, feature_metric, inner_product, invert_embedding
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import cosine_similarity
 from bayesrecon.models import load
@@ -29,7 +29,9 @@ def test_the_metric_is_the_inverse_of_a_regularised_covariance():
     covariance = about.T @ about / len(about)
     ridge = 0.1 * np.trace(covariance) / 40
     expected = about[:5] @ np.linalg.inv(covariance + ridge * np.eye(40)) @ about[5:10].T
-    np.testing.assert_allclose(_product(about[:5], about[5:10], _metric(features)), np.diag(expected), rtol=1e-6)
+    np.testing.assert_allclose(
+        inner_product(about[:5], about[5:10], feature_metric(features)), np.diag(expected), rtol=1e-6
+    )
 
 
 def test_exact_embeddings_are_inverted():
