@@ -10,6 +10,9 @@ from bayesrecon.results.base import Result
 from bayesrecon.results.row import Row
 
 
+_TRAINED = "if both were trained to their optimum, and no noise was added"
+
+
 def _condition(model: str) -> str:
     return f"if these are exact draws of {model}, with and without the record"
 
@@ -72,7 +75,7 @@ class DeletedRecord(Result):
 
     @property
     def condition(self) -> str:
-        return _condition(self.model) if self.method == "tilt" else ""
+        return {"tilt": _condition(self.model), "HRec": _TRAINED}.get(self.method, "")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,7 +127,7 @@ class DeletionInference(Result):
 
     @property
     def condition(self) -> str:
-        return "" if self.method in ("gradient", "totals") else _condition(self.model)
+        return {"totals": "", "gradient": _TRAINED}.get(self.method, _condition(self.model))
 
 
 @dataclass(frozen=True, repr=False)
