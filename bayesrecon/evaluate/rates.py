@@ -59,20 +59,25 @@ def bounded_mean(values: Any, *, level: float = 0.95) -> Interval:
     centre = (0.5 + np.cumsum(values)) / (count + 1)
     spread = (0.25 + np.cumsum((values - centre) ** 2)) / (count + 1)
     known = np.concatenate([[0.25], spread[:-1]])  # before the number itself
-    stake = np.sqrt(2 * np.log(2 / (1 - level)) / (len(values) * known))[:, None]
-    step, mean = 1.0 / (_MEANS + 1), float(values.mean())
-    means = np.unique([*np.linspace(0.0, 1.0, _MEANS + 2)[1:-1], *({mean} - {0.0, 1.0})])
-    apart = values[:, None] - means
-    above = np.log1p(np.minimum(stake, _LARGEST / means) * apart)
-    below = np.log1p(-np.minimum(stake, _LARGEST / (1 - means)) * apart)
-    rich = np.maximum(*(np.cumsum(one, axis=0).max(axis=0) for one in (above, below))) >= np.log(2 / (1 - level))
-    left = means[~rich] if not rich.all() else np.array([mean])
-    lower, upper = min(float(left[0]) - step, mean), max(float(left[-1]) + step, mean)
-    return Interval(mean, max(lower, 0.0), min(upper, 1.0))
+    stake = np.sqrt(2 * np.log(2 / (1 - level)) / (len(values) * known))
+    enough, mean = np.log(2 / (1 - level)), float(values.mean())
+    return Interval(mean, _least(values, stake, enough), 1 - _least(1 - values, stake, enough))
 
 
-_MEANS = 4000
-"""Means that are tried; the interval is wider by one step at both ends."""
+def _least(values: np.ndarray, stake: np.ndarray, enough: float) -> float:
+    """The largest m, up to the mean, from which who bets on more grew rich: that falls with m."""
+    low, high = 0.0, float(values.mean())
+    for _ in range(_HALVINGS):
+        m = (low + high) / 2
+        if m > 0 and np.cumsum(np.log1p(np.minimum(stake, _LARGEST / m) * (values - m))).max() >= enough:
+            low = m
+        else:
+            high = m
+    return low
+
+
+_HALVINGS = 30
+"""Of the way to the mean, whose rest the interval is wider by."""
 
 _LARGEST = 0.75
 """Of what a gambler owns that is at stake at most: below one, so that nobody is ruined."""

@@ -9,7 +9,6 @@ from bayesrecon.model import entry
 from bayesrecon.results.base import Result
 from bayesrecon.results.row import Row
 
-
 _TRAINED = "if both were trained to their optimum, and no noise was added"
 
 

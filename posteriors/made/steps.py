@@ -82,7 +82,7 @@ def gradient_step_without(
     >>> data = {"x": np.array([[0.0], [1.0], [2.0]]), "y": np.array([0.0, 1.0, 1.0])}
     >>> before = train(load("linear_predictor", penalty=2.0), data).release
     >>> (gradient_step_without(before, data, [2], rate=0.1)[0].theta - before.theta).round(4).tolist()
-    [[0.0167, 0.0083]]
+    [[-0.0167, -0.0083]]
     """
     if not (np.isfinite(rate) and rate > 0):
         raise BayesreconError(f"rate={rate}: expected a number above 0")

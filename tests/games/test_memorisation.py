@@ -62,7 +62,7 @@ def test_membership_by_itself():
     assert (never.wins, never.losses) == (400, 400)
     assert shadows.stated.lower > 0.5
     (guessing,) = play(MembershipGame(NORMALS, Logistic(1e-6), Yeom(), records=10), 80, workers=1).rows
-    assert guessing.stated.lower < 0.5 < guessing.stated.upper
+    assert guessing.stated.upper < 0.6  # it has the share of its classes from its records, and nothing else
     few = Law("few", TwoNormals(), classes=2, size=30, outside=12)
     with pytest.raises(Exception, match="too few records for 10 members"):
         play(MembershipGame(few, Logistic(), Shokri(2), records=10, auxiliary=5), 1, workers=1)

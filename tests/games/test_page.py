@@ -1,5 +1,6 @@
 """The page about deletion games: its Python runs as it stands, and what it names exists."""
 
+import math
 import re
 from pathlib import Path
 
@@ -16,7 +17,9 @@ def test_its_python_runs(capsys):
     for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
         exec(compile(code, "deletion_games.md", "exec"), found)
         printed.append(capsys.readouterr().out)
-    first, promises, rebuilt, sentence = printed
+    first, promises, bound, notions, rebuilt, sentence = printed
+    assert 0.01 < float(bound) < 0.01 * math.e + 1e-9
+    assert [line.split()[0] for line in notions.splitlines()] == ["weak", "weak", "strong", "strong"]
     assert "RandomForestClassifier on iris, 40 rounds" in first
     assert found["row"].wins + found["row"].ties + found["row"].losses == 40
     honest, flagged = promises.splitlines()
@@ -39,7 +42,7 @@ def test_it_names_what_there_is():
     assert listed("Adversaries") == set(named_adversaries())
     assert listed("Reconstructors") == {
         name
-        for name, value in vars(games).items()
+        for name, value in list(vars(games).items())
         if isinstance(value, type) and issubclass(value, games.Reconstructor) and value is not games.Reconstructor
     }
     assert all(f"`{name}`" in PAGE for name in named_learners())

@@ -8,7 +8,7 @@ record with probability 1/2 or more (lemma 4.4): turning a coordinate that diffe
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 
@@ -30,9 +30,9 @@ class Changed:
 
 
 def deleted_instance(
-    points: Shaped[np.ndarray, "m p"],
-    before: Shaped[np.ndarray, "m K"],
-    after: Shaped[np.ndarray, "m K"],
+    points: np.ndarray,
+    before: np.ndarray,
+    after: np.ndarray,
     centre: str = MEDIAN,
 ) -> Changed:
     """Reconstruct the deleted instance: the middle of the points whose label changed.
