@@ -42,7 +42,7 @@ def test_it_names_what_there_is():
     assert listed("Adversaries") == set(named_adversaries())
     assert listed("Reconstructors") == {
         name
-        for name, value in list(vars(games).items())
+        for name, value in ((name, getattr(games, name)) for name in dir(games))
         if isinstance(value, type) and issubclass(value, games.Reconstructor) and value is not games.Reconstructor
     }
     assert all(f"`{name}`" in PAGE for name in named_learners())
