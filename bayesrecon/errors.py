@@ -1,4 +1,4 @@
-"""The one error type that carries a message meant for the user, and libraries of extras, which are refused with it."""
+"""The error type whose message is meant for the user, and imports of optional dependencies that raise it."""
 
 import difflib
 import importlib
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class BayesreconError(ValueError):
-    """Bad input: the message is one line that says what is wrong and what to do.
+    """Bad input. The message is one line that says what is wrong and what to do.
 
     >>> str(BayesreconError("no column a\\nb"))  # as names from files may be
     'no column a b'
@@ -31,7 +31,7 @@ class MissingExtraError(BayesreconError):
 
 
 def version(name: str) -> tuple[int, int]:
-    """The first two numbers of a distribution's version; zeros where it is not installed.
+    """The first two numbers of a distribution's version; (0, 0) if it is not installed.
 
     >>> version("jax") >= (0, 7)
     True
@@ -49,17 +49,17 @@ def _text(name: str) -> str:
 
 
 def library(name: str, feature: str, extra: str, *, least: tuple[int, int] = (0, 0)) -> Any:
-    """A module of an optional dependency.
+    """Import a module of an optional dependency.
 
     Args:
-        name: of the module; its first part names the distribution.
-        feature: what needs it.
-        extra: what installs it.
-        least: the version from which on it is supported.
+        name: name of the module. Its first part is the name of the distribution.
+        feature: the feature that needs it, for the message.
+        extra: the extra that installs it.
+        least: lowest supported version.
 
     Raises:
         MissingExtraError: it is not installed.
-        BayesreconError: it is too old, or does not import beside what else is installed.
+        BayesreconError: it is too old, or cannot be imported together with the other installed packages.
     """
     whole = name.partition(".")[0]
     if (0, 0) < version(whole) < least:
@@ -79,10 +79,10 @@ def library(name: str, feature: str, extra: str, *, least: tuple[int, int] = (0,
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in the middle of a verb that has something to show.
+    """Ctrl-C during a verb that already has a partial result.
 
     Attributes:
-        so_far: its result, marked incomplete.
+        so_far: the partial result, marked incomplete.
     """
 
     def __init__(self, so_far: object):
@@ -91,15 +91,15 @@ class Interrupted(KeyboardInterrupt):
 
 
 def check_memory(needed: int, what: str, remedy: str) -> None:
-    """Refuse what this machine cannot hold, before it is asked to.
+    """Refuse a computation that does not fit into this machine's memory, before it starts.
 
     Args:
-        needed: bytes.
-        what: takes them, in the plural.
+        needed: memory that the computation needs, in bytes.
+        what: what needs the memory, in the plural.
         remedy: what to do instead.
 
     Raises:
-        BayesreconError: it is more than there is.
+        BayesreconError: more memory is needed than this machine has.
 
     >>> check_memory(298 * 2**40, "300000000 unknowns", "take fewer rows")
     Traceback (most recent call last):
@@ -110,7 +110,7 @@ def check_memory(needed: int, what: str, remedy: str) -> None:
 
 
 def memory() -> int:
-    """Bytes of this machine's memory; where it does not tell, 64 GiB."""
+    """Memory of this machine in bytes; 64 GiB if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -119,7 +119,7 @@ def memory() -> int:
 
 @contextmanager
 def reading(source: object, kind: str) -> Iterator[None]:
-    """Turn whatever a parser raises on a damaged file into a `BayesreconError` of one line."""
+    """Convert whatever a parser raises on a damaged file into a `BayesreconError` of one line."""
     try:
         yield
     except BayesreconError:
@@ -142,7 +142,7 @@ def near(name: str, known: Iterable[str], most: int = 3) -> str:
 
 
 def beside(path: str | os.PathLike[str]) -> str:
-    """What to do about a file that is not there: names in its folder that are like it.
+    """A hint about a file that does not exist: similar names in its folder.
 
     >>> beside("no_such_folder/fit.nc")
     '; check the path: the folder no_such_folder does not exist'
@@ -156,8 +156,10 @@ def beside(path: str | os.PathLike[str]) -> str:
 
 
 def visible(text: str) -> str:
-    """A text from a file as it may be shown: what would steer a terminal or turn the direction of the text around it is
-    spelt out. Ends of lines and tabs stay.
+    """A text from a file that is safe to show on a terminal.
+
+    Characters that control a terminal or change the direction of text are shown as escape sequences. Line ends and tabs
+    are kept.
 
     >>> print(visible("mu\\x1b[31m and \\u202etxt.nc"))
     mu\\x1b[31m and \\u202etxt.nc
@@ -174,6 +176,6 @@ def _spelt(character: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """An error of someone else's code in one line: its type and the first line of its text."""
+    """An error of another library in one line: its type and the first line of its message."""
     text = str(error).strip()
     return f"{type(error).__name__}{': ' + text.splitlines()[0] if text else ''}"

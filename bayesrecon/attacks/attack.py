@@ -1,7 +1,7 @@
-"""What every attack is: a frozen dataclass of its own options that says what it takes and what it returns.
+"""The base class of attacks: a frozen dataclass whose fields are the options of the attack.
 
-A module of this package that has `ATTACK`, the class, adds one, and so does a plug-in: `reconstruct` and the command
-line find it.
+A subclass declares which kinds of releases it accepts and which result it returns. A module of this package, or of a
+plug-in, registers an attack by assigning its class to `ATTACK`. `reconstruct` and the command line then find it.
 """
 
 from collections.abc import Mapping
@@ -21,19 +21,19 @@ R = TypeVar("R", bound=Result, covariant=True)
 
 
 def option(default: Any, text: str, **more: Any) -> Any:
-    """A field of an attack with the line that help and the command line show."""
+    """An option of an attack: a dataclass field with the help text that the command line shows."""
     return field(default=default, metadata={"help": text, **more})
 
 
 @dataclass(frozen=True)
 class Attack(Generic[R]):
-    """An attack with its options.
+    """An attack together with its options.
 
     Attributes:
-        name: on the command line.
-        summary: one line.
-        takes: the kinds of releases that it works on: types of single ones, of pairs, or `Outputs`.
-        uses: which of what an attacker knows it has a use for.
+        name: name on the command line.
+        summary: one-line description.
+        takes: accepted kinds of releases: types of single releases, types of pairs, or `Outputs`.
+        uses: names of the keywords in `Knows` that the attack makes use of.
     """
 
     name: ClassVar[str]
@@ -43,17 +43,17 @@ class Attack(Generic[R]):
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
-        """The names of its options."""
+        """The names of the attack's options."""
         return tuple(f.name for f in fields(cls) if f.init)
 
     def run(self, release: Any, knows: Knows, *, key: Any, progress: Progress) -> R:
-        """Carry it out on a release that `check` let through."""
+        """Run the attack on a release that `check` has accepted."""
         raise NotImplementedError
 
     def check(self, release: Release | Deletion | Outputs, knows: Mapping[str, Any]) -> None:
-        """Refuse what the attack does not take.
+        """Raise an error if the attack does not accept this release or these keywords.
 
-        Raises `BayesreconError` naming what it does take, and the attacks that take this release.
+        Raises `BayesreconError`. The message lists what the attack accepts, and which attacks accept this release.
         """
         refuse_others(release, self.takes, type(self).__name__, takers_of(release))
         check_keywords(knows, type(self).__name__, self.uses, _owner_of(knows))
@@ -61,7 +61,7 @@ class Attack(Generic[R]):
 
 @cache
 def attacks() -> Mapping[str, type[Attack[Any]]]:
-    """All attacks by their names (read-only)."""
+    """All attacks, by name (a read-only mapping)."""
     own = discover("bayesrecon.attacks", "ATTACK")
     return added("attacks", "attack", _is_attack, lambda one: one.name, own).found
 
@@ -71,7 +71,7 @@ def _is_attack(given: Any) -> bool:
 
 
 def takers_of(release: Any) -> str:
-    """Which attacks take a release, as an advice."""
+    """A hint for error messages: the attacks that accept this release."""
     names = [one.__name__ for one in attacks().values() if isinstance(release, one.takes)]
     return f"use {' or '.join(names)}" if names else LIMITED
 

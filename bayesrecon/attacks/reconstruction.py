@@ -1,4 +1,4 @@
-"""The verb `reconstruct`: one release, what the attacker knows, and one attack."""
+"""The verb `reconstruct`: run one attack on a release, given what the attacker knows."""
 
 from typing import Any, TypeVar, Unpack, overload
 
@@ -55,27 +55,28 @@ def reconstruct(
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Any:
-    """Reconstruct records from what was released.
+    """Reconstruct records from a release.
 
     Args:
-        release: draws, a trained parameter, a `Deletion`, two releases around a deletion, or the outputs of a model; or
-            whatever holds draws, with its `model`.
-        model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
-        attack: an attack with its options. By default `WeightedRecords`; with `unit`, `SingleRecords`; for a network,
-            `GradientMatching`; for draws around a deletion, `Tilt`; for approximations (tables, modes with covariances,
-            variational fits) `Difference`; for trained parameters around one it is `HRec(public=...)`; for outputs,
-            `LinearDecoding`.
-        n: shortcut for the number of records of the default attack.
-        force: show numbers where a check of draws and model failed; none of them is called determined.
+        release: draws, a trained parameter, the outputs of a model, or a `Deletion` (two releases around a deletion).
+            Also any object or file that holds draws, together with its `model`.
+        model: for draws that do not name their model: a `Model`, the name of a shipped model, or a PyMC or Bambi model.
+        attack: an attack with its options. The default depends on the release. It is `WeightedRecords` for draws and
+            trained parameters, `SingleRecords` if `unit` is given, and `GradientMatching` for a network. It is
+            `LinearDecoding` for the outputs of a model. Around a deletion it is `Tilt` for draws, and `Difference` for
+            approximations (tables, modes with covariances, variational fits). For trained parameters around a deletion,
+            pass `HRec(public=...)`.
+        n: number of records of the default attack, as a shortcut for passing `attack`.
+        force: show numbers even if a check of draws and model failed. None of them is then called determined.
         key: an integer or a JAX key.
-        progress: called with a label and the fraction done; it ends at one.
+        progress: called with a label and the completed fraction, which ends at one.
         knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `domain`.
 
     Returns:
-        What the attack returns: `Reconstruction`, `RecordTable`, `Matched`, `DeletedRecord` or `InputEstimate`.
+        The result of the attack: `Reconstruction`, `RecordTable`, `Matched`, `DeletedRecord` or `InputEstimate`.
 
     Raises:
-        BayesreconError: a release or a keyword that the attack does not take, or input that cannot be used.
+        BayesreconError: the attack does not accept this release or a keyword, or the input cannot be used.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")

@@ -1,4 +1,4 @@
-"""The main verb: statistics of the private data from a release, with errors."""
+"""The verb `recover`: statistics of the private data from a release, with standard errors."""
 
 import time
 from dataclasses import replace
@@ -48,37 +48,43 @@ def recover(
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Any:
-    """Recover statistics of the private data behind a release.
+    """Recover statistics of the private data behind a release, with standard errors.
 
-    A release determines the mean embedding mu of the data that produced it (see `bayesrecon.kernels.embedding`).
-    Totals `sum_n f(x_n)` follow exactly for every f in the span of the model's score features; their
-    errors by the sandwich `K^+ Cov(r) K^+ / T_eff`, their Cramer-Rao floor from the value kernel
-    `V^+ / T`, means and variances by the delta method. `visibility` is
-    `1 - |f - P f|^2 / |f - P_low f|^2` over probe records that were not anchors, P the projection on what the
-    release determines and P_low the one on simpler functions; a ratio has the smallest of its parts'. Where the
-    spectrum decays, more draws always show more, and the variance of `P f` counts as not seen too.
+    A release determines the mean embedding mu of the data that produced it (see `bayesrecon.kernels.embedding`). For
+    every function f in the span of the model's score features, the total `sum_n f(x_n)` follows exactly from mu.
+
+    Errors. The standard error of a total is the sandwich `K^+ Cov(r) K^+ / T_eff`. Its Cramer-Rao floor comes from the
+    value kernel, `V^+ / T`. Errors of means and variances follow by the delta method.
+
+    Visibility. `visibility` is `1 - |f - P f|^2 / |f - P_low f|^2` over probe records that were not anchors. P is the
+    projection on the functions that the release determines, and P_low the projection on simpler functions. The
+    visibility of a ratio is the smaller one of its two parts. If the spectrum decays without a gap, more draws always
+    reveal more. The variance of `P f` then counts as unseen, too.
 
     Args:
-        release: from `bayesrecon.posteriors`, or whatever holds draws (`posteriors.release_of`), with its `model`;
-            of the outputs of a model the fields of its one record are recovered, by the best linear decoder;
-            several releases of one data set are pooled: targets add where their records share the fields, the rest by
-            inverse variance; tables without correlations by their limits, and by what lies between them.
-        model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
-        statistics: `{name: f}` per-record functions in addition to the default ones; `f` takes
-            `{field: array}` and returns one number. The result holds their total and their mean.
-        estimator: metric and coordinates in which the divergence is taken (`Estimator`).
-        force: show numbers where a check of draws and model failed; none of them is called determined.
-        key: an integer or a JAX key; seeds the generic records only.
-        progress: called with a label and the fraction done.
-        knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `domain`, `factors`; of the fit behind a
-            table `fit_weights` and `offset`.
+        release: a release from `bayesrecon.posteriors`, or any object or file that holds draws
+            (`posteriors.release_of`), together with its `model`. For the outputs of a model, the fields of the one
+            input are recovered by the best linear decoder. A list of releases of one data set is pooled. Targets are
+            added where the releases share the fields of their records. Otherwise estimates are combined by inverse
+            variance. For tables without correlations, the interval of a statistic is the intersection of the tables'
+            intervals. Two nested least-squares tables also bound the means of the covariate in which they differ.
+        model: for draws that do not name their model: a `Model`, the name of a shipped model, or a PyMC or Bambi model.
+        statistics: `{name: f}`, per-record functions in addition to the default ones. `f` takes `{field: array}` and
+            returns one number. The result has the total and the mean of each.
+        estimator: metric and coordinates of the divergence (`Estimator`).
+        force: show numbers even if a check of draws and model failed. None of them is then called determined.
+        key: an integer or a JAX key. It only seeds the generic records.
+        progress: called with a label and the completed fraction.
+        knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `domain`, `factors`, and for a table of
+            estimates `fit_weights` and `offset` of the fit behind it.
 
     Returns:
-        A `Recovery`: rows with `estimate, se, lower, upper, floor, visibility, verdict`. Where draws and model do not
-        belong together, `failures` says why, and nothing is determined. Of outputs, an `InputEstimate`.
+        A `Recovery` with rows `estimate, se, lower, upper, floor, visibility, verdict`. If draws and model do not
+            belong
+        together, `failures` lists the reasons and no row is determined. For outputs of a model, an `InputEstimate`.
 
     Raises:
-        BayesreconError: for input that cannot be used, saying what to change.
+        BayesreconError: the input cannot be used. The message says what to change.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")

@@ -1,4 +1,4 @@
-"""The verb `audit_outputs`: what the outputs of a model give away about its inputs, before anybody is answered."""
+"""The verb `audit_outputs`: what a model's outputs would reveal about its inputs, checked beforehand."""
 
 import math
 import time
@@ -66,27 +66,33 @@ def audit_outputs(
     name: str = "model",
     key: Any = 0,
 ) -> Audit:
-    """What answering with a model's outputs would give away about the records that it is asked about.
+    """What a model's outputs would reveal about the records that are submitted to it.
 
-    Half of the data fit the best linear decoder, the other half are asked about. The error of a field, PSNR and the
-    reconstruction risk R at a stated cut stand beside what no answer gives (the mean record) and what *any* linear
-    model with as many outputs has (`evaluate.linear_risk`); remedies are tried: softmax, the largest probabilities,
-    rounding, the class alone, and noise. A linear decoder does not see what was packed non-linearly: without a trained
-    decoder that does at least as well the verdict is "incomplete", and no audit clears a decoder that was not tried.
+    Half of the data fit the best linear decoder, and the other half are reconstructed from their outputs. The audit
+    reports the error of each field, the PSNR, and the reconstruction risk R at a stated `cut`. It compares them with
+    two references: the mean record, which needs no output, and the risk of *any* linear model with as many outputs
+    (`evaluate.linear_risk`). It then measures remedies: softmax, only the largest probabilities, rounding, only the
+    class, and noise.
+
+    A linear decoder cannot find information that is encoded non-linearly. The verdict is therefore "incomplete" unless
+    `decoder` is a trained decoder that does at least as well. No audit rules out decoders that it did not try.
 
     Args:
-        predict: `(m, *shape) -> (m, k)`, records to logits.
-        data: `(m, *shape)` records of the law that the model will be asked about, 200 or more.
-        decoder: outputs `(m, k)` to records, trained on other records: an honest model with a decoder trained
-            afterwards, or a suspected one.
-        values: smallest and largest value of a field, (0, 1) for images; the range of PSNR; by default the data's.
-        cut: share of the largest variance, up to which R leaves a direction out.
-        thresholds: what counts as severe; `record` and `vague` are errors of a field in units of its spread.
-        name: of the model.
+        predict: function `(m, *shape) -> (m, k)` from records to logits.
+        data: `(m, *shape)`, at least 200 records from the distribution of the records that will be submitted.
+        decoder: function from outputs `(m, k)` to records, trained on other records: trained after an honest model, or
+            one that is suspected to have been trained with it.
+        values: smallest and largest possible value of a field, the range in the PSNR: (0, 1) for images. Defaults to
+            the range of the data.
+        cut: R leaves out directions whose variance is below this share of the largest variance.
+        thresholds: what counts as severe. `record` and `vague` are errors of a field in units of its standard
+            deviation.
+        name: name of the model.
         key: an integer or a JAX key.
 
     Raises:
-        BayesreconError: few records, outside `values` or not finite, a model or decoder that fails on them, or no cut.
+        BayesreconError: there are too few records, records are not finite or outside `values`, the model or the decoder
+            fails on them, or the cut is invalid.
 
     >>> rng = np.random.default_rng(0)
     >>> w = rng.normal(size=(6, 3))

@@ -1,4 +1,4 @@
-"""The verb `audit`: read everything, look for copies, run the attacks, score where private data are given."""
+"""The verb `audit`: read everything, search for copies of data, run the attacks, and score the results."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -76,46 +76,47 @@ def audit(
     progress: Progress | None = None,
     **which: Any,
 ) -> Audit:
-    """What publishing a file, a fit or a table of estimates would give away.
+    """What publishing a file, a fit or a table of estimates would reveal about the private data.
 
-    Plain copies of data are looked for without a model, and what a model would open is listed with its severity; the
-    verdict is then "incomplete". With one, side channels are run as attacks: log densities by
-    the value kernel (`lp_t - log pi0(theta_t) - log |det| = sum_n l(theta_t, x_n) + c`), pointwise log likelihoods and
-    predictive draws record by record, and the draws themselves by `recover`. No attack sees `data`.
+    Without a model, the audit searches for plain copies of data, and lists what a model would open up, with its
+    severity. The verdict is then "incomplete". With a model, side channels are run as attacks. Log densities are
+    inverted with the value kernel (`lp_t - log pi0(theta_t) - log |det| = sum_n l(theta_t, x_n) + c`), pointwise log
+    likelihoods and predictive draws record by record, and the draws themselves by `recover`. No attack sees `data`.
 
     Args:
-        source: a release of `bayesrecon.posteriors`; a netCDF file or zarr directory of ArviZ; a CmdStan CSV file or a
-            list of them, one a chain; a CmdStanPy fit; a NumPyro MCMC; an InferenceData or DataTree; posteriordb's JSON
-            or zip; a NumPy archive; a saved object of R (`.rds`, `.RData`) or of Python (pickle, joblib, torch, skops,
-            safetensors, ONNX, PMML), which is not loaded; a dictionary of arrays `(chains, draws, *shape)`; or what
-            `read_contents(..., trusted=True)` read without limits. Or a fit: a result of statsmodels, an estimator of
-            scikit-learn, a printed table (`posteriors.from_table`), a DataFrame of estimates, a list of such tables,
-            which are looked at together as well, or ACRO's `results.json`.
-        model: the model behind the draws, a `Model`, a shipped name, a PyMC or Bambi model, the path of a Stan program;
-            files by `bayesrecon fit` and by R's interfaces to Stan name theirs.
-        data: the private data, `{column: (N,)}` or the path of a table: findings are then scored against them.
-        known: `{field: (N, *shape)}` that an attacker knows row by row.
-        remedies: whether to tell what thinning and rounding would leave, after everything was attacked. "quick", or
-            True, measures remedies until 45 seconds of CPU time after the beginning, the severest findings' first; the
-            others are predicted by theory, or said not to be tried. "full" measures every one, which may take many
-            minutes.
+        source: what would be published. It can be a release of `bayesrecon.posteriors`; a netCDF file or zarr directory
+            of ArviZ; a CmdStan CSV file or a list of them, one per chain; a CmdStanPy fit; a NumPyro MCMC; an
+            InferenceData or DataTree; JSON or zip of posteriordb; a NumPy archive; or a dictionary of arrays `(chains,
+            draws, *shape)`. It can be a saved object of R (`.rds`, `.RData`) or of Python (pickle, joblib, torch,
+            skops, safetensors, ONNX, PMML); such objects are parsed, never loaded. It can be a fit: a result of
+            statsmodels, an estimator of scikit-learn, a printed table (`posteriors.from_table`), a DataFrame of
+            estimates, or `results.json` of ACRO. Tables in a list are audited one by one and together. What
+            `read_contents(..., trusted=True)` returns was read without limits.
+        model: the model behind the draws: a `Model`, the name of a shipped model, a PyMC or Bambi model, or the path of
+            a Stan program. Files written by `bayesrecon fit` and by R's interfaces to Stan name their model.
+        data: the private data, `{column: (N,)}` or the path of a table. Findings are scored against them.
+        known: `{field: (N, *shape)}`, fields that an attacker knows row by row.
+        remedies: whether to report what thinning and rounding would leave, after all attacks. "quick", or True,
+            measures remedies until 45 seconds of CPU time after the start of the audit, those of the most severe
+            findings first. The other remedies are predicted by theory or reported as not tried. "full" measures all of
+            them, which may take many minutes.
         thresholds: what counts as severe.
-        key: seeds everything random.
-        progress: called with a label and the fraction done. Where it has a method `found`, that is called with each
+        key: seed of everything random.
+        progress: called with a label and the completed fraction. If it has a method `found`, this is called with each
             finding as it is found, before remedies are tried.
-        which: what else an attacker knows (`Knows`): `total`, `domain`, `factors`, and of draws `unit`; of
-            draws `public`, names or places of what may stay, with wildcards: "prior_sd", "constant_data/*"; of a table
-            of estimates `correlations`, `response`, `formula`, `jacobian` and `draws`, as in `posteriors.from_table`,
-            and `column`, a list of which names several of its models.
+        which: what else an attacker knows (`Knows`): `total`, `domain`, `factors`, and for draws `unit`. For draws also
+            `public`: names or places of what may stay, with wildcards, such as "prior_sd" or "constant_data/*". For a
+            table of estimates also `correlations`, `response`, `formula`, `jacobian` and `draws` as in
+            `posteriors.from_table`, and `column`, which names one or several of the table's models.
 
     Returns:
-        An `Audit` with `findings`, `severity`, `verdict` ("incomplete" where an attack is among `not_run`),
-        `to_dict()`, `to_dataframe()` and `save_report(path)`.
+        An `Audit` with `findings`, `severity`, `verdict` ("incomplete" if any attack is in `not_run`), `to_dict()`,
+        `to_dataframe()` and `save_report(path)`.
 
     Raises:
-        BayesreconError: a source that cannot be read, draws that are not of this model, data that do not fit it.
-        Interrupted: a `KeyboardInterrupt` once attacks were under way; its `so_far` is the audit until then, whose
-            verdict is "incomplete".
+        BayesreconError: the source cannot be read, the draws are not of this model, or the data do not fit the model.
+        Interrupted: a `KeyboardInterrupt` after attacks had started. Its `so_far` is the audit up to then, with the
+            verdict "incomplete".
 
     >>> import numpy as np
     >>> mu, ages = np.random.default_rng(0).normal(size=(2, 50)), np.array([41.0, 17.0, 63.0, 28.0, 35.0, 52.0])

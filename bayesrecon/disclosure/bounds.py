@@ -1,16 +1,17 @@
-"""The values of a statistic that are consistent with a release, where it is only partly determined.
+"""Bounds on a statistic that is only partly determined: all values that are consistent with a release.
 
-Over non-negative measures w on candidate records of a stated domain, the totals in the directions that the
-release resolves must match the target within its noise:
+The bounds are over all non-negative measures w on candidate records of a stated domain. In the directions that the
+release resolves, the totals under w must match the target within its noise:
 
-    | u_k' (e' w - target) | <= q   for all k,   u_k the whitened directions of the noise,
+    | u_k' (e' w - target) | <= q   for all k,   u_k the whitened directions of the noise.
 
-with q such that all hold together at the stated level (Bonferroni over the directions), or a little more where the
-candidates, being a sample, need it. Of a variational fit, a mode with its covariance or a summary of draws q is what
-their errors leave, next to nothing at an optimum: a mean field of a regression tells five totals of six, and the sixth
-lies where records of the domain can have it. Totals are linear in w;
-means are linear-fractional and become linear by the Charnes-Cooper transformation; a variance is the smallest
-second moment about any centre, which bounds it from both sides by linear programs on a grid of centres.
+The width q is such that all inequalities hold together at the stated level (Bonferroni over the directions). It is a
+little larger if the candidates, which are a sample, need it. For a variational fit, a mode with its covariance or a
+summary of draws, q is given by the errors of the approximation, which nearly vanish at an optimum. For example, a mean
+field fit of a regression determines five totals out of six, and the sixth is bounded by the domain.
+
+Totals are linear in w. Means are linear-fractional, and become linear by the Charnes-Cooper transformation. A variance
+is the smallest second moment about any centre. It is bounded from both sides by linear programs on a grid of centres.
 """
 
 from typing import Any, Unpack
@@ -64,21 +65,21 @@ def bound(
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Bounds:
-    """Intervals for n and the means and variances of the unknown fields; of codes for the number of each.
+    """Intervals for n and for the means and variances of the unknown fields; for codes, the count of each.
 
     Args:
-        release: posterior draws of `bayesrecon.posteriors`, or whatever holds draws, with its `model`; or a variational
-            fit, a mode with its covariance or a summary of draws.
-        model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
-        variances: bound variances as well (most of the time goes there).
-        level: probability that all intervals hold together, over the draws or the errors of a fit.
+        release: posterior draws of `bayesrecon.posteriors`, or any object or file that holds draws, together with its
+            `model`. Also a variational fit, a mode with its covariance or a summary of draws.
+        model: for draws that do not name their model: a `Model`, the name of a shipped model, or a PyMC or Bambi model.
+        variances: whether to bound variances as well. They take most of the time.
+        level: probability that all intervals hold together, over the draws or over the errors of a fit.
         estimator, force, key, progress: as in `recover`.
-        knows: as in `recover`, without `unit`. `domain={field: domain}` for every unknown field: the bounds hold for
-            data inside it, and widen with it. Columns of `factors=` need none.
+        knows: as in `recover`, without `unit`. `domain={field: domain}` is required for every unknown field, except for
+            columns of `factors=`. The bounds hold for data inside the domain, and a wider domain gives wider bounds.
 
     Raises:
-        BayesreconError: no domain for an unknown field, a trained parameter alone or a log density, a level outside 0.5
-            to 1, or no data set on the domain that fits the release.
+        BayesreconError: an unknown field has no domain, the release is a single trained parameter or a log density, the
+            level is outside 0.5 to 1, or no data set on the domain fits the release.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")

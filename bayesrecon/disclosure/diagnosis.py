@@ -1,4 +1,4 @@
-"""What a release can and cannot give away: the verb `diagnose`."""
+"""The verb `diagnose`: what a release determines about its data, and what it does not."""
 
 import itertools
 import time
@@ -39,25 +39,27 @@ def diagnose(
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Diagnosis:
-    """Tell what a release determines about its data, and how well.
+    """Report which functions of the data a release determines, and how precisely.
 
-    Visibility of a function f is `1 - |f - P f|^2 / |f - P_low f|^2` in L2 of generic records around the data,
-    with P the projection on the kernel's numerically non-zero features and P_low the one on monomials of
-    lower order (constants for the user's functions, nothing for the constant itself). A field of codes stands in them
-    by its categories (`[clinic=2]`) where the number of records of each is determined. The spectrum is that of
-    the kernel operator on those records (Mercer), with the noise of the target beside each eigenvalue.
+    The visibility of a function f is `1 - |f - P f|^2 / |f - P_low f|^2` in L2 of generic records around the data. P is
+    the projection on the kernel's numerically non-zero features. P_low is the projection on monomials of lower order:
+    on the constants for the user's functions, and zero for the constant itself. A field of codes is represented by the
+    indicators of its categories (`[clinic=2]`) if the number of records in each category is determined. The spectrum is
+    that of the kernel operator on the generic records (Mercer). The noise of the target is given for each eigenvalue.
 
     Args:
-        release: from `bayesrecon.posteriors`, or whatever holds draws, with its `model`; of the outputs of a model, how
-            many numbers about the input they determine (`OutputsDiagnosis`).
-        model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
-        order: highest degree of the monomials; lowered, with a warning, where there would be more than 400 of them.
+        release: a release from `bayesrecon.posteriors`, or any object or file that holds draws, together with its
+            `model`. For the outputs of a model, the result is the number of independent quantities that they determine
+            about the input (`OutputsDiagnosis`).
+        model: for draws that do not name their model: a `Model`, the name of a shipped model, or a PyMC or Bambi model.
+        order: highest degree of the monomials. It is lowered, with a warning, if there would be more than 400
+            monomials.
         statistics: further functions of a record, `{name: f}`.
         estimator, force, key, progress, knows: as in `recover`.
 
     Raises:
-        BayesreconError: knowledge that does not fit the model, an estimator that does not fit the draws, too few
-            draws, or a function of a record that cannot be evaluated.
+        BayesreconError: the knowledge does not fit the model, the estimator does not fit the draws, there are too few
+            draws, or a function of a record cannot be evaluated.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
@@ -144,11 +146,10 @@ def _left_out(highest: int, order: int) -> tuple[str, ...]:
 def monomials(
     found: Sequence[Component], order: int, categories: Mapping[str, Sequence[Part]]
 ) -> tuple[Library, dict[str, int], int]:
-    """Monomials of the standardised fields up to a degree, each with all lower ones, their degrees, and the highest
-    that was looked at.
+    """Monomials of the standardised fields, each with all lower ones; their degrees; and the highest degree included.
 
     Args:
-        categories: whether a field has one of its values, in the place of its powers.
+        categories: for fields of codes, the indicators that replace the powers of the field.
     """
     library = Library()
     orders: dict[str, int] = {}
@@ -204,10 +205,10 @@ def _average(part: str, count: float) -> Statistic:
 def mercer(solved: Fit, count: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Eigenvalues of the kernel operator on the probes, their noise, and the eigenfunctions at the probes.
 
-    The noise of an eigenfunction's average over `count` records has variance `noise / eigenvalue`.
+    The average of an eigenfunction over `count` records has noise of variance `noise / eigenvalue`.
 
     Returns:
-        `(r,)`, `(r,)` and `(Q, r)`, the functions with unit mean square.
+        `(r,)`, `(r,)` and `(Q, r)`. The eigenfunctions have unit mean square.
     """
     gram, cross = solved.gram, solved.cross
     values, vectors = np.linalg.eigh(gram)

@@ -1,7 +1,7 @@
-"""How much would a thinner or a rounder release give away? Predicted from one solve, before any attack is run.
+"""The verb `plan`: how much a thinner or rounder release would reveal, predicted before any attack is run.
 
-Draws that are fewer or rounder (`disclosure.thinning`) are predicted; summaries instead of them, and variational fits
-(`disclosure.summaries`), are made of the solved measure, printed with so many digits, and solved like any release.
+Releases with fewer or rounder draws are predicted (`disclosure.thinning`). Summaries of the draws and variational fits
+(`disclosure.summaries`) are computed from the solved measure, rounded to the given digits, and solved like any release.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,21 +36,25 @@ def plan(
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Plan:
-    """Predict what an attacker would recover from fewer or rounder draws, or from a summary instead of them.
+    """Predict what an attacker would recover from fewer or rounder draws, or from a summary of the draws.
 
     Args:
-        release: all draws that exist: from `bayesrecon.posteriors`, or whatever holds draws, with its `model`.
-        model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
-        draws: numbers of draws to consider, kept at even distances (those above the release's own size are
-            extrapolated as further independent draws), and of 100 or more also the worths of sanitised draws.
-        digits: significant decimal digits that the published parameters are rounded to, and those of the summaries.
-        summaries: also plan for the mean and covariance of so many draws, and at so many digits and at full precision
-            for the mode with its covariance (a Laplace approximation, a printed table with correlations) and for
-            converged variational fits, of full rank and mean field.
+        release: all draws that exist: a release from `bayesrecon.posteriors`, or any object or file that holds draws,
+            together with its `model`.
+        model: for draws that do not name their model: a `Model`, the name of a shipped model, or a PyMC or Bambi model.
+        draws: numbers of draws to consider, evenly spaced among the release's own. Numbers above the size of the
+            release are extrapolated as further independent draws. Numbers of 100 or more are also considered as the
+            worth of sanitised draws.
+        digits: numbers of significant decimal digits to which the published draws, or the summaries, are rounded.
+        summaries: whether to plan for summaries as well. These are the mean and covariance of each number of draws.
+            With each number of digits and at full precision they are also the mode with its covariance (a Laplace
+            approximation, or a printed table with correlations) and converged variational fits, full rank and mean
+            field.
         statistics, key, progress, knows: as in `recover`.
 
     Raises:
-        BayesreconError: a trained parameter, fewer than 10 draws or no digit to plan for, or what `recover` refuses.
+        BayesreconError: the release is a trained parameter, `draws` has a number below 10, `digits` a number below one,
+            or `recover` refuses the input.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")

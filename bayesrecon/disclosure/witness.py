@@ -1,9 +1,9 @@
-"""Where the private data lie along a field or a pair of fields, as far as the release can tell.
+"""The verb `witness`: the density of the private data along one or two fields, as far as the release determines it.
 
-The witness at a point is the recovered total of a narrow bump there: the bump is projected on what the release
-determines, and the mean embedding evaluates the projection. What the release does not determine of the
-bump is filled in with its average over the reference law, a smooth cloud with the recovered moments; `visibility`
-says how much that is. Divided by the number of records and the bump's mass the witness is a density.
+The witness at a point is the recovered total of a narrow bump function there. The bump is projected on what the release
+determines, and the mean embedding evaluates the projection. The undetermined part of the bump is replaced by its
+average over the reference distribution, a smooth distribution with the recovered moments. `visibility` is the
+determined share. The witness divided by the number of records and the mass of the bump is a density.
 """
 
 from collections.abc import Sequence
@@ -34,18 +34,20 @@ def witness(
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Witness:
-    """Evaluate the witness over one or two scalar fields.
+    """Estimate the density of the private data over one or two scalar fields.
 
     Args:
-        release: from `bayesrecon.posteriors`, or whatever holds draws, with its `model`.
-        model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
-        fields: a field's name or two names.
-        points: grid points per field, over three standard deviations about the recovered mean, or the levels.
+        release: a release from `bayesrecon.posteriors`, or any object or file that holds draws, together with its
+            `model`.
+        model: for draws that do not name their model: a `Model`, the name of a shipped model, or a PyMC or Bambi model.
+        fields: name of one field, or names of two.
+        points: grid points per field. The grid spans three standard deviations around the recovered mean. A field with
+            finitely many values uses these values instead.
         estimator, key, progress, knows: as in `recover`, without `known` and `unit`.
 
     Raises:
-        BayesreconError: fields that the model does not have or that hold several numbers, fewer than two points, and
-            a release that does not determine the number of records, so that there is nothing to divide by.
+        BayesreconError: the model has no such field, a field holds several numbers, there are fewer than two points, or
+            the release does not determine the number of records, which the density is divided by.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")

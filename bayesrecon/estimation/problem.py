@@ -1,4 +1,4 @@
-"""What every verb does first: check what is known, choose the metric, find the data, solve the embedding."""
+"""The common first steps of all verbs: check what is known, choose the metric, locate the data, solve the embedding."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,12 +27,13 @@ from bayesrecon.running.threads import on_one_thread
 
 @dataclass(frozen=True)
 class Estimator:
-    """How the divergence is taken.
+    """The metric and coordinates of the divergence.
 
     Attributes:
-        metric: "covariance" of the draws, the default for them, or "identity", the default for a trained parameter. The
-            first is nearly efficient; the second is the unwhitened divergence. An approximation comes with its "own".
-        coordinates: "unconstrained", the default, or "constrained", where the density vanishes at every boundary.
+        metric: "covariance" whitens by the covariance of the draws. It is nearly efficient, and the default for draws.
+            "identity" gives the unwhitened divergence, and is the default for a trained parameter. An approximation
+            brings its "own" metric.
+        coordinates: "unconstrained" is the default. "constrained" requires that the density vanishes at every boundary.
 
     >>> Estimator(metric="identity").coordinates is None
     True
@@ -48,7 +49,7 @@ class Estimator:
             raise BayesreconError(f"coordinates={self.coordinates!r}: expected 'unconstrained' or 'constrained'")
 
     def settled(self, release: Release) -> "Estimator":
-        """The same with the defaults for a release filled in."""
+        """This estimator with the defaults for a release filled in."""
         return Estimator(self.metric or release.default_metric, self.coordinates or "unconstrained")
 
 

@@ -1,4 +1,4 @@
-"""What verbs return: data, with one door to drawing."""
+"""Results of the verbs: plain data that can be printed, saved and plotted."""
 
 import lazy_loader
 

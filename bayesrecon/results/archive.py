@@ -1,6 +1,6 @@
-"""Results as files that give them back: one NumPy archive of plain arrays and a JSON text, without pickles.
+"""Results as files that can be loaded again: one NumPy archive of plain arrays and a JSON text, without pickles.
 
-The text names classes of results alone; nothing else is ever built from a file.
+The JSON text may only name classes of results. Nothing else is ever built from a file.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ ABOUT = "__bayesrecon__"
 def packed(result: Any) -> dict[str, np.ndarray]:
     """A result as named arrays, one of which is a JSON text.
 
-    Raises `BayesreconError` when it holds something that is no data.
+    Raises `BayesreconError` if the result holds something that is not data.
     """
     arrays: dict[str, np.ndarray] = {}
     about = json.dumps(
@@ -32,7 +32,7 @@ def packed(result: Any) -> dict[str, np.ndarray]:
 
 
 def classes_of_results() -> dict[str, type]:
-    """Dataclasses that results are made of: those of this package, and results that are defined elsewhere."""
+    """Dataclasses that results consist of: those of this package and those defined elsewhere."""
     package = importlib.import_module("bayesrecon.results")
     modules = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
     named = {name: value for module in modules for name, value in vars(module).items()}

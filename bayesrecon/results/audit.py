@@ -1,4 +1,4 @@
-"""What an audit finds: findings with evidence and remedies, and the whole as one result."""
+"""The result of an audit: findings with evidence and remedies."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -18,15 +18,16 @@ LEVELS: tuple[Severity, ...] = ("info", "low", "medium", "high")
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What counts as severe.
+    """Thresholds that decide what counts as severe.
 
     Attributes:
-        exact_count: standard error of the number of records below which statistics count as exact.
-        record: standard error of a record's field, in units of the field's spread, below which the record is recovered.
-        vague: the same, below which something is learnt about a single record.
-        share: share of records that makes a finding about records severe.
-        misfit: residuals, in units of the noise, above which values do not belong to the model and draws.
-        small_count: number of records from which a level, a cell or residual degrees of freedom are not small.
+        exact_count: statistics count as exact if the standard error of the number of records is below this.
+        record: a record counts as recovered if the standard error of its field, in units of the field's standard
+            deviation, is below this.
+        vague: like `record`; below this, something is learnt about a single record.
+        share: a finding about records is severe if it concerns at least this share of the records.
+        misfit: values do not belong to the model and draws if their residuals, in units of the noise, exceed this.
+        small_count: levels, cells or residual degrees of freedom with fewer records than this count as small.
     """
 
     exact_count: float = 0.5
@@ -39,13 +40,14 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class RecordScore:
-    """How many recovered records are records of the private data.
+    """How many of the recovered records match records of the private data.
 
     Attributes:
-        matched, total: recovered records within the tolerance of the private record assigned to them, and all.
+        matched, total: number of recovered records that lie within the tolerance of the private record assigned to
+            them, and number of all recovered records.
         lower, upper: exact 95 % interval of the share (Clopper-Pearson).
-        null: the same share for records drawn from the private data's own columns, each shuffled by itself.
-        tolerance: of every field, as a share of its range.
+        null: the same share for records made of the private data's columns, each column shuffled independently.
+        tolerance: tolerance of each field, as a share of its range.
         median_error: `{field: median absolute error}` over the assignment.
     """
 
@@ -61,7 +63,7 @@ class RecordScore:
 
 @dataclass(frozen=True)
 class Item:
-    """One recovered value: its standard error, the truth where private data were given, and its 95 % interval."""
+    """One recovered value: its standard error, its 95 % interval, and the true value if private data were given."""
 
     name: str
     estimate: float | None
@@ -73,18 +75,18 @@ class Item:
 
 @dataclass(frozen=True)
 class Remedy:
-    """Something to do, and what it leaves.
+    """A remedy, and the error that remains to the attack after it.
 
     Attributes:
         action: what to do.
-        statistic: what the errors are of.
-        before: the attack's error as the file is.
-        predicted: the error that should remain, from theory.
-        measured: the error that remained when the remedy was applied and the attack run again, many times over: how
-            far the results moved, and the error that they had before; with private data, the error itself.
-        untried: whether it was left out for want of time, neither predicted nor measured.
-        trials: results of the attack after the remedy, `(R,)` of a statistic, or `(R, B, size)` of a field of the
-            records at positions `rows (B,)` among the recovered ones.
+        statistic: the statistic that the errors refer to.
+        before: error of the attack on the file as it is.
+        predicted: error after the remedy, predicted by theory.
+        measured: error after the remedy, measured by applying it and repeating the attack many times. It combines the
+            shift of the results with the error they had before. If private data were given, it is the actual error.
+        untried: whether the remedy was skipped for lack of time, neither predicted nor measured.
+        trials: results of the attack after the remedy: `(R,)` for a statistic. For a field of records they are
+            `(R, B, size)`, at positions `rows (B,)` among the recovered records.
     """
 
     action: str
@@ -98,28 +100,31 @@ class Remedy:
 
     @property
     def status(self) -> Literal["measured", "predicted", "not tried", "stated"]:
-        """ "predicted" where theory alone says what it leaves, "stated" where there is no error to tell."""
+        """How the error after the remedy is known.
+
+        It is "measured", "predicted" (by theory only), "not tried", or "stated" if there is no error to report.
+        """
         if self.untried:
             return "not tried"
         return "measured" if self.measured is not None else "predicted" if self.predicted is not None else "stated"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types only, without the single trials."""
+        """Plain types only, without the individual trials."""
         return {k: v for k, v in vars(self).items() if k not in ("untried", "trials", "rows")} | {"status": self.status}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One way in which the file gives something away.
+    """One way in which the file reveals private data.
 
     Attributes:
         kind: short name of the channel.
-        where: the variables, attributes or comments.
+        where: the variables, attributes or comments concerned.
         needs: what an attacker must know to use it.
         evidence: recovered values.
-        records: some recovered records, `{field: values}`, with `errors` alike.
-        score: recovered records against the private data, where they were given.
-        drop: what `fix` leaves out.
+        records: some recovered records, `{field: values}`; `errors` has the same form.
+        score: comparison of the recovered records with the private data, if these were given.
+        drop: what `fix` removes.
     """
 
     kind: str
@@ -136,7 +141,7 @@ class Finding:
     drop: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types only, None for numbers that do not exist; of the records, the first rows."""
+        """Plain types only, with None for missing numbers and only the first rows of the records."""
         document = {k: getattr(self, k) for k in ("kind", "severity", "title", "summary", "needs")}
         document |= {"where": self.where, "drop": self.drop}
         document["evidence"] = [asdict(item) for item in self.evidence]
@@ -149,13 +154,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class NotRun:
-    """An attack that could not be tried, so that what it would open is not cleared.
+    """An attack that could not be run. What it might reveal is therefore not ruled out.
 
     Attributes:
-        attack: what was not tried.
-        reason: why.
-        remedy: what to pass, or to drop.
-        where: the variables it would open.
+        attack: name of the attack.
+        reason: why it was not run.
+        remedy: what to pass in, or to remove from the file.
+        where: the variables that it would attack.
     """
 
     attack: str
@@ -180,15 +185,15 @@ _SHOWN = 10  # records in the JSON document: the report must not be a second cop
 
 @dataclass(frozen=True, repr=False)
 class Audit(Result):
-    """The findings, most severe first.
+    """The findings of an audit, most severe first.
 
     Attributes:
-        files: `{path, size, sha256}` of the inputs.
-        settings: how the audit was run.
+        files: `{path, size, sha256}` of each input.
+        settings: settings of the audit.
         warnings: one line each.
-        not_run: attacks that could not be tried; with any of them nothing is cleared.
-        fixed: the audit of the cleaned copy, where one was written.
-        used: the model behind the attacks.
+        not_run: attacks that could not be run. If there are any, the verdict is "incomplete".
+        fixed: the audit of the cleaned copy, if one was written.
+        used: the model that the attacks used.
     """
 
     findings: tuple[Finding, ...]
@@ -213,24 +218,25 @@ class Audit(Result):
 
     @property
     def severity(self) -> Severity:
-        """The worst severity of what was found; "info" where nothing was, which clears nothing that was not tried."""
+        """The highest severity among the findings; "info" if there are none. It says nothing of what was not tried."""
         return LEVELS[max((LEVELS.index(f.severity) for f in self.findings), default=0)]
 
     @property
     def verdict(self) -> Verdict:
-        """ "incomplete" where an attack was not run or something is not recognised, whatever was found.
+        """The verdict: "incomplete", "findings" or "clean".
 
-        Else "findings", or "clean" without any."""
+        It is "incomplete" if an attack was not run or an item is not recognised, whatever was found.
+        """
         return "incomplete" if self.not_run or self.unrecognised else "findings" if self.findings else "clean"
 
     @property
     def unrecognised(self) -> tuple[str, ...]:
-        """What nobody can tell: places of items that are no parameter, statistic or structure, and were not opened."""
+        """Places of unrecognised items: no parameter, statistic or structure, and not opened by the audit."""
         return tuple(where for f in self.findings if f.kind == UNRECOGNISED for where in f.where)
 
     @property
     def advice(self) -> str:
-        """Whether to publish: what was opened, what was not run, and what is not recognised."""
+        """Whether to publish, given what was found, what was not run, and what is not recognised."""
         worst, first = self.severity, _ADVICE[self.severity]
         if worst == "medium" and any(f.kind == "draws" for f in self.findings):
             first += " They leave what the draws themselves give."
@@ -258,15 +264,15 @@ class Audit(Result):
         return f"Not recognised: {some}{more}; say that they may stay (--public NAME), or drop them."
 
     def fails(self, level: str) -> bool:
-        """Whether a finding is at or above a level."""
+        """Whether there is a finding of this severity or a higher one."""
         return bool(self.findings) and LEVELS.index(self.severity) >= LEVELS.index(level)  # type: ignore[arg-type]
 
     def with_fixed(self, fixed: "Audit") -> "Audit":
-        """The same with the audit of its cleaned copy."""
+        """This audit together with the audit of its cleaned copy."""
         return replace(self, fixed=fixed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types only, for the record: tool version, inputs, settings, thresholds and findings."""
+        """Plain types only: tool version, inputs, settings, thresholds and findings."""
         names = ("name", "format", "model", "draws", "verdict", "severity", "advice", "files", "settings", "seconds")
         return self._document(
             **{name: getattr(self, name) for name in names},
@@ -288,15 +294,15 @@ class Audit(Result):
         return pd.DataFrame(rows, columns=["severity", "kind", "title", "where"])
 
     def to_html(self, command: str | None = None) -> str:
-        """The report: one page with everything in it, plots included.
+        """The report: one HTML page with everything in it, plots included.
 
         Args:
-            command: that made the audit, for the line that makes a cleaned copy.
+            command: command line of the audit, which the report quotes to explain how to write a cleaned copy.
         """
         return self.drawn("audit_page", command=command)
 
     def save_report(self, path: str | Path, command: str | None = None) -> Path:
-        """Write the report, whole or not at all; `command` as for `to_html`."""
+        """Write the report as an HTML file (complete or not at all). `command` is that of `to_html`."""
         from bayesrecon.files import write_whole
 
         path = Path(path)
@@ -305,7 +311,7 @@ class Audit(Result):
         return path
 
     def plot(self, ax: Any = None) -> Any:
-        """Errors left by the remedies; see `bayesrecon.plots.plot_audit`."""
+        """Plot the errors that the remedies leave; see `bayesrecon.plots.plot_audit`."""
         return self.drawn("plot_audit", ax=ax)
 
     @property

@@ -1,4 +1,4 @@
-"""What all results share: a headline, a table and warnings as text and in notebooks, plain documents, and drawing."""
+"""What all results share: a headline, a table and warnings, conversion to plain data, and plotting."""
 
 import html
 import importlib
@@ -24,7 +24,7 @@ _NOTICE = (
 
 
 class Result:
-    """A result with a `headline` and a DataFrame; `warnings` are listed below the table."""
+    """A result with a `headline` and a DataFrame. Its `warnings` are listed below the table."""
 
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
@@ -33,36 +33,38 @@ class Result:
 
     @property
     def headline(self) -> str:
-        """What it is, in one line."""
+        """One line that says what the result is."""
         raise NotImplementedError
 
     def to_dataframe(self) -> Any:
-        """The whole table."""
+        """The complete table."""
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types only; what is not determined is None."""
+        """Plain types only. Values that are not determined are None."""
         raise NotImplementedError
 
     @property
     def consistent(self) -> bool:
-        """Whether every check of draws and model was passed."""
+        """Whether all checks of draws and model passed."""
         return not self.failures
 
     @property
     def condition(self) -> str:
-        """What the numbers rest on: where another data set has exactly this posterior, no check can tell."""
+        """The assumption that the numbers rest on. Another data set with exactly this posterior cannot be ruled out."""
         model, draws = getattr(self, "model", ""), getattr(self, "draws", 0)
         return f"if these are exact draws of {model}" if model and draws > 1 else ""
 
     @property
     def notice(self) -> str:
-        """What has to be read first, empty where all is well."""
+        """What a reader must know first; empty if there is nothing."""
         return "" if self.consistent else _NOTICE
 
     def judged(self, force: bool = False) -> Self:
-        """The result as it may be shown: where a check failed, nothing is determined, and numbers are shown by force
-        alone."""
+        """The result as it may be shown.
+
+        If a check failed, nothing is called determined, and numbers are shown only with `force`.
+        """
         return self if self.consistent else self._lowered(force)
 
     def _lowered(self, force: bool) -> Self:
@@ -73,8 +75,10 @@ class Result:
         return self.to_dataframe()
 
     def save(self, path: str | Path) -> Path:
-        """Write the result by its suffix: `.npz` gives it back (`bayesrecon.load_result`), `.json` is `to_dict`, `.csv`
-        the table, and `.nc`, where there is `to_dataset`, netCDF. Whole or not at all.
+        """Write the result to a file (complete or not at all). The suffix decides the format.
+
+        `.npz` can be loaded again (`bayesrecon.load_result`). `.json` holds `to_dict` and `.csv` the table. `.nc` is
+        netCDF, for results with `to_dataset`.
 
         Raises:
             BayesreconError: another suffix.
@@ -110,9 +114,9 @@ class Result:
         return plain({**named, **checks, **body, "warnings": self.warnings})
 
     def drawn(self, name: str, **options: Any) -> Any:
-        """The drawing `bayesrecon.plots.<name>` of this result.
+        """The plot `bayesrecon.plots.<name>` of this result.
 
-        The only way from data to drawing: `plots` imports `results`, so it is looked up when somebody asks.
+        `plots` imports `results`, so the plot is imported only when it is requested.
         """
         package = __name__.partition(".")[0]
         return getattr(importlib.import_module(f"{package}.plots"), name)(self, **options)
@@ -133,7 +137,7 @@ class Result:
         return visible("".join(f"<p>{html.escape(line)}</p>" for line in first) + f"{text}<ul>{notes}</ul>")
 
     def check_types(self) -> None:
-        """Make all that shows the result once, so that a field of a wrong type raises here and not later."""
+        """Build every representation of the result once, so that a field of a wrong type is an error here."""
         for show in (self.to_dict, self.to_dataframe, self.__repr__, self._repr_html_):
             show()
 
@@ -145,7 +149,7 @@ class Result:
 
 
 def plain(value: Any) -> Any:
-    """The value in types that JSON has: lists for sequences and arrays, None for numbers that do not exist.
+    """The value in JSON types: lists for sequences and arrays, None for numbers that are not finite.
 
     >>> plain({"n": np.float64("nan"), "at": (1, np.arange(2))})
     {'n': None, 'at': [1, [0, 1]]}

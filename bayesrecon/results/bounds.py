@@ -1,4 +1,4 @@
-"""The result of `bound`: intervals over all data sets that a release cannot tell apart."""
+"""The result of `bound`: intervals over all data sets that the release does not distinguish."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
@@ -8,9 +8,9 @@ from bayesrecon.results.base import Result
 
 @dataclass(frozen=True)
 class Interval:
-    """Range of a statistic over all data sets on the domain that the release cannot tell from the private one.
+    """Range of a statistic over all data sets on the domain that the release does not distinguish from the private one.
 
-    `lower` or `upper` is None where nothing bounds it.
+    `lower` or `upper` is None if that side is unbounded.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Interval:
 
 @dataclass(frozen=True, repr=False)
 class Bounds(Result):
-    """Intervals with the domain they hold on; `level` is their joint coverage."""
+    """Intervals and the domain on which they hold. `level` is their joint coverage."""
 
     release: str
     level: float
@@ -55,7 +55,7 @@ class Bounds(Result):
         return pd.DataFrame(rows).set_index("name").astype(float)
 
     def plot(self, ax: Any = None) -> Any:
-        """The intervals; see `bayesrecon.plots.plot_bounds`."""
+        """Plot the intervals; see `bayesrecon.plots.plot_bounds`."""
         return self.drawn("plot_bounds", ax=ax)
 
     @property

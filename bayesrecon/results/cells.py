@@ -1,4 +1,4 @@
-"""Tables as spreadsheets may open them: names come from files, and a cell can be a formula."""
+"""Tables that are safe to open in a spreadsheet. Names come from files, and a cell may contain a formula."""
 
 from typing import Any
 
@@ -9,7 +9,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def as_cells(table: Any) -> Any:
-    """A DataFrame whose texts, in its cells, its index and its columns, are no formulas and steer no terminal.
+    """A copy of a DataFrame with all texts made safe: no formulas, and no control characters for a terminal.
+
+    This applies to cells, index and columns.
 
     >>> import pandas as pd
     >>> print(as_cells(pd.DataFrame({"name": ["=1+1", "mu"], "n": [-1, 2]})).to_csv(index=False), end="")

@@ -1,4 +1,4 @@
-"""Results around a deletion: the deleted record, which candidate it was, and the one record that was not known."""
+"""Results about a deletion: the deleted record, the probabilities of candidates, and the one unknown record."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,15 +21,16 @@ class DeletedRecord(Result):
     """A reconstruction of the deleted record.
 
     Attributes:
-        record: `{field: value}`; without the response for least squares from trained parameters, which do not show it.
-        se: standard errors of the fields that were free, from the curvature of the likelihood, or of the
+        record: `{field: value}`. For least squares from trained parameters there is no response, because they do not
+            determine it.
+        se: standard errors of the estimated fields, from the curvature of the likelihood or from the errors of the
             totals; None for HRec.
         method: "tilt", "HRec" or "difference".
-        evidence: log likelihood gained over no tilt at all; None for HRec.
-        effective: public records, or draws, that the estimate effectively rests on.
-        doubts: what speaks against it, one line each; also among the warnings.
-        probability: of HRec with labelled public records: that the label is right, or the sign of `x` about the mean
-            record where there are no labels; None where it is not stated.
+        evidence: gain in log likelihood over no deletion at all; None for HRec.
+        effective: effective number of public records, or of draws, behind the estimate.
+        doubts: what speaks against the estimate, one line each; also among the warnings.
+        probability: for HRec. With labelled public records, the probability that the label is right. Without labels,
+            the probability that the sign of `x` about the mean record is right. None if it is not computed.
     """
 
     record: dict[str, np.ndarray]
@@ -63,7 +64,7 @@ class DeletedRecord(Result):
         return pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
 
     def plot(self, ax: Any = None, shape: tuple[int, int] | None = None) -> Any:
-        """The record as an image, or field by field; see `bayesrecon.plots.plot_deleted`."""
+        """Plot the record as an image, or field by field; see `bayesrecon.plots.plot_deleted`."""
         return self.drawn("plot_deleted", ax=ax, shape=shape)
 
     @property
@@ -79,16 +80,17 @@ class DeletedRecord(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DeletionInference(Result):
-    """How likely each candidate is to be the deleted record.
+    """The probability of each candidate that it is the deleted record.
 
     Attributes:
-        probability: `(N,)`, posterior probabilities under equal prior ones, given that one of them was deleted; where
-            more were, that it is among them.
-        log_likelihood: `(N,)`, up to a constant; of the best set with the candidate, where more were deleted.
-        method: "ratio" (posterior draws), "shift" (their means alone), "gradient" (trained parameters) or "totals"
+        probability: `(N,)`, posterior probabilities under a uniform prior, given that one candidate was deleted. If
+            several records were deleted, the probability of being among them.
+        log_likelihood: `(N,)`, up to a constant. If several records were deleted, that of the best set with the
+            candidate.
+        method: "ratio" (posterior draws), "shift" (only their means), "gradient" (trained parameters) or "totals"
             (approximations).
-        effective_draws: of both releases, smallest over the candidates.
-        deleted: of approximations: how many records were deleted, and the totals of their fields.
+        effective_draws: effective number of draws of both releases, smallest value over the candidates.
+        deleted: for approximations: number of deleted records, and totals of their fields.
     """
 
     probability: np.ndarray
@@ -103,7 +105,7 @@ class DeletionInference(Result):
 
     @property
     def ranking(self) -> np.ndarray:
-        """Candidates' row numbers, most likely first."""
+        """Row numbers of the candidates, most likely first."""
         return np.argsort(-self.log_likelihood, kind="stable")
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,18 +133,20 @@ class DeletionInference(Result):
 
 @dataclass(frozen=True, repr=False)
 class MissingRecord(Result):
-    """The one record that was not known.
+    """The one unknown record.
 
     Attributes:
         record: `{field: value}`.
-        slope: `(K,)`, the loss's slope at the record: what the gradient consists of besides the record.
+        slope: `(K,)`, slope s of the loss at the record. The gradient is the product of slope and record.
         amplification: error of x per unit of error in the gradient, `sqrt(1 + |x|^2) / |s|`.
-        error: bound on the error of x, for a gradient norm `left` by training: `sqrt(1 + |x|^2) left / (|s| - left)`;
-            infinite where as much was left as the record's own gradient, or slope and record disagree altogether.
-        disagreement: relative distance between the slope found and the one that the record implies; zero for an exactly
-            stationary parameter, None where it cannot be checked (squared loss with one output).
-        left: gradient norm: stated, or as the disagreement tells for 95 % of leftovers of random direction; never less
-            than it proves.
+        error: bound on the error of x if training left a gradient of norm `left`:
+            `sqrt(1 + |x|^2) left / (|s| - left)`. Infinite if `left` is as large as the record's own gradient, or if
+            slope and record disagree completely.
+        disagreement: relative distance between the slope found and the slope that the record implies. Zero for an
+            exactly stationary parameter; None if it cannot be computed (squared loss with one output).
+        left: norm of the gradient that training left: as stated by the caller, or else the 95 % quantile that the
+            disagreement implies if the remaining gradient has a random direction. Never below what the disagreement
+            proves.
         warnings: one line each.
     """
 
@@ -161,7 +165,7 @@ class MissingRecord(Result):
         return self._document(**{k: v for k, v in vars(self).items() if k != "warnings"})
 
     def to_dataframe(self) -> Any:
-        """One row: the record's fields, and the error."""
+        """One row with the record's fields and the error."""
         import pandas as pd
 
         row = {}
@@ -181,13 +185,14 @@ class MissingRecord(Result):
 
 @dataclass(frozen=True, eq=False)
 class Inversion:
-    """Inverted embeddings.
+    """Records from inverted embeddings.
 
     Attributes:
         x: `(N, p)` records.
-        misfit: `(N,)` of them, 0 for an embedding that points exactly the same way, 1 for an unrelated one.
-        start: `(N,)` which start each came from: 0 the nearest public record, and so on; the last is the mean of them.
-        misfits: `(N, starts)` of all starts.
+        misfit: `(N,)`, misfit of each record: 0 for an embedding of exactly the same direction, 1 for an unrelated one.
+        start: `(N,)`, index of the start of each record: 0 for the closest public record, and so on. The last index is
+            the mean of these records.
+        misfits: `(N, starts)`, misfit of each start's end point.
     """
 
     x: np.ndarray

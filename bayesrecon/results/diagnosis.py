@@ -11,16 +11,16 @@ from bayesrecon.results.plan import Plan
 
 @dataclass(frozen=True)
 class Feature:
-    """One function of a record and how much of it the release determines.
+    """A function of one record, and how much of it the release determines.
 
     Attributes:
         name: a monomial of the standardised fields ("1", "x", "x^2*y"), a unit, or the user's function.
-        order: degree of the monomial; 0 for others.
-        visibility: share determined in the limit of infinitely many draws.
-        seen: share that these draws resolve above their noise; equal to `visibility` where the rank is finite.
-        se: standard error of the feature's average over the records, from these draws (None if not seen).
+        order: degree of the monomial; 0 for other functions.
+        visibility: share of the function that infinitely many draws would determine.
+        seen: share that these draws resolve above their noise. Equal to `visibility` if the rank is finite.
+        se: standard error of the function's average over the records, from these draws; None if it is not resolved.
         floor: Cramer-Rao floor of `se`.
-        residual: root mean square of the unseen part, in units of the feature.
+        residual: root mean square of the unresolved part, in units of the function.
         verdict: "determined", "partly" or "undetermined".
     """
 
@@ -48,16 +48,16 @@ class Diagnosis(Result):
     """What a release determines about its data.
 
     Attributes:
-        rank: number of features above rounding.
-        gap: True when the spectrum ends in a gap (finite rank).
-        resolved: how many of them stand above the noise of these draws.
-        index: effective dimension at the noise level, `sum_k lambda_k / (lambda_k + noise_k)`: a scale-free
-            number for how discerning the release is.
+        rank: number of features above rounding error.
+        gap: whether the spectrum ends in a gap (finite rank).
+        resolved: number of features above the noise of these draws.
+        index: effective dimension at the noise level, `sum_k lambda_k / (lambda_k + noise_k)`. It measures,
+            independently of scale, how much the release reveals.
         spectrum: `(r,)` eigenvalues of the kernel operator on generic records, largest scaled to one.
         noise: `(r,)` noise of the target in the same units.
-        features: monomials up to the asked order, units, and the user's functions.
-        eigenfunctions: the leading ones, described by the fields.
-        plan: what fewer or rounder draws would leave, where that was asked for too (`diagnose --plan`).
+        features: monomials up to the requested order, units, and the user's functions.
+        eigenfunctions: the leading eigenfunctions, described by the fields.
+        plan: what fewer or rounder draws would leave, if it was requested (`diagnose --plan`).
     """
 
     release: str
@@ -89,7 +89,7 @@ class Diagnosis(Result):
         raise KeyError(name)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types only; undetermined numbers are None."""
+        """Plain types only. Numbers that are not determined are None."""
         body = {k: v for k, v in asdict(replace(self, plan=None)).items() if k not in ("warnings", "failures")}
         return self._document(**{**body, "plan": None if self.plan is None else self.plan.to_dict()})
 
@@ -100,11 +100,11 @@ class Diagnosis(Result):
         return pd.DataFrame([asdict(f) for f in self.features]).set_index("name")
 
     def plot_spectrum(self, ax: Any = None) -> Any:
-        """Eigenvalues beside their noise; see `bayesrecon.plots.plot_diagnosis_spectrum`."""
+        """Plot the eigenvalues with their noise; see `bayesrecon.plots.plot_diagnosis_spectrum`."""
         return self.drawn("plot_diagnosis_spectrum", ax=ax)
 
     def plot_visibility(self, ax: Any = None) -> Any:
-        """Visibility of the features; see `bayesrecon.plots.plot_visibility`."""
+        """Plot the visibility of the features; see `bayesrecon.plots.plot_visibility`."""
         return self.drawn("plot_visibility", ax=ax)
 
     @property

@@ -1,4 +1,4 @@
-"""Results of games: how often each adversary won, with ties kept apart, and what that implies."""
+"""Results of games: how often each adversary won, with ties counted separately, and the privacy loss this implies."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -20,15 +20,15 @@ class Rate:
 
 @dataclass(frozen=True)
 class GameRow:
-    """One adversary.
+    """The results of one adversary.
 
     Attributes:
-        adversary: its name; sees: "answers" of the models, or their "parameters".
-        wins, ties, losses: compared pairs, over all rounds; a pair ties where both scores are equal.
-        stated: success as the games are stated: a fair coin decides every tie.
-        counted: success where ties count as wins.
-        simultaneous: `stated` with an interval that holds for all adversaries of the table at once (Bonferroni): the
-            one to read where the best of several is named.
+        adversary: its name. sees: whether it saw the models' "answers" or their "parameters".
+        wins, ties, losses: numbers of compared pairs over all rounds. A pair is a tie if both scores are equal.
+        stated: success rate if a fair coin decides every tie, as in the definition of the games.
+        counted: success rate if ties count as wins.
+        simultaneous: `stated` with an interval that holds for all adversaries of the table together (Bonferroni). Read
+            this one when you report the best of several adversaries.
     """
 
     adversary: str
@@ -42,26 +42,26 @@ class GameRow:
 
     @property
     def advantage(self) -> Rate:
-        """`2 success - 1`, between -1 and 1; 0 is guessing."""
+        """`2 success - 1`, between -1 and 1. Guessing has 0."""
         return Rate(*(2 * v - 1 for v in (self.stated.estimate, self.stated.lower, self.stated.upper)))
 
     @property
     def epsilon(self) -> float:
-        """The least epsilon that the success is compatible with, `log(p / (1 - p))` at the interval's lower end p.
+        """The smallest epsilon that is compatible with the success: `log(p / (1 - p))` at the interval's lower end p.
 
         Under epsilon-differential privacy for the substitution of one record, success is at most
-        `e^epsilon / (1 + e^epsilon)`: a learner that loses more often is not epsilon-private.
+        `e^epsilon / (1 + e^epsilon)`. A learner with a higher success against it is not epsilon-private.
         """
         return implied_epsilon(self.stated.lower)
 
     @property
     def simultaneous_epsilon(self) -> float:
-        """The same at the lower end of `simultaneous`."""
+        """`epsilon` at the lower end of `simultaneous`."""
         return implied_epsilon(self.simultaneous.lower)
 
 
 def implied_epsilon(success: float) -> float:
-    """`log(p / (1 - p))`, the least epsilon with which a success of p is compatible; 0 where p is no more than 1/2.
+    """`log(p / (1 - p))`, the smallest epsilon that is compatible with a success rate p; 0 if p is at most 1/2.
 
     >>> round(implied_epsilon(0.731058578630005), 6)
     1.0
@@ -70,7 +70,7 @@ def implied_epsilon(success: float) -> float:
 
 
 def largest_success(epsilon: float) -> float:
-    """`e^epsilon / (1 + e^epsilon)`, the largest success against an epsilon-private learner.
+    """`e^epsilon / (1 + e^epsilon)`, the largest success rate against an epsilon-private learner.
 
     >>> round(largest_success(1.0), 6)
     0.731059
@@ -84,11 +84,11 @@ class GameResult(Result):
 
     Attributes:
         rows: one per adversary.
-        outcomes: `(N, adversaries, 4)`: wins, ties, losses and coins that won of every round.
-        numbers: `(N,)`, the rounds' numbers.
-        game, data, learner, variant: what was played.
-        seed: of the rounds; seconds: spent, not counting rounds that a folder held.
-        promised: epsilon of differential privacy, under the substitution of one record, that the learner promises.
+        outcomes: `(N, adversaries, 4)`: wins, ties, losses, and ties won by the coin, in each round.
+        numbers: `(N,)`, numbers of the rounds.
+        game, data, learner, variant: the game that was played.
+        seed: seed of the rounds. seconds: time spent, without rounds that were read from a folder.
+        promised: the epsilon of differential privacy that the learner claims, for the substitution of one record.
     """
 
     rows: tuple[GameRow, ...]
@@ -105,19 +105,23 @@ class GameResult(Result):
 
     @property
     def bound(self) -> float | None:
-        """The largest success that the promised epsilon allows, `e^epsilon / (1 + e^epsilon)`: the two data sets that
-        h' may have been trained on differ in one record, and h has the same law for both."""
+        """The largest success rate that the claimed epsilon allows, `e^epsilon / (1 + e^epsilon)`.
+
+        The two possible training sets of h' differ in one record, and the distribution of h is the same for both.
+        """
         return None if self.promised is None else largest_success(self.promised)
 
     @property
     def best(self) -> GameRow:
-        """The adversary of the largest success; of several, `simultaneous` is its interval."""
+        """The adversary with the highest success rate. Use its `simultaneous` interval if there are several."""
         return max(self.rows, key=lambda row: row.stated.estimate)
 
     @property
     def failures(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Adversaries whose success, at the lower end of `simultaneous`, is above the bound: a line each. Where the
-        promise holds there is one in at most 2.5 % of games."""
+        """One line for each adversary whose success, at the lower end of `simultaneous`, exceeds the bound.
+
+        If the claim is true, this happens in at most 2.5 % of games.
+        """
         if self.bound is None:
             return ()
         return tuple(
@@ -129,7 +133,7 @@ class GameResult(Result):
 
     @property
     def notice(self) -> str:
-        """That the promise is broken, where it is."""
+        """A notice if the claimed epsilon is refuted."""
         if not self.failures:
             return ""
         return f"ERROR: {self.learner} is not {self.promised:g}-private: its code or its epsilon is wrong"
@@ -162,7 +166,7 @@ class GameResult(Result):
         )
 
     def to_dataframe(self) -> Any:
-        """One row per adversary: success as stated, with ties as wins, advantage, and implied epsilon."""
+        """One row per adversary: success as defined, success with ties as wins, advantage, and implied epsilon."""
         import pandas as pd
 
         table = [
@@ -194,21 +198,22 @@ class GameResult(Result):
         return self.to_dataframe()[shown + (["bound"] if self.bound is not None else [])]
 
     def plot(self, ax: Any = None, path: Any = None) -> Any:
-        """Success of every adversary, as stated and with ties as wins; see `bayesrecon.plots.plot_game`."""
+        """Plot the success of every adversary, as defined and with ties as wins; see `bayesrecon.plots.plot_game`."""
         return self.drawn("plot_game", ax=ax, path=path)
 
 
 @dataclass(frozen=True)
 class ReconstructionRow:
-    """One reconstructor.
+    """The results of one reconstructor.
 
     Attributes:
-        reconstructor: its name; rounds: played; silent: rounds in which it said nothing.
-        right: share of all rounds in which the label is right, None for a number; silence is not right.
-        before, after, error: mean squared errors of h, of h' and of the reconstruction, None for classes.
-        left: what is left of the squared error of the better of h and h' where the reconstructor answered, with a
-            bootstrap interval.
-        distance: median Euclidean distance of the instance, None where none was guessed.
+        reconstructor: its name. rounds: number of rounds played. silent: number of rounds without an answer.
+        right: share of all rounds in which the label is right; None for a numeric response. No answer counts as not
+            right.
+        before, after, error: mean squared errors of h, of h' and of the reconstruction; None for classes.
+        left: squared error of the reconstruction relative to the better of h and h', over the rounds with an answer,
+            with a bootstrap interval.
+        distance: median Euclidean distance of the reconstructed instance; None if no instance was reconstructed.
     """
 
     reconstructor: str
@@ -229,7 +234,7 @@ class ReconstructionResult(Result):
     Attributes:
         rows: one per reconstructor.
         outcomes: `(N, reconstructors, 5)`: answered, distance of x, error of y, errors of h and h'.
-        numbers: `(N,)`, the rounds' numbers.
+        numbers: `(N,)`, numbers of the rounds.
     """
 
     rows: tuple[ReconstructionRow, ...]

@@ -1,4 +1,4 @@
-"""What outputs of a model tell about one input: an estimate of every field with its error, and how many numbers."""
+"""What the outputs of a model reveal about one input: an estimate of every field with its error."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,20 +15,20 @@ _DETERMINED, _PARTLY = 0.999, 0.5  # visibilities, as everywhere
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InputEstimate(Result):
-    """An input as its outputs tell it.
+    """An input, reconstructed from a model's outputs.
 
     Attributes:
-        release, method: what was read, and how.
-        shape: of the record, whose fields the arrays hold one after the other, `(p,)`.
-        estimate: `(p,)`. se: root mean squared error on held-out public records, or, of posterior draws, the posterior
-            standard deviation scaled by them.
-        lower, upper: 95 % interval, widened or narrowed to hold on public records that were not fitted.
-        visibility: `1 - mean squared error / variance` on held-out public records; zero where a field does not vary.
-        spread: standard deviation of the field among public records.
-        coverage: share of fields that vary which the intervals held on further public records; None where there were
-            too few to tell. checked: number of these records.
-        draws: `(D, p)` of the posterior; none of other methods.
-        settings: what was chosen.
+        release, method: name of the release, and name of the attack.
+        shape: shape of the record. The arrays below hold its p fields in one axis, `(p,)`.
+        estimate: `(p,)`. se: root mean squared error on held-out public records, or for posterior draws the posterior
+            standard deviation, scaled to these records.
+        lower, upper: 95 % interval, scaled to have 95 % coverage on public records that were not used to fit.
+        visibility: `1 - mean squared error / variance` on held-out public records; zero if a field does not vary.
+        spread: standard deviation of the field among the public records.
+        coverage: share of the varying fields that the intervals cover on further public records; None if there were too
+            few of them. checked: number of these records.
+        draws: `(D, p)` posterior draws; empty for other methods.
+        settings: settings of the attack.
     """
 
     release: str
@@ -49,20 +49,20 @@ class InputEstimate(Result):
 
     @property
     def verdicts(self) -> tuple[str, ...]:
-        """Of every field: "determined" from a visibility of 0.999, "partly" from 0.5, else "undetermined"."""
+        """For every field: "determined" from a visibility of 0.999, "partly" from 0.5, else "undetermined"."""
         return tuple(
             "determined" if v >= _DETERMINED else "partly" if v >= _PARTLY else "undetermined" for v in self.visibility
         )
 
     @property
     def gain(self) -> float:
-        """Share of the variance of all fields that the outputs tell: `sum visibility * variance / sum variance`."""
+        """Share of the total variance that the outputs explain: `sum visibility * variance / sum variance`."""
         variance = self.spread**2
         return float(self.visibility @ variance / max(variance.sum(), 1e-300))
 
     @property
     def condition(self) -> str:
-        """What the numbers rest on."""
+        """The assumption that the numbers rest on."""
         return "if the input is of the law of the public records, and the outputs are this model's"
 
     def record(self) -> np.ndarray:
@@ -85,7 +85,7 @@ class InputEstimate(Result):
         return table.assign(verdict=self.verdicts)
 
     def plot(self, shape: tuple[int, int] | None = None, path: str | Path | None = None) -> Any:
-        """Estimate, error and visibility as images, or the fields with intervals; see `bayesrecon.plots.plot_input`."""
+        """Plot estimate, error and visibility as images, or fields with intervals (`bayesrecon.plots.plot_input`)."""
         return self.drawn("plot_input", shape=shape, path=path)
 
     @property
@@ -102,9 +102,11 @@ class OutputsDiagnosis(Diagnosis):
     """How many numbers about its input the outputs of a model determine.
 
     Attributes:
-        numbers: outputs that are not functions of the others; `resolved` of them stand out of noise and rounding.
-        bits: that one answer can carry at all: of its alphabet where that is finite, else of a normal channel with the
-            stated noise; None without noise, where nothing limits it but precision.
+        numbers: number of outputs that are not functions of the others. resolved: number of these above noise and
+            rounding.
+        bits: largest information in one answer, in bits. For finitely many possible answers it follows from their
+            number, otherwise from a normal channel with the stated noise. None without noise, where only the precision
+            of numbers limits it.
         view: what was released.
     """
 
@@ -114,7 +116,7 @@ class OutputsDiagnosis(Diagnosis):
 
     @property
     def condition(self) -> str:
-        """What the numbers rest on."""
+        """The assumption that the numbers rest on."""
         return "for linear decoders; what is packed otherwise is not counted in visibilities"
 
     @property

@@ -1,4 +1,4 @@
-"""Saved results, read back: files may come from strangers, and are opened in the guarded process."""
+"""Load saved results. Files may come from strangers, so they are opened in the guarded process."""
 
 import json
 from collections.abc import Generator
@@ -24,10 +24,10 @@ _UNPACKED, _SMALL = 2, 2**20
 
 
 def load_result(path: str | Path) -> Any:
-    """Read a result that `save` wrote: any one from `.npz`, a `Recovery` from `.nc`.
+    """Load a result that its method `save` wrote: any result from `.npz`, a `Recovery` from `.nc`.
 
     Raises:
-        BayesreconError: the file is not such a result.
+        BayesreconError: the file does not hold such a result.
 
     >>> import pathlib, tempfile
     >>> from bayesrecon.results.bounds import Bounds, Interval

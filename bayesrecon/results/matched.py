@@ -14,24 +14,25 @@ _LEFT_OUT = ("pseudo", "error", "warnings")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matched(Result):
-    """Records and multipliers whose gradients cancel the regulariser's.
+    """Records and multipliers whose gradients cancel the gradient of the regulariser.
 
     Attributes:
         pseudo: multipliers `(M,)` and records.
-        residual: norm of what is left of the gradient, relative to the regulariser's.
-        least: certified: every measure of at most `mass` records on `domain` leaves at least this much. Zero when
-            nothing can be excluded; above zero the parameter is not stationary.
-        strength: c, the regulariser's strength relative to the model's; 1 when it is known.
-        residuals: of all restarts, the best first: it was chosen by the residual alone, or with a regulariser by half
-            its square plus the penalty.
-        equations, unknowns: independent equations at the solution, and numbers they were solved for.
-        determined: `(M,)`, whether the residual is at its floor (`least`, or rounding), a second start ended there with
-            the same record, and the equations fix it once the others are only near, too.
-        error: `{field: (M, *shape)}` and "weight": change that a gradient of the residual's size makes, and no less
-            than the starts are apart; infinite for a record that is not determined.
+        residual: norm of the remaining gradient, relative to that of the regulariser.
+        least: certified lower bound: every measure of at most `mass` records on `domain` leaves at least this residual.
+            Zero if nothing can be excluded. If it is positive, the parameter is not stationary.
+        strength: c, strength of the regulariser relative to that in the model; 1 if it is known.
+        residuals: residuals of all restarts, best first. With a regulariser, half the squared residual plus the
+            penalty.
+        equations, unknowns: number of independent equations at the solution, and number of unknowns.
+        determined: `(M,)`, whether each record is determined. Three conditions must hold: the residual is at its floor
+            (`least`, or rounding error); a second start reached the same record; and the equations fix the record even
+            if the other records are only approximate.
+        error: `{field: (M, *shape)}` and "weight": change of the record that a gradient of the residual's size causes,
+            and at least the distance between the starts. Infinite for a record that is not determined.
         multipliers: "free" or "one".
-        penalty: what the regulariser adds to half the squared residual.
-        regulariser: its description; empty for none.
+        penalty: the regulariser's term in the objective, which is added to half the squared residual.
+        regulariser: its description; empty if there is none.
     """
 
     pseudo: PseudoData
@@ -55,7 +56,7 @@ class Matched(Result):
 
     @property
     def total(self) -> float:
-        """Sum of the multipliers: N, where the visibility of n in `recover` says that it is determined."""
+        """Sum of the multipliers. It equals N if the visibility of n in `recover` says that n is determined."""
         return float(np.sum(self.pseudo.weights))
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,7 +69,7 @@ class Matched(Result):
         return self.pseudo.to_dataframe(determined=self.determined)
 
     def plot(self, ax: Any = None, shape: tuple[int, int] | None = None, path: str | Path | None = None) -> Any:
-        """Records by multiplier, or as images; see `bayesrecon.plots.plot_matched`."""
+        """Plot the records by multiplier, or as images; see `bayesrecon.plots.plot_matched`."""
         return self.drawn("plot_matched", ax=ax, shape=shape, path=path)
 
     @property

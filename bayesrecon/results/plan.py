@@ -1,4 +1,4 @@
-"""The result of `plan`: what thinner or rounder releases would leave."""
+"""The result of `plan`: what an attacker would recover from thinner or rounder releases."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -19,22 +19,22 @@ def _digits(count: int) -> str:
 
 @dataclass(frozen=True)
 class Outlook:
-    """One statistic of the private data and what an attacker would get of it.
+    """One statistic of the private data, and what an attacker would recover of it from each release.
 
     Attributes:
-        estimate: from all draws.
+        estimate: estimate from all draws.
         se: `{number of draws: predicted standard error}`.
-        shift: `{significant digits: predicted change of the estimate}` when all draws are rounded; zero where `recover`
-            makes good for it.
-        moments: `{number of draws: predicted standard error}` where their mean and covariance are published instead.
-        mode: `{significant digits: half width of the interval}` where a mode with its covariance is, `EXACT` for full
-            precision.
-        variational: the same of a converged variational fit, normal of full rank.
-        mean_field: the same of one with independent coordinates.
-        sanitised: `{worth: predicted standard error}` of sanitised draws, however many are published (`sanitise`);
-            worths that are not supported are left out.
+        shift: `{significant digits: predicted change of the estimate}` if all draws are rounded. Zero if `recover`
+            corrects for the rounding.
+        moments: `{number of draws: predicted standard error}` if the mean and covariance of the draws are published.
+        mode: `{significant digits: half width of the interval}` if a mode with its covariance is published. `EXACT`
+            stands for full precision.
+        variational: like `mode`, for a converged full-rank normal variational fit.
+        mean_field: like `mode`, for a converged variational fit with independent coordinates.
+        sanitised: `{worth: predicted standard error}` of sanitised draws, for any number of published draws
+            (`sanitise`). Worths that are not supported are left out.
 
-    Of the last five, None is what the attack says nothing of, which is no proof that nothing can be said.
+    In the last five, None means that the attack recovers nothing. It does not prove that nothing can be recovered.
     """
 
     name: str
@@ -48,17 +48,17 @@ class Outlook:
     sanitised: dict[int, float | None] = field(default_factory=dict)
 
     def half_width(self, draws: int) -> float:
-        """Half the 95 % interval that so many draws leave."""
+        """Half the width of the 95 % interval from this number of draws."""
         return Z95 * self.se[draws]
 
     def error(self, draws: int, digits: int | None = None) -> float:
-        """Predicted root mean squared error with so many draws, rounded to so many digits."""
+        """Predicted root mean squared error from this number of draws, rounded to this number of digits."""
         return float(np.hypot(self.se[draws], self.shift[digits] if digits is not None else 0.0))
 
 
 @dataclass(frozen=True, repr=False)
 class Plan(Result):
-    """What thinning and rounding would leave, per statistic; index it by name."""
+    """What thinning and rounding would leave of each statistic. Index it by name."""
 
     release: str
     draws: int
@@ -74,9 +74,10 @@ class Plan(Result):
         raise KeyError(name)
 
     def most_draws(self, name: str, precision: float) -> int:
-        """The largest number of draws that still leaves a standard error of at least `precision`.
+        """The largest number of draws for which the standard error is at least `precision`.
 
-        Between and beyond the planned numbers the error falls as one over the square root of the draws.
+        Between and beyond the planned numbers, the error is proportional to one over the square root of the number of
+        draws.
         """
         if not precision > 0:
             raise BayesreconError(f"precision={precision}: the standard error to keep must be positive")
@@ -85,19 +86,21 @@ class Plan(Result):
         return int(nearest * (planned[nearest] / precision) ** 2)
 
     def as_protective(self, name: str, worth: int) -> dict[str, float | None]:
-        """How far other remedies have to go to leave as large an error of a statistic as sanitised draws do.
+        """The size of each other remedy that leaves as large an error of a statistic as sanitised draws do.
 
         Args:
-            worth: of sanitised draws, one that was planned for.
+            worth: worth of the sanitised draws, one that was planned for.
 
         Returns:
-            `{remedy: size}`: `draws`, and `draws of mean and covariance`, the most that may be published; `digits` of
-            the draws, and `mode, digits`, `variational fit, digits` and `mean field, digits`, the most that were
-            planned for and leave it; None where none does. An attacker who knows the step of rounding takes much of its
-            shift off, so that `digits` is a kind view of rounding.
+            `{remedy: size}`; None if no planned size suffices. `draws` and `draws of mean and covariance` are the
+                largest
+            numbers that may be published. `digits` of the draws, and `mode, digits`, `variational fit, digits` and
+                `mean
+            field, digits`, are the largest planned numbers. `digits` overstates the protection, because an attacker who
+            knows the rounding step can undo much of the shift.
 
         Raises:
-            BayesreconError: a worth that was not planned for, or whose law is not known.
+            BayesreconError: the worth was not planned for, or its distribution is not known.
         """
         one = self[name]
         error = one.sanitised.get(worth)
@@ -124,9 +127,12 @@ class Plan(Result):
         return self._document(**{k: v for k, v in asdict(self).items() if k not in ("failures", "warnings")})
 
     def to_dataframe(self) -> Any:
-        """One row per statistic; columns `se @ T draws` and `shift @ k digits`, of summaries `se @ moments of T`,
-        `half width @ mode, k digits`, and the same of `variational fit` and `mean field`, and `se @ sanitised, worth
-        W`."""
+        """One row per statistic.
+
+        Columns are `se @ T draws` and `shift @ k digits`; for summaries `se @ moments of T` and
+        `half width @ mode, k digits`, the latter also with `variational fit` and `mean field`; and
+        `se @ sanitised, worth W`.
+        """
         import pandas as pd
 
         rows = {
@@ -145,7 +151,7 @@ class Plan(Result):
         return pd.DataFrame.from_dict(rows, orient="index")
 
     def plot(self, ax: Any = None) -> Any:
-        """What each way to publish leaves; see `bayesrecon.plots.plot_plan`."""
+        """Plot what each kind of release leaves; see `bayesrecon.plots.plot_plan`."""
         return self.drawn("plot_plan", ax=ax)
 
     @property

@@ -1,4 +1,4 @@
-"""The result of `reconstruct`: weighted records, how they were found, and how good they are."""
+"""The result of `reconstruct`: weighted records, the trace of the optimisation, and its certificate."""
 
 import json
 from dataclasses import dataclass, fields
@@ -15,21 +15,22 @@ _LEFT_OUT = ("pseudo", "trace", "columns", "warnings")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reconstruction(Result):
-    """Weighted pseudo-data whose score matches the release's.
+    """Weighted pseudo-data whose score matches that of the release.
 
     Attributes:
         pseudo: weights `(M,)` and records.
-        trace, columns: rows of iteration, seconds, objective, gap, n, and the fields' weighted means and variances.
-        objective_value: the divergence reached, up to a constant; `bound` is its smallest value over all signed
-            measures.
-        gap: the divergence exceeds its optimum by at most this, see `certificate`.
-        relative_gap: `gap / |bound|`, None where the bound is zero.
-        gap_in_noise: the gap in units of `rank / (2 T_eff)`, what the draws can resolve; None at temperature 0.
-        certificate: what the gap is measured against: "signed measures" (kernel of finite rank), "measures of bounded
-            mass" on `domain` (conditional-gradient duality gap; total weight at most `mass`), or "one record a row".
-        rank: number of features the divergence is made of.
-        weights: how they were constrained.
-        stopped: why the descent ended.
+        trace, columns: trace of the optimisation, and names of its columns: iteration, seconds, objective, gap, n, and
+            the weighted means and variances of the fields.
+        objective_value: final divergence, up to a constant. bound: its minimum over all signed measures.
+        gap: upper bound on the distance of the divergence from its optimum; see `certificate`.
+        relative_gap: `gap / |bound|`; None if the bound is zero.
+        gap_in_noise: the gap in units of `rank / (2 T_eff)`, the resolution of the draws; None at temperature 0.
+        certificate: the set over which the optimum is taken: "signed measures" (kernel of finite rank), "measures of
+            bounded mass" on `domain` (conditional-gradient duality gap; total weight at most `mass`), or "one record a
+            row".
+        rank: number of features in the divergence.
+        weights: constraint on the weights.
+        stopped: why the optimisation ended.
     """
 
     pseudo: PseudoData
@@ -59,7 +60,7 @@ class Reconstruction(Result):
     seconds: float = 0.0
 
     def statistics(self) -> dict[str, float]:
-        """Sum of the weights, and weighted means and variances of the fields that were reconstructed."""
+        """Sum of the weights, and weighted means and variances of the reconstructed fields."""
         names = [c[5:-1] for c in self.columns if c.startswith("mean(")]
         bases = list(dict.fromkeys(n.split("[")[0] for n in names))
         total, mean, variance = moments_of(np.asarray(self.pseudo.weights), self.pseudo.records, bases)
@@ -95,7 +96,7 @@ class Reconstruction(Result):
         return xr.Dataset(data, {"column": list(self.columns)}, attributes)
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Traces, records against weights, and the gap; see `bayesrecon.plots.plot_reconstruction`."""
+        """Plot the trace, the records by weight, and the gap; see `bayesrecon.plots.plot_reconstruction`."""
         return self.drawn("plot_reconstruction", path=path)
 
     @property

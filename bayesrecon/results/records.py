@@ -1,4 +1,4 @@
-"""The result for individual records: one line a record, with errors, probabilities and the naive guess."""
+"""The result for individual records: one row per record, with errors, probabilities and a naive guess."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,19 +16,19 @@ _META = ("release", "model", "draws", "effective_draws", "unknowns", "touched", 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One recovered field, an array over the records each.
+    """One recovered field, as arrays over the records.
 
     Attributes:
-        estimate, se: unbiased estimate with its standard error; NaN where the draws do not determine the record.
-        floor: Cramer-Rao floor of the standard error for as many independent draws of a posterior close to normal.
-        lower, upper: 95 % interval, cut to the field's domain.
-        visibility: share of the record that draws without end determine.
-        verdict: what that makes of it; `undetermined` also where the error is wider than the domain or than the model's
-            own spread of such a record.
-        value, probability: most probable legal value and its probability; None for continuous fields.
-        prior: probability of that value from the model alone, averaged over the draws.
-        naive, naive_sd: what anyone would say of the row without an attack, the most probable value or the expectation
-            over the draws, and the model's own spread around it; None where the model says nothing.
+        estimate, se: unbiased estimate and its standard error; NaN if the draws do not determine the record.
+        floor: Cramer-Rao floor of the standard error, for as many independent draws from a nearly normal posterior.
+        lower, upper: 95 % interval, clipped to the field's domain.
+        visibility: share of the record that infinitely many draws would determine.
+        verdict: "determined", "partly" or "undetermined". It is also "undetermined" if the error is wider than the
+            domain or than the model's own standard deviation of such a record.
+        value, probability: most probable value in the domain, and its probability; None for continuous fields.
+        prior: probability of that value under the model alone, averaged over the draws.
+        naive, naive_sd: guess without an attack, the most probable value or the expectation under the model averaged
+            over the draws, and its standard deviation under the model; None if the model says nothing about the field.
     """
 
     estimate: np.ndarray
@@ -46,11 +46,11 @@ class Column:
 
     @property
     def best(self) -> np.ndarray:
-        """The most probable value where there is one, else the estimate."""
+        """The most probable value if there is one, else the estimate."""
         return self.estimate if self.value is None else self.value
 
     def lowered(self, force: bool) -> "Column":
-        """Nothing determined; by force the numbers are kept."""
+        """The column with no record called determined. Numbers are kept only with `force`."""
         verdict = np.where((self.verdict != "undetermined") & force, "partly", "undetermined")
         if force:
             return replace(self, verdict=verdict)
@@ -59,9 +59,12 @@ class Column:
         return replace(self, verdict=verdict, **numbers, value=None, probability=None, prior=None)
 
     def bits(self) -> np.ndarray:
-        """What the release adds to the model's own guess, in bits: `log2 p(value | release) / p(value | model)`. Of a
-        continuous field p are normal densities at the estimate; where the model makes no guess, `log2` of the spread
-        of all estimates over the record's standard error."""
+        """The information that the release adds to the model's own guess, in bits.
+
+        It is `log2 p(value | release) / p(value | model)`. For a continuous field p is a normal density at the
+        estimate. If the model makes no guess, it is `log2` of the standard deviation of all estimates over the record's
+        standard error.
+        """
         if self.probability is not None and self.prior is not None:
             return np.log2(np.maximum(self.probability, 1e-300) / np.clip(self.prior, 1e-300, 1))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -79,12 +82,12 @@ class RecordTable(Result):
     """Recovered records; `table["y"]` is a `Column`.
 
     Attributes:
-        known: `{field: (N, *shape)}` the known design, row by row.
-        unit: the fields that name a record.
-        columns: `{field: Column}` of what was sought.
+        known: `{field: (N, *shape)}`, the known design, row by row.
+        unit: the fields that identify a record.
+        columns: `{field: Column}`, the recovered fields.
         effective_draws: typical effective sample size of a record's estimate.
-        unknowns: number of unknowns solved for.
-        touched: parameters that a record touches; `left_out` shared ones were conditioned on.
+        unknowns: number of unknowns in the solve.
+        touched: number of parameters that one record affects. left_out: shared parameters that were conditioned on.
     """
 
     _indexed = False
@@ -118,7 +121,7 @@ class RecordTable(Result):
         return self.columns[field]
 
     def to_dataframe(self) -> Any:
-        """One line per record and recovered field."""
+        """One row per record and recovered field."""
         import pandas as pd
 
         design = {k: v for k, v in self.known.items() if np.ndim(v) == 1}
@@ -130,10 +133,10 @@ class RecordTable(Result):
         return pd.concat(frames, ignore_index=True)
 
     def exposure(self, by: str | None = None) -> Any:
-        """The most exposed units first: bits that the release adds over the naive guess, per unit.
+        """Units by exposure, highest first: bits per unit that the release adds over the naive guess.
 
         Args:
-            by: a known field to sum over, such as "person"; by default every record is a unit of its own.
+            by: a known field to sum over, such as "person". By default every record is its own unit.
         """
         table = self.to_dataframe()
         fields = list(self.unit) if by is None else [by]
@@ -151,7 +154,7 @@ class RecordTable(Result):
         return self._document(**meta, unit=self.unit, records=self.to_dataframe().to_dict(orient="records"))
 
     def plot(self, path: str | Path | None = None, *, truth: Records | None = None) -> Any:
-        """Recovered records with their errors; see `bayesrecon.plots.plot_records`."""
+        """Plot the recovered records with their errors; see `bayesrecon.plots.plot_records`."""
         return self.drawn("plot_records", truth=truth, path=path)
 
     @property

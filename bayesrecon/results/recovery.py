@@ -1,4 +1,4 @@
-"""The result of `recover`: a table with errors, and its ways out (dict, DataFrame, netCDF, HTML, plots)."""
+"""The result of `recover`: a table with errors, which can be exported (dict, DataFrame, netCDF, HTML) and plotted."""
 
 import json
 import re
@@ -26,15 +26,16 @@ class Recovery(Result):
 
     Attributes:
         rows: one `Row` per statistic.
-        rank: number of features of the data the release determines.
-        gap: True when the kernel's spectrum ends in a clear gap, so that all features were kept; False when it
-            decays and the solve was regularised at the noise level.
+        rank: number of features of the data that the release determines.
+        gap: True if the kernel's spectrum ends in a clear gap, so that all features were kept. False if it decays and
+            the solve was regularised at the noise level.
         spectrum: `(M,)` eigenvalues of the score kernel on generic records, largest scaled to one.
-        pseudo: the weighted records whose score matches the release's.
+        pseudo: the weighted records whose score matches that of the release.
         warnings: one line each.
-        failures: checks of draws and model that failed, one line each.
-        presumes: what the numbers of a printed table rest on, since it does not show how its fit weighed records.
-        ranges: of fields that nobody stated, and that were presumed.
+        failures: failed checks of draws and model, one line each.
+        presumes: assumptions about how the fit behind a printed table weighed its records, which the table does not
+            show.
+        ranges: assumed ranges of fields whose range was not stated.
     """
 
     rows: tuple[Row, ...]
@@ -56,7 +57,7 @@ class Recovery(Result):
 
     @property
     def condition(self) -> str:
-        """What the numbers rest on."""
+        """The assumption that the numbers rest on."""
         first = self.presumes or super().condition
         return f"{first}{', and' if first else 'if'} {self.ranges}" if self.ranges else first
 
@@ -75,7 +76,7 @@ class Recovery(Result):
 
     @property
     def whole(self) -> bool:
-        """Whether nothing failed, every statistic is determined, and records are counted one by one."""
+        """Whether all checks passed, every statistic is determined, and records have equal weight."""
         told = {row.name: row for row in self.rows if row.estimate is not None and row.verdict != "undetermined"}
         n = told.get("n")
         counted = n is not None and n.lower is not None and n.lower == n.upper
@@ -88,7 +89,7 @@ class Recovery(Result):
         raise KeyError(f"no statistic {name!r}{near(name, (r.name for r in self.rows))}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types only; undetermined numbers are None."""
+        """Plain types only. Numbers that are not determined are None."""
         meta = {name: getattr(self, name) for name in META}
         return self._document(**meta, statistics=[asdict(row) for row in self.rows])
 
@@ -101,11 +102,13 @@ class Recovery(Result):
         return frame.astype(dict.fromkeys(numbers, float))
 
     def units(self) -> Any:
-        """One line per unit or group of `recover(..., unit=...)`: its statistics with their errors (`_se`), and the
-        whole number of its records with the probability that the rounding is right. Where only part of a group is seen,
-        the column says which (`n[floor=1]`).
+        """One row per unit or group of `recover(..., unit=...)`.
 
-        Raises `BayesreconError` when the recovery had no unit.
+        Columns are its statistics with standard errors (`_se`), the number of its records rounded to a whole number,
+        and the probability that the rounding is right. If only part of a group is visible, the column name says which
+        (`n[floor=1]`).
+
+        Raises `BayesreconError` if `recover` was called without `unit`.
         """
         import pandas as pd
         from scipy.special import ndtr
@@ -131,10 +134,9 @@ class Recovery(Result):
         return pd.DataFrame.from_dict(lines, orient="index", dtype=float).rename_axis(name)
 
     def categories(self, field: str) -> Any:
-        """One line per value of a field of codes: how many records have it (`count`), with its error, interval and
-        verdict.
+        """One row per value of a field of codes: number of records with it (`count`), with error, interval and verdict.
 
-        Raises `BayesreconError` for a field whose categories were not counted: those of a group are in `units`.
+        Raises `BayesreconError` if the categories of this field were not counted. Those of a group are in `units`.
         """
         import pandas as pd
 
@@ -171,11 +173,11 @@ class Recovery(Result):
         return xr.Dataset(data, {"statistic": names}, {"bayesrecon_version": __version__, **attributes})
 
     def plot(self, truth: dict[str, float] | None = None, ax: Any = None) -> Any:
-        """Recovered statistics with their intervals; see `bayesrecon.plots.plot_recovery`."""
+        """Plot the recovered statistics with their intervals; see `bayesrecon.plots.plot_recovery`."""
         return self.drawn("plot_recovery", truth=truth, ax=ax)
 
     def plot_spectrum(self, ax: Any = None) -> Any:
-        """Spectrum of the score kernel; see `bayesrecon.plots.plot_spectrum`."""
+        """Plot the spectrum of the score kernel; see `bayesrecon.plots.plot_spectrum`."""
         return self.drawn("plot_spectrum", ax=ax)
 
     @property

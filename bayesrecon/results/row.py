@@ -14,16 +14,17 @@ class Row:
     """One recovered statistic.
 
     Attributes:
-        estimate, se: recovered value and its standard error; None when undetermined (se also where only partly
-            determined, since bias can be many times as large, and at temperature 0).
-        lower, upper: 95 % interval, widened by the bias that the unseen part of the statistic can cause; that part
-            alone at temperature 0, where nothing was sampled. Of an undetermined statistic what is known all the same:
-            None where an end is open.
-        floor: Cramer-Rao floor of the standard error for this many independent draws; the standard error itself where
-            the spectrum decays and the draws put the floor above it (ten times above: not "determined" any more).
-        visibility: share of the statistic that the release determines, in [0, 1]; without a gap in the spectrum, that
-            stands out of the noise of these draws.
-        verdict: "determined", "partly" (the unseen rest may bias it, or its error is too wide) or "undetermined".
+        estimate, se: recovered value and its standard error; None if undetermined. `se` is also None at temperature 0,
+            and if the statistic is only partly determined, because the bias may be many times larger.
+        lower, upper: 95 % interval, widened by the largest bias that the unseen part of the statistic can cause. At
+            temperature 0, where nothing was sampled, it consists of that bias only. For an undetermined statistic it is
+            what is known anyway, with None for an open end.
+        floor: Cramer-Rao floor of the standard error for this number of independent draws. If the spectrum decays and
+            the draws put the floor above the standard error, it is the standard error itself; if ten times above, the
+            statistic is not called "determined".
+        visibility: share of the statistic that the release determines, in [0, 1]. Without a gap in the spectrum, the
+            share above the noise of these draws.
+        verdict: "determined", "partly" (the unseen part may bias it, or its error is too wide) or "undetermined".
         ess: effective number of draws behind it.
 
     >>> Row("n", 91.63137, 4.4012, 83.005, 100.258, 4.3, 1.0, "determined", 812.5)

@@ -1,4 +1,4 @@
-"""The result of `sanitise`: what the tilted draws hide, what they cost, and the sentence that goes with them."""
+"""The result of `sanitise`: what the tilted draws hide, what they cost, and a sentence to publish with them."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -16,14 +16,14 @@ ATTRIBUTE = "bayesrecon_sanitised"
 
 @dataclass(frozen=True)
 class Hidden:
-    """What the best unbiased attacker can still know of one statistic of the data.
+    """What the best unbiased attacker can still learn about one statistic of the data.
 
     Attributes:
-        scatter: standard deviation of what is recovered over tilts, however many draws are published; None where the
+        scatter: standard deviation of the recovered value over tilts, for any number of published draws; None if the
             draws do not determine the statistic.
-        se: the same with these draws' own error.
-        draws: independent draws of the posterior itself that would give the error `scatter`.
-        verdict: what `recover` says of the statistic.
+        se: `scatter` together with the error of these draws.
+        draws: number of independent draws from the posterior itself that would give the error `scatter`.
+        verdict: verdict of `recover` on the statistic.
     """
 
     name: str
@@ -35,12 +35,12 @@ class Hidden:
 
 @dataclass(frozen=True)
 class Change:
-    """How far a number about one parameter moves, root mean square over tilts, in its posterior standard deviations.
+    """How far the summaries of one parameter move: root mean square over tilts, in posterior standard deviations.
 
     Attributes:
-        mean: of the mean.
-        sd: of the standard deviation.
-        low, high: of the 5 % and 95 % quantiles.
+        mean: change of the mean.
+        sd: change of the standard deviation.
+        low, high: changes of the 5 % and 95 % quantiles.
     """
 
     name: str
@@ -52,29 +52,32 @@ class Change:
 
 @dataclass(frozen=True, repr=False)
 class Sanitised(Result):
-    """Draws of the posterior of data that were altered at random, once; index it by a statistic's name.
+    """Draws from the posterior of data that were randomly altered once; index it by a statistic's name.
 
-    All of it but `shifts`, `units`, `bits`, `spent` and `budget` is computed from the sanitised draws, so that it tells
-    no more than they do.
+    Everything except `shifts`, `units`, `bits`, `spent` and `budget` is computed from the sanitised draws, so it
+    reveals no more than they do.
 
     Attributes:
-        release: the draws, a release like any other, or the mode with its covariance; None in a result that was loaded.
-        source: what was sanitised.
-        draws: how many; 0 of a mode with its covariance.
+        release: the draws (a release like any other), or the mode with its covariance; None in a result that was
+            loaded.
+        source: name of what was sanitised.
+        draws: number of draws; 0 for a mode with its covariance.
         worth: in independent draws of the posterior, `1 / k^2`.
-        times: as many ordinary records as the data have, whose scatter caps the tilts.
-        cost: what the tilts cost a reader on average, in nats, to second order.
-        measured: the same without the approximation, over tilts other than the one that was used.
-        directions: how many directions are tilted by k, the effective rank.
+        times: the cap on the tilts, as a multiple: the scatter of this many times as many ordinary records as the data
+            have.
+        cost: average cost of the tilts to a reader, in nats, to second order.
+        measured: the same cost without the approximation, measured over tilts other than the one used.
+        directions: number of directions that are tilted by k (effective rank).
         statistics, changes: what is hidden, and what readers notice.
-        typical: 50 %, 95 % and largest shift by one record, of records as the posterior predicts them.
-        shifts: `(N,)` the same of every private record, where the data were given: not to be published.
-        units: `{column: {value: shift}}`, the same of all records together that have one value in a column, of fields
-            with three or more levels and of the column that `records` names: not to be published.
-        bits: upper limits of the bits of the responses of some private records, at even distances in their table, that
-            anybody gets who knows all other records and all else of this one; not to be published.
-        bits_of_draws: the same of the draws as they were given.
-        spent, budget: of the ledger's account of these data, in draws; None with an unsafe seed.
+        typical: median, 95 % quantile and maximum of the shift by one record, for records as the posterior predicts
+            them.
+        shifts: `(N,)`, the shift by each private record, if the data were given. Do not publish it.
+        units: `{column: {value: shift}}`, the shift by all records together that share a value in a column. It has the
+            fields with three or more levels and the column that `records` names. Do not publish it.
+        bits: for some private records, evenly spaced in their table: upper bounds in bits on what anybody learns about
+            the response who knows all other records and everything else about this one. Do not publish it.
+        bits_of_draws: the same bounds for the original draws.
+        spent, budget: the ledger's account of these data, in draws; None with an unsafe seed.
     """
 
     source: str
@@ -106,7 +109,7 @@ class Sanitised(Result):
         raise KeyError(name)
 
     def of_mode(self, mode: Any, mean: np.ndarray, covariance: np.ndarray) -> "Sanitised":
-        """The same of a mode with its covariance, which has no draws and so no error of theirs."""
+        """The same result for a mode with its covariance, which has no draws and thus no sampling error."""
         statistics = tuple(replace(one, se=one.scatter) for one in self.statistics)
         found = replace(self, draws=0, source=mode.name.removesuffix(", sanitised"), statistics=statistics)
         object.__setattr__(found, "release", mode)
@@ -115,17 +118,17 @@ class Sanitised(Result):
 
     @property
     def published(self) -> str:
-        """What is published, in words."""
+        """What is published, as text."""
         return f"{self.draws} sanitised draws" if self.draws else "a sanitised mode with its covariance"
 
     @property
     def attributes(self) -> Mapping[str, str]:
-        """What a file of the draws says of itself."""
+        """Attributes that describe the draws in a file."""
         return {ATTRIBUTE: f"worth {self.worth:g} draws, cap {self.times}"}
 
     @property
     def sentence(self) -> str:
-        """For the paper that the draws go with."""
+        """A sentence for the paper in which the draws appear."""
         most = max((max(c.mean, c.sd, c.low, c.high) for c in self.changes), default=0.0)
         return (
             f"The {self._subject} of the posterior of data that were altered at random, once, to "
@@ -147,14 +150,16 @@ class Sanitised(Result):
         )
 
     def table(self) -> Any:
-        """The table of the tilted posterior: computed from the sanitised draws, so that it tells no more than they do.
+        """A table of the tilted posterior. It is computed from the sanitised draws, so it reveals no more than they do.
 
         Returns:
-            A DataFrame with one row a parameter: its `mean`, `sd`, 5 % and 95 % quantiles, and its covariance with all
-            parameters, a column each. Of a mode one row a coordinate, unconstrained: its `mode`, `sd` and covariances.
+            A DataFrame with one row per parameter: its `mean`, `sd`, 5 % and 95 % quantiles, and its covariances with
+                all
+            parameters, one column each. For a mode, one row per unconstrained coordinate: its `mode`, `sd` and
+                covariances.
 
         Raises:
-            BayesreconError: a result that was loaded, which has no draws.
+            BayesreconError: the result was loaded from a file, so it has no draws.
         """
         import jax
         import pandas as pd

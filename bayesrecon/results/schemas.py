@@ -20,8 +20,8 @@ def schema(name: str) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of one kind of document.
 
     Args:
-        name: what a document says in `"schema"`, such as "Recovery/2", or without the version; "fit", "models",
-            "posteriors", "verdicts" and "games" for what is no result.
+        name: the value of `"schema"` in the document, such as "Recovery/2", with or without the version. For documents
+            that are not results: "fit", "models", "posteriors", "verdicts" and "games".
 
     Raises:
         BayesreconError: no document has this name, or this version.

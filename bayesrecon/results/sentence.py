@@ -1,4 +1,4 @@
-"""The deleted sentence, and how many others explain the change as well."""
+"""The result of `deleted_sentence`: the sentence, and how many others explain the change equally well."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +11,10 @@ class DeletedSentence(Result):
     """A reconstruction of the deleted sentence.
 
     Attributes:
-        words: the sentence; of several that explain the change equally well, one drawn at random.
-        count: how many do.
-        listed: some or all of them, in the order of their words.
-        length: n, of the n-grams.
+        words: the sentence. If several explain the change equally well, one of them, drawn at random.
+        count: number of sentences that explain the change equally well.
+        listed: some or all of these sentences, sorted by their words.
+        length: n, the length of the n-grams.
     """
 
     words: tuple[str, ...]
@@ -25,12 +25,12 @@ class DeletedSentence(Result):
 
     @property
     def probability(self) -> float:
-        """That the words are right in this order, if one sentence was deleted: `1 / count`."""
+        """Probability that the words are right and in the right order, if one sentence was deleted: `1 / count`."""
         return 1 / self.count
 
     @property
     def complete(self) -> bool:
-        """Whether all sequences are listed."""
+        """Whether all possible sentences are listed."""
         return len(self.listed) == self.count
 
     @property
@@ -44,7 +44,7 @@ class DeletedSentence(Result):
         return self._document(**{name: getattr(self, name) for name in names})
 
     def to_dataframe(self) -> Any:
-        """One row per listed sequence."""
+        """One row per listed sentence."""
         import pandas as pd
 
         return pd.DataFrame({"sentence": [" ".join(words) for words in self.listed]}).rename_axis("sequence")

@@ -13,11 +13,11 @@ class Witness(Result):
     """The witness on a grid.
 
     Attributes:
-        fields: the one or two fields varied.
-        grids: their values, `(G,)` each.
-        values, se: density of the private records and its standard error, `(G,)` or `(G, G)`, first field first
-            (shares of the records for a field with finitely many values); `se` is zero for a trained parameter.
-        visibility: `(G,)` or `(G, G)`, share of each bump that the release determines.
+        fields: names of the one or two fields.
+        grids: grid values of each field, `(G,)` each.
+        values, se: density of the private records and its standard error, `(G,)` or `(G, G)`, first field first. For a
+            field with finitely many values, shares of the records. `se` is zero for a trained parameter.
+        visibility: `(G,)` or `(G, G)`, share of each bump function that the release determines.
     """
 
     release: str
@@ -47,5 +47,5 @@ class Witness(Result):
         return f"{self.release}: density of the private records over {' and '.join(self.fields)}"
 
     def plot(self, ax: Any = None) -> Any:
-        """Curve with a 95 % band, or a map for two fields; see `bayesrecon.plots.plot_witness`."""
+        """Plot a curve with a 95 % band, or a map for two fields; see `bayesrecon.plots.plot_witness`."""
         return self.drawn("plot_witness", ax=ax)

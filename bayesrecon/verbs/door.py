@@ -1,8 +1,8 @@
-"""The one door of the verbs: what each of them does first and last.
+"""What all verbs share: a decorator for their first and last steps.
 
-First: what somebody holds becomes a release (with its `model`), keywords that a verb has no use for and releases of
-kinds that it does not take are refused, all in 64 bits and with one thread of BLAS. Last: progress ends at one, and
-where release and model do not belong together, nothing is shown but by `force`.
+First, the argument becomes a release (with its `model`), and keywords and kinds of releases that the verb does not
+accept are refused. Everything runs in double precision and with one BLAS thread. Last, progress is set to one. If
+release and model do not belong together, numbers are only shown with `force`.
 """
 
 import functools
@@ -25,10 +25,10 @@ R = TypeVar("R")
 
 @functools.singledispatch
 def opened(held: Any, model: Any = None) -> Any:
-    """The release, pair or outputs that somebody holds: as it is, or read, with its `model`.
+    """The release, pair or outputs behind an argument: as it is, or read with its `model`.
 
     Raises:
-        BayesreconError: what cannot be read, or a model for what has its own.
+        BayesreconError: it cannot be read, or a model is given for a release that already has one.
     """
     from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
 
@@ -50,19 +50,19 @@ def _(held: Outputs, model: Any = None) -> Any:
 
 @opened.register
 def read_pair(held: Deletion, model: Any = None) -> Deletion:
-    """The pair as one of its kind, its members read where somebody put what they hold into it as it was."""
+    """The pair as a pair of its own kind. Members that are not releases yet are read."""
     return deletion(held.before, held.after, model=model)
 
 
 def opened_pair(held: Any, model: Any = None) -> Deletion:
-    """As `opened`, of what has to be a pair."""
+    """Like `opened`, for an argument that must be a pair."""
     if not isinstance(held, Deletion):
         raise BayesreconError(f"a pair is needed, deletion(before, after), not a {type(held).__name__}")
     return read_pair(held, model)
 
 
 def opened_all(held: Any, model: Any = None) -> Any:
-    """As `opened`; a list or tuple that is not one of paths is several releases of one data set."""
+    """Like `opened`. A list or tuple of anything but paths is a list of several releases of one data set."""
     if not isinstance(held, list | tuple):
         return opened(held, model)
     from bayesrecon.posteriors.door import releases_of
@@ -71,17 +71,18 @@ def opened_all(held: Any, model: Any = None) -> Any:
 
 
 def deletion(before: Any, after: Any, *, model: Any = None) -> Deletion:
-    """A `Deletion` pair of two releases, or of whatever `posteriors.release_of` makes one of.
+    """A `Deletion`: a pair of releases before and after a deletion.
 
     Args:
-        before, after: releases, files, traces, fits or tables of a regression; computed with the record and without
-            it. Tables with the correlations of their estimates are read by `posteriors.from_table`.
-        model: of both, as `models.model_of` takes it, where they are draws without one; of tables "ols", "logit" or
-            "poisson".
+        before, after: releases, files, traces, fits or tables of a regression, computed with and without the record.
+            Whatever `posteriors.release_of` accepts is accepted here. For tables with the correlations of their
+            estimates, use `posteriors.from_table` first.
+        model: the model of both releases if they are draws without one, in any form that `models.model_of` accepts. For
+            tables "ols", "logit" or "poisson".
 
     Raises:
-        BayesreconError: what cannot be read; releases of different models, settings or temperatures, or two that are
-            identical.
+        BayesreconError: an argument cannot be read; the two releases differ in model, settings or temperature; or they
+            are identical.
 
     >>> from bayesrecon.models import load
     >>> from bayesrecon.posteriors import dirac
@@ -106,16 +107,17 @@ def verb(
     opens: Callable[[Any, Any], Any] = opened,
     alone: bool = True,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A verb: a function of a release, which it is given opened, and of keywords.
+    """Decorator that turns a function of an opened release and keywords into a verb.
 
-    Its keywords `model` and `force` are the door's; what it returns is judged where it has `force`.
+    The decorator handles the keywords `model` and `force`. If the function has `force`, its result is checked before it
+    is returned.
 
     Args:
-        takes: the kinds that it takes; all where an attack says so.
-        uses: what an attacker knows that it has a use for; None where an attack says so.
-        instead: what takes the other kinds, or why nothing does.
-        opens: what makes a release of what somebody holds and its model.
-        alone: whether it runs with one thread of BLAS, as small solves do best.
+        takes: accepted kinds of releases; all kinds if the attack decides.
+        uses: names of what an attacker knows that the verb makes use of; None if the attack decides.
+        instead: what accepts the other kinds, or why nothing does; for the error message.
+        opens: function that turns an argument and its model into a release.
+        alone: whether to use one BLAS thread, which is fastest for small solves.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

@@ -1,4 +1,4 @@
-"""`Difference`: the record between two approximations, whose fields are the differences of their totals."""
+"""`Difference`: the deleted record, as the difference of the totals that two approximations determine."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,10 +17,12 @@ from bayesrecon.results.row import Row
 
 @dataclass(frozen=True, eq=False)
 class Difference(Attack[DeletedRecord]):
-    """The record between two modes with covariances, tables, summaries of draws, variational fits or densities.
+    """The deleted record, from two approximations of the posterior: before and after the deletion.
 
-    Both tell the totals of their data, and of one deleted record these differ by its fields. Of several records their
-    totals are `infer_deletion(pair, candidates).deleted`.
+    An approximation is a mode with its covariance, a table of estimates, a summary of draws, a variational fit or a
+    density. Each of the two determines totals over its data. If one record was deleted, the totals differ by the fields
+    of that record. If several were deleted, the totals of the deleted records are
+    `infer_deletion(pair, candidates).deleted`.
 
     >>> import bayesrecon, numpy as np, statsmodels.api as sm
     >>> x, y = np.random.default_rng(0).normal(size=(2, 40))

@@ -1,4 +1,4 @@
-"""`HRec`: the record between two trained parameters, from public records."""
+"""`HRec`: the deleted record, from two trained parameters and public records."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,12 +16,13 @@ from bayesrecon.results.deletion import DeletedRecord
 
 @dataclass(frozen=True, eq=False)
 class HRec(Attack[DeletedRecord]):
-    """The record between two trained parameters, from public records that stand in for the private Hessian.
+    """The deleted record, from two trained parameters. Public records replace the private ones in the Hessian.
 
-    The model comes from the pair, and what is computed from the public records is kept: one object serves any number of
-    deletions. `total` is the number of private records; as many as public ones unless it is known. Models without a
-    linear predictor, as of `models.from_loss`, need all fields of public records; of the improvements they have `path`
-    alone, which is to be off for a released Newton step.
+    The model is taken from the pair. Whatever is computed from the public records is cached, so that one object can be
+    reused for any number of deletions. `total` is the number of private records. By default it is taken to be the
+    number of public records. A model without a linear predictor (for example from `models.from_loss`) needs public
+    records with all fields. Of the `Improvements`, only `path` applies to such a model. Turn `path` off if the release
+    is a Newton step.
 
     >>> from sklearn.linear_model import Ridge
     >>> import bayesrecon, numpy as np
@@ -49,10 +50,11 @@ class HRec(Attack[DeletedRecord]):
     _kept: dict[Any, "PreparedHRec"] = field(default_factory=dict, init=False, repr=False)
 
     def prepare(self, model: Model, total: float | None = None) -> "PreparedHRec":
-        """What serves every deletion from one model.
+        """Compute once what all deletions from one model share.
 
         Raises:
-            BayesreconError: no public records, other columns than the model's, or a model without a linear predictor.
+            BayesreconError: there are no public records, their columns are not those of the model, or the model has no
+                linear predictor.
         """
         if self.public is None:
             raise BayesreconError(

@@ -1,4 +1,4 @@
-"""`infer_deletion`: which candidates were deleted between two releases, by what suits them."""
+"""`infer_deletion`: which of the candidates was deleted between two releases."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,21 +27,25 @@ def infer_deletion(
     public: Mapping[str, Any] | None = None,
     total: float | None = None,
 ) -> DeletionInference:
-    """The probability that each candidate was the deleted record.
+    """The posterior probability of each candidate that it is the deleted record.
 
     Args:
-        pair: posterior draws, trained parameters or approximations (modes with covariances, tables, summaries of draws,
-            densities) before and after the deletion.
-        candidates: `{field: (N, *shape)}`, one of which was deleted. Approximations tell how many were (`deleted` of
-            the result): of more than one, the probability is that of being among them.
-        method: "ratio" (default for draws) or "shift", the means of the draws alone.
-        public: for trained parameters: records, with all their fields, that stand in for the private Hessian.
-        total: number of private records, for trained parameters; as many as public ones by default.
+        pair: releases before and after the deletion: posterior draws, trained parameters, or approximations (modes with
+            covariances, tables, summaries of draws, densities).
+        candidates: `{field: (N, *shape)}`, N records, one of which was deleted. Approximations also determine how many
+            records were deleted (`deleted` in the result). If there are several, the probability of a candidate is that
+            of being among them.
+        method: "ratio" (the default for draws) uses likelihood ratios over the draws. "shift" uses only the means of
+            the draws.
+        public: for trained parameters only: public records with all fields, which replace the private ones in the
+            Hessian.
+        total: for trained parameters only: number of private records. Defaults to the number of public records.
 
     Raises:
-        BayesreconError: candidates that lack a field, public records where there are draws or none where there are
-            trained parameters, another method, two releases of different size, or approximations that no data have,
-            that do not tell how many records were deleted, or whose candidates have too many sets of so many.
+        BayesreconError: candidates lack a field; `public` is given for draws, or missing for trained parameters; the
+            method is unknown; or the two releases differ in size. For approximations also: no data set has these
+            values, the number of deleted records is not determined, or there are too many sets of candidates of that
+            size.
 
     >>> import bayesrecon, numpy as np
     >>> from bayesrecon.posteriors import retrain_without, train

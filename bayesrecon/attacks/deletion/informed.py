@@ -1,6 +1,6 @@
-"""The informed adversary: every record but one is known (Balle et al. 2022, for models with closed forms).
+"""The informed adversary, who knows all records except one (Balle et al. 2022, for models in closed form).
 
-How is in `attacks.deletion.left_over`.
+The computation is in `attacks.deletion.left_over`.
 """
 
 from collections.abc import Mapping
@@ -22,18 +22,19 @@ from bayesrecon.verbs.door import verb
     instead="condition on the other records: reconstruct(condition(release, others), n=1, total=1)",
 )
 def missing_record(release: Release, others: Mapping[str, Any], *, tolerance: float | None = None) -> MissingRecord:
-    """The one record that is not known, from a trained linear predictor and all other records.
+    """The one unknown record, from a trained linear predictor and all other records.
 
     Args:
-        release: a trained parameter of a model with a linear predictor (`posteriors.from_sklearn`,
+        release: trained parameter of a model with a linear predictor (`posteriors.from_sklearn`,
             `models.load("linear_predictor")`).
         others: `{field: (N - 1, *shape)}`, all other training records.
-        tolerance: gradient norm at which training stopped, in the model's objective. By default what the disagreement
-            of slope and record tells, and rounding where it cannot be checked.
+        tolerance: norm of the gradient at which training stopped, in the units of the model's objective. By default it
+            is estimated from the disagreement between slope and record. Where that disagreement cannot be computed, it
+            is the rounding error.
 
     Raises:
-        BayesreconError: draws, a model without a linear predictor, other fields, no intercept (the record's
-            scale and sign are then not determined), or a gradient that vanishes.
+        BayesreconError: the release consists of draws; the model has no linear predictor or no intercept (without one
+            the scale and sign of the record are not determined); the fields differ; or the gradient vanishes.
 
     >>> from sklearn.linear_model import Ridge
     >>> import bayesrecon, numpy as np
@@ -46,16 +47,16 @@ def missing_record(release: Release, others: Mapping[str, Any], *, tolerance: fl
 
 
 def condition(release: Release, others: Mapping[str, Any]) -> Release:
-    """The release as one of the remaining records alone: known records join the prior.
+    """The same release under a model whose prior includes the known records.
 
-    Every verb then speaks about the records that are not known: `reconstruct(condition(release, others), n=1,
-    total=1)` is the informed adversary for any model and for posterior draws.
+    All verbs then refer to the unknown records only. For example, `reconstruct(condition(release, others), n=1,
+    total=1)` is the informed adversary, for any model and also for posterior draws.
 
     Args:
-        others: `{field: (K, *shape)}`, known records, all fields of each.
+        others: `{field: (K, *shape)}`, K known records with all fields.
 
     Raises:
-        BayesreconError: known records that lack a field, or values that do not fit it.
+        BayesreconError: the known records lack a field, or have values outside its domain.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")

@@ -1,12 +1,14 @@
-"""Records from estimates of their embeddings: `phi(x) ~ f` solved for x by descent from several starts.
+"""Records from estimates of their embeddings: solve `phi(x) ~ f` for x by descent from several starts.
 
-The error of an estimated embedding (`HRec`) is a weighted sum of public records' deviations from their mean,
-so it is large where public embeddings vary much. Misfits are therefore measured in the metric of their covariance,
+The error of an estimated embedding (`HRec`) is a weighted sum of the deviations of public records from their mean. It
+is therefore large in directions in which public embeddings vary a lot. For this reason the misfit is measured in the
+metric of the inverse covariance of the embeddings,
 
     misfit(x) = 1 - <phi(x) - c, f - c> / (|phi(x) - c| |f - c|),   <a, b> = a' (Cov + r I)^-1 b,
 
-which does not depend on the multiple of `f - c` that the estimate may carry. Starts are the public records of smallest
-misfit and their mean; the misfit also chooses among what became of them.
+where c is the mean public embedding. The misfit does not depend on the scale of `f - c`, which the estimate may get
+wrong. Descent starts from the public records of smallest misfit and from their mean. The end point of smallest misfit
+is returned.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,19 +39,19 @@ def invert_embedding(
     steps: int = 60,
     bounds: tuple[Any, Any] | None = None,
 ) -> Inversion:
-    """Find the records whose embeddings are nearest to the targets.
+    """Find the records whose embeddings are closest to the targets.
 
     Args:
-        embedding: `(p,) -> (D,)`, written with `jax.numpy`.
-        targets: `(N, D)` estimates of embeddings.
-        public: `(m, p)` records from the same distribution: starts, metric and bounds come from them.
-        starts: from how many public records.
-        steps: of Adam, with a step that shrinks to zero.
-        bounds: smallest and largest value of each field; by default those of the public records.
+        embedding: function `(p,) -> (D,)`, written with `jax.numpy`.
+        targets: `(N, D)` estimated embeddings of N records.
+        public: `(m, p)` records from the same distribution. They provide the starts, the metric and the bounds.
+        starts: number of public records to start from.
+        steps: number of Adam steps. The step size decreases to zero.
+        bounds: smallest and largest value of each field. Defaults to the range of the public records.
 
     Raises:
-        BayesreconError: an embedding that cannot be evaluated or of another width than the targets, fewer than two
-            public records, or no starts or steps.
+        BayesreconError: the embedding cannot be evaluated or differs in width from the targets, there are fewer than
+            two public records, or `starts` or `steps` is less than one.
 
     >>> import jax.numpy as jnp
     >>> rng = np.random.default_rng(0)
@@ -119,7 +121,7 @@ def _embed(embedding: Callable[[Any], Any], records: Any) -> Any:
 
 
 def feature_metric(features: np.ndarray) -> Mapping[str, Any]:
-    """`(Cov + r I)^-1` as leading directions with their weights, and one weight for all others."""
+    """`(Cov + r I)^-1` as leading directions with their weights, and one weight for all other directions."""
     some = features[:: -(-len(features) // _SOME)]
     about = some - some.mean(axis=0)
     values, vectors = np.linalg.eigh(about @ about.T / len(some))
@@ -137,7 +139,7 @@ def feature_metric(features: np.ndarray) -> Mapping[str, Any]:
 
 
 def inner_product(a: Any, b: Any, metric: Mapping[str, Any]) -> Any:
-    """`<a, b>` of rows."""
+    """Row-wise inner product `<a, b>` in the metric."""
     inside, outside = a @ metric["directions"], b @ metric["directions"]
     plain = (a * b).sum(axis=-1) - (inside * outside).sum(axis=-1)
     return (inside * outside) @ metric["inverse"] + metric["rest"] * plain

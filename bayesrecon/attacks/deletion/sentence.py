@@ -23,30 +23,31 @@ def deleted_sentence(
     most: int = 10,
     key: int = 0,
 ) -> DeletedSentence:
-    """Reconstruct the one sentence that was deleted between two n-gram models.
+    """Reconstruct the sentence that was deleted between two n-gram models.
 
-    The differences of the counts are the sentence's own n-grams. Its words are a walk over all of them (see `walks`);
-    where there are several, all of them have the same likelihood under either model, and one is drawn at random: where
-    k are counted, the words are right with probability 1 / k, whatever the text. Words alone (n = 1) say nothing of the
-    order.
+    The difference of the two tables of counts holds the n-grams of the deleted sentence. The sentence is a walk that
+    uses each of these n-grams (see `walks`). If there are k such walks, all of them have the same likelihood under both
+    models, and one is drawn at random. The result is then correct with probability 1 / k, whatever the text is. Single
+    words (n = 1) say nothing about the order of the words.
 
-    Probabilities are turned into counts first. That assumes maximum likelihood over whole sentences with n - 1 start
-    markers and an end marker, all digits of a double, and, without `totals`, counts that have no common factor, which
-    `warnings` says. Of words alone few counts may well have one: fewer than 20 words are refused then.
+    Probabilities are first converted to counts. This assumes that the models are maximum likelihood estimates from
+    whole sentences with n - 1 start markers and one end marker, and that the probabilities have full double precision.
+    Without `totals` it also assumes that the counts have no common factor; the result's `warnings` say so. With n = 1
+    and few words a common factor is likely, so fewer than 20 words are refused.
 
     Args:
-        before, after: the models, each `{n-gram: count}` with n-grams as tuples of words (for n = 1 words, too), or
-            `{prefix: {word: probability}}`.
-        start, end: the markers, which are no words of the sentence; None where the models have none. Without them a
-            sentence of fewer than n words leaves no trace, and two sentences that overlap would be read as one.
-        totals: how many n-grams were counted, before and after, where that is known; it fixes the scale of counts that
-            are derived from probabilities.
-        most: of the sequences that are listed.
-        key: seeds the draw.
+        before, after: the two models. Each is `{n-gram: count}`, with n-grams as tuples of words (or plain words for n
+            = 1), or `{prefix: {word: probability}}`.
+        start, end: the markers, which are not part of the sentence; None if the models have none. Without markers a
+            sentence shorter than n words leaves no trace, and two sentences that overlap are read as one.
+        totals: number of n-grams that were counted before and after the deletion, if known. It fixes the scale of
+            counts that are computed from probabilities.
+        most: largest number of candidate sentences to list.
+        key: seed of the random draw.
 
     Raises:
-        BayesreconError: models of different lengths, counts that rise, nothing or more than one sentence between them,
-            or probabilities that no counts have.
+        BayesreconError: the models differ in n, a count increases, the models differ by no sentence or by more than
+            one, or no counts give these probabilities.
 
     >>> from collections import Counter
     >>> from itertools import pairwise

@@ -1,4 +1,4 @@
-"""`Tilt`: the deleted record itself, from two sets of posterior draws."""
+"""`Tilt`: the deleted record, from two sets of posterior draws."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,8 +27,10 @@ _POOL = 512  # generic records, the most likely of which a descent starts from
 
 @dataclass(frozen=True)
 class Tilt(Attack[DeletedRecord]):
-    """The record of largest likelihood under the tilt between two sets of draws (see `infer_deletion`) times a normal
-    law around the recovered mean and variance of the private records; nothing public is needed.
+    """The deleted record, by maximum a posteriori from two sets of posterior draws. No public records are needed.
+
+    The likelihood is that of the ratio ("tilt") between the two sets of draws; see `infer_deletion`. The prior of the
+    record is a normal distribution with the recovered mean and variance of the private records.
 
     >>> Tilt().starts
     4

@@ -1,4 +1,4 @@
-"""`GradientMatching`: records and multipliers whose gradients cancel the regulariser's, for trained networks."""
+"""`GradientMatching`: records and multipliers whose gradients cancel that of the regulariser, for trained networks."""
 
 import time
 from dataclasses import dataclass, replace
@@ -37,13 +37,20 @@ Exact = TrainedParameter | Approximation
 class GradientMatching(Attack[Matched]):
     """Gradient-norm matching (Haim et al. 2022; Buzaglo et al. 2023; Wynne 2025, Definition 4.2).
 
-    Where the number of records is known and a record has at most 16 entries that move, starts lie close to the
-    measure on generic records whose gradients cancel best, a convex problem. Others are random: responses with
-    finitely many values dealt out evenly, other fields anywhere inside their domains. The smallest residual wins,
-    and two starts that leave nothing end the search: records are determined where the equations fix them and these
-    two agree, and one of them was random or there are more independent equations than unknowns. A regulariser is
-    added to half the squared residual, and the smallest sum wins. An approximation is matched along the directions
-    in which it is stationary. Estimates with errors are refused: no records cancel what their errors leave.
+    Starts. If the number of records is known and a record has at most 16 free entries, starts are taken near the
+    solution of a convex problem: the measure on generic records whose gradients cancel best. All other starts are
+    random. Responses with finitely many values are distributed evenly, and other fields are drawn at random from their
+    domains.
+
+    Choice. The start with the smallest residual is returned. If a regulariser is given, it is added to half the squared
+    residual, and the start with the smallest sum is returned. The search stops when two starts have reached a residual
+    of zero.
+
+    Determined records. A record is reported as determined if the equations fix it and two starts agree on it. One of
+    these starts must be random, or there must be more independent equations than unknowns.
+
+    An approximation is matched only along the directions in which it is stationary. Estimates with errors are refused,
+    because no records cancel what the errors leave.
 
     >>> GradientMatching(n=20, multipliers="one").restarts
     10
@@ -74,9 +81,10 @@ class GradientMatching(Attack[Matched]):
         return _result(release, equations, found, unique, self, rng, time.perf_counter() - began)
 
     def equations(self, release: Exact, knows: Knows) -> Equations:
-        """What is solved, from what the attacker knows.
+        """The equations to solve, given what the attacker knows.
 
-        Raises `BayesreconError` for a total that contradicts the multipliers, or that an unknown regulariser needs.
+        Raises `BayesreconError` if the total contradicts the multipliers, or if the strength of the regulariser is
+        unknown and no total is given.
         """
         total = knows.get("total")
         if self.multipliers == "one":
@@ -89,7 +97,7 @@ class GradientMatching(Attack[Matched]):
         return Equations.of(release, knowledge, self.multipliers == "one", self.strength_known)
 
     def descents(self, equations: Equations, rng: np.random.Generator, progress: Progress) -> tuple[list[End], bool]:
-        """Where the starts end, the best one first, and whether those from a measure may confirm each other."""
+        """The end points of all starts, best first, and whether starts near a measure may confirm each other."""
         found: list[End] = []
         unique = None
         while len(found) < self.restarts:

@@ -1,4 +1,4 @@
-"""`LinearDecoding`: an input from outputs by the best linear decoder, with errors from held-out records."""
+"""`LinearDecoding`: a model's input from its outputs by the best linear decoder, with errors from held-out records."""
 
 import time
 from collections.abc import Callable
@@ -23,9 +23,9 @@ Decoder = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class LinearDecoding(Attack[InputEstimate]):
-    """The best linear decoder of public records, in closed form.
+    """The best linear decoder, fitted to public records in closed form.
 
-    Half of the public records are fitted, a quarter calibrates the intervals and a quarter checks them.
+    Half of the public records fit the decoder, a quarter calibrates the intervals, and a quarter checks their coverage.
 
     >>> LinearDecoding.name
     'linear-decoding'
@@ -62,8 +62,10 @@ def decode_held_out(
     settings: dict[str, Any],
     began: float,
 ) -> InputEstimate:
-    """The estimate of a decoder `(m, K) -> (m, p)`, calibrated on the records at `held`;
-    the last `checked` of them check."""
+    """The input that a decoder `(m, K) -> (m, p)` gives, with errors calibrated on the public records at `held`.
+
+    The last `checked` of these records check the coverage of the intervals.
+    """
     guess = np.clip(decode(release.noisy(release.answers[held], rng)), *release.values)
     estimate = np.clip(decode(release.z[None])[0], *release.values)
     scale = np.ones(len(estimate))
@@ -81,8 +83,11 @@ def told_by_held_out(
     settings: dict[str, Any],
     began: float,
 ) -> InputEstimate:
-    """An estimate `(p,)` with the errors of what the same attack makes, `(n, p)`, of the records at `held`, in units of
-    `scale (p,)`; the last `checked` of them check."""
+    """An estimate `(p,)` with errors measured on held-out public records.
+
+    `guess` `(n, p)` holds the reconstructions of these records by the same attack. Errors are in units of `scale (p,)`.
+    The last `checked` records check the coverage.
+    """
     spread, values = spread_of(release), release.values
     told = calibrated(release.public[held], guess, scale, spread, checked, values)
     lower, upper = interval(estimate, scale, told.factor, values)

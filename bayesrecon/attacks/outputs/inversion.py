@@ -1,4 +1,4 @@
-"""`OutputInversion`: an input by descent on the misfit of its outputs, without any decoder."""
+"""`OutputInversion`: a model's input by gradient descent on the misfit of the outputs, without a decoder."""
 
 import time
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ from bayesrecon.results.input_estimate import InputEstimate
 
 @dataclass(frozen=True)
 class OutputInversion(Attack[InputEstimate]):
-    """Descent from the public records whose outputs are nearest (`invert_embedding`).
+    """Gradient descent from the public records whose outputs are closest (`invert_embedding`).
 
-    Many records have the same outputs, and this finds one near public ones; its errors are those that it makes on
-    public records that are no starts.
+    Many records have the same outputs. This attack finds one that is close to public records. Its errors are measured
+    by running it on public records that are not used as starts.
 
     >>> OutputInversion().starts
     3

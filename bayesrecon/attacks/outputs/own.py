@@ -1,4 +1,4 @@
-"""`TrainedDecoding`: an input from outputs by a decoder of the user's own."""
+"""`TrainedDecoding`: a model's input from its outputs by a decoder that the user provides."""
 
 import time
 from collections.abc import Callable
@@ -20,10 +20,10 @@ from bayesrecon.results.input_estimate import InputEstimate
 
 @dataclass(frozen=True)
 class TrainedDecoding(Attack[InputEstimate]):
-    """A decoder of your own, a network that was trained with the model or after it.
+    """A decoder that you provide, for example a network trained with the model or afterwards.
 
-    The public records must not be those that it was trained on: the intervals are calibrated on half of them, and
-    checked on the others.
+    The public records must not have been used to train the decoder. Half of them calibrate the intervals, and the other
+    half check the coverage.
 
     >>> TrainedDecoding(decoder=lambda z: z).name
     'trained-decoding'
@@ -53,10 +53,10 @@ ATTACK = TrainedDecoding
 
 
 def decoded(decoder: Callable[[Any], Any], z: np.ndarray, width: int) -> Float[np.ndarray, "m p"]:
-    """Records `(m, p)` of a user's decoder.
+    """Records `(m, p)` from the user's decoder.
 
     Raises:
-        BayesreconError: it fails, or gives something else.
+        BayesreconError: the decoder fails, or returns something other than records.
     """
     try:
         found = np.asarray(decoder(z), float)

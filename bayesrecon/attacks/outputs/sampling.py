@@ -1,4 +1,4 @@
-"""`PosteriorSampling`: an input drawn from `p(x | z)`, proportional to the answer's likelihood times the public law."""
+"""`PosteriorSampling`: draws of a model's input from `p(x | z)`, with a prior fitted to public records."""
 
 import time
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ _LEAST = 20  # held-out records: fewer give no 95 % interval
 
 @dataclass(frozen=True)
 class PosteriorSampling(Attack[InputEstimate]):
-    """Draws of the input by NUTS in the principal components of public records (`attacks.outputs.law`).
+    """Posterior draws of the input by NUTS, in the principal components of public records (`attacks.outputs.law`).
 
-    The posterior rests on a simple law, so its intervals are calibrated: the same chains run for public records that
-    were not fitted, and the factor by which posterior standard deviations must be multiplied to hold 95 % of their
-    fields is applied to the private one.
+    The prior is simple, so the intervals are calibrated. The same sampler runs for public records that were not used to
+    fit the prior. Posterior standard deviations are then multiplied by the factor at which the 95 % intervals cover
+    95 % of the fields of these records.
 
     >>> PosteriorSampling(components=20).clusters
     1
@@ -81,7 +81,7 @@ class PosteriorSampling(Attack[InputEstimate]):
     def sample(
         self, release: Outputs, law: PriorLaw, asked: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draws `(n, D, q)` of the numbers behind answers `(n, K)`, a chain each, and how many of them diverged."""
+        """Draws `(n, D, q)` of the component scores behind n answers `(n, K)`, and the divergences of each chain."""
         keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), len(asked))
         start = law.start(asked)
         start = start + 0.1 * rng.normal(size=start.shape)
@@ -139,9 +139,9 @@ ATTACK = PosteriorSampling
 
 
 def moments(law: PriorLaw, c: np.ndarray, values: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
-    """Posterior mean and standard deviation of every field, `(p,)`, from draws `(D, q)`.
+    """Posterior mean and standard deviation of every field, `(p,)` each, from draws `(D, q)`.
 
-    What lies outside the components is added to the variance.
+    The variance outside the principal components is added.
     """
     x = law.records(c)
     return np.clip(x.mean(axis=0), *values), np.sqrt(x.var(axis=0) + law.rest)

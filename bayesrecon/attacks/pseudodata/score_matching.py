@@ -1,4 +1,4 @@
-"""`ScoreMatching`: the published recipe, Adam on the sliced divergence."""
+"""`ScoreMatching`: the published algorithm, Adam on the sliced Fisher divergence."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +22,10 @@ _TOLERANCE = 1e-10  # only scales the progress that is shown: all steps are take
 
 @dataclass(frozen=True)
 class ScoreMatching(Attack[Reconstruction]):
-    """Adam on the sliced divergence: free weights, records in their own units (Wynne 2025, section 3).
+    """Adam on the sliced Fisher divergence (Wynne 2025, section 3).
 
-    It needs some hundred thousand steps for what `WeightedRecords` does in a hundred, and is here to be compared with.
+    Weights are unconstrained, and records are in their own units. This attack is provided for comparison. It needs
+    about a hundred thousand steps where `WeightedRecords` needs about a hundred.
 
     >>> ScoreMatching(n=50, slices=10, steps=1000).rate
     0.001

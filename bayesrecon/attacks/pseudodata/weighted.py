@@ -1,4 +1,4 @@
-"""`WeightedRecords`: weighted records whose Fisher divergence from the release is smallest, with a certificate."""
+"""`WeightedRecords`: weighted records of least Fisher divergence from the release, with a certificate of optimality."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +17,12 @@ from bayesrecon.results.reconstruction import Reconstruction
 
 @dataclass(frozen=True)
 class WeightedRecords(Attack[Reconstruction]):
-    """Gauss-Newton on whitened coordinates with positive weights; the default.
+    """Gauss-Newton in whitened coordinates with positive weights. This is the default attack.
 
-    The divergence is `1/2 w'Kw - w'b + const` with `K = k(Z, Z)`, `b = mu(Z)` (Wynne 2025, Theorem 3.4); at a trained
-    parameter it is half the squared gradient norm. Fields with finitely many values become candidates that the weights
-    choose from, and with known fields every row carries the weight of one record.
+    The divergence is `1/2 w'Kw - w'b + const` with `K = k(Z, Z)`, `b = mu(Z)` (Wynne 2025, Theorem 3.4). For a trained
+    parameter it is half the squared norm of the gradient. Fields with finitely many values are enumerated: every value
+    is a candidate, and the weights choose among the candidates. If fields are known row by row, every row has the
+    weight of one record.
 
     >>> WeightedRecords(n=100, tolerance=1e-6).n
     100

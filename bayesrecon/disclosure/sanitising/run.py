@@ -1,4 +1,4 @@
-"""The verb `sanitise`: draws that may be published, of the posterior of data that were altered at random, once."""
+"""The verb `sanitise`: publishable draws, from the posterior of data that were randomly altered once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -51,46 +51,50 @@ def sanitise(
     unsafe_seed: int | None = None,
     progress: Progress | None = None,
 ) -> Sanitised:
-    """Draws that may be published: of the posterior of data that were altered at random, once and for all.
+    """Publishable draws: draws from the posterior of data that were randomly altered, once for all releases.
 
-    The data get a signed measure beside them, `sum_m w_m delta_{z_m}`. Its law in the whitened directions of the value
-    kernel is `Delta_i ~ N(0, c_i)` with `1 / c_i = worth + 1 / s_i^2`: s_i^2 is the scatter of as many ordinary records
-    as there are, or of up to 64 times as many where the theory holds. To second order a direction then gives away,
-    however many draws are published, at most the precision of `worth` independent draws of the posterior and
-    `1 / s_i^2`; the result says of each statistic what that leaves. It costs a reader `sum_i c_i / 2` nats on average.
-    The tilt is drawn once: its secret is a keyed function of data, model and worth.
+    A signed measure `sum_m w_m delta_{z_m}` is added to the data, which tilts the posterior. In the whitened directions
+    of the value kernel its distribution is `Delta_i ~ N(0, c_i)` with `1 / c_i = worth + 1 / s_i^2`. Here s_i^2 is the
+    scatter of as many ordinary records as the data have, or of up to 64 times as many where the theory holds.
 
-    Sanitised is not anonymous and not differentially private. What is not protected: single records (see `records`),
-    that somebody took part, a record far out, other models and other releases of the same data, the difference of two
-    sanitised releases around a deletion.
+    To second order, and however many draws are published, a direction then reveals at most the precision of `worth`
+    independent draws of the posterior plus `1 / s_i^2`. The result reports what this leaves of each statistic. The
+    average cost to a reader is `sum_i c_i / 2` nats. The tilt is drawn once: its secret is a keyed function of data,
+    model and worth.
+
+    Sanitised does not mean anonymous or differentially private. The following is not protected: single records (see
+    `records`), the fact that somebody took part, an outlying record, other models and other releases of the same data,
+    and the difference between two sanitised releases around a deletion.
 
     Args:
-        release: draws that never are published themselves, from `bayesrecon.posteriors`, or whatever holds draws, with
-            its `model`. Draws that repeat others are thinned. Or a mode with its covariance, with `data`: the posterior
-            is sampled to know its tilts, and the mode of the tilted one is found anew (a Laplace approximation, with
-            the Jacobian of the transforms). Nothing of the mode that is given goes into it but its model.
-        model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
-        worth: independent draws of the posterior that the release may be worth, 100 (the default) or more.
-        records: instead, the most standard deviations by which a single record may move the release; or `{column: MU}`,
-            by which all records together may that have one value in a column of `data`, such as those of a patient or
-            a school. Refused where that needs a worth below 100.
-        data: the private records, `{field: (N, *shape)}` or the path of a table. With them another run of the sampler
-            takes the same tilt, worths of all models of the same table add, columns that a model has no use for among
-            them, and shifts by single records are computed. Without them the draws stand for the data.
-        draws: how many to publish; by default a quarter of them, and no more than they are worth as independent ones.
-            More than a third are sampled anew with NUTS, which needs `data`.
-        budget: worth that all independent tilts of these data may have together; by default that of the first.
-        ledger: the file that keeps key and tilts; by default `ledger.json` in the user's data directory, or
-            BAYESRECON_LEDGER. Never published, and never beside a release.
-        unsafe_seed: for tests alone: a tilt that anybody can compute again, in no ledger.
-        progress: called with a label and the fraction done.
+        release: draws that are never published themselves: a release from `bayesrecon.posteriors`, or any object or
+            file that holds draws, together with its `model`. Repeated draws are thinned. Or a mode with its covariance,
+            together with `data`. Its posterior is then sampled to compute the tilt, and the mode of the tilted
+            posterior is computed anew (a Laplace approximation, with the Jacobian of the transforms). Only the model of
+            the given mode is used.
+        model: for draws that do not name their model: a `Model`, the name of a shipped model, or a PyMC or Bambi model.
+        worth: number of independent posterior draws that the release may be worth, at least 100 (the default).
+        records: alternative to `worth`: the largest shift of the release by a single record, in posterior standard
+            deviations. `{column: MU}` limits the shift by all records together that share a value in a column of
+            `data`, such as those of one patient or one school. Refused if that needs a worth below 100.
+        data: the private records, `{field: (N, *shape)}` or the path of a table. With them, another run of the sampler
+            takes the same tilt, the worths of all models of the same table are added up, and shifts by single records
+            are computed. The table may have columns that the model does not use. Without `data`, the draws stand for
+            them.
+        draws: number of draws to publish. Defaults to a quarter of the draws, but no more than their effective sample
+            size. More than a third are sampled anew with NUTS, which needs `data`.
+        budget: largest total worth of all independent tilts of these data. Defaults to the worth of the first tilt.
+        ledger: file that stores the key and the tilts. Defaults to `ledger.json` in the user's data directory, or to
+            the environment variable BAYESRECON_LEDGER. Never publish it, and never store it beside a release.
+        unsafe_seed: for tests only: a tilt that anybody can compute again, and that is not in any ledger.
+        progress: called with a label and the completed fraction.
 
     Returns:
-        A `Sanitised`: its `release` are the draws, or the mode; it says what they hide and what they cost.
+        A `Sanitised`. Its `release` holds the draws, or the mode. It reports what they hide and what they cost.
 
     Raises:
-        BayesreconError: draws that do not belong to their model, tilts that are too large for the theory, a worth that
-            the ledger's budget does not allow, or more draws than there can be. None of it depends on the secret.
+        BayesreconError: the draws do not belong to their model, the tilt is too large for the theory, the ledger's
+            budget does not allow the worth, or there are not enough draws. None of these errors depends on the secret.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
