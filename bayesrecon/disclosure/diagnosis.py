@@ -210,7 +210,7 @@ def mercer(solved: Fit, count: float) -> tuple[np.ndarray, np.ndarray, np.ndarra
     Returns:
         `(r,)`, `(r,)` and `(Q, r)`. The eigenfunctions have unit mean square.
     """
-    gram, cross = solved.gram, solved.cross
+    gram, cross = solved.gram, solved.functions
     values, vectors = np.linalg.eigh(gram)
     root = vectors / np.sqrt(np.maximum(values, 1e-14 * values[-1]))
     orthonormal = cross @ root

@@ -13,10 +13,11 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.error_laws import ErrorLaw, law_of
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.separated import independent
-from bayesrecon.estimation.spectrum import Spectrum, decompose
+from bayesrecon.estimation.spectrum import Spectrum, decompose, eliminated, whole_spectrum
 from bayesrecon.kernels.definite import factor, solver
 from bayesrecon.kernels.embedding import (
     Basis,
+    FeatureBasis,
     Featured,
     MeanEmbedding,
     Moments,
@@ -55,6 +56,7 @@ _BALANCED = 10.0  # times that the mean of what is not seen weighs beside its me
 _NOWHERE = 1e6
 _PREDICTED = 0.75  # of the probes have predicted responses; a few others are left for data that the model fits badly
 _MISSED = 1e-6  # share of a fresh record's scores from which a feature of it was missed
+_TAKEN_BACK = 1e-6  # what features may differ by that were taken to records and back
 _FRESH = 512  # of them, before the rank is known: of so many one at least shows a feature that one in a hundred has
 
 
@@ -183,6 +185,11 @@ class Fit(Span):
         return np.asarray((vectors / np.maximum(values, 1e-14 * values[-1])) @ vectors.T)
 
     @property
+    def functions(self) -> np.ndarray:
+        """`(Q, r)` the basis functions at the probes."""
+        return self.cross
+
+    @property
     def law(self) -> ErrorLaw:
         """That of its equations."""
         return law_of(self.embedding)
@@ -203,6 +210,37 @@ class Fit(Span):
     @property
     def pseudo(self) -> PseudoData:
         return PseudoData(self.basis.coefficients @ self.y, self.basis.records)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureFit(Fit):
+    """The same in the features that the kernel is known to be made of, `k = F' G F`, where all of them show.
+
+    Attributes:
+        cross: `(Q, F)` the features at the probes, in which functions are written first: those of the basis are
+            `F' G`, and need not be worked out.
+    """
+
+    basis: FeatureBasis
+
+    @property
+    def functions(self) -> np.ndarray:
+        return self.cross @ self.gram
+
+    def project(self, values: np.ndarray, *, limit: bool = False) -> Projection:
+        found = self._least_squares(values)
+        return Projection(_solve(self.gram, found), self.cross @ found)
+
+    def refitted(self, embedding: MeanEmbedding) -> tuple[FeatureBasis, np.ndarray] | None:
+        """A basis of as many features of other atoms of the same model, and its amplitudes; None where these atoms do
+        not tell the features apart.
+
+        Raises `BayesreconError` when the atoms are too few.
+        """
+        law_of(embedding).check(self.basis.size, embedding.equations, embedding.size)
+        basis = FeatureBasis.bare(getattr(embedding, "release", None), self.basis.size)
+        found = _amplitudes(embedding, basis)
+        return None if found is None else (basis, found[1])
 
 
 def spans(release: Release | None) -> bool:
@@ -349,6 +387,10 @@ def fit(
         expected: the rank found before, if any.
         shrink: False leaves the measure as it is where the spectrum decays, for a search that regularises itself.
     """
+    if finite and atoms is None:
+        written = _feature_fit(embedding, reference, rng, expected)
+        if written is not None:
+            return written
     spectrum, basis, few = find_basis(embedding, reference, rng, finite, expected)
     # A search needs no more records than stand out of the noise, which are far fewer than the features.
     if not spectrum.gap:  # like the data: what is seen of records that no data have says little of these
@@ -413,6 +455,83 @@ def fit(
         law = replace(law, centre={k: v for k, v in law.centre.items() if k not in lost})
         distant = probed(law.draw(rng, len(cross)))
     return replace(solved, distant=distant)
+
+
+def _feature_fit(
+    embedding: MeanEmbedding, reference: Reference, rng: np.random.Generator, expected: int
+) -> FeatureFit | None:
+    """As `fit` in the features that the kernel is made of, where these are so many that another basis takes long; None
+    where they are not known or do not all show beyond doubt."""
+    known, release, law = features_of(embedding), getattr(embedding, "release", None), law_of(embedding)
+    if known != expected or known < _LARGER_POOL or law.ends or spans(release) or not isinstance(embedding, Featured):
+        return None
+    law.check(known, embedding.equations, embedding.size)
+    few, count = embedding.thinned(known), known + known // 4 + 16
+    # The last are those on which another basis would be looked at: here all that there is shows, but statistics that
+    # are not seen shall be judged on the same probes.
+    records, _ = reference.draw(rng, count), reference.draw(rng, law.fresh(count))
+    spectrum, chosen = _spectrum_of(embedding, records, few), _spanning_features(embedding.columns(records))
+    if spectrum is None or chosen is None:
+        return None
+    basis = FeatureBasis({k: v[chosen[0]] for k, v in records.items()}, chosen[1], atoms=release)
+    found = _amplitudes(embedding, basis)
+    if found is None:
+        return None
+    moments, y, correction = found
+    probes = reference.draw(rng, known + min(3 * known, _FREEDOM))
+    probes, columns = _told(probes, embedding.columns(probes).T)
+    return FeatureFit(
+        embedding=embedding,
+        spectrum=spectrum,
+        basis=basis,
+        probes=probes,
+        cross=columns,
+        target=moments.target if correction is None else moments.target + correction,
+        gram=moments.gram,
+        value=moments.value,
+        y=y,
+        correction=correction,
+    )
+
+
+def _spectrum_of(embedding: Featured, records: Records, atoms: np.ndarray) -> Spectrum | None:
+    """Of records that show every feature; None where one does not show beyond doubt."""
+    columns_of = embedding.coordinates(atoms)
+    return None if columns_of is None else whole_spectrum(columns_of(records))
+
+
+def _spanning_features(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Of features `(F, M)`: records that span them, and the inverse of theirs; None where digits are lost."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = np.linalg.norm(columns, axis=0)
+    alive = np.flatnonzero((length > 0) & np.isfinite(length))
+    if len(alive) < len(columns):
+        return None
+    pivots, inverse = eliminated(columns[:, alive] / length[alive])
+    pivots = alive[pivots]
+    inverse /= length[pivots][:, None]
+    # A sum of features that was taken to records and back.
+    once = np.ones(len(columns))
+    with np.errstate(over="ignore", invalid="ignore"):
+        lost = np.abs(columns[:, pivots] @ (inverse @ once) - once).max(initial=0.0)
+    return (pivots, inverse) if lost < _TAKEN_BACK else None
+
+
+def _amplitudes(embedding: MeanEmbedding, basis: Basis) -> tuple[Moments, np.ndarray, np.ndarray | None] | None:
+    """Sums over the atoms, amplitudes, and the target's correction for its bias where one was made; None where a
+    kernel does not keep its digits."""
+    stretches = stretches_of(embedding, basis)
+    moments = embedding.moments(basis, stretches=stretches)
+    if not (np.isfinite(moments.gram).all() and np.isfinite(moments.target).all()):
+        return None
+    solve = solver(moments.gram)
+    if solve is None:
+        return None
+    y = solve(moments.target)
+    if stretches == 1:
+        return moments, y, None
+    y = jackknifed(moments, y)
+    return moments, y, moments.gram @ y - moments.target
 
 
 def _lost(solved: Fit, law: Reference, records: Records, cross: np.ndarray) -> list[str]:

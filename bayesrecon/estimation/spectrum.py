@@ -87,7 +87,7 @@ def _decompose(scores: np.ndarray, finite: bool, law: ErrorLaw) -> tuple[Spectru
     gap = gap or law.ends
     spectrum = Spectrum(singular**2, rank, gap)
     if rank == len(triangle) < len(alive):  # as many features as there can be
-        order, basis = _eliminated(triangle)
+        order, basis = eliminated(triangle)
         pivots = alive[order]
         return spectrum, pivots, basis / length[pivots][:, None]
     pivoted: Any = scipy.linalg.qr(triangle, mode="r", pivoting=True, check_finite=False)
@@ -95,6 +95,23 @@ def _decompose(scores: np.ndarray, finite: bool, law: ErrorLaw) -> tuple[Spectru
     pivots = alive[order[:rank]]
     basis = scipy.linalg.solve_triangular(factor[:rank, :rank], np.eye(rank), check_finite=False)
     return spectrum, pivots, basis / length[pivots][:, None]
+
+
+def whole_spectrum(columns: Float[np.ndarray, "r M"]) -> Spectrum | None:
+    """The spectrum where every row is a feature; None where one of them does not show beyond doubt.
+
+    >>> whole_spectrum(np.eye(2, 3)).values.tolist()
+    [1.0, 1.0, 0.0]
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = np.sqrt(np.einsum("ij,ij->j", columns, columns))
+    alive = (length > 0) & np.isfinite(length)
+    scaled = columns if alive.all() else columns[:, alive]
+    scaled /= length[alive]
+    squares = scipy.linalg.eigvalsh(scaled @ scaled.T, check_finite=False, overwrite_a=True)[::-1]
+    if not squares[-1] > _SQUARED * squares[0]:
+        return None
+    return Spectrum(np.pad(squares / squares[0], (0, scaled.shape[1] - len(squares))), len(squares), True)
 
 
 def _singular(columns: np.ndarray) -> np.ndarray:
@@ -106,19 +123,23 @@ def _singular(columns: np.ndarray) -> np.ndarray:
     return np.asarray(scipy.linalg.svdvals(columns, check_finite=False))
 
 
-def _eliminated(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of records that span all rows, and the inverse of their columns, by elimination with row pivots."""
+def eliminated(columns: Float[np.ndarray, "r M"]) -> tuple[Int[np.ndarray, " r"], Float[np.ndarray, "r r"]]:
+    """Positions of records that span all rows, and the inverse of their columns, by elimination with row pivots.
+
+    >>> eliminated(np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 4.0]]))[1].tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
     rank = len(columns)
     factors, swaps = scipy.linalg.lu_factor(columns.T, check_finite=False)
     order = np.arange(columns.shape[1])
     for i, k in enumerate(swaps.tolist()):
         order[[i, k]] = order[[k, i]]
-    # columns[:, order] = (L U)', so that its inverse is L'^-1 U'^-1.
-    upper = scipy.linalg.solve_triangular(factors[:rank], np.eye(rank), trans=1, check_finite=False)
-    basis = scipy.linalg.solve_triangular(
-        factors[:rank], upper, trans=1, lower=True, unit_diagonal=True, check_finite=False
-    )
-    return order[:rank], basis
+    # columns[:, order] = (L U)', so that its inverse is (U^-1 L^-1)'.
+    square = np.asfortranarray(factors[:rank])
+    lapack, blas = scipy.linalg.lapack, scipy.linalg.blas
+    upper = np.triu(lapack.dtrtri(square)[0])
+    lower = lapack.dtrtri(square, lower=1, unitdiag=1, overwrite_c=1)[0]
+    return order[:rank], np.asarray(blas.dtrmm(1.0, lower, upper, side=1, lower=1, diag=1, overwrite_b=1)).T
 
 
 def spanning(rows: Float[np.ndarray, "Q r"]) -> Int[np.ndarray, " Q"]:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bayesrecon.kernels.dense import DenseEmbedding
-from bayesrecon.kernels.embedding import Basis, Coordinates, LostDigits, MeanEmbedding, Moments
+from bayesrecon.kernels.embedding import Basis, Coordinates, FeatureBasis, LostDigits, MeanEmbedding, Moments
 from bayesrecon.kernels.gaussian import GaussianEmbedding
 from bayesrecon.kernels.sparse import SparseEmbedding
 from bayesrecon.kernels.view import View
@@ -45,6 +45,11 @@ class AdaptiveEmbedding(View):
     @property
     def features(self) -> int:
         return 0 if self.closed is None else self.closed.features
+
+    def _passes(self, basis: Basis, *records: Records) -> MeanEmbedding:
+        if isinstance(basis, FeatureBasis) and basis.atoms is self.release and self.closed is not None:
+            return self.closed
+        return self._cheaper(basis.records, *records)
 
     def _cheaper(self, *records: Records) -> MeanEmbedding:
         if self.closed is not None and self.closed.width <= _FEW:
@@ -105,7 +110,7 @@ class AdaptiveEmbedding(View):
     ) -> Moments:
         with self._threads(basis):
             try:
-                return self._cheaper(basis.records).moments(basis, atoms, label, stretches)
+                return self._passes(basis).moments(basis, atoms, label, stretches)
             except LostDigits:
                 return self.dense.moments(basis, atoms, label, stretches)
 
@@ -114,21 +119,21 @@ class AdaptiveEmbedding(View):
     ) -> Float[np.ndarray, "Q r"]:
         with self._threads(basis):
             try:
-                return self._cheaper(basis.records, probes).cross(basis, probes, atoms)
+                return self._passes(basis, probes).cross(basis, probes, atoms)
             except LostDigits:
                 return self.dense.cross(basis, probes, atoms)
 
     def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         with self._threads(basis):
-            return self._cheaper(basis.records).noise(basis, y)
+            return self._passes(basis).noise(basis, y)
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
         with self._threads(basis):
-            return self._cheaper(basis.records).normal_noise(basis, simulated=simulated)
+            return self._passes(basis).normal_noise(basis, simulated=simulated)
 
     def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         with self._threads(basis):
-            return self._cheaper(basis.records).influence(basis, y, b)
+            return self._passes(basis).influence(basis, y, b)
 
     def _threads(self, basis: Basis) -> Any:
         rows = self.equations if self.closed is None else self.size

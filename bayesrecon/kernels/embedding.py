@@ -69,6 +69,23 @@ class Basis:
         return [{k: v[i : i + PART] for k, v in self.records.items()} for i in range(0, rows, PART)]
 
 
+@dataclass(frozen=True)
+class FeatureBasis(Basis):
+    """The features themselves that the kernel of some atoms is known to be made of (`Featured`): nothing has to be
+    written in them. Other atoms have other features, and there it is a basis like any other.
+
+    Attributes:
+        atoms: whose features they are.
+    """
+
+    atoms: Any = None
+
+    @classmethod
+    def bare(cls, atoms: Any, count: int) -> "FeatureBasis":
+        """So many features of atoms, not as functions of any anchors."""
+        return cls({}, np.zeros((0, count)), atoms=atoms)
+
+
 def _rounded_up(count: int) -> int:
     return -(-count // PART) * PART if count > PART else max(8, 2 ** (count - 1).bit_length())
 

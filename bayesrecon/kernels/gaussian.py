@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from bayesrecon.kernels import gaussian_passes as passes
 from bayesrecon.kernels.definite import factor, largest, solver
-from bayesrecon.kernels.embedding import Basis, Coordinates, LostDigits, Moments, Stretch
+from bayesrecon.kernels.embedding import Basis, Coordinates, FeatureBasis, LostDigits, Moments, Stretch
 from bayesrecon.kernels.monomials import Frame
 from bayesrecon.kernels.products import Products
 from bayesrecon.kernels.score import prior_score
@@ -86,13 +86,13 @@ class GaussianEmbedding(View):
         stretches: int = 1,
     ) -> Moments:
         functions, found, shift = self._functions(basis), [], None
-        given = self._given(functions)
+        given, features = self._given(functions), self.width
         mean, square = np.zeros(basis.size), np.zeros((basis.size, basis.size))
         passed = passes.back(self._pass(passes.moments_of, given, self._parts(self._block, atoms, stretches), label))
-        whole = np.zeros((len(functions), len(functions)))
+        whole = np.zeros((features, features))
         for _, stretch in groupby(passed, key=lambda one: one[0].stretch):
-            products = Products.none(len(functions))
-            target, share = np.zeros(len(functions)), 0.0
+            products = Products.none(features)
+            target, share = np.zeros(features), 0.0
             for part, (weight, own, kept, aim, first, second) in stretch:
                 products.plus(id(part.metric), kept)
                 target += aim
@@ -100,8 +100,9 @@ class GaussianEmbedding(View):
                 # Every part's values are summed about its own first ones.
                 off, share = own - shift, share + weight
                 square += second.whole()
-                square += np.outer(first, off)
-                square += np.outer(off, first + weight * off)
+                if off.any():
+                    square += np.outer(first, off)
+                    square += np.outer(off, first + weight * off)
                 mean += first + weight * off
             gram = products.gram()
             whole += gram
@@ -116,11 +117,11 @@ class GaussianEmbedding(View):
         functions, columns = self._functions(basis), self._frame.monomials(self._predictor, probes)
         gram = self._gram(atoms)
         _check(np.diag(gram), functions)
-        return columns.T @ (gram @ functions)
+        return columns.T @ (gram if functions is None else gram @ functions)
 
     def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         functions = self._functions(basis)
-        return self._covariance(self._given(functions, fitted=functions @ y), self._parts(self._block))
+        return self._covariance(self._given(functions, fitted=_written(functions, y)), self._parts(self._block))
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
         given = self._given(self._functions(basis), normal=self._normal[1:])
@@ -128,7 +129,7 @@ class GaussianEmbedding(View):
 
     def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         functions = self._functions(basis)
-        given = self._given(functions @ b, fitted=functions @ y)
+        given = self._given(_written(functions, b), fitted=_written(functions, y))
         rows, scores = self._series(b.shape[1])
         for part, (series, score) in self._pass(
             passes.influence_of, given, self._parts(self._block), "estimating errors"
@@ -160,7 +161,7 @@ class GaussianEmbedding(View):
     def _covariance(self, given: passes.Given, parts: list[Part]) -> np.ndarray:
         return covariance(self._pass(passes.noise_of, given, parts, "estimating noise"))
 
-    def _given(self, functions: np.ndarray, **more: Any) -> passes.Given:
+    def _given(self, functions: np.ndarray | None, **more: Any) -> passes.Given:
         """Kept on the devices for a whole pass, where they work on it."""
         given = passes.Given(self._frame, functions, self.temperature, prior_score, **more)
         return given if on_host() or pooled() else placed(given)
@@ -184,8 +185,11 @@ class GaussianEmbedding(View):
         """Atoms of a block."""
         return _atoms_of(block_entries(_BLOCK), self.width, 11 if on_host() else 16)
 
-    def _functions(self, basis: Basis) -> np.ndarray:
-        """The basis in the monomials, `(F, r)`: of one basis kept, which is asked for again and again."""
+    def _functions(self, basis: Basis) -> np.ndarray | None:
+        """The basis in the monomials, `(F, r)`, None where these are the basis: of one basis kept, which is asked for
+        again and again."""
+        if isinstance(basis, FeatureBasis) and basis.atoms is self.release:
+            return None
         if not self._last or self._last[0] is not basis:
             found = self._frame.monomials(self._predictor, basis.records) @ basis.coefficients
             self._last[:] = [basis, found]
@@ -201,7 +205,12 @@ def _atoms_of(entries: int, width: int, most: int = 11) -> int:
     return 2 ** int(np.clip(np.log2(entries / max(1, width)), 0, most))
 
 
-def _check(diagonal: np.ndarray, functions: np.ndarray) -> None:
+def _written(functions: np.ndarray | None, combined: np.ndarray) -> np.ndarray:
+    """Combinations of the basis in the monomials."""
+    return combined if functions is None else functions @ combined
+
+
+def _check(diagonal: np.ndarray, functions: np.ndarray | None) -> None:
     """That sums over the monomials keep the digits of the functions."""
-    if not largest(diagonal, functions) <= _CONDITION:
+    if functions is not None and not largest(diagonal, functions) <= _CONDITION:
         raise LostDigits

@@ -31,7 +31,7 @@ class Given:
 
     Attributes:
         frame: of the monomials.
-        functions: `(F, r)` polynomials that sums are taken of.
+        functions: `(F, r)` polynomials that sums are taken of; None for the monomials themselves.
         temperature: tau.
         prior: `score.prior_score`.
         fitted: `(F,)` the polynomial whose score is the fitted data's.
@@ -44,6 +44,10 @@ class Given:
     prior: Any = field(metadata={"static": True})
     fitted: Any = None
     normal: Any = None
+
+    def combined(self, rows: Any) -> Any:
+        """Rows of the monomials `(C, F)` as those of the functions."""
+        return rows if self.functions is None else rows @ self.functions
 
     def expanded(self, law: Law, theta: Any, metric: Any) -> Expansion:
         return Expansion.at(law[0], self.frame, law[1], theta, metric)
@@ -77,7 +81,7 @@ class Given:
 
     def residual(self, at: Expansion, score: Any) -> Any:
         """`<phi, score> + tau tr(Sigma Hess l)` of the functions, `(C, r)`."""
-        return (at.along(score) + self.temperature * at.lap) @ self.functions
+        return self.combined(at.along(score) + self.temperature * at.lap)
 
 
 def moments_of(model: Model, given: Given, part: Any) -> tuple[Any, ...]:
@@ -128,13 +132,14 @@ def back(passed: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
 
 
 def _moments_here(model: Model, given: Given, part: Any) -> tuple[Any, ...]:
-    size, features = given.functions.shape[1], len(given.functions)
+    features = given.frame.features
+    size = features if given.functions is None else given.functions.shape[1]
     target, mean, square = np.zeros(features), np.zeros(size), Squares(size)
     products, shift, weight = Products.none(features), None, 0.0
     for at, a, _, base in given.blocks(model, part):
         products.add(0, at.weighted(a), at.fold(a))
         target -= given.aim(at, a, base)
-        value = at.value @ given.functions
+        value = given.combined(at.value)
         # One atom's values as a shift keep the covariance of large log likelihoods accurate.
         shift = value[0].copy() if shift is None else shift
         value = (value - shift) * np.sqrt(a)[:, None]
@@ -232,13 +237,13 @@ def _moments_there(model: Model, given: Given, part: Any) -> tuple[Any, ...]:
 
 @_compiled
 def _first(law: Law, given: Given, metric: Any, theta: Any) -> Any:
-    return (given.expanded(law, theta[:1], metric).value @ given.functions)[0]
+    return given.combined(given.expanded(law, theta[:1], metric).value)[0]
 
 
 @_compiled
 def _moments(law: Law, given: Given, metric: Any, theta: Any, a: Any, base: Any, shift: Any) -> tuple[Any, Any]:
     at, root = given.expanded(law, theta, metric), jnp.sqrt(a)
-    value = (at.value @ given.functions - shift) * root[:, None]
+    value = (given.combined(at.value) - shift) * root[:, None]
     return _Summed.of(at, a), (-given.aim(at, a, base), root @ value, value.T @ value)
 
 

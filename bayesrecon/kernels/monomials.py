@@ -60,6 +60,12 @@ class Frame:
             precision = float(np.exp(-2 * _log_sigma(predictor, mean[None])[0][0, 0]))
         return cls(mean[some], root, precision if 0 < precision < np.inf else 1.0)
 
+    @property
+    def features(self) -> int:
+        """F, the number of monomials."""
+        p = len(self.centre)
+        return 2 + p + p * (p + 1) // 2
+
     def design(self, predictor: Any, records: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """`e (M,)` and `x (M, p)`."""
         with np.errstate(over="ignore", invalid="ignore"):

@@ -25,9 +25,10 @@ from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.estimation.problem import Problem, embedding_of
 from bayesrecon.estimation.rounding import Rounding, rounding_of
 from bayesrecon.estimation.scored import ScoredDraws, summed
-from bayesrecon.estimation.solve import Fit, fit
+from bayesrecon.estimation.solve import FeatureFit, Fit, fit
 from bayesrecon.estimation.spectrum import spanning
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
+from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.metric import in_coordinates
 from bayesrecon.model import Records
 from bayesrecon.releases import PosteriorDraws
@@ -126,13 +127,21 @@ def _halves(problem: Problem) -> list[ScoredDraws]:
         view = release.take(np.arange(one, release.size, 2))
         embedding = embedding_of(view, str(problem.estimator.metric))
         try:
-            solved = fit(
-                embedding, problem.reference, problem.rng, finite=problem.rank is not None, expected=problem.rank or 0
-            )
+            basis, y = _solved_alone(problem, embedding)
         except BayesreconError:  # too few draws
             return []
-        found.append(_draws(view, embedding.influence(solved.basis, solved.y, np.zeros((solved.basis.size, 0)))[1]))
+        found.append(_draws(view, embedding.influence(basis, y, np.zeros((basis.size, 0)))[1]))
     return found
+
+
+def _solved_alone(problem: Problem, embedding: AdaptiveEmbedding) -> tuple[Basis, np.ndarray]:
+    """Basis and amplitudes by some of the draws, whose embedding this is."""
+    if isinstance(problem.solved, FeatureFit):
+        found = problem.solved.refitted(embedding)
+        if found is not None:
+            return found
+    solved = fit(embedding, problem.reference, problem.rng, finite=problem.rank is not None, expected=problem.rank or 0)
+    return solved.basis, solved.y
 
 
 def _moved_by_data(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) -> np.ndarray:
