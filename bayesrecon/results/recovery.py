@@ -34,7 +34,7 @@ class Recovery(Result):
         warnings: one line each.
         failures: checks of draws and model that failed, one line each.
         presumes: what the numbers of a printed table rest on, since it does not show how its fit weighed records.
-        ranges: of fields that nobody stated, and that were presumed.
+        ranges: what was presumed of fields of which nobody stated it: their ranges, or that one is another's square.
     """
 
     rows: tuple[Row, ...]
