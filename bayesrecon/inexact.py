@@ -58,6 +58,8 @@ class Noise:
 UNTOLD = "the correlations of the estimates were not given"
 """What limits alone are said for, in notes and in audits."""
 
+_SLACK = 1e-9  # relative, of limits that are one number
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -74,11 +76,37 @@ class Statements(dict[str, Limit]):
     Attributes:
         remarks: what else is told, one line each: all whole numbers that print the same table, where they are few.
         failures: why no data print the table, one line each.
+        presumed: what nobody stated and limits rest on, to be read behind "if".
     """
 
-    def __init__(self, limits: Mapping[str, Limit], remarks: Sequence[str] = (), failures: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        limits: Mapping[str, Limit],
+        remarks: Sequence[str] = (),
+        failures: Sequence[str] = (),
+        presumed: Sequence[str] = (),
+    ) -> None:
         super().__init__(limits)
-        self.remarks, self.failures = tuple(remarks), tuple(failures)
+        self.remarks, self.failures, self.presumed = tuple(remarks), tuple(failures), tuple(presumed)
+
+    def meeting(self, other: "Statements") -> "Statements":
+        """What two ways of reading say, whose limits are cut with each other.
+
+        >>> both = Statements({"n": Limit(3.0)}).meeting(Statements({"n": Limit(1.0, 8.0)}))
+        >>> both["n"].lower, both["n"].upper
+        (3.0, 8.0)
+        """
+        found, failures = dict(self), [*self.failures, *other.failures]
+        for name, limit in other.items():
+            before = found.get(name, Limit())
+            low, high = max(before.lower, limit.lower), min(before.upper, limit.upper)
+            estimate = before.estimate if before.estimate is not None else limit.estimate
+            if low > high + _SLACK * (1 + abs(high)):
+                failures.append(f"no data print this table: {name} would be at least {low:.6g}, and at most {high:.6g}")
+            elif estimate is not None:
+                estimate = min(max(estimate, low), max(low, high))
+            found[name] = Limit(low, max(low, high), estimate)
+        return Statements(found, (*self.remarks, *other.remarks), failures, (*self.presumed, *other.presumed))
 
 
 class Limits(Protocol):

@@ -16,7 +16,7 @@ m^2` where one record is all of a sum.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ from bayesrecon.results.recovery import Recovery, Row
 
 KIND = "dominance"
 
+_FEWEST = 2  # records, of which one can be more than another
 _HALF = 0.5  # of a sum: what stewards call dominance
 _REMEDIES = (Remedy("leave the residual standard error out, or merge the cell with another one"),)
 
@@ -92,16 +93,47 @@ def dominance(
     y = release.about.settings.get("response")
     if y is None or found.failures:
         return []
-    sums = _sums({row.name: row for row in found}, release, str(y))
-    if not sums or any(one.mean[0] <= 0 for one in sums):
-        return []
     presumed = "" if _positive(release, knows, str(y)) else f"{' and' if more else ', if'} {y} is not negative"
-    seen = [(one, *shares(one)) for one in sums if one.count > 1]
+    sums = _sums({row.name: row for row in found}, release, str(y))
+    if any(one.mean[0] <= 0 for one in sums):
+        return []
     return [
-        _finding(one, (low, high), str(y), (release.name,), needs, more + presumed)
-        for one, low, high in seen
-        if low > _HALF
+        finding
+        for one in sums
+        for finding in dominating([one], str(y), (release.name,), needs, more + presumed, _REMEDIES)
     ]
+
+
+def dominating(
+    possible: Sequence[Sum],
+    y: str,
+    where: tuple[str, ...],
+    needs: str,
+    more: str,
+    remedies: tuple[Remedy, ...],
+    how: str = "",
+) -> list[Finding]:
+    """The finding that one record has more than half of a sum, none where it may have less.
+
+    Args:
+        possible: the same sum with the least and with the largest number of records that it may be of.
+        y: of what it is.
+        more: what is presumed, to be read behind a comma.
+        how: sure that is, in words.
+    """
+    if any(one.count < _FEWEST or one.mean[0] <= 0 for one in possible):
+        return []
+    parts, sizes = [shares(one) for one in possible], [largest(one) for one in possible]
+    share = min(low for low, _ in parts), max(high for _, high in parts)
+    if share[0] <= _HALF:
+        return []
+    totals = [(one.count * one.mean[0], one.count * one.mean[1]) for one in possible]
+    each = list(zip(sizes, parts, totals, strict=True))
+    value = (
+        min(max(size[0], part[0] * total[0]) for size, part, total in each),
+        max(min(size[1], part[1] * total[1]) for size, part, total in each),
+    )
+    return [_finding(possible, share, value, y, where, needs, more, remedies, how)]
 
 
 def _positive(release: Release, knows: Mapping[str, Any], y: str) -> bool:
@@ -145,17 +177,28 @@ def _ends(row: Row | None) -> Ends | None:
     return row.lower, row.upper
 
 
-def _finding(one: Sum, share: Ends, y: str, where: tuple[str, ...], needs: str, more: str) -> Finding:
-    name = f"sum({y})[{one.cell}]" if one.cell else f"sum({y})"
-    of = f"of the sum of {y} with {one.cell}" if one.cell else f"of the sum of {y}"
+def _finding(
+    possible: Sequence[Sum],
+    share: Ends,
+    value: Ends,
+    y: str,
+    where: tuple[str, ...],
+    needs: str,
+    more: str,
+    remedies: tuple[Remedy, ...],
+    how: str,
+) -> Finding:
+    cell, (low, high) = possible[0].cell, value
+    name = f"sum({y})[{cell}]" if cell else f"sum({y})"
+    of = f"of the sum of {y} with {cell}" if cell else f"of the sum of {y}"
     part = f"{share[0]:.0%}" if share[1] - share[0] < 0.005 else f"{share[0]:.0%} to {share[1]:.0%}"
-    low, high = largest(one)
+    counts = " to ".join(f"{one.count:g}" for one in possible)
     summary = (
-        f"{one.count:g} records, their sum and their sum of squares are told: the largest has {part}, and lies between "
-        f"{low:.5g} and {high:.5g}"
+        f"{counts} records, their sum and their sum of squares are told: the largest has {part}, and lies between "
+        f"{low:.5g} and {high:.5g}{how}"
     )
     items = (
         Item(f"largest share of {name}", sum(share) / 2, None, None, *share),
-        Item(f"largest {y}{f'[{one.cell}]' if one.cell else ''}", (low + high) / 2, None, None, low, high),
+        Item(f"largest {y}{f'[{cell}]' if cell else ''}", (low + high) / 2, None, None, low, high),
     )
-    return Finding(KIND, "medium", f"one record has {part} {of}{more}", where, summary, needs, items, _REMEDIES)
+    return Finding(KIND, "medium", f"one record has {part} {of}{more}", where, summary, needs, items, remedies)

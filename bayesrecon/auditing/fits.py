@@ -103,8 +103,10 @@ def audit_fit(
             findings = (_finding(found, attack, limits, tried_out(found, tried, knows, key, budget)),)
         hint: tuple[str, ...] = ()
         if not found.failures:
-            findings += tuple(small_counts(counts_of(found, release.about, _HOW), limits.small_count, (release.name,)))
-            findings += tuple(dominance(release, found, knows))
+            needs, more = _resting(found, "the model"), f", if {found.ranges}" if found.ranges else ""
+            counts = counts_of(found, release.about, _HOW)
+            findings += tuple(small_counts(counts, limits.small_count, (release.name,), needs, more))
+            findings += tuple(dominance(release, found, knows, needs, more))
             if names := with_the_number(release, knows):
                 hint = (f"if an attacker knows n (total=): {places(names, _NAMED)} are told, too",)
         presumed, said = _presumed(release, found, attack, limits, knows, tried, key, budget)
@@ -163,7 +165,7 @@ def _presumed(
             continue
         remedies = tried_out(then, alternatives, one.knows, key, budget)
         finding = _finding(then, attack, limits, remedies)
-        needs = f"the model, and that {one.words}"
+        needs = _resting(then, f"the model, and that {one.words}")
         findings.append(replace(finding, title=f"{finding.title}, if {one.words}", needs=needs))
         counts = counts_of(then, release.about, _HOW)
         findings += small_counts(counts, limits.small_count, (release.name,), needs, f", if {one.words}")
@@ -185,10 +187,15 @@ def _finding(found: Recovery, attack: str, limits: Thresholds, remedies: tuple[R
         f"the {attack} gives statistics of the data{' exactly' if exact else ''}",
         (found.release,),
         f"{between}{len(rows)} of {len(found)} statistics determined",
-        "the model and its prior",
+        _resting(found, "the model and its prior"),
         items(rows),
         remedies,
     )
+
+
+def _resting(found: Recovery, needs: str) -> str:
+    """What a finding needs, with what was presumed."""
+    return f"{needs}, and that {found.ranges}" if found.ranges else needs
 
 
 def stated(found: Recovery) -> list[Row]:

@@ -21,6 +21,7 @@ from bayesrecon.auditing.assembly import (
     with_accounts,
     with_held,
 )
+from bayesrecon.auditing.cell_totals import dominance_of_draws
 from bayesrecon.auditing.channel import channels
 from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, told
@@ -348,6 +349,9 @@ def _stages(
         finding = draws_finding(recovery, unit, thresholds) if recovery.consistent else None
         if finding is not None:
             findings.append(_open_draws(finding, release, problem, recovery, key))
+        dominated, unseen = dominance_of_draws(problem, recovery, ("posterior",))
+        findings += dominated
+        warnings += unseen
         untried += [NotRun(DRAWS, failure, _OTHERS, ("posterior",)) for failure in recovery.failures]
     except BayesreconError as error:
         untried.append(NotRun(DRAWS, f"the draws alone were not attacked: {error}", _MEND, ("posterior",)))

@@ -25,9 +25,9 @@ from bayesrecon.posteriors.printed.cell_counts import MOST, Cells, solutions, ti
 from bayesrecon.posteriors.printed.cell_moments import moments_of
 from bayesrecon.posteriors.printed.design_cells import Layout, layout_of, parts_of
 from bayesrecon.posteriors.printed.footers import Footer, Number
+from bayesrecon.posteriors.printed.presumed_shapes import Presumed
 from bayesrecon.posteriors.printed.whole_counts import Answer, mean_of, whole
 
-_SLACK = 1e-9  # relative, of limits that are one number
 _LISTED = 6  # solutions that a remark lists
 _SEARCHED = 4000  # solutions up to which all are found
 
@@ -47,6 +47,7 @@ class Coded:
         plain: what is said where no column is one of levels.
         below: what the numbers below the table say.
         shapes: what else the columns tell, as functions of one covariate and its products.
+        presumed: what they tell if they are what their names suggest.
 
     >>> table = Coded("ols", ("g2",), {"g2": "g2"}, "y", ((1.0, 0.0), (2.0, 0.0)), ((0.5, 5e-4), (0.7638, 5e-5)),
     ...               (1.0, 5e-4), (Factor("g", ("g2",)),))
@@ -66,6 +67,7 @@ class Coded:
     plain: Limits | None = field(default=None, repr=False)
     below: Footer = field(default=Footer())
     shapes: tuple[Limits, ...] = field(default=(), repr=False)
+    presumed: tuple[Presumed, ...] = field(default=(), repr=False)
 
     def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
         printed = self.below.records(len(self.coefficients))
@@ -77,7 +79,9 @@ class Coded:
         said = Statements({}) if self.plain is None else self.plain(fields, total)
         said = self._counted(self._with_footer(said, total, printed), fields, total, printed, factors)
         for shape in self.shapes:
-            said = _both(said, shape(fields, total, factors))
+            said = said.meeting(shape(fields, total, factors))
+        for one in self.presumed:
+            said = one.beside(said, fields, total, factors)
         return said
 
     def _with_footer(self, said: Statements, total: float | None, printed: tuple[float, float] | None) -> Statements:
@@ -167,21 +171,6 @@ class Coded:
         response = fields[self.response].domain
         counted = self.kind != "ols" or (response.discrete and response.dtype is np.int64)
         return whole(self.kind, layout.design, points, self.box(layout.columns), cells, counted, layout.saturated)
-
-
-def _both(one: Statements, other: Statements) -> Statements:
-    """What two ways of reading say, whose limits are cut with each other."""
-    found, failures = dict(one), [*one.failures, *other.failures]
-    for name, limit in other.items():
-        before = found.get(name, Limit())
-        low, high = max(before.lower, limit.lower), min(before.upper, limit.upper)
-        estimate = before.estimate if before.estimate is not None else limit.estimate
-        if low > high + _SLACK * (1 + abs(high)):
-            failures.append(f"no data print this table: {name} would be at least {low:.6g}, and at most {high:.6g}")
-        elif estimate is not None:
-            estimate = min(max(estimate, low), max(low, high))
-        found[name] = Limit(low, max(low, high), estimate)
-    return Statements(found, (*one.remarks, *other.remarks), failures)
 
 
 def _square(number: Number | None) -> tuple[float, float] | None:

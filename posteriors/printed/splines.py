@@ -1,4 +1,4 @@
-"""What a table says of the B-splines of one covariate, where correlations are missing.
+"""What a table says of the splines of one covariate, where correlations are missing.
 
 Columns of `bs(x, ...)` lie between zero and one and add up to one at most, so that each is at least its square.
 With the weights w of records, one for least squares, whose errors are relative to s, and at most 1/4 for a logistic
@@ -6,7 +6,12 @@ regression,
 
     sum_n B_j >= sum_n B_j^2 >= 1 / (w se_j^2),    n >= sum_j sum_n B_j.
 
-Columns of natural splines (`ns`) have either sign; nothing is said of them.
+Columns of R's `ns(x, ...)` are B-splines times a matrix with orthonormal columns. They have either sign, and their
+squares add up to one at most between the boundary knots, so that
+
+    n >= sum_j sum_n N_j^2,    sum_n N_j^2 >= 1 / (w se_j^2).
+
+Other columns of a design only add to squared errors, so that all of this holds beside them as well.
 """
 
 import re
@@ -20,21 +25,25 @@ from bayesrecon.posteriors.printed.estimates import field_name
 from bayesrecon.posteriors.printed.footers import Number
 
 _COLUMN = re.compile(r"(?:splines::)?(?P<basis>bs\((?P<x>[^,()]+)(?:,.*)?\))(?:\[(?P<k>\d+)\]|(?P<r>\d+))")
-_OTHERWISE = ("Boundary", "lower_bound", "upper_bound", "intercept")  # options that let columns leave the interval
+_NATURAL = re.compile(r"(?:splines::)?(?P<basis>ns\((?P<x>[^,()]+)(?:,.*)?\))(?P<r>\d+)")  # as R alone writes them
+_OTHERWISE = ("Boundary", "lower_bound", "upper_bound", "intercept")  # options that let columns leave their bounds
 _WEIGHTS = {"ols": 1.0, "logit": 0.25}  # the largest of a record
 
 _ARITHMETIC = 1e-9  # relative
 
 
-def bases(labels: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Lines that are columns of one basis of B-splines, by what R and Python write.
+def bases(labels: Sequence[str], natural: bool = False) -> tuple[tuple[str, ...], ...]:
+    """Lines that are columns of one basis of B-splines, by what R and Python write, or of natural splines, by what R
+    writes.
 
     >>> bases(["bs(age, df = 4)1", "bs(age, df = 4)2", "x", "ns(age, 3)1"])
     (('bs(age, df = 4)1', 'bs(age, df = 4)2'),)
+    >>> bases(["bs(age, df = 4)1", "bs(age, df = 4)2", "x", "ns(age, 3)1"], natural=True)
+    (('ns(age, 3)1',),)
     """
     found: dict[str, list[str]] = {}
     for label in labels:
-        match = _COLUMN.fullmatch(label.strip())
+        match = (_NATURAL if natural else _COLUMN).fullmatch(label.strip())
         if match is not None and not any(word in match["basis"] for word in _OTHERWISE):
             found.setdefault(match["basis"], []).append(label)
     return tuple(tuple(columns) for columns in found.values())
@@ -42,7 +51,7 @@ def bases(labels: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 
 @dataclass(frozen=True)
 class Splines:
-    """Limits of statistics from a table with B-splines: `Limits` of a release.
+    """Limits of statistics from a table with splines: `Limits` of a release.
 
     Args:
         kind: "ols" or "logit".
@@ -54,6 +63,9 @@ class Splines:
     >>> found = Splines("ols", ("bs(x, df=2)[0]", "bs(x, df=2)[1]"), errors, (1.0, 0.0))({}, 100.0)
     >>> found["n"].lower, round(found["mean(bs_x__df_2__1_)"].lower, 6), round(found["mean(bs_x__df_2__1_)"].upper, 6)
     (41.0, 0.25, 0.84)
+    >>> found = Splines("ols", ("ns(x, 2)1", "ns(x, 2)2"), errors, (1.0, 0.0))({}, 100.0)
+    >>> found["n"].lower, round(found["mean(ns_x__2_1)"].lower, 6), round(found["mean(ns_x__2_1)"].upper, 6)
+    (41.0, -0.866025, 0.866025)
     """
 
     kind: str
@@ -67,15 +79,30 @@ class Splines:
             scale = 0.0 if self.scale is None else max(self.scale[0] - self.scale[1], 0.0) ** 2
         if weight is None:
             return Statements({})
-        found: dict[str, Limit] = {}
-        for columns in bases(self.labels):
-            sums = {}
-            for label in columns:
-                value, half = self.errors[1 + self.labels.index(label)]
-                sums[label] = scale / (weight * (value + half) ** 2) * (1 - _ARITHMETIC)
-            most = sum(sums.values())
-            found["n"] = Limit(max(found.get("n", Limit(0.0)).lower, float(-(-most // 1))))
-            if total is not None:
-                for label, least in sums.items():
-                    found[f"mean({field_name(label)})"] = Limit(least / total, 1 - (most - least) / total)
+        found: dict[str, Limit] = {"n": Limit(0.0)}
+        for natural, every in ((kind, bases(self.labels, kind)) for kind in (False, True)):
+            for columns in every:
+                least = {label: self._least(label, scale / weight) for label in columns}
+                found["n"] = Limit(max(found["n"].lower, float(-(-sum(least.values()) // 1))))
+                if total is not None:
+                    found |= _natural(least, total) if natural else _plain(least, total)
         return Statements(found)
+
+    def _least(self, label: str, scale: float) -> float:
+        """Of the sum of squares of a column."""
+        value, half = self.errors[1 + self.labels.index(label)]
+        return scale / (value + half) ** 2 * (1 - _ARITHMETIC)
+
+
+def _plain(least: Mapping[str, float], total: float) -> dict[str, Limit]:
+    most = sum(least.values())
+    return {f"mean({field_name(c)})": Limit(low / total, 1 - (most - low) / total) for c, low in least.items()}
+
+
+def _natural(least: Mapping[str, float], total: float) -> dict[str, Limit]:
+    most, found = sum(least.values()), {}
+    for label, low in least.items():
+        name, high = field_name(label), max(1 - (most - low) / total, 0.0)
+        found[f"mean({name}*{name})"] = Limit(low / total, high)
+        found[f"mean({name})"] = Limit(-(high**0.5), high**0.5)
+    return found

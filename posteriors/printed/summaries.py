@@ -77,7 +77,7 @@ def from_table(
         jacobian, coordinates: as in `posteriors.gaussian`; tables print parameters in their own.
         response: name of the regression's response.
         formula: of the regression, such as "y ~ C(g) + x + g:x", which tells the levels of factors by the names of
-            lines.
+            lines. Without one, a line such as `x2` beside `x` is presumed to be its square, and the result says so.
         column: which of several models side by side, by the name of its column or its number from 1 on; those of the
             same records may be read one by one and recovered together.
 
@@ -136,7 +136,7 @@ def from_table(
         if draws is not None:
             raise BayesreconError("moments of draws are not read without correlations; supply correlations=")
         first, second = ([(float(x.values[i]), float(x.half[i])) for i in order] for x in (estimates, errors))
-        release = without_correlations_of(boxes, lines, first, second, title, coded, below)
+        release = without_correlations_of(boxes, lines, first, second, title, coded, below, formula is not None)
         return replace(release, notes=(*notes, *release.notes))
     related = _correlations([["1"]] if correlations is None else correlations, [labels[i] for i in sorted(given)])
     place = {i: k for k, i in enumerate(sorted(given))}

@@ -15,7 +15,8 @@ from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.least_squares import Untold
 from bayesrecon.posteriors.printed.orthogonal import Orthogonal, orthogonal
 from bayesrecon.posteriors.printed.own_slopes import OwnSlopes
-from bayesrecon.posteriors.printed.powers import Squared, with_square
+from bayesrecon.posteriors.printed.powers import Beside, Squared, powers, presumed_square, with_square
+from bayesrecon.posteriors.printed.presumed_shapes import Presumed
 from bayesrecon.posteriors.printed.splines import Splines, bases
 from bayesrecon.posteriors.printed.weighted_counts import UntoldWeights
 from bayesrecon.releases import Release, StatedLimits
@@ -32,6 +33,7 @@ def without_correlations_of(
     name: str | None,
     factors: Sequence[Factor] = (),
     below: Footer | None = None,
+    described: bool = False,
 ) -> Release:
     """The release of a regression's estimates and standard errors, both in the order of its parameters.
 
@@ -39,6 +41,7 @@ def without_correlations_of(
         labels: of the coefficients but the intercept.
         factors: that a formula tells besides those that the labels tell.
         below: what the numbers below the table say.
+        described: whether a formula says what columns are, so that their names suggest nothing more.
 
     Raises:
         BayesreconError: a table of another model, or without an intercept.
@@ -88,15 +91,13 @@ def without_correlations_of(
         plain,
         below,
         _shapes(model, labels, fields, estimates, errors[: len(estimates)], scale, told, below),
+        () if described else _presumed(model, labels, estimates, errors[: len(estimates)], scale, below),
     )
     title = name or f"{model.name}, estimates and standard errors"
     if told:
         listed = "; ".join(f"{f.name} is {', '.join(f.columns)}" for f in told)
         what, lost = f"levels of factors are counted by the errors ({listed}, by their names)", "more"
-    if with_square(labels) is not None:
-        what += f"; {' and '.join(labels)} are a covariate and its square, which binds their moments where n is known"
-    if bases(labels) and model.name != "poisson":
-        what += "; columns of bs() lie between 0 and 1"
+    what += "".join(f"; {line}" for line in _of_shapes(model.name, labels, limits.presumed))
     note = f"{UNTOLD}: {what}; with correlations= {lost} would be determined"
     return StatedLimits(theta[None], model, limits, name=title, notes=(note,))
 
@@ -113,19 +114,71 @@ def _shapes(
 ) -> tuple[Limits, ...]:
     """What the columns tell as functions of one covariate: a square, splines, slopes of its own in every level."""
     found: list[Limits] = []
-    if bases(labels):
+    if bases(labels) or bases(labels, natural=True):
         found.append(Splines(model.name, tuple(labels), tuple(errors), scale))
     if model.name != "ols" or scale is None:
         return tuple(found)
     if any(len(parts_of(label)) > 1 for label in labels):
         found.append(OwnSlopes(tuple(labels), fields, tuple(errors), scale, factors))
     if (at := with_square(labels)) is not None:
-        covariates, order = model.settings["covariates"], (0, 1 + at[0], 1 + at[1])
-        of_three, errors_of = (tuple(given[i] for i in order) for given in (estimates, errors))
-        found.append(
-            Squared(covariates[at[0]], covariates[at[1]], model.settings["response"], of_three, errors_of, scale, below)
-        )
+        found.append(_squared(model, at, estimates, errors, scale, below))
+        return tuple(found)
+    columns = dict(zip(labels, model.settings["covariates"], strict=True))
+    for line, (x, power) in powers(labels).items():
+        plain = next((label for label in labels if label.strip().removeprefix("c.") == x), None)
+        if power == 2 and plain is not None:
+            at_plain = 1 + list(labels).index(plain)
+            found.append(Beside(columns[plain], columns[line], errors[at_plain], scale))
     return tuple(found)
+
+
+def _squared(
+    model: Model,
+    at: tuple[int, int],
+    estimates: Printed,
+    errors: Printed,
+    scale: tuple[float, float],
+    below: Footer,
+) -> Squared:
+    """Of a covariate and its square, at these positions among the covariates."""
+    covariates, order = model.settings["covariates"], (0, 1 + at[0], 1 + at[1])
+    of_three, errors_of = (tuple(given[i] for i in order) for given in (estimates, errors))
+    names = covariates[at[0]], covariates[at[1]], model.settings["response"]
+    return Squared(*names, of_three, errors_of, scale, below)
+
+
+def _presumed(
+    model: Model,
+    labels: Sequence[str],
+    estimates: Printed,
+    errors: Printed,
+    scale: tuple[float, float] | None,
+    below: Footer,
+) -> tuple[Presumed, ...]:
+    """A square that nothing but its name says to be one."""
+    at = presumed_square(labels)
+    if at is None or model.name != "ols" or scale is None:
+        return ()
+    square = _squared(model, at, estimates, errors, scale, below)
+    return (Presumed(square, square.square, f"{square.square} is the square of {square.covariate}"),)
+
+
+def _of_shapes(kind: str, labels: Sequence[str], presumed: Sequence[Presumed]) -> list[str]:
+    """A line on each shape of columns: what it binds, or that it is not used."""
+    found = []
+    if kind == "ols" and with_square(labels) is not None:
+        pair = " and ".join(labels)
+        found.append(f"{pair} are a covariate and its square, which binds their moments where n is known")
+    elif raised := powers(labels):
+        left = "beside other columns it gives lower limits of means of squares alone"
+        left = left if kind == "ols" and any(power == 2 for _, power in raised.values()) else "that is not used"
+        found.append(f"{', '.join(raised)}: powers of a covariate; {left}")
+    found += [f"where n is known it is presumed that {one.words}, by its name" for one in presumed]
+    if kind != "poisson" and bases(labels):
+        found.append("columns of bs() lie between 0 and 1")
+    if kind != "poisson" and bases(labels, natural=True):
+        found.append("squares of the columns of ns() add up to 1 at most")
+    return found
 
 
 def _as_fields(factor: Factor, fields: dict[str, str]) -> Factor:

@@ -13,8 +13,8 @@ def test_every_statistic_has_a_row_and_open_ends_are_none():
         )
 
     release = SimpleNamespace(limits=limits)
-    rows, remarks, wrong = limited(release, Knowledge({"x": Field()}))
-    assert remarks == ("few",)
+    rows, said, wrong = limited(release, Knowledge({"x": Field()}))
+    assert said.remarks == ("few",)
     found = {row.name: row for row in rows}
     assert list(found) == ["n", "mean(x)", "var(x)", "mean(x*x)"]
     assert (found["n"].lower, found["n"].upper, found["n"].verdict) == (9.5, None, "undetermined")

@@ -63,9 +63,66 @@ def test_a_square_binds_the_moments_of_its_covariate(digits):
         assert width[1] < width[0]
 
 
-def test_without_the_name_of_a_square_nothing_is_presumed():
+@pytest.mark.parametrize("named", ["x2", "x_sq", "xsquared"])
+def test_the_name_of_a_square_is_a_presumption_that_is_stated(named):
+    frame = data(0)
+    table = printed("y ~ x + I(x ** 2)", frame, 4, N).rename(index={"I(x ** 2)": named})
+    found = bayesrecon.recover(from_table(table, "ols"))
+    inside(found, {"mean(x)": frame.x.mean(), "var(x)": frame.x.var(ddof=0), "var(y)": frame.y.var(ddof=0)})
+    assert found["mean(x)"].upper is not None
+    words = f"{named} is the square of x"
+    assert found.condition.endswith(f"and {words}")
+    assert any(line.startswith(f"presumed, by its name alone: {words}") for line in found.warnings)
+    audited = bayesrecon.audit(table, "ols", remedies=False)
+    assert all(words in finding.needs for finding in audited if finding.kind == "fit")
+    assert any(words in line for line in audited.warnings)
+
+
+@pytest.mark.parametrize("how", ["domain", "factors", "formula", "no plain column"])
+def test_a_column_that_somebody_described_is_not_presumed_to_be_a_square(how):
     table = printed("y ~ x + I(x ** 2)", data(0), 4, N).rename(index={"I(x ** 2)": "x2"})
-    assert bayesrecon.recover(from_table(table, "ols"))["mean(x)"].upper is None
+    read, knows = {}, {}
+    if how == "domain":
+        knows = {"domain": {"x2": (-np.inf, np.inf)}}
+    elif how == "factors":
+        knows = {"factors": {"g": ["x2"]}}
+    elif how == "formula":
+        pytest.importorskip("formulaic")
+        read = {"formula": "y ~ x + x2"}
+    else:
+        table = table.rename(index={"x": "z"})
+    found = bayesrecon.recover(from_table(table, "ols", **read), **knows)
+    assert "square" not in found.condition
+    assert not any("presumed, by its name" in line for line in found.warnings)
+
+
+def test_a_presumption_that_no_data_print_is_dropped_and_said():
+    """Columns of mean zero print the least error of an intercept that there is, which no square does."""
+    frame = data(0)
+    table = printed("y ~ x + I(x ** 2)", frame, 4, N).rename(index={"I(x ** 2)": "x2"})
+    table.loc["Intercept", "std err"] = cell(1.0005 * float(table.loc["sigma", "coef"]) / len(frame) ** 0.5, 6)
+    found = bayesrecon.recover(from_table(table, "ols"))
+    assert not found.failures
+    assert "square" not in found.condition
+    assert any("if x2 is the square of x" in line and "not presumed" in line for line in found.warnings)
+
+
+def test_other_powers_have_no_structure_of_a_square():
+    """Every limit holds with a cube, and beside another column."""
+    for seed in range(SETS):
+        frame = data(seed)
+        frame["z"] = np.random.default_rng(seed).normal(size=len(frame))
+        x = frame.x
+        truth = {"n": len(frame), "mean(x)": x.mean(), "var(x)": x.var(ddof=0), "var(y)": frame.y.var(ddof=0)}
+        for more in ("I(x ** 3)", "I(x ** 2) + I(x ** 3)", "I(x ** 2) + z", "C(g) + I(x ** 2)"):
+            release = from_table(printed(f"y ~ x + {more}", frame, 4, N), "ols")
+            found = bayesrecon.recover(release)
+            square = {"mean(I_x____2_)": (x**2).mean()} if "2" in more else {}
+            inside(found, truth | square)
+            assert "powers of a covariate" in release.notes[-1]
+            assert found["mean(x)"].upper is None
+            if square:
+                assert found["mean(I_x____2_)"].lower > 0
 
 
 def test_errors_that_no_square_prints_are_refused():
@@ -107,3 +164,34 @@ def test_columns_of_splines_count_records(kind):
         found = bayesrecon.recover(from_table(table, kind))
         assert inside(found, truth | {"n": len(frame)}) == len(truth) + 1
         assert found["mean(bs_x__df_4__1_)"].lower > 0
+
+
+def natural_splines(x, df):
+    """The columns of R's `ns(x, df)`: B-splines that are linear beyond the ends, by a QR decomposition."""
+    from scipy.interpolate import BSpline
+
+    ends = x.min(), x.max()
+    knots = np.quantile(x, np.linspace(0, 1, df + 1)[1:-1])
+    t = np.concatenate([[ends[0]] * 4, knots, [ends[1]] * 4])
+    second = BSpline(t, np.eye(df + 3), 3).derivative(2)(ends)[:, 1:]
+    turned = np.linalg.qr(second.T, mode="complete")[0]
+    return BSpline.design_matrix(x, t, 3).toarray()[:, 1:] @ turned[:, 2:]
+
+
+@pytest.mark.parametrize("kind", ["ols", "logit"])
+def test_natural_splines_count_records(kind):
+    for seed in range(SETS):
+        frame = data(seed)
+        frame["y"] = frame.y if kind == "ols" else np.random.default_rng(seed).integers(0, 2, len(frame))
+        columns = natural_splines(frame.x.to_numpy(), 3)
+        names = {f"ns(x, 3){k}": f"c{k}" for k in (1, 2, 3)}
+        frame = frame.assign(**dict(zip(names.values(), columns.T, strict=True)), z=np.arange(len(frame)) % 5)
+        options = {"fit": smf.ols} if kind == "ols" else {"fit": smf.logit, "disp": 0}
+        table = printed("y ~ c1 + c2 + c3 + z", frame, 4, N, **options)
+        table = table.rename(index={column: label for label, column in names.items()})
+        found = bayesrecon.recover(from_table(table, kind))
+        truth = {f"mean(ns_x__3_{k})": columns[:, k - 1].mean() for k in (1, 2, 3)}
+        truth |= {f"mean(ns_x__3_{k}*ns_x__3_{k})": (columns[:, k - 1] ** 2).mean() for k in (1, 2, 3)}
+        assert inside(found, truth | {"n": len(frame)}) == len(truth) + 1
+        alone = bayesrecon.recover(from_table(table.drop(index="No. Observations"), kind))
+        assert 1 < alone["n"].lower <= len(frame)

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_law
+from bayesrecon.disclosure.sanitising.streams import public_stream
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.totals import rows_of, slopes_of
 from bayesrecon.model import Model, entry
@@ -45,7 +46,7 @@ def page_of(release: PosteriorDraws, k: float, times: float, count: float | None
     rows, slopes = statistics_of(problem)
     found = count_of(rows)
     law = tilt_law(problem, k, problem.rng, count or 1.0 if found is None else found).of(times)
-    weights = law.weights(np.random.default_rng(0).normal(size=(len(law.own), _TILTS)))
+    weights = law.weights(public_stream("tilts of the page").normal(size=(len(law.own), _TILTS)))
     tilts = law.values @ weights
     shift = law.shift(law.records, release.size)
     return Page(

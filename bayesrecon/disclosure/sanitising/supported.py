@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_law
+from bayesrecon.disclosure.sanitising.streams import public_stream
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.results.row import Row
@@ -54,7 +55,7 @@ def settled(law: TiltLaw, name: str) -> tuple[TiltLaw, int]:
             f"{name}: a worth of {law.k**-2:g} draws costs {law.cost:.2g} nats in {law.effective_rank:.0f} "
             f"directions, and {MOST_NATS:g} are supported; worth={_affordable(law):.3g} or more, or fewer parameters"
         )
-    normals = np.random.default_rng(0).normal(size=(len(law.own), _TILTS))
+    normals = public_stream("trial tilts").normal(size=(len(law.own), _TILTS))
     for times in _TIMES:
         wider = law.of(times)
         if wider.cost <= MOST_NATS and holds(wider, normals):
@@ -88,7 +89,7 @@ def tilted_errors(
         return {}, ("sanitised draws are not planned for: the number of records is not determined",)
     found, missing = {}, []
     try:
-        law = tilt_law(problem, tried[0] ** -0.5, np.random.default_rng(0), max(1.0, float(count)))
+        law = tilt_law(problem, tried[0] ** -0.5, public_stream("records"), max(1.0, float(count)))
         cross = np.asarray(problem.solved.embedding.cross(problem.solved.basis, law.records)) @ slopes
     except BayesreconError as error:
         return {}, (f"sanitised draws are not planned for: {error}",)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.disclosure.sanitising.streams import public_stream
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, PseudoData, Records
 from bayesrecon.posteriors.approximated.approximations import gaussian
@@ -50,6 +51,6 @@ def numbers_of(mode: Approximation) -> tuple[np.ndarray, np.ndarray]:
 def as_draws(mode: Approximation) -> PosteriorDraws:
     """Draws of the normal law that was published, for what is computed of it."""
     mean, factor = (np.asarray(x) for x in unpack(mode.of, np.asarray(mode.theta)[0]))
-    theta = mean + np.random.default_rng(0).normal(size=(_DRAWS, len(mean))) @ factor.T
+    theta = mean + public_stream("draws of a mode").normal(size=(_DRAWS, len(mean))) @ factor.T
     weights, chain = np.full(_DRAWS, 1 / _DRAWS), np.ones(_DRAWS, int)
     return PosteriorDraws(theta, mode.of, weights, chain, name=mode.name)

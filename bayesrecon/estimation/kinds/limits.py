@@ -10,7 +10,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.estimation.statistics import components, moments
 from bayesrecon.estimation.weighted_fits import presumed
-from bayesrecon.inexact import UNTOLD, Limit
+from bayesrecon.inexact import UNTOLD, Limit, Statements
 from bayesrecon.knowledge import Knowledge, Knows, check_knowledge
 from bayesrecon.model import PseudoData
 from bayesrecon.releases import Release, StatedLimits
@@ -42,7 +42,7 @@ class OfLimits(Kind):
                 f"{release.name} has limits of n, means and variances alone: statistics=, known= and unit= are of no "
                 "use; supply the correlations of its estimates"
             )
-        rows, remarks, failures = limited(release, knowledge)
+        rows, said, failures = limited(release, knowledge)
         return Recovery(
             rows=rows,
             release=release.name,
@@ -55,10 +55,11 @@ class OfLimits(Kind):
             gap=True,
             spectrum=np.zeros(0),
             pseudo=PseudoData(np.zeros(0), {k: np.zeros((0, *f.shape)) for k, f in knowledge.fields.items()}),
-            warnings=(*(_cost(note, release, rows) for note in release.notes), *remarks),
+            warnings=(*(_cost(note, release, rows) for note in release.notes), *said.remarks),
             failures=failures,
             seconds=time.perf_counter() - start,
             presumes=presumed(release.model.name, knowledge),
+            ranges=" and ".join(said.presumed),
         )
 
 
@@ -79,8 +80,8 @@ def _cost(note: str, release: StatedLimits, rows: Sequence[Row]) -> str:
     return f"{UNTOLD}: with correlations= {', '.join(left[:_LISTED])}{more} would be determined, too"
 
 
-def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...], tuple[str, ...], tuple[str, ...]]:
-    """A row for every statistic, remarks, and what is wrong where what was stated contradicts the table."""
+def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...], Statements, tuple[str, ...]]:
+    """A row for every statistic, what the table says, and what is wrong where what was stated contradicts it."""
     total = knowledge.total
     said = release.limits(knowledge.fields, total, knowledge.factors)
     limits = dict(said)
@@ -97,7 +98,7 @@ def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...
     known = {name for name in told if name.replace("var(", "mean(") in told}  # of which moments follow from others
     needless = {s.name for s in every if s.substitute_for in known}
     names = dict.fromkeys([*(s.name for s in every if not s.substitute_for), *(n for n in limits if n not in needless)])
-    return tuple(_row(name, limits.get(name, Limit())) for name in names), said.remarks, (*wrong, *said.failures)
+    return tuple(_row(name, limits.get(name, Limit())) for name in names), said, (*wrong, *said.failures)
 
 
 def _row(name: str, limit: Limit) -> Row:

@@ -1,0 +1,136 @@
+"""What draws tell of the records of a cell: their number, and mean and variance of every other field.
+
+These are sums of functions of one record, as all statistics are: of an indicator 1_c of the cell and of a field y
+
+    n_c = sum_n 1_c,    m_c = sum_n 1_c y / n_c,    v_c = sum_n 1_c y^2 / n_c - m_c^2.
+
+One record that is more than half of a sum is seen by them (`dominance`).
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from statistics import NormalDist
+
+import numpy as np
+
+from bayesrecon.auditing.dominance import Ends, Sum, dominating
+from bayesrecon.auditing.held import DROP_DRAWS
+from bayesrecon.diagnostics import Z95
+from bayesrecon.estimation.categories import shown
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.statistics import (
+    Component,
+    Library,
+    Part,
+    Statistic,
+    components,
+    count_of,
+    moments,
+    ratio_of,
+)
+from bayesrecon.estimation.totals import part_totals, rows_of
+from bayesrecon.model import Records
+from bayesrecon.results.audit import Finding, Remedy
+from bayesrecon.results.recovery import Recovery, Row
+
+_SUMS = 300  # that are looked at: more cost minutes
+_WIDER = NormalDist().inv_cdf(1 - 0.05 / 6) / Z95  # of intervals, three of which hold together at 95 %
+_NEEDS = "the model and its prior"
+_REMEDIES = (
+    Remedy("merge the cell with another one in the model"),
+    Remedy(DROP_DRAWS),
+)
+
+
+def dominance_of_draws(
+    problem: Problem, found: Recovery, where: tuple[str, ...]
+) -> tuple[list[Finding], tuple[str, ...]]:
+    """Sums over all records, and over those with one value of a field, of which one record has more than half.
+
+    Fields that are known, and those with few values, have no sums here. Where a cell's number of records is not told to
+    one, all whole numbers of its interval are allowed for.
+
+    Args:
+        found: what the draws tell without cells.
+
+    Returns:
+        Findings, and a line where not all sums were looked at.
+    """
+    if found.failures or problem.release.temperature != 1:
+        return [], ()
+    knowledge, reference = problem.knowledge, problem.reference
+    fields = [
+        c
+        for c in components(knowledge.fields, list(knowledge.known), reference.centre, reference.scale)
+        if not knowledge.fields[c.field].domain.levels
+    ]
+    library, cells, every = moments(()), [("", c) for c in fields], list(_cells(problem, fields))
+    for label, inside, c in every[:_SUMS]:
+        _add(library, label, inside, c)
+        cells.append((label, c))
+    rows = {row.name: row for row in found}
+    if len(library.statistics) > 1:
+        totals = part_totals(problem.solved, library, knowledge)
+        rows |= {row.name: row for row in rows_of(library, totals, problem.solved.embedding)}
+    findings: list[Finding] = []
+    for c in fields:
+        sums = [_sums(label, c.name, rows) for label, one in cells if one is c]
+        if any(one.mean[0] <= 0 for possible in sums for one in possible):
+            continue  # numbers that may be negative
+        more = "" if knowledge.fields[c.field].domain.low >= 0 else f", if {c.name} is not negative"
+        for possible in filter(None, sums):
+            findings += dominating(possible, c.name, where, _NEEDS, more, _REMEDIES, ", with 95 % confidence")
+    left = len(every) - _SUMS
+    return findings, (f"dominance was not looked for in {left} of {len(every)} sums of cells",) if left > 0 else ()
+
+
+def _cells(problem: Problem, found: list[Component]) -> Iterator[tuple[str, tuple[str, float], Component]]:
+    """The name of each cell with its field and value, and a component of another field."""
+    for name, field in problem.knowledge.fields.items():
+        levels = field.domain.levels
+        if not field.shape and len(levels) > 1:
+            yield from ((f"{name}={shown(v)}", (name, v), c) for v in levels for c in found if c.field != name)
+
+
+def _add(library: Library, label: str, cell: tuple[str, float], c: Component) -> None:
+    def inside(records: Records) -> np.ndarray:
+        return (np.asarray(records[cell[0]]) == cell[1]).astype(float)
+
+    count, first, second = f"[{label}]", f"{c.name}[{label}]", f"{c.name}*{c.name}[{label}]"
+    if count not in library.parts:
+        library.parts[count] = Part(count, inside)
+        library.statistics.append(count_of(f"n[{label}]", count))
+    library.parts[first] = Part(first, lambda records: inside(records) * c.values(records), (count,))
+    library.parts[second] = Part(second, lambda records: inside(records) * c.values(records) ** 2, (count, first))
+    library.statistics.append(ratio_of(f"mean({c.name})[{label}]", first, count, c.centre, c.scale))
+    square = c.scale**2
+    library.statistics.append(
+        Statistic(
+            f"var({c.name})[{label}]",
+            (count, first, second),
+            lambda t: square * (t[second] / t[count] - (t[first] / t[count]) ** 2),
+            lambda t: {
+                second: square / t[count],
+                first: -2 * square * t[first] / t[count] ** 2,
+                count: square * (2 * t[first] ** 2 / t[count] - t[second]) / t[count] ** 2,
+            },
+        )
+    )
+
+
+def _ends(row: Row | None) -> Ends | None:
+    if row is None or row.verdict != "determined" or row.estimate is None or row.lower is None or row.upper is None:
+        return None
+    ends = row.estimate + _WIDER * (row.lower - row.estimate), row.estimate + _WIDER * (row.upper - row.estimate)
+    return ends if math.isfinite(ends[1] - ends[0]) else None
+
+
+def _sums(label: str, name: str, rows: Mapping[str, Row]) -> list[Sum]:
+    """With the least and with the largest number of records that there may be, between which shares lie in between."""
+    of = f"[{label}]" if label else ""
+    count, mean, variance = (_ends(rows.get(row)) for row in (f"n{of}", f"mean({name}){of}", f"var({name}){of}"))
+    if count is None or mean is None or variance is None:
+        return []
+    low, high = max(math.ceil(count[0]), 2), math.floor(count[1])
+    spread = max(variance[0], 0.0), max(variance[1], 0.0)
+    return [Sum(label, n, mean, (n * spread[0], n * spread[1])) for n in sorted({low, high}) if low <= high]
