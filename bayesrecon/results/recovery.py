@@ -35,7 +35,7 @@ class Recovery(Result):
         failures: failed checks of draws and model, one line each.
         presumes: assumptions about how the fit behind a printed table weighed its records, which the table does not
             show.
-        ranges: assumptions about fields for which nothing was stated: their ranges, or that one is the square of another.
+        ranges: assumptions about fields of which nothing was stated: their ranges, or that one is the square of one.
     """
 
     rows: tuple[Row, ...]

@@ -81,7 +81,7 @@ def deletion(before: Any, after: Any, *, model: Any = None) -> Deletion:
             tables "ols", "logit" or "poisson".
 
     Raises:
-        BayesreconError: an argument cannot be read; the two releases differ in model, settings or temperature; or they
+        BayesreconError: an argument cannot be read; the two releases have another model, settings or temperature; or they
             are identical.
 
     >>> from bayesrecon.models import load
