@@ -1,7 +1,8 @@
 """How well can an outsider tell which patient was deleted from a trained model?
 
-Two models are trained around every deletion; adversaries see both candidates and may ask both models. The same rounds
-are played with a random pair of patients and with the pair that stands out most. Draws deletion_game.png.
+In every round a model is trained before and after a deletion. Adversaries see both candidate records and can query both
+models. The rounds are played once with a random pair of patients and once with the two most outlying patients. The
+program draws deletion_game.png.
 
     python examples/deletion_game.py --rounds 150
 """

@@ -1,6 +1,6 @@
 """Eight schools: the posterior draws give away each school's own estimate.
 
-Needs POSTERIOR_DB_PATH.
+Set POSTERIOR_DB_PATH first.
 
     python examples/eight_schools.py
 """

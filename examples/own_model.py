@@ -1,4 +1,4 @@
-"""A model of your own as a target: which statistics of the data would its posterior draws give away?
+"""Your own model: which statistics of the data would its posterior draws give away?
 
 python examples/own_model.py [--draws 1000]
 """
@@ -15,7 +15,7 @@ from bayesrecon.evaluate import compare, true_statistics
 
 
 def program(dose, group, events):
-    """Events per patient: a rate that rises with the dose, with a level for each of three groups."""
+    """Events per patient: a Poisson rate that depends on the dose, with an intercept for each of three groups."""
     level = numpyro.sample("level", dist.Normal(0, 2).expand([3]).to_event(1))
     slope = numpyro.sample("slope", dist.Normal(0, 1))
     with numpyro.plate("patients", dose.shape[0]):

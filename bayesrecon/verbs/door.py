@@ -81,8 +81,8 @@ def deletion(before: Any, after: Any, *, model: Any = None) -> Deletion:
             tables "ols", "logit" or "poisson".
 
     Raises:
-        BayesreconError: an argument cannot be read, the two releases do not share model, settings and temperature, or
-            they are identical.
+        BayesreconError: an argument cannot be read. The two releases are identical, or their models, settings or
+            temperatures differ.
 
     >>> from bayesrecon.models import load
     >>> from bayesrecon.posteriors import dirac

@@ -23,13 +23,12 @@ POINTS, DRAWS, RECORDS, FREEDOM = 200, 4_000, 60, 6.0
 
 INTRODUCTION = """# How far a log density is off where data hide it
 
-Made by `python -m benchmarks.approximated.density`. An error of an approximate `log q` at the points is split into
-what no data
-could have made of it, which is seen, and what some data could have, which moves totals. *Ratio* is the length of the
-second over that of the first, of normal laws for posteriors of simulated data: *Laplace* with the mode and the Hessian
-there, *moments* with the mean and covariance. *Above* counts the laws whose ratio is larger than the
-factor that `from_log_density` allows for, 3. A law that is wrong in another way can have a larger one: *mean
-field*, with the variances given the others and no correlations, is no posterior of the model, and is not covered.
+Made by `python -m benchmarks.approximated.density`. The error of an approximate `log q` at the points has two
+parts. One part cannot come from any data, so it is detected. The other part could come from data, so it biases totals.
+*Ratio* is the norm of the second part over that of the first. The approximations are normal, for posteriors of simulated
+data: *Laplace* has the mode and the Hessian there, *moments* has the mean and covariance. *Above* counts approximations
+whose ratio exceeds 3, the factor that `from_log_density` allows for. A different kind of error can have a larger ratio.
+*Mean field* has the conditional variances and no correlations. It is not a posterior of the model and is not covered.
 """
 
 

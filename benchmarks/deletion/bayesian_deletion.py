@@ -30,16 +30,19 @@ SETTINGS = "50,4000,4;25,4000,4;100,4000,4;50,1000,4;50,10000,4;50,4000,2;50,400
 
 INTRODUCTION = """# Which record was deleted, from posterior draws alone
 
-Made by `python -m benchmarks.deletion.bayesian_deletion`. A linear regression with an intercept and independent
-standard normal
-covariates is fitted to N records and, after one was deleted at random, to the rest; both posteriors are conjugate and
-sampled exactly, T independent draws a side. *Ratio* is `infer_deletion(pair, members)`: the share of games in which the
-deleted record ranks first among all N members, with its exact (Clopper-Pearson) 95 % interval; *stated* the mean
-probability that the attack gives its first choice. *Mean shift* is the same with `method="shift"`. *Direction* is the
-median cosine, up to sign, of `Sigma^-1 (mean+ - mean-)` in the coefficients with the deleted record (1, x), with a
-bootstrap interval; *record* that of `reconstruct(pair)`, for which no members are needed; *other* the same cosine for
-another member: chance. *In its interval* is the share of covariates and responses that the stated 95 % intervals of
-`reconstruct(pair)` hold.
+Made by `python -m benchmarks.deletion.bayesian_deletion`. A linear regression with an intercept and
+independent standard normal covariates is fitted to N records. One record is deleted at random, and the model is fitted
+again. Both posteriors are conjugate. T independent exact draws are taken from each.
+
+* *Ratio* is the share of games in which `infer_deletion(pair, members)` ranks the deleted record first among all N
+  members, with its exact (Clopper-Pearson) 95 % interval.
+* *Stated* is the mean probability that the attack gives to its first choice.
+* *Mean shift* is the same as ratio with `method="shift"`.
+* *Direction* is the median absolute cosine between `Sigma^-1 (mean+ - mean-)` in the coefficients and the deleted record
+  (1, x), with a bootstrap interval.
+* *Record* is the same cosine for `reconstruct(pair)`, which needs no members.
+* *Other* is the same cosine with another member, as a chance level.
+* *In its interval* is the share of covariates and responses inside the 95 % intervals of `reconstruct(pair)`.
 """
 HEADS = {
     "count": "N",

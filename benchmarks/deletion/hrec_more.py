@@ -38,9 +38,9 @@ SIZES = (10, 25, 50, 100, 200, 400, 899)
 EPSILONS = (np.inf, 1e5, 1e4, 1e3, 100.0, 10.0, 1.0)
 INTRODUCTION = """# HRec beyond its tables
 
-Made by `python -m benchmarks.deletion.hrec_more`. Half of the records are private and half public unless a row says
-otherwise; records of digits have pixels in [-1, 1]. Cosines are medians over deletions, with 95 % bootstrap intervals;
-*label* is the share of labels inferred rightly. The methods are those of [DELETION.md](DELETION.md).
+Made by `python -m benchmarks.deletion.hrec_more`. Half of the records are private and half public, unless a row says
+otherwise. Records of digits have pixels in [-1, 1]. Cosines are medians over deletions, with 95 % bootstrap intervals.
+*Label* is the share of labels that are inferred correctly. [DELETION.md](DELETION.md) explains the methods.
 """
 TITLES = {
     "targets": "How well the target models predict the public half",

@@ -10,24 +10,25 @@ MAXDIFF, PROBABILITIES = "MaxDiff: public record", "MaxDiff of probabilities: pu
 INTRODUCTION = """# What two trained models give away of the record between them
 
 Made by `python -m benchmarks.deletion.hrec` and `python -m benchmarks.deletion.mnist`. A model is trained on half of
-the records and
-again, exactly, without one of them; the attack sees both parameters and the other half of the records. *Median* is that
-of the cosine similarity between the deleted and the reconstructed record, with its 95 % bootstrap interval; *scale* the
-median of `|log(|x_hat| / |x|)|`, and *label* the share of labels inferred rightly, with its 95 % Clopper-Pearson
-interval. Improvements are those of `attacks.Improvements`, each added to the published method alone and left out of
-all of them alone. Penalties called tuned are chosen by the private half, of those at which training ends at an optimum.
-Seconds were measured on machines that others used, too.
+the records. It is then retrained exactly without one of them. The attack sees both parameter vectors and the other half
+of the records.
+
+*Median* is the median cosine similarity between the deleted and the reconstructed record, with its 95 % bootstrap
+interval. *Scale* is the median of `|log(|x_hat| / |x|)|`. *Label* is the share of labels that are inferred correctly, with
+its 95 % Clopper-Pearson interval. Improvements are those of `attacks.Improvements`. Each one is added alone to the
+published method, and left out alone from the full method. *Tuned* penalties are chosen on the private half, among those
+for which training converges. Times were measured on shared machines.
 
 *Avg* is the mean public record. *MaxDiff* is the published baseline, the public record with the largest
 `|(x, 1)' (theta+ - theta-)|`, the Euclidean norm over outputs. *MaxDiff of probabilities* takes the largest change of
-the probabilities instead. *Above both* is the share of deletions in which the attack does better than the better of Avg
-and MaxDiff for that deletion, *above both, of probabilities* the same with the other MaxDiff. The better of the two
-counts because either wins on some records. Which of them wins nobody can know without the record, so that the
-comparison is harder than with either of them alone.
+the probabilities instead. *Above both* is the share of deletions in which the attack beats both Avg
+and MaxDiff. *Above both, of probabilities* is the same with MaxDiff of probabilities. Either baseline wins on some
+records, and which one wins cannot be known without the record. So this comparison is harder than one with a single
+baseline.
 
-Models over random Fourier features are attacked through their features, and the record is found by inverting the
-embedding (`invert_embedding`). Cosines are those of the records, as published; *of the features* is the median
-cosine of what was inverted.
+Models over random Fourier features are attacked through their features. The record is then found by inverting the
+embedding (`invert_embedding`). Cosines are those of the records, as in the paper. *Of the features* is the median cosine
+of the reconstructed features.
 
 ## What changed here, and why
 

@@ -25,17 +25,19 @@ WHOLE = 20
 
 INTRODUCTION = """# Deleted sentences between two n-gram models
 
-Made by `python -m benchmarks.deletion.sentences --text FILE`. The counts of all n-grams of a text are published, one
-sentence is
-deleted (drawn uniformly, of those that have a word), and the counts are published again; `bayesrecon.deleted_sentence`
-reconstructs the sentence. Words are runs of letters, digits and apostrophes in lower case. *Line*: every line with a
-word is a sentence; *speech*: all lines up to an empty one are. *Markers*: n - 1 start markers and an end marker belong
-to every sentence (words alone need none).
+Made by `python -m benchmarks.deletion.sentences --text FILE`. The counts of all n-grams of a text are published. One
+sentence is deleted, drawn uniformly from those with a word, and the counts are published again.
+`bayesrecon.deleted_sentence` reconstructs the sentence. Words are runs of letters, digits and apostrophes in lower case.
 
-*Exact*: the whole sequence of words is right, in %, with 95 % Clopper-Pearson intervals. *F1* is that of the multisets
-of words, `2 |common| / (|a| + |b|)`, in %, with 95 % bootstrap intervals. *Silent*: nothing is said, which counts as
-not exact and as F1 0: without markers a sentence of fewer than n words has no n-gram. *Unique*: only one sequence of
-words explains the change; *of these exact* is how often it is right. *Published*: Gao et al. 2022, appendix D, Penn
+* *Line*: every line with a word is a sentence. *Speech*: all lines up to an empty line are a sentence.
+* *Markers*: every sentence has n - 1 start markers and an end marker (single words need none).
+* *Exact*: the share of deletions, in %, in which the whole sequence of words is right, with 95 % Clopper-Pearson
+  intervals.
+* *F1*: the F1 score of the multisets of words, `2 |common| / (|a| + |b|)`, in %, with 95 % bootstrap intervals.
+* *Silent*: no answer, which counts as not exact and as F1 0. Without markers a sentence of fewer than n words has no
+  n-gram.
+* *Unique*: only one sequence of words explains the change. *Of these exact* is the share of those that are right.
+ *Published*: Gao et al. 2022, appendix D, Penn
 Treebank (971,657 words in 42,068 sentences, 23 a sentence), exact / F1; their attack looks at probabilities that fell,
 and not at counts, which is why its F1 for words alone is not 100.
 """

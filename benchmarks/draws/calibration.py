@@ -23,15 +23,18 @@ from tests.support import conjugate, families, gridded
 
 DRAWS, LKJ = 1000, "normal with LKJ"
 
-INTRODUCTION = """# Whether what is stated is true
+INTRODUCTION = """# Calibration: do stated errors and intervals hold?
 
-Made by `python -m benchmarks.draws.calibration`: simulated data sets, posteriors sampled exactly, every attack
-scored against
-the data. *Intervals*: 1,000 draws each, 2,000 of group effects and of the normal law with an LKJ prior; the share of
-repetitions in which the interval of a statistic that is called determined, stated at 95 %, holds the truth. *Bounds*:
-4,000 draws each; the share in which all bounds of a data set hold together, stated at 99 %. *Planner*: error over
-predicted error, the root of its mean square; right is 1. *False alarms*: repetitions with any warning, though model and
-draws are right. Ranges are 95 % Clopper-Pearson intervals.
+Made by `python -m benchmarks.draws.calibration`. Data sets are simulated, posteriors are sampled exactly, and every
+attack is scored against the data.
+
+* *Intervals*: the coverage of nominal 95 % intervals of determined statistics, from 1,000 draws each (2,000 for group
+  effects and for the normal distribution with an LKJ prior).
+* *Bounds*: the share of data sets whose bounds all hold, nominally 99 %, from 4,000 draws each.
+* *Planner*: the root mean square of the error over the predicted error. The ideal is 1.
+* *False alarms*: the share of repetitions with any warning, although model and draws are right.
+
+Ranges are 95 % Clopper-Pearson intervals.
 """
 HEADINGS = ("study", "quantity", "repetitions", "stated", "found", "95 %")
 

@@ -284,12 +284,12 @@ def _row(r: dict) -> list:
     return [r["table"], r["status"], r["dof"], r["smallest"], r["below"], r["found"], small]
 
 
-INTRODUCTION = f"""# What tables tell of the levels of factors
+INTRODUCTION = f"""# What tables reveal about the levels of factors
 
-Made by `python -m benchmarks.tables.factors`. Regressions are printed without the correlations of their estimates, and
-`recover` is given the table alone: exclusive dummies have a known zero where their product stands in `X'X`, and records
-are whole. *Held*: how many stated intervals hold the truth. *Exact*: levels whose count comes out as the one whole
-number. *Widest*: of the intervals of all levels, in records. *Below {THRESHOLD}*: what `audit` names as small counts.
+Made by `python -m benchmarks.tables.factors`. Regressions are printed without the correlations of their estimates.
+`recover` gets only the table. It uses that products of exclusive dummies are zero in `X'X`, and that counts are whole
+numbers. *Held* is the number of stated intervals that contain the truth. *Exact* is the number of levels whose count is
+determined uniquely. *Widest* is the width of the widest interval of all levels, in records. *Below {THRESHOLD}*: what `audit` names as small counts.
 """
 TABLES = """Printed with 4 significant digits. {held} of {stated} stated intervals hold; in {same} of {count} tables
 `audit` states the same numbers as `recover`, in JSON under the same names.
