@@ -1,4 +1,4 @@
-"""From a PyMC model to a `Model`: the likelihood of one record, a prior, and the transforms, read off its graph."""
+"""PyMC models as `Model`: the likelihood of one record, a prior, and the transforms, taken from the model's graph."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -78,7 +78,7 @@ def from_pymc(
 
 
 def pymc_model(model: Any) -> Any:
-    """The PyMC model that this is, or that a Bambi model holds; None for anything else."""
+    """The PyMC model itself or inside a Bambi model; None for anything else."""
     held = getattr(getattr(model, "backend", None), "model", None)
     program = model if held is None else held
     if not any(c.__name__ == "Model" and c.__module__.startswith("pymc.") for c in type(program).__mro__):
