@@ -1,4 +1,4 @@
-"""What the attacker knows beforehand, checked once at the door of a verb."""
+"""What the attacker knows in advance. It is checked once at the start of every verb."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,20 +14,20 @@ from bayesrecon.stated import parse, whole_numbers
 
 
 class Knows(TypedDict, total=False):
-    """What an attacker knows beforehand: the keywords that every verb shares.
+    """What an attacker knows in advance: the keywords that all verbs share.
 
     Attributes:
-        known: `{field: (N, *shape)}` fields whose values are known for every record, row by row.
-        unit: the known field, or fields together, that name a record, each unit having one; or a field that is not
-            known and has finitely many values: the group that a record belongs to.
+        known: `{field: (N, *shape)}`, fields whose values are known for every record, row by row.
+        unit: the known field, or fields together, that identify a record, if every unit has one record. Or a field that
+            is not known and has finitely many values: the group that a record belongs to.
         total: the number of records.
-        domain: `{field: domain}`, where the values lie: `(low, high)`, which narrows the model's own domain; or, in its
-            place, a list of the legal values or a name ("real", "positive", "unit", "binary", "count", "integer").
-        factors: `{name: columns}` fields that code the levels of one variable together: exclusive dummies with their
-            baseline left out, or a `Factor` with another contrast. Columns may have wildcards.
-        fit_weights: of the table of a regression, how its fit weighed records: "frequency", as often as each occurs;
-            "analytic", by precision or sampling weights (WLS, aweights, survey weights); "none".
-        offset: of the table of a regression, whether its fit had an offset.
+        domain: `{field: domain}`, the possible values. `(low, high)` narrows the model's own domain. A list of values,
+            or a name ("real", "positive", "unit", "binary", "count", "integer"), replaces it.
+        factors: `{name: columns}`, fields that together code the levels of one variable: exclusive dummies without the
+            baseline, or a `Factor` for another contrast. Columns may have wildcards.
+        fit_weights: for the table of a regression, how its fit weighted the records: "frequency" (how often each
+            occurs), "analytic" (precision or sampling weights, as in WLS, aweights or survey weights) or "none".
+        offset: for the table of a regression, whether its fit had an offset.
     """
 
     known: Mapping[str, Any] | None
@@ -54,9 +54,9 @@ _REGRESSIONS = ("ols", "logit", "poisson")  # whose tables do not say how record
 
 
 def check_keywords(given: Mapping[str, Any], verb: str, uses: Sequence[str] = KNOWS, why: str = "") -> None:
-    """Refuse keywords that a verb or an attack has no use for.
+    """Raise an error for keywords that a verb or an attack does not use.
 
-    Raises `BayesreconError` naming those that it takes.
+    Raises `BayesreconError`. The message lists the keywords that it uses.
     """
     refuse_renamed(given, verb)
     for name, value in given.items():
@@ -72,7 +72,7 @@ def check_keywords(given: Mapping[str, Any], verb: str, uses: Sequence[str] = KN
 
 
 def refuse_renamed(given: Mapping[str, Any], verb: str) -> None:
-    """Refuse a keyword that had another name, with the name that it has.
+    """Raise an error for a keyword that was renamed, with its new name.
 
     >>> refuse_renamed({"bounds": {"age": (18, 90)}}, "recover")
     Traceback (most recent call last):
@@ -84,20 +84,20 @@ def refuse_renamed(given: Mapping[str, Any], verb: str) -> None:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """Checked knowledge.
+    """Checked knowledge of the attacker.
 
     Attributes:
-        fields: the record's fields with their domains narrowed.
-        known: `{field: (N, *shape)}` values known row by row.
-        unit: the known field, or fields together, that name a record, each unit having one; or a field that is not
-            known and has finitely many values: the group a record belongs to.
-        total: the number of records, when known.
+        fields: the fields of a record, with their domains narrowed.
+        known: `{field: (N, *shape)}`, values known row by row.
+        unit: the known field, or fields together, that identify a record, if every unit has one record. Or a field that
+            is not known and has finitely many values: the group that a record belongs to.
+        total: the number of records, if known.
         identities: totals that the model's program fixes, `{name: (f, total)}`.
-        factors: whose levels the fields code, as they were stated.
-        fit_weights: how the fit behind a table weighed records, one of `FIT_WEIGHTS`, where it is known. With analytic
+        factors: the factors whose levels the fields code, as stated.
+        fit_weights: how the fit behind a table weighted the records, one of `FIT_WEIGHTS`, if known. With analytic
             weights totals are sums of weights, so that `total` stays open.
-        offset: whether that fit had an offset, where it is known.
-        records: the number of records, when known, where `total` is not it.
+        offset: whether that fit had an offset, if known.
+        records: the number of records, if known and different from `total`.
     """
 
     fields: dict[str, Field]

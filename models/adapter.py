@@ -1,4 +1,4 @@
-"""From a NumPyro program to a `Model`: one likelihood term per record, a prior, and the transforms."""
+"""NumPyro programs as `Model`: one likelihood term per record, a prior, and the transforms."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -41,26 +41,27 @@ def from_numpyro(
     identities: Mapping[str, tuple[Callable[[dict[str, Any]], Any], float]] | None = None,
     forward: bool = False,
 ) -> Model:
-    """Make a NumPyro program a target.
+    """A `Model` from a NumPyro program.
 
-    The program takes each field of a record as a keyword argument with a leading axis over records, and
-    observes at least one of them. Its likelihood must be a product over records; latents must not grow with
-    the number of records (a fixed number of units, indexed by a field, is fine).
+    The program takes each field of a record as a keyword argument whose leading axis runs over the records, and
+    observes at least one of them. Its likelihood must be a product over records. The number of latent variables must
+    not depend on the number of records. A fixed number of units, indexed by a field, is fine.
 
     Args:
-        program: `program(**fields, **constants)`.
+        program: function `program(**fields, **constants)`.
         record: `{field: shape of one record's value}`.
-        domain: `{field: domain}` ("real", "positive", "binary", "count", `(low, high)`, `[values]`, which reach the
-            program as integers where they are whole numbers: `means[unit]`);
-            observed fields default to the support of their distribution, others to the line.
-        constants: further keyword arguments, public to the attacker.
-        name: default the program's name.
-        prepare: maps published draws to the program's latents where they differ.
-        identities: totals the program fixes whatever the data, `{name: (f, total)}` (see `Model`).
-        forward: sample with gradients in forward mode: few parameters, many steps (see `Model`).
+        domain: `{field: domain}` with "real", "positive", "binary", "count", `(low, high)` or `[values]`. Values that
+            are whole numbers reach the program as integers, so that they can index: `means[unit]`. Observed fields
+            default to the support of their distribution, other fields to the real line.
+        constants: further keyword arguments, which the attacker knows.
+        name: defaults to the name of the program.
+        prepare: function that maps published draws to the program's latent variables, if they differ.
+        identities: totals that the program fixes for all data, `{name: (f, total)}` (see `Model`).
+        forward: whether NUTS computes gradients in forward mode, which suits few parameters and many steps (see
+            `Model`).
 
     Raises:
-        BayesreconError: when the program is outside this class, naming the site and the remedy.
+        BayesreconError: the program is not of this kind. The message names the site and the remedy.
 
     >>> import numpyro, numpyro.distributions as dist
     >>> def program(x, y=None):
@@ -87,10 +88,10 @@ def from_numpyro(
 
 @in_float64
 def adapt(program: Program, record: Mapping[str, tuple[int, ...]], **options: Any) -> Model:
-    """As `from_numpyro`, for a shipped program, whose likelihood the tests know to be a smooth product over records.
+    """Like `from_numpyro`, for a shipped program. Tests check that its likelihood is a smooth product over records.
 
     Args:
-        options: those of `from_numpyro`, and `gaussian`, the linear regression that the program is known to be.
+        options: those of `from_numpyro`, and `gaussian`, which says that the program is a certain linear regression.
     """
     return replace(_adapted(program, record, **options)[0], smooth=True)
 

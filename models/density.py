@@ -1,4 +1,4 @@
-"""From a log density that other software evaluates, as a Stan program's, to a `Model`."""
+"""Log densities that other software evaluates (for example a Stan program) as `Model`."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -33,29 +33,30 @@ def from_density(
     prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None,
     name: str | None = None,
 ) -> Model:
-    """Make a posterior density that other software evaluates a target, as a Stan program through PyStan or BridgeStan.
+    """A `Model` from a posterior density that other software evaluates, such as a Stan program through BridgeStan.
 
-    The term of a record is a difference between data sets with and without it,
-    `l(theta, z) = log p(theta | D and z) - log p(theta | D)`, D empty or, for a program that takes no empty data set,
-    of one record; the prior is what remains. Second derivatives are central differences of gradients. Nothing is
-    differentiated in the data: attacks that move records along derivatives say that they cannot be run.
+    The likelihood term of a record is the difference between data sets with and without it,
+    `l(theta, z) = log p(theta | D and z) - log p(theta | D)`. D is empty, or has one record for a program that does not
+    accept an empty data set. The prior is what remains. Second derivatives are central differences of gradients. There
+    are no derivatives with respect to the data, so attacks that optimise records by gradients raise an error.
 
     Args:
-        log_density: `(theta (d,), data) -> (value, gradient (d,))`, up to a constant of the data, at unconstrained
-            theta: the parameters in their order, each in Stan's coordinates of its support.
+        log_density: function `(theta (d,), data) -> (value, gradient (d,))`, up to a constant that may depend on the
+            data. theta stacks the parameters in their order, unconstrained, each in Stan's coordinates of its support.
         parameters: `{name: shape}` in the order in which theta stacks them.
         record: `{field: shape of one record's value}`.
-        dataset: `{field: (N, *shape)} -> data`, whatever `log_density` takes: Stan's data as a dictionary, or a model
-            that has read them. Whole numbers arrive as integers.
-        support: `{parameter: support}`: "positive", `(low, high)` (either may be infinite), "ordered"; others are real.
+        dataset: function `{field: (N, *shape)} -> data`. It returns whatever `log_density` takes: Stan's data as a
+            dictionary, or a model that has read them. Whole numbers arrive as integers.
+        support: `{parameter: support}`: "positive", `(low, high)` (either may be infinite) or "ordered". Others are
+            real.
         domain: `{field: domain}`, as in `from_numpyro`.
-        jacobian: whether `log_density` has the log Jacobian of the constraining map, as Stan's has by default.
-        prepare: maps published draws, `{name: (chains, draws, *shape)}`, to the parameters where they differ: draws of
-            a simplex to the unconstrained values that the program itself gives them.
-        name: shown in tables.
+        jacobian: whether `log_density` includes the log Jacobian of the constraining map, as Stan's does by default.
+        prepare: function that maps published draws, `{name: (chains, draws, *shape)}`, to the parameters if they
+            differ, for example draws of a simplex to the unconstrained values that the program itself assigns to them.
+        name: name in tables.
 
     Raises:
-        BayesreconError: a callable that fails or gives something else, a density that is not a product over records.
+        BayesreconError: a function fails or returns something else, or the density is not a product over records.
 
     >>> import numpy as np
     >>> def log_density(theta, y):  # a mean with a standard normal prior

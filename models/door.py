@@ -1,4 +1,4 @@
-"""A model from whatever describes one."""
+"""Models from anything that describes one."""
 
 import inspect
 import os
@@ -13,20 +13,22 @@ from bayesrecon.models.registry import load
 
 
 def is_program(given: Any) -> bool:
-    """Whether it is the path of a Stan program."""
+    """Whether the argument is the path of a Stan program."""
     return isinstance(given, str | os.PathLike) and os.fspath(given).endswith(".stan")
 
 
 def model_of(given: Any, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model:
-    """A `Model` from one, from the name of a shipped one, from a PyMC or Bambi model, from a NumPyro program,
-    or from the path of a Stan program (`program.stan`).
+    """A `Model` from anything that describes one.
 
-    Of a program every argument without a default, and `y=None` or its like, is a field of one number a record;
-    `from_numpyro` takes fields of other shapes and domains. `sizes` are shapes of draws, for a Stan program.
+    This can be a `Model`, the name of a shipped model, a PyMC or Bambi model, a NumPyro program, or the path of a Stan
+    program (`program.stan`). In a NumPyro program, every argument without a default or with the default None is a field
+    with one number per record. Use `from_numpyro` for fields of other shapes and domains. `sizes` are the shapes of the
+    draws, for a Stan program.
 
     Raises:
-        BayesreconError: something else, a name that is not shipped, or a program or model that is no target.
-        MissingExtraError: a PyMC model, and PyMC is not installed.
+        BayesreconError: the argument is something else, no shipped model has this name, or the program or model is not
+            supported.
+        MissingExtraError: it is a PyMC model, and PyMC is not installed.
 
     >>> model_of("kidscore_momiq").coordinates
     ('beta[1]', 'beta[2]', 'sigma')
@@ -50,7 +52,9 @@ def model_of(given: Any, sizes: Mapping[str, tuple[int, ...]] | None = None) -> 
 
 
 def is_model(given: Any) -> bool:
-    """Whether it is a `Model`, or a PyMC or Bambi model; functions may be programs or return one.
+    """Whether the argument is a `Model`, or a PyMC or Bambi model.
+
+    False for functions, which may be programs or return a model.
 
     >>> is_model(load("kidscore_momiq")), is_model("kidscore_momiq")
     (True, False)
@@ -59,7 +63,7 @@ def is_model(given: Any) -> bool:
 
 
 def program_fields(program: Any, given: Mapping[str, Any] | None = None) -> list[str]:
-    """Arguments of a function without a default, or None by default, that are not among those given.
+    """Arguments of a function without a default or with the default None, except for those given.
 
     >>> program_fields(lambda x, scale=2.0, y=None: None)
     ['x', 'y']

@@ -1,4 +1,4 @@
-"""What a family says of each model that it ships."""
+"""The entry of a shipped model in its family."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ class Shipped:
 
     Attributes:
         name: posteriordb's model name, or a generic name.
-        build: makes the `Model`; generic models take settings, posteriordb models the public constants.
-        records: turns posteriordb's data into records, `{field: (N, *shape)}`; None for generic models.
-        posteriors: the posteriordb posteriors it belongs to.
-        constants: picks from posteriordb's data what is public to the attacker, as settings of `build`.
-        design: fields that whoever attacks this model is taken to know, the unit of a record first; empty
-            where the whole record is private.
+        build: function that returns the `Model`. Generic models take settings, posteriordb models the public constants.
+        records: function from posteriordb's data to records, `{field: (N, *shape)}`; None for generic models.
+        posteriors: the posteriordb posteriors of this model.
+        constants: function that selects from posteriordb's data what the attacker knows, as settings of `build`.
+        design: fields that the attacker is assumed to know, the unit of a record first; empty if the whole record is
+            private.
         response: the field that is private in any case.
-        summary: one line for the table.
+        summary: one line for the table of models.
     """
 
     name: str

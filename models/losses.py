@@ -1,4 +1,4 @@
-"""From a differentiable prediction, a loss and a regulariser to a `Model`."""
+"""Models from a differentiable prediction, a loss and a regulariser."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from bayesrecon.stated import domains_of
 
 
 def named_leaves(params: Any) -> dict[str, Any]:
-    """The arrays of a nested dict or list, or of an Equinox module, by their path, `layers/0/w`.
+    """The arrays of a nested dict or list, or of an Equinox module, by path, such as `layers/0/w`.
 
     >>> named_leaves({"layers": [{"w": 1.0}, {"w": 2.0}]})
     {'layers/0/w': 1.0, 'layers/1/w': 2.0}
@@ -41,24 +41,25 @@ def from_loss(
     domain: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> Model:
-    """Make a trained predictor a target.
+    """A `Model` of a predictor that was trained by minimising a loss.
 
-    A trained parameter is stationary for `sum_n loss(apply(params, x_n), y_n) + regulariser(params)`: the loss is
-    summed, not averaged. For an averaged loss multiply its regulariser by the number of records, or leave it unknown.
+    A trained parameter is stationary for `sum_n loss(apply(params, x_n), y_n) + regulariser(params)`. The loss is
+    summed, not averaged. If training averaged the loss, multiply the regulariser by the number of records, or treat its
+    strength as unknown.
 
     Args:
-        apply: `(params, *inputs) -> prediction` of one record, written with `jax.numpy`; the inputs are the record's
-            fields except the response, in their order.
-        loss: `(prediction, response) -> scalar`.
-        regulariser: `(params) -> scalar`; none by default.
-        params: parameters, or arrays of their shapes: nested dicts and lists (Flax), an Equinox module, PyTorch's
+        apply: function `(params, *inputs) -> prediction` for one record, written with `jax.numpy`. The inputs are the
+            fields of the record except for the response, in their order.
+        loss: function `(prediction, response) -> scalar`.
+        regulariser: function `(params) -> scalar`; none by default.
+        params: parameters, or arrays of the same shapes: nested dicts and lists (Flax), an Equinox module, or PyTorch's
             `state_dict()`. `posteriors.dirac` takes the same.
         record: `{field: shape of one record's value}`.
         response: the field that the loss takes.
         domain: `{field: domain}`, as in `from_numpyro`.
 
     Raises:
-        BayesreconError: when prediction, loss or regulariser cannot be evaluated, or are not scalars where they must.
+        BayesreconError: prediction, loss or regulariser cannot be evaluated, or loss or regulariser is not a scalar.
 
     >>> import jax.numpy as jnp
     >>> model = from_loss(

@@ -1,4 +1,4 @@
-"""Networks at a margin: the conditions of Karush, Kuhn and Tucker as a `Model`, and a ReLU that can be solved for."""
+"""Networks of maximum margin: the Karush-Kuhn-Tucker conditions as a `Model`, and a ReLU with a smooth slope."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,25 +20,26 @@ def from_margin(
     domain: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> Model:
-    """Make a binary classifier a target whose loss and weight decay are unknown.
+    """A `Model` of a binary classifier whose loss and weight decay are unknown.
 
-    A homogeneous network that is trained on a logistic or exponential loss without a regulariser tends, in direction,
-    to a point that satisfies the conditions of the largest margin (Lyu and Li 2020; Haim et al. 2022, equation 4),
+    A homogeneous network that is trained on a logistic or exponential loss without a regulariser converges in direction
+    to a point that satisfies the Karush-Kuhn-Tucker conditions of the maximum margin (Lyu and Li 2020; Haim et al.
+    2022, equation 4),
 
         theta = sum_n lambda_n s_n grad f(theta, x_n),    lambda_n >= 0,    s_n = 2 y_n - 1
 
-    and one trained with weight decay satisfies the same equation, at any strength and for any loss that falls with the
-    margin. The multipliers take up the scale of theta, so that their sum is no number of records: match with
-    `GradientMatching(multipliers="free")`, which keeps them from being negative.
+    A network trained with weight decay satisfies the same equation, for any strength and for any loss that decreases
+    with the margin. The multipliers absorb the scale of theta, so their sum is not the number of records. Use
+    `GradientMatching(multipliers="free")`, which keeps the multipliers non-negative.
 
     Args:
-        apply: `(params, *inputs) -> f`, one number of one record; homogeneous in the parameters (no bias above
-            the first layer) where it was trained without weight decay.
+        apply: function `(params, *inputs) -> f`, one number per record. If training used no weight decay, it must be
+            homogeneous in the parameters (no bias above the first layer).
         params, record, response, name: as in `from_loss`.
-        domain: `{field: domain}` of the inputs; the response's is 0 and 1.
+        domain: `{field: domain}` of the inputs. The domain of the response is 0 and 1.
 
     Raises:
-        BayesreconError: a response that is stated another domain, or what `from_loss` refuses.
+        BayesreconError: another domain is stated for the response, or `from_loss` refuses the arguments.
 
     >>> import jax.numpy as jnp
     >>> model = from_margin(
@@ -69,16 +70,16 @@ def from_margin(
 
 
 def smoothed_relu(sharpness: float) -> Callable[[Any], Any]:
-    """A ReLU whose slope is `1 / (1 + exp(-sharpness z))` rather than a step.
+    """A ReLU whose slope is `1 / (1 + exp(-sharpness z))` instead of a step function.
 
-    The gradient of a ReLU network jumps where a record crosses a kink, and no method that follows slopes sees across.
-    Haim et al. (2022, section 4.2) keep the values and smooth the slope; only the attack's own model uses it.
+    The gradient of a ReLU network is discontinuous where a record crosses a kink, and gradient descent cannot cross it.
+    Haim et al. (2022, section 4.2) keep the values and smooth the slope. Only the attacker's copy of the model uses it.
 
     Args:
-        sharpness: in units of one over the pre-activation; infinity is the step itself.
+        sharpness: in units of one over the pre-activation. Infinity gives the step function.
 
     Raises:
-        BayesreconError: a sharpness that is not positive.
+        BayesreconError: the sharpness is not positive.
 
     >>> relu = smoothed_relu(10.0)
     >>> float(relu(-1.0)), float(jax.grad(relu)(0.0)), round(float(jax.grad(relu)(0.5)), 3)

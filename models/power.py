@@ -1,4 +1,4 @@
-"""Posteriors that take the likelihood to a power."""
+"""Tempered posteriors: the likelihood raised to a power."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -13,19 +13,19 @@ _REMEMBERED = 256  # models, so that compiled functions are reused and releases 
 
 
 def tempered(model: Model, power: float) -> Model:
-    """The model of a posterior whose likelihood is taken to a power, `pi ~ pi0 prod_n p(x_n | theta)^power`.
+    """The model of a tempered posterior, `pi ~ pi0 prod_n p(x_n | theta)^power`.
 
     These are power posteriors (Friel and Pettitt 2008), the learning rate of generalised and safe Bayes (Grunwald and
-    van Ommen 2017), and differentially private sampling with the likelihood raised to a power (Dimitrakakis et al.
-    2014). A record adds `power log p(x | theta)` to the log density, and everything else stays: the prior, its fields,
-    and the law that the records themselves follow. Totals of a tempered posterior are therefore those of its data.
+    van Ommen 2017), and differentially private sampling with a tempered likelihood (Dimitrakakis et al. 2014). A record
+    adds `power log p(x | theta)` to the log density. The prior, the fields and the distribution of the records do not
+    change. Totals from a tempered posterior are therefore the totals of its data.
 
     Args:
-        model: of the untempered posterior; of a tempered one, the power is replaced.
-        power: positive; one is the posterior itself.
+        model: model of the untempered posterior. If it is tempered already, its power is replaced.
+        power: positive number; one is the posterior itself.
 
     Raises:
-        BayesreconError: a power that is not a positive number.
+        BayesreconError: the power is not a positive number.
 
     >>> from bayesrecon.models.registry import load
     >>> model = load("kidscore_momiq")

@@ -1,4 +1,4 @@
-"""What is shipped: every model by name. A module of this package that has `MODELS` is a family, and so is a plug-in."""
+"""The registry of shipped models. A module of this package or of a plug-in that defines `MODELS` is a family."""
 
 import inspect
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from bayesrecon.models.entry import Shipped
 
 @cache
 def shipped() -> Mapping[str, Shipped]:
-    """All shipped models by name (read-only).
+    """All shipped models, by name (a read-only mapping).
 
     >>> "kidscore_momiq" in shipped()
     True
@@ -37,7 +37,7 @@ def find(name: str) -> Shipped:
     """The entry of a shipped model.
 
     Raises:
-        BayesreconError: no shipped model has this name; it tells near ones.
+        BayesreconError: no shipped model has this name. The message lists similar names.
 
     >>> find("kidscore_momiq").posteriors
     ('kidiq-kidscore_momiq',)
@@ -52,9 +52,9 @@ def find(name: str) -> Shipped:
 
 
 def load(name: str, **settings: Any) -> Model:
-    """A shipped model by name, with the settings that its family takes.
+    """A shipped model, by name and settings.
 
-    The same name and settings give the same object, so that compiled functions are reused.
+    The same name and settings return the same object, so that compiled functions are reused.
 
     Raises:
         BayesreconError: no shipped model has this name, or its family does not take these settings.

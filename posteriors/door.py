@@ -1,4 +1,4 @@
-"""A release from whatever somebody holds: the readers that exist, behind one door."""
+"""Releases from anything that holds draws or a fit, by the reader that recognises it."""
 
 import os
 from dataclasses import replace
@@ -25,25 +25,25 @@ def release_of(
     trusted: bool = False,
     weights: str | bool = True,
 ) -> Release:
-    """A release from a release, a trained parameter (`Trained`), or anything that holds draws.
+    """A release from a release, a trained parameter (`Trained`), or anything that holds draws or a fit.
 
     Args:
-        source: what draws are read from: a path, several CmdStan paths, an InferenceData or DataTree, a CmdStanPy fit,
-            a NumPyro MCMC, a sampler of emcee, a result of bilby, a DataFrame with `.chain` and `.draw`, a dictionary
-            of arrays `(chains, draws, *shape)`; or a fit: of scikit-learn, of statsmodels, the path of a CSV table of a
-            regression's estimates with standard errors, or a DataFrame of it. Files of draws of more than 256 MiB with
-            their `model` are read as `from_file` does.
-        model: the model of the draws, as `models.model_of` takes it: a `Model`, a shipped name, a PyMC or Bambi model,
-            the path of a Stan program, whose sizes the draws tell; of a table "ols", "logit" or "poisson". Files by
-            `bayesrecon fit` and fits have their own.
-        power: of the likelihood, where the posterior is tempered.
-        draws: take the last so many.
-        trusted: a file of your own, read without limits.
-        weights: of draws, as in `posteriors.from_draws`.
+        source: what to read. Draws: a path, several CmdStan paths, an InferenceData or DataTree, a CmdStanPy fit, a
+            NumPyro MCMC, a sampler of emcee, a result of bilby, a DataFrame with `.chain` and `.draw`, or a dictionary
+            of arrays `(chains, draws, *shape)`. Fits: of scikit-learn or statsmodels, or the path or DataFrame of a
+            table with a regression's estimates and standard errors. Files of draws of more than 256 MiB are read as
+            `from_file` does if `model` is given.
+        model: the model of the draws, in any form that `models.model_of` accepts: a `Model`, the name of a shipped
+            model, a PyMC or Bambi model, or the path of a Stan program, whose sizes follow from the draws. For a table
+            "ols", "logit" or "poisson". Fits, and files written by `bayesrecon fit`, have their own model.
+        power: power of the likelihood, if the posterior is tempered.
+        draws: use only this number of draws, the last ones.
+        trusted: the file is your own and is read without limits.
+        weights: weights of the draws, as in `posteriors.from_draws`.
 
     Raises:
-        BayesreconError: what cannot be read, or draws that are not of the model.
-        MissingExtraError: a format that needs an extra.
+        BayesreconError: the source cannot be read, or the draws do not belong to the model.
+        MissingExtraError: the format needs an extra that is not installed.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -79,10 +79,10 @@ def release_of(
 
 
 def model_for(given: Any, source: Any, trusted: bool = False) -> Model:
-    """As `models.model_of`; the draws of the source tell the sizes of a Stan program.
+    """Like `models.model_of`. The sizes of a Stan program are taken from the draws of the source.
 
     Raises:
-        BayesreconError: what `model_of` refuses, or a source that is not read.
+        BayesreconError: `model_of` refuses the argument, or the source cannot be read.
     """
     return model_of(given, read_draws(source, trusted=trusted).shapes if is_program(given) else None)
 
@@ -110,7 +110,7 @@ def _read(
 
 
 def is_fit(source: Any) -> bool:
-    """Whether a library that fits are read from made this."""
+    """Whether the object comes from a library whose fits can be read."""
     library = type(source).__module__.partition(".")[0]
     return any(library == name for name, _ in discover("bayesrecon.posteriors", "FIT"))
 
@@ -123,7 +123,7 @@ def is_file(source: str | os.PathLike[str]) -> bool:
 
 
 def releases_of(source: Any, model: Any = None) -> Release | list[Release]:
-    """As `release_of`; a list or tuple that is not one of paths is several releases of one data set."""
+    """Like `release_of`. A list or tuple of anything but paths is a list of several releases of one data set."""
     if isinstance(source, list | tuple) and not hasattr(source, "release"):
         if not source:
             raise BayesreconError("an empty list holds no release")

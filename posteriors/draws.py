@@ -20,16 +20,16 @@ _DOTS = re.compile(r"([^\[\].:,\s]+)((?:\.[0-9]{1,9})*)")
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Posterior draws by parameter name, with the log density where the source carries it.
+    """Posterior draws by parameter name, with the log density if the source has it.
 
     Args:
-        values: parameter name -> array `(chains, draws, *shape)`; kept as float64.
+        values: `{parameter: (chains, draws, *shape)}`, converted to float64.
         log_density: `(chains, draws)`, log posterior density up to a constant, in the sampler's coordinates.
-        name: for display.
+        name: name for display.
         attributes: string attributes of the source, such as `{"bayesrecon_model": "kidscore_momiq"}`.
 
     Raises:
-        BayesreconError: no parameter, no draw, values that are no numbers, or unequal leading dimensions.
+        BayesreconError: there is no parameter or no draw, values are not numbers, or leading dimensions differ.
 
     Example:
         >>> import numpy as np
@@ -74,7 +74,7 @@ class Draws:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of one draw of each parameter."""
+        """The shape of one draw of each parameter."""
         return {name: values.shape[2:] for name, values in self.values.items()}
 
     @property
@@ -85,10 +85,10 @@ class Draws:
     def last(self, count: int) -> "Draws":
         """The last `count` draws in chain-major order, as `Draws`.
 
-        Up to one chain's length they come from the last chain; beyond it whole last chains are kept.
+        Up to the length of one chain they come from the last chain. Beyond it, whole chains are kept, the last ones.
 
         Raises:
-            BayesreconError: `count` is not positive, exceeds what there is, or would cut a chain in two.
+            BayesreconError: `count` is not positive, exceeds the number of draws, or would cut a chain.
         """
         try:
             count = operator.index(count)

@@ -1,4 +1,4 @@
-"""Releases from draws: one door, `from_draws`, that every source passes through and that checks everything."""
+"""Releases from draws. All sources go through `from_draws`, which checks the draws."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -36,19 +36,19 @@ def from_draws(
 
     Args:
         draws: a `Draws`, or `{parameter: (chains, draws, *shape)}`.
-        model: the model the draws belong to.
-        power: of the likelihood, where the posterior is tempered (`models.tempered`). Totals are those of the data. A
-            release shows the power times each total: no check can tell a wrong power.
-        name: for display.
-        ignore_unknown: leave out variables that the model does not have (transformed parameters,
-            generated quantities) and note it, instead of refusing them.
-        weights: the name of the variable that holds the draws' weights; True looks for `weight`, `weights`, `mult`,
-            `multiplicity`, `log_weight` or `log_weights` beside the parameters, False takes draws as equal. Whole
-            numbers are how often a chain was in a state.
+        model: the model of the draws.
+        power: power of the likelihood, if the posterior is tempered (`models.tempered`). Totals are then those of the
+            data. The release only determines the power times each total, so no check can notice a wrong power.
+        name: name for display.
+        ignore_unknown: leave out variables that the model does not have (transformed parameters, generated quantities)
+            with a note, instead of refusing them.
+        weights: name of the variable that holds the weights of the draws. True looks for `weight`, `weights`, `mult`,
+            `multiplicity`, `log_weight` or `log_weights` beside the parameters. False gives all draws the same weight.
+            Whole numbers are multiplicities: how often the chain was in that state.
 
     Raises:
-        BayesreconError: for missing or unknown parameters, wrong shapes, missing values, values outside the
-            support. Draws exactly on a boundary of the support become infinite when unconstrained: they are
+        BayesreconError: parameters are missing or unknown, shapes are wrong, values are missing, or values are outside
+            the support. Draws exactly on a boundary of the support would be infinite when unconstrained. They are
             dropped, and the release notes how many.
 
     >>> from bayesrecon.models.registry import load
@@ -73,9 +73,9 @@ def accepted_draws(
     ignore_unknown: bool = False,
     weights: str | bool = True,
 ) -> tuple[PosteriorDraws, np.ndarray]:
-    """As `from_draws`, with the positions `(T,)` of the release's draws among those given, chain by chain.
+    """Like `from_draws`, together with the positions `(T,)` of the release's draws among the given ones.
 
-    Whole numbers are weights here: every draw is there once.
+    Positions run chain by chain. Whole numbers are weights here: every draw appears once.
     """
     expected = {p.name: p for p in model.parameters}
     found = weights_among(draws.values, expected, weights)
@@ -144,15 +144,15 @@ def from_arviz(
     trusted: bool = False,
     weights: str | bool = True,
 ) -> PosteriorDraws:
-    """Draws from an InferenceData, a DataTree, or the path of a netCDF file or zarr folder.
+    """A release from an InferenceData, a DataTree, or the path of a netCDF file or zarr folder.
 
-    `model` may be left out for files written by `bayesrecon fit`, which name a shipped model. A netCDF file is opened
-    in a process of its own, with limits on time and memory, unless it is `trusted`. `power` and `weights` as in
+    `model` may be omitted for files written by `bayesrecon fit`, which name a shipped model. A netCDF file is opened in
+    a separate process with limits on time and memory, unless it is `trusted`. `power` and `weights` are as in
     `from_draws`.
 
     Raises:
-        BayesreconError: a source that cannot be read or names no model, or draws that `from_draws` refuses.
-        MissingExtraError: a zarr folder, and zarr is not installed.
+        BayesreconError: the source cannot be read or names no model, or `from_draws` refuses the draws.
+        MissingExtraError: it is a zarr folder, and zarr is not installed.
 
     >>> import numpy as np, xarray as xr
     >>> from bayesrecon.models import load
@@ -168,11 +168,12 @@ def from_arviz(
 def from_cmdstan(
     source: Any, model: Model, *, power: float | None = None, name: str | None = None, weights: str | bool = True
 ) -> PosteriorDraws:
-    """Draws from CmdStan CSV files (one path or one per chain) or a CmdStanPy fit; `power` and `weights` as in
-    `from_draws`.
+    """A release from CmdStan CSV files (one path, or one per chain) or a CmdStanPy fit.
+
+    `power` and `weights` are as in `from_draws`.
 
     Raises:
-        BayesreconError: a source that cannot be read, or draws that `from_draws` refuses.
+        BayesreconError: the source cannot be read, or `from_draws` refuses the draws.
 
     >>> from pathlib import Path
     >>> from bayesrecon.models import load
@@ -186,12 +187,12 @@ def from_cmdstan(
 def from_npz(
     path: str | Path, model: Model | None = None, *, power: float | None = None, weights: str | bool = True
 ) -> PosteriorDraws:
-    """Draws from a NumPy archive of arrays `(chains, draws, *shape)` named like the parameters.
+    """A release from a NumPy archive of arrays `(chains, draws, *shape)` named like the parameters.
 
-    `power` and `weights` as in `from_draws`.
+    `power` and `weights` are as in `from_draws`.
 
     Raises:
-        BayesreconError: a file that cannot be read or names no model, or draws that `from_draws` refuses.
+        BayesreconError: the file cannot be read or names no model, or `from_draws` refuses the draws.
 
     >>> import numpy as np
     >>> from bayesrecon.models import load
@@ -205,7 +206,7 @@ def from_npz(
 
 
 def stored_model(draws: Draws) -> Model:
-    """The shipped model that a file's attributes name; its settings are data, checked by the model's family."""
+    """The shipped model that a file's attributes name. Its settings come from the file, and its family checks them."""
     name = draws.attributes.get("bayesrecon_model")
     if name is None:
         raise BayesreconError(
@@ -226,10 +227,10 @@ def stored_model(draws: Draws) -> Model:
 
 
 def check_parameters(model: Model, given: Mapping[str, Any]) -> None:
-    """Refuse what does not have exactly the model's parameters.
+    """Raise an error unless exactly the model's parameters are given.
 
     Raises:
-        BayesreconError: one is missing or unknown.
+        BayesreconError: a parameter is missing or unknown.
     """
     expected = [p.name for p in model.parameters]
     for k in expected:
@@ -242,13 +243,13 @@ def check_parameters(model: Model, given: Mapping[str, Any]) -> None:
 
 @in_float64
 def dirac(model: Model, params: Any, *, name: str = "trained parameter") -> TrainedParameter:
-    """A trained parameter: one atom at temperature 0.
+    """A release from a trained parameter: one atom at temperature 0.
 
     Args:
-        params: `{parameter: value}` in the model's own parameters; nested dicts and lists as in `models.from_loss`.
+        params: `{parameter: value}` in the model's own parameters. Nested dicts and lists as in `models.from_loss`.
 
     Raises:
-        BayesreconError: missing or unknown parameters, wrong shapes, or values outside the support.
+        BayesreconError: parameters are missing or unknown, shapes are wrong, or values are outside the support.
 
     >>> from bayesrecon.models import load
     >>> dirac(load("linear_predictor"), {"coef": [[2.0]], "intercept": [1.0]}).theta.tolist()

@@ -10,71 +10,73 @@ Sources = Annotated[
     typer.Argument(help="posteriordb name, or a file of draws (.nc, .zarr, .npz, CmdStan .csv: one per chain)."),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Show numbers where draws and model do not belong together; none is determined.")
+    bool,
+    typer.Option("--force", help="Show numbers even if a check of draws and model failed; none is called determined."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else there.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 ModelOption = Annotated[
     str | None,
     typer.Option(
         "--model",
-        help="Shipped model's name, own.py (or own.py:NAME, a model or a function that returns one), or program.stan.",
+        help="Name of a shipped model, own.py or own.py:NAME (a model, or a function returning one), or program.stan.",
     ),
 ]
 Constants = Annotated[
-    str | None, typer.Option("--constants", help="Of a Stan program: data that belong to no record (.json).")
+    str | None, typer.Option("--constants", help="For a Stan program: data that are not part of a record (.json).")
 ]
 Settings = Annotated[str | None, typer.Option(help="Settings of the model, as a JSON object.")]
 Correlations = Annotated[
     list[str] | None,
     typer.Option(
-        "--correlations", help="Of a table of estimates (.csv): a square with their names (.csv); one for each table."
+        "--correlations", help="For a table of estimates: their correlation matrix with names (.csv); one per table."
     ),
 ]
 Power = Annotated[
     float | None,
-    typer.Option(help="Power of the likelihood, where the posterior is tempered.", show_default=False),
+    typer.Option(help="Power of the likelihood, if the posterior is tempered.", show_default=False),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
-Draws = Annotated[int | None, typer.Option(help="Use only the last so many draws.")]
+Draws = Annotated[int | None, typer.Option(help="Use only this number of draws, the last ones.")]
 Weights = Annotated[
     str | None,
     typer.Option(
-        help="Column of the draws' weights, if not called weight, mult or log_weight; none takes draws as equal.",
+        help="Column with the weights of the draws; default weight, mult or log_weight. none: equal weights.",
         show_default=False,
     ),
 ]
 Metric = Annotated[
-    str | None, typer.Option(help="covariance or identity; default covariance for draws.", show_default=False)
+    str | None,
+    typer.Option(help="Metric of the divergence: covariance (default for draws) or identity.", show_default=False),
 ]
 Coordinates = Annotated[
-    str | None, typer.Option(help="unconstrained or constrained; default unconstrained.", show_default=False)
+    str | None, typer.Option(help="Coordinates: unconstrained (default) or constrained.", show_default=False)
 ]
 KNOWLEDGE = "What an attacker knows"
 """The panel of the help that these options share."""
 
 Known = Annotated[
     str | None,
-    typer.Option(help="Table (.csv, .json, .npz) of fields known row by row.", rich_help_panel=KNOWLEDGE),
+    typer.Option(help="Table (.csv, .json, .npz) of the fields that are known row by row.", rich_help_panel=KNOWLEDGE),
 ]
 Unit = Annotated[
     str | None,
     typer.Option(
-        help="Known field, or fields a,b together, that name a record; or a field of groups, counted one by one.",
+        help="Known field (or fields a,b) that identifies a record; or a field of groups, to recover each group.",
         rich_help_panel=KNOWLEDGE,
     ),
 ]
-Total = Annotated[float | None, typer.Option(help="Known number of records.", rich_help_panel=KNOWLEDGE)]
+Total = Annotated[float | None, typer.Option(help="Number of records, if it is known.", rich_help_panel=KNOWLEDGE)]
 Download = Annotated[bool, typer.Option(help="Fetch posteriordb from its public repository.")]
 Trusted = Annotated[
     bool,
-    typer.Option("--trusted", help="The files are your own: no limits on what they unpack to, or how long it takes."),
+    typer.Option("--trusted", help="The files are your own: read them without limits on size and time."),
 ]
 Domain = Annotated[
     list[str] | None,
     typer.Option(
         "--domain",
-        help="Where a field's values lie, once per field: FIELD=LOW:HIGH; or, in the place of the model's own domain, "
-        "FIELD=NAME (real, positive, unit, binary, count, integer) or the legal values FIELD=A,B,C.",
+        help="Domain of a field: FIELD=LOW:HIGH; or, instead of the model's own domain, FIELD=NAME (real, positive, "
+        "unit, binary, count, integer) or a list of legal values FIELD=A,B,C. Repeatable.",
         rich_help_panel=KNOWLEDGE,
     ),
 ]
@@ -82,8 +84,8 @@ Factors = Annotated[
     list[str] | None,
     typer.Option(
         "--factor",
-        help="NAME=COLUMN,COLUMN: exclusive dummies of one variable, its baseline left out (wildcards are understood); "
-        "NAME=sum:COLUMNS, helmert or polynomial for other contrasts; once per factor.",
+        help="NAME=COLUMN,COLUMN: the exclusive dummies of one variable, without its baseline (wildcards allowed); "
+        "NAME=sum:COLUMNS, helmert or polynomial for other contrasts. Repeatable.",
         rich_help_panel=KNOWLEDGE,
     ),
 ]
@@ -91,8 +93,8 @@ FitWeights = Annotated[
     str | None,
     typer.Option(
         "--fit-weights",
-        help="Of a table of estimates: how its fit weighed records: frequency (as often as each occurs), analytic (by "
-        "precision or sampling weights) or none.",
+        help="For a table of estimates: weights of its fit: frequency (how often each record occurs), analytic "
+        "(precision or sampling weights) or none.",
         rich_help_panel=KNOWLEDGE,
     ),
 ]
@@ -100,26 +102,27 @@ Offset = Annotated[
     bool | None,
     typer.Option(
         "--offset/--no-offset",
-        help="Of a table of estimates: whether its fit had an offset.",
+        help="For a table of estimates: whether its fit had an offset.",
         show_default=False,
         rich_help_panel=KNOWLEDGE,
     ),
 ]
 Formula = Annotated[
     str | None,
-    typer.Option("--formula", help="Of a table of estimates: the regression's, which tells factors, 'y ~ C(g) + x'."),
+    typer.Option(
+        "--formula",
+        help="For a table of estimates: formula of the regression, which names the factors: 'y ~ C(g) + x'.",
+    ),
 ]
-Details = Annotated[
-    bool, typer.Option("--details", help="Also what only specialists need: how the numbers came about.")
-]
+Details = Annotated[bool, typer.Option("--details", help="Also show how the numbers were computed, for specialists.")]
 Column = Annotated[
     list[str] | None,
     typer.Option(
         "--column",
-        help="Of a table of several models side by side: the name of one, or its number; several are read together.",
+        help="For a table with several models side by side: name or number of the model to read. Repeatable.",
     ),
 ]
-Plot = Annotated[Path | None, typer.Option(help="Draw the result (.png, .pdf or .svg).")]
+Plot = Annotated[Path | None, typer.Option(help="Plot the result (.png, .pdf or .svg).")]
 
 
 def out(suffixes: tuple[str, ...]) -> Any:

@@ -1,7 +1,7 @@
-"""Games of deletions: what an outsider learns from a model before and after a record was deleted, over many rounds.
+"""Deletion games: what an outsider learns from a model before and after the deletion of a record, over many rounds.
 
-A game is data (`Game`), `play` plays it, and the result counts with exact intervals. Here attacks meet the truth: a
-round knows what was deleted, and shows its adversaries what the game grants them.
+A game is a data class (`Game`), `play` plays it, and the result has exact intervals. In games, attacks meet the truth:
+a round knows which record was deleted, and shows its adversaries what the game grants them.
 """
 
 import lazy_loader

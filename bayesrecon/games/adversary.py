@@ -1,7 +1,7 @@
-"""What every adversary is: a frozen dataclass of its options that scores challenges; the larger score was deleted.
+"""The base class of adversaries: a frozen dataclass of options that scores challenges. The larger score means deleted.
 
-A module of `adversaries` or `members` that has `ADVERSARIES`, `{name: (one line, adversary)}`, adds some: the command
-line finds them.
+A module of `adversaries` or `members` registers adversaries with `ADVERSARIES`, `{name: (one line, adversary)}`. The
+command line then finds them.
 """
 
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ class Adversary:
     """An adversary of the inference game.
 
     Attributes:
-        name: in tables and on the command line.
-        needs: what it cannot do without.
+        name: name in tables and on the command line.
+        needs: what it requires the game to grant.
         quick: whether it answers in less than a millisecond.
     """
 
@@ -42,17 +42,17 @@ class Adversary:
         raise NotImplementedError
 
     def required(self) -> tuple[str, ...]:
-        """What it needs with these options."""
+        """What it requires with these options."""
         return self.needs
 
     def scores(self, view: View) -> np.ndarray:
-        """A score for each challenge `(k,)`: the larger, the more likely it was deleted."""
+        """A score for each challenge, `(k,)`. The larger the score, the more likely the challenge was deleted."""
         raise NotImplementedError
 
     def margin(self, view: View) -> float:
-        """Where there is one challenge: its score less the threshold from which it is called deleted.
+        """For a single challenge: its score minus the threshold above which it is called deleted.
 
-        The threshold is a quantile of the scores of public records, which nobody deleted.
+        The threshold is a quantile of the scores of public records, none of which was deleted.
         """
         if view.public is None:
             raise BayesreconError(f"{self.name}: one challenge needs auxiliary records that tell what is usual")
@@ -67,7 +67,7 @@ class Adversary:
 
 @cache
 def named_adversaries() -> Mapping[str, tuple[str, Adversary]]:
-    """All adversaries by name, each with its line (read-only).
+    """All adversaries by name, each with its description in one line (read-only).
 
     >>> named_adversaries()["exm"][1].name
     'Del-Inf-Exm'
@@ -76,10 +76,10 @@ def named_adversaries() -> Mapping[str, tuple[str, Adversary]]:
 
 
 def named_adversary(name: str) -> Adversary:
-    """The adversary of a name.
+    """The adversary with this name.
 
     Raises:
-        BayesreconError: there is none of this name.
+        BayesreconError: no adversary has this name.
 
     >>> named_adversary("ins").name
     'Del-Inf-Ins'

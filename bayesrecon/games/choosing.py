@@ -1,4 +1,4 @@
-"""Challenges that the adversary chooses, before the coin: the records between which it expects to tell."""
+"""Challenges that the adversary chooses before the coin is tossed: the records that it expects to tell apart."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from bayesrecon.games.data import Records, with_ones
 
 
 class Candidates(NamedTuple):
-    """What an adversary chooses from: the private data set, as far as the game shows it.
+    """What an adversary can choose from: the private data set, as far as the game shows it.
 
     Attributes:
-        x: `(n, p)`, y: `(n,)`; None where the game withholds them.
-        public: auxiliary records, outside S; None where the game grants none.
-        classes: of the response, 0 for a number.
-        rng: coins of the choice.
+        x: `(n, p)`. y: `(n,)`. None if the game withholds them.
+        public: auxiliary records, outside S; None if the game grants none.
+        classes: number of classes of the response; 0 for a number.
+        rng: random generator for the choice.
     """
 
     x: np.ndarray | None
@@ -34,9 +34,10 @@ Choose = Callable[[Candidates], Any]
 
 @dataclass(frozen=True)
 class Outlying:
-    """The two records of the largest leverage, `h_i = x_i' (X'X + penalty tr(X'X) / q I)^-1 x_i`, x with a one.
+    """The two records of largest leverage, `h_i = x_i' (X'X + penalty tr(X'X) / q I)^-1 x_i`, x with a one.
 
-    By least squares the deletion of record i, of residual r, moves the answer at record j by `r h_ij / (1 - h_ii)`.
+    For least squares, the deletion of record i with residual r changes the prediction at record j by
+    `r h_ij / (1 - h_ii)`.
 
     >>> x = np.array([[0.0], [1.0], [9.0], [-7.0], [0.5]])
     >>> sorted(Outlying()(Candidates(x, None, None, 0, np.random.default_rng(0))))
@@ -67,10 +68,10 @@ CHOICES: Mapping[str, tuple[str, Choose]] = MappingProxyType(
 
 
 def named_choice(name: str) -> Choose:
-    """The choice of a name.
+    """The choice with this name.
 
     Raises:
-        BayesreconError: there is none of this name.
+        BayesreconError: no choice has this name.
 
     >>> named_choice("outlying").name
     'those of the largest leverage'

@@ -1,4 +1,4 @@
-"""Where a game's records come from: a table of which a random share is private, or a law that rounds draw from."""
+"""The records of a game: a table of which a random share is private, or a distribution to sample from."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from bayesrecon.errors import BayesreconError
 
 
 class Records(NamedTuple):
-    """Records: features `x (n, p)`, and responses `y (n,)`, whole numbers from zero where they are classes."""
+    """Records: features `x (n, p)` and responses `y (n,)`. Classes are whole numbers from zero."""
 
     x: np.ndarray
     y: np.ndarray
@@ -23,7 +23,7 @@ class Records(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What one round draws: the private data set S, and records of the same law outside of it."""
+    """The sample of one round: the private data set S, and records outside S from the same distribution."""
 
     private: Records
     outside: Records
@@ -45,12 +45,12 @@ class Data(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table, of which a random share is private in every round; the rest lies outside.
+    """A table. In every round a random share of its rows is private, and the other rows are outside S.
 
     Attributes:
         x: `(N, p)`; y: `(N,)`.
-        share: of the rows that are private, `floor(share N)` of them.
-        standardised: whether the columns' means and variances were taken from the table itself.
+        share: private share of the rows, `floor(share N)` of them.
+        standardised: whether the columns were standardised with the mean and variance of the whole table.
     """
 
     name: str
@@ -72,11 +72,11 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """A law that every round draws a new data set from.
+    """A distribution that every round samples a new data set from.
 
     Attributes:
-        sample: `sample(rng, n)` returns `x (n, p)` and `y (n,)`.
-        size: of S; outside: of the records beside it.
+        sample: function `sample(rng, n)` that returns `x (n, p)` and `y (n,)`.
+        size: size of S. outside: number of records outside S.
     """
 
     name: str
@@ -102,14 +102,15 @@ def table(
     """A table of records for a game.
 
     Args:
-        x: `(N, p)` features that are numbers; y: `(N,)` responses, or labels of any type.
-        classification: whether y are labels; by default where they are no numbers, or two whole numbers or words.
-        standardised: columns get mean 0 and variance 1 over the whole table, once: the scale is no part of what is
-            trained, and a deletion leaves it alone.
-        share: of the rows that are private in a round.
+        x: `(N, p)` numeric features. y: `(N,)` responses, or labels of any type.
+        classification: whether y are labels. By default they are if they are not numbers, or have two distinct values
+            that are whole numbers or words.
+        standardised: whether to scale columns to mean 0 and variance 1 over the whole table. The scale is then not part
+            of training, and a deletion does not change it.
+        share: private share of the rows in each round.
 
     Raises:
-        BayesreconError: no table of numbers, responses of another length, or too few rows.
+        BayesreconError: the table is not numeric, the responses have another length, or there are too few rows.
 
     >>> found = table([[0.0], [1.0], [2.0], [5.0]], ["no", "yes", "no", "yes"], share=0.5)
     >>> found.classes, found.y.tolist()

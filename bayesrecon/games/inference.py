@@ -1,4 +1,4 @@
-"""The deletion inference game: which of two records was deleted between two trained models."""
+"""The deletion inference game: which of two records was deleted between two trained models?"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,28 +27,31 @@ _TRIES = 1000
 class Game:
     """The deletion inference game (Gao et al. 2022, definition 3.1) as data; `play` plays it.
 
-    A round draws a data set S and two records of it, trains h on S, deletes one of the two by a fair coin, and shows
-    the adversary both records and both models. It wins when it names the one that was deleted; 1/2 is guessing.
+    A round samples a data set S and two records of it, and trains h on S. A fair coin decides which of the two records
+    is deleted, which gives h'. The adversary sees both records and both models. It wins if it names the deleted record.
+    Guessing wins with probability 1/2.
 
     Attributes:
         data: sampler of data sets (`table`, `Law`).
-        learner: what trains; a `Learner`, an estimator, or a pair of functions.
-        adversaries: who plays; several play the same rounds, which costs no further training.
-        deletion: mechanism; retraining with fresh randomness by default.
+        learner: what is trained: a `Learner`, an estimator, or a pair of functions.
+        adversaries: the players. All of them play the same rounds, which needs no further training.
+        deletion: deletion mechanism. Defaults to retraining with fresh randomness.
         given: what is shown of the challenges: "records", "instances" (labels withheld) or "labels".
-        single: one challenge: was this one deleted, or another?
-        outside: the other challenge lies outside S for both models.
-        deletions: k records deleted at once, beside k that were kept; all k x k pairs are compared.
-        auxiliary: records of the same law, outside S, that the adversary holds; None for all there are.
-        others: the adversary holds all records of S but the challenges.
-        distinct: challenges that are equal in every field are drawn again: nobody can tell copies apart.
-        choose: the adversary's side picks the two challenges from S, which it knows then, before the coin: a function
-            of `Candidates` that returns two positions, such as `Outlying()`; None for a random pair. All adversaries
-            play the chosen pair.
-        canaries: records `(x, y)` chosen by the adversary: they are added to every S, and challenges are two of them.
+        single: whether there is one challenge only: was this record deleted, or another one?
+        outside: whether the other challenge is outside S for both models.
+        deletions: number k of records deleted together. k kept records are shown as well, and all k x k pairs are
+            compared.
+        auxiliary: number of records outside S, from the same distribution, that the adversary holds; None for all.
+        others: whether the adversary holds all records of S except for the challenges.
+        distinct: whether to draw again if challenges are equal in every field, since nobody can tell copies apart.
+        choose: function of `Candidates` that returns two positions, such as `Outlying()`: the adversary's side sees S
+            and picks the two challenges from it before the coin is tossed. None for a random pair. All adversaries play
+            this pair.
+        canaries: records `(x, y)` chosen by the adversary. They are added to every S, and the challenges are two of
+            them.
 
     Raises:
-        BayesreconError: data and learner, or flags and adversaries, that do not go together.
+        BayesreconError: data and learner, or options and adversaries, do not fit together.
 
     >>> from bayesrecon.games import Exm, Law, LeastSquares, LinearLaw, play
     >>> game = Game(Law("linear", LinearLaw(), size=50), LeastSquares(), Exm("absolute"))
@@ -135,11 +138,11 @@ class Game:
 
     @property
     def quick(self) -> bool:
-        """Whether rounds are too short to be worth processes of their own."""
+        """Whether rounds are so short that worker processes do not pay off."""
         return bool(self.learner.quick) and all(one.quick for one in self.adversaries)
 
     def play_round(self, seed: int, number: int) -> np.ndarray:
-        """Wins, ties, losses and coins that won, `(adversaries, 4)`, of one round: counts of compared pairs."""
+        """Wins, ties, losses and ties won by the coin, `(adversaries, 4)`: counts of compared pairs in one round."""
         rng = generator(seed, number)
         round_ = self._drawn(rng, seed, number)
         before, after = around(self.deletion, self.learner, round_.private, round_.deleted, self.data.classes, rng)
@@ -157,7 +160,7 @@ class Game:
         return np.stack(found)
 
     def result(self, outcomes: np.ndarray, **about: Any) -> GameResult:
-        """The result of played rounds `(N, adversaries, 4)`."""
+        """The result of the rounds `(N, adversaries, 4)`."""
         players = self.adversaries
         rows = tuple(
             rate_row(

@@ -1,6 +1,6 @@
 """Learners: what trains a model, and trains it again without some records.
 
-A user's own learner is any object with `fit` and `predict` (`predict_proba` for classes), or a pair of functions.
+Any object with `fit` and `predict` (`predict_proba` for classes), or a pair of functions, can be used as a learner.
 """
 
 import inspect
@@ -16,21 +16,21 @@ from bayesrecon.games.data import Records
 
 
 class Fitted(Protocol):
-    """A trained model: `(m, p)` records to answers `(m,)` or `(m, K)`."""
+    """A trained model: a function from records `(m, p)` to answers `(m,)` or `(m, K)`."""
 
     def __call__(self, x: np.ndarray) -> np.ndarray: ...
 
 
 class Learner:
-    """What trains. A subclass states its `name` and the kind of its `answers`, and has `fit`.
+    """The base class of learners. A subclass states its `name` and the kind of its `answers`, and implements `fit`.
 
     Attributes:
-        quick: whether a round takes so little time that starting processes for it is no gain.
-        open: whether its parameters can be read as a release (`release`), which white-box adversaries ask for.
-        density: whether it states the density of what it releases (`log_density`).
-        epsilon: of differential privacy under the substitution of one record (twice that of leaving one out), which
-            every training with a seed of its own promises for data sets in any order; None where nothing is promised.
-            Games hold the measured success against it.
+        quick: whether a round is so short that worker processes do not pay off.
+        open: whether its parameters can be read as a release (`release`), which white-box adversaries require.
+        density: whether it can evaluate the density of its released model (`log_density`).
+        epsilon: epsilon of differential privacy under the substitution of one record (twice that of leaving one out).
+            It must hold for every training with an independent seed and for data sets in any order. Games compare the
+            measured success with it. None if the learner claims nothing.
     """
 
     name: str
@@ -41,23 +41,23 @@ class Learner:
     epsilon: float | None = None
 
     def fit(self, records: Records, classes: int, seed: int) -> Fitted:
-        """Train on records; everything random comes from the seed."""
+        """Train on records. All randomness comes from the seed."""
         raise NotImplementedError
 
     def without(self, fitted: Any, records: Records, rows: np.ndarray, classes: int, seed: int) -> Fitted:
-        """The model trained without some rows of the records that `fitted` was trained on: exact retraining."""
+        """The model after exact retraining without some rows of the records that `fitted` was trained on."""
         return self.fit(records.without(rows), classes, seed)
 
     def release(self, fitted: Any) -> Any:
-        """Its trained parameter, as a `Release`."""
+        """Its trained parameter as a `Release`."""
         raise BayesreconError(f"the parameters of {self.name} are not read; white-box adversaries need an open learner")
 
     def log_density(self, fitted: Any, records: Records) -> float:
-        """The log density with which training on these records releases this model."""
+        """The log density of releasing this model after training on these records."""
         raise BayesreconError(f"{self.name} does not state the density of what it releases")
 
     def check(self, classes: int) -> None:
-        """Refuse data of the other kind, in one line."""
+        """Raise an error if the data are of the other kind (classes or numbers)."""
         if (self.answers == VALUES) is bool(classes):
             task = "classes" if classes else "a number"
             raise BayesreconError(f"{self.name} answers with {self.answers}, and the response is {task}")
@@ -67,7 +67,7 @@ class Learner:
 class ScikitLearner(Learner):
     """Any object with scikit-learn's `fit` and `predict`; for classes `predict_proba`, or else `decision_function`.
 
-    It is cloned for every training; parameters named `random_state` are set from the round's seed.
+    It is cloned for every training. Its parameters named `random_state` are set from the round's seed.
 
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> data = Records(np.array([[0.0], [1.0]]), np.array([3.0, 5.0]))
@@ -88,7 +88,7 @@ class ScikitLearner(Learner):
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """A fitted estimator as a function; classes that its data did not have get probability zero."""
+    """A fitted estimator as a function. Classes that were not in its data have probability zero."""
 
     model: Any
     answers: str
@@ -112,7 +112,7 @@ class Predictor:
 
 @dataclass(frozen=True, eq=False)
 class Functions(Learner):
-    """A pair of functions: `train(x, y, seed)` returns a model, and `predict(model, x)` its answers."""
+    """A pair of functions: `train(x, y, seed)` returns a model, and `predict(model, x)` its predictions."""
 
     name: str
     train: Callable[[np.ndarray, np.ndarray, int], Any]
@@ -134,16 +134,17 @@ class Functions(Learner):
 
 
 def as_learner(learner: Any, classes: int, name: str | None = None) -> Learner:
-    """A learner from what a user has: a `Learner`, an estimator, or a pair of functions `(train, predict)`.
+    """A learner from a `Learner`, an estimator, or a pair of functions `(train, predict)`.
 
-    An estimator's attribute `epsilon` is what it promises (`Learner.epsilon`), unless it is a setting of scikit-learn,
-    which means other things by that name.
+    An estimator's attribute `epsilon` is taken as its privacy claim (`Learner.epsilon`), unless it is a parameter of
+    scikit-learn, where the name has other meanings.
 
     Args:
-        classes: of the response, 0 for a number.
+        classes: number of classes of the response; 0 for a number.
 
     Raises:
-        BayesreconError: none of these, or an estimator without `predict_proba` and `decision_function` for classes.
+        BayesreconError: the argument is none of these, or an estimator for classes has neither `predict_proba` nor
+            `decision_function`.
 
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> as_learner(KNeighborsClassifier(), classes=2).answers
@@ -167,7 +168,7 @@ def as_learner(learner: Any, classes: int, name: str | None = None) -> Learner:
 
 
 def check_positive(**values: Any) -> None:
-    """Refuse what is no positive number."""
+    """Raise an error for values that are not positive numbers."""
     for name, value in values.items():
         number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not number or not 0 < value < float("inf"):

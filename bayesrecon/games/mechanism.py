@@ -1,4 +1,4 @@
-"""Deletion mechanisms: how the model without the records comes about."""
+"""Deletion mechanisms: how the model without the deleted records is computed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from bayesrecon.games.learner import Fitted, Learner, check_positive
 
 @dataclass(frozen=True)
 class Retrain:
-    """Ideal deletion, `Del(h, e) = Learn(S without e)`: full retraining, everything but the randomness as before.
+    """Ideal deletion, `Del(h, e) = Learn(S without e)`: full retraining with the same settings.
 
-    A mechanism of one's own is any object that is called alike.
+    Any object with the same call signature can be used as a mechanism.
 
     Attributes:
-        fresh: randomness is drawn anew; otherwise the seed is that of the first training.
+        fresh: whether the randomness is drawn anew. Otherwise the seed is that of the first training.
     """
 
     fresh: bool = True
@@ -45,11 +45,12 @@ IDEAL = Retrain()
 
 
 def promised(learner: Learner, deletion: Any) -> float | None:
-    """The epsilon that holds for a game: the learner's, where the model after the deletion is trained with randomness
-    of its own; None where the learner promises none, or nothing is known of another mechanism.
+    """The epsilon that holds for a game: the learner's, if the second training has independent randomness.
+
+    None if the learner claims none, or if nothing is known of the mechanism.
 
     Raises:
-        BayesreconError: no positive number, or one seed for both trainings.
+        BayesreconError: epsilon is not a positive number, or both trainings share one seed.
     """
     if learner.epsilon is None:
         return None

@@ -1,4 +1,4 @@
-"""What every membership attack is."""
+"""The base class of membership attacks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Prepared = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Membership:
-    """Tells whether a record was among a model's training data, from the model's answer and auxiliary records."""
+    """Decides whether a record was in a model's training data, from the model's answer and auxiliary records."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""The membership game: was this record trained on? What a reduction to membership has to work with."""
+"""The membership game: was this record in the training data? It measures membership attacks."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,14 +16,16 @@ from bayesrecon.results.game import GameResult
 
 @dataclass(frozen=True, eq=False)
 class MembershipGame:
-    """A round trains h on S and shows an attack as many records of S as of others; each is to be called in or out.
-    Success is the share that is called rightly, and 1/2 is guessing (Shokri et al. 2017; Yeom et al. 2018).
+    """The membership game (Shokri et al. 2017; Yeom et al. 2018).
+
+    A round trains h on S and shows an attack as many records from S as from outside. The attack calls each "in" or
+    "out". Success is the share of correct calls. Guessing has 1/2.
 
     Attributes:
-        data: sampler of data sets. learner: what trains.
-        attacks: membership attacks; all are asked about the same records.
-        records: of either kind in a round.
-        auxiliary: records outside S that the attacks hold, apart from those that are asked about; None for all others.
+        data: sampler of data sets. learner: what is trained.
+        attacks: membership attacks. All of them see the same records.
+        records: number of records of either kind in a round.
+        auxiliary: number of records outside S that the attacks hold, other than those that are shown; None for all.
 
     >>> from bayesrecon.games import Law, Neighbours, Shokri, TwoNormals, play
     >>> game = MembershipGame(Law("two normals", TwoNormals(), 2, size=60), Neighbours(1), (Shokri(2),))
@@ -49,7 +51,7 @@ class MembershipGame:
             raise BayesreconError("records and auxiliary ones: expected one or more")
 
     def play_round(self, seed: int, number: int) -> np.ndarray:
-        """Right, undecided, wrong, and coins that were right, `(attacks, 4)`."""
+        """Correct, undecided, wrong, and undecided calls that the coin made correct, `(attacks, 4)`."""
         rng = generator(seed, number)
         private, outside = self.data.draw(rng)
         k, spare = self.records, rng.permutation(len(outside.y))
@@ -74,7 +76,7 @@ class MembershipGame:
         return np.stack(found)
 
     def result(self, outcomes: np.ndarray, **about: Any) -> GameResult:
-        """The result of played rounds `(N, attacks, 4)`."""
+        """The result of the rounds `(N, attacks, 4)`."""
         rows = tuple(
             rate_row(one.name, "answers", outcomes[:, i], len(self.attacks)) for i, one in enumerate(self.attacks)
         )

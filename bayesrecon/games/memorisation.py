@@ -1,4 +1,4 @@
-"""Memorisation: how much more often a record's label is right where the record itself was trained on."""
+"""Memorisation: how much more often a record's label is predicted correctly if the record was in the training data."""
 
 from typing import Any, NamedTuple
 
@@ -14,12 +14,13 @@ _LEVEL = 0.975
 
 
 class Memorisation(NamedTuple):
-    """Scores of some records.
+    """Memorisation scores of some records.
 
     Attributes:
-        rows: `(m,)` positions of the records.
-        scores: `(m,)`, from -1 to 1; trained with them, and without: the rates `(m,)` that they are the difference of.
-        limits: `(m, 2)` of a 95 % interval of each score; None where each model was trained once.
+        rows: `(m,)`, positions of the records.
+        scores: `(m,)`, from -1 to 1. They are the difference `trained - without`.
+        trained, without: `(m,)`, rates of correct predictions after training with and without the record.
+        limits: `(m, 2)`, 95 % intervals of the scores; None if each model was trained once.
     """
 
     rows: np.ndarray
@@ -34,18 +35,18 @@ def memorisation(
 ) -> Memorisation:
     """`mem(i) = P(h(x_i) = y_i, h trained on S) - P(h(x_i) = y_i, h trained on S without i)` (Feldman 2020).
 
-    It is what the score of Del-Inf-Exm by the zero-one loss is on average for a deleted record (Gao et al. 2022,
-    appendix G.2): who memorises shows what was deleted.
+    It equals the expected score of Del-Inf-Exm with zero-one loss for a deleted record (Gao et al. 2022, appendix G.2).
+    A model that memorises therefore reveals deletions.
 
     Args:
         learner: a `Learner`, an estimator, or a pair of functions.
-        records: S. classes: of the response.
-        rows: whose scores; all by default.
-        trainings: models with and without each record; one is exact where training has nothing random.
-        seed: of everything random.
+        records: S. classes: number of classes of the response.
+        rows: positions of the records to score; all by default.
+        trainings: number of models with and without each record. One is exact if training is deterministic.
+        seed: seed of everything random.
 
     Raises:
-        BayesreconError: a response that is no class, no such row, or no training.
+        BayesreconError: the response is not a class, a row does not exist, or there is no training.
 
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> data = Records(np.array([[0.0], [0.1], [1.0], [1.1]]), np.array([0, 1, 1, 1]))

@@ -1,4 +1,4 @@
-"""Named games: a data set, a learner, and every adversary that suits them."""
+"""Named games: a data set, a learner, and all adversaries that suit them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ Maker = Callable[[int], Learner]
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set by name: one line, the number of classes, and how it is made."""
+    """A named data set: description in one line, number of classes, and the function that builds it."""
 
     summary: str
     classes: int
@@ -58,7 +58,9 @@ DATA: Mapping[str, DataSet] = MappingProxyType(
 
 @cache
 def named_learners() -> Mapping[str, tuple[str, Maker]]:
-    """All named learners: name to one line and what makes one for a number of classes, 0 for a number (read-only).
+    """All named learners (read-only). Each has its description in one line, and a function of the number of classes.
+
+    The function returns the learner. The number of classes is 0 for a numeric response.
 
     >>> named_learners()["lasso"][0]
     'Lasso, alpha 0.1'
@@ -67,14 +69,14 @@ def named_learners() -> Mapping[str, tuple[str, Maker]]:
 
 
 def named_learner(name: str, classes: int, epsilon: float | None = None) -> Learner:
-    """A learner by its name.
+    """The learner with this name.
 
     Args:
-        classes: of the response, 0 for a number.
-        epsilon: of a private learner, 1 by default.
+        classes: number of classes of the response; 0 for a number.
+        epsilon: privacy parameter of a private learner; 1 by default.
 
     Raises:
-        BayesreconError: there is none of this name, it is of the other kind, or it is not private.
+        BayesreconError: no learner has this name, it is for the other kind of response, or it is not private.
 
     >>> named_learner("forest", classes=2).name
     'forest of 10 trees'
@@ -93,8 +95,7 @@ def named_learner(name: str, classes: int, epsilon: float | None = None) -> Lear
 
 
 def usual(learner: Learner, auxiliary: bool = False) -> tuple[Adversary, ...]:
-    """The adversaries that suit a learner's answers: both direct ones, and the reductions where there are auxiliary
-    records."""
+    """The adversaries that suit a learner's answers: direct ones, and reductions if there are auxiliary records."""
     names = ["exm"]
     names += ["exm-absolute"] if learner.answers == VALUES else []
     names += ["ins"]
@@ -105,7 +106,7 @@ def usual(learner: Learner, auxiliary: bool = False) -> tuple[Adversary, ...]:
 
 @cache
 def shipped() -> Mapping[str, str]:
-    """All named games, `DATA-LEARNER`, with one line each (read-only).
+    """All named games, `DATA-LEARNER`, with their descriptions in one line (read-only).
 
     >>> shipped()["diabetes-linear"]
     'linear regression on diabetes, 442 patients, 10 features'
@@ -128,17 +129,17 @@ def load(
     epsilon: float | None = None,
     **flags: Any,
 ) -> Game:
-    """A named game.
+    """The game with this name.
 
     Args:
         name: `DATA-LEARNER`, one of `shipped()`.
-        adversaries: who plays; by default Del-Inf-Exm (squared and absolute loss, log loss or hinge loss) and
-            Del-Inf-Ins, and the reductions where there are auxiliary records.
-        epsilon: of a private learner.
-        flags: of `Game`; `share`, of the records that are private, is that of the data.
+        adversaries: the players. Defaults to Del-Inf-Exm (squared and absolute loss, log loss or hinge loss) and
+            Del-Inf-Ins, and the reductions if there are auxiliary records.
+        epsilon: privacy parameter of a private learner.
+        flags: options of `Game`. `share`, the private share of the records, is passed to the data.
 
     Raises:
-        BayesreconError: there is no game of this name, or flags that do not go together.
+        BayesreconError: there is no game of this name, or options do not fit together.
 
     >>> [one.name for one in load("diabetes-linear").adversaries]
     ['Del-Inf-Exm', 'Del-Inf-Exm, absolute loss', 'Del-Inf-Ins']
@@ -159,7 +160,7 @@ def load(
 def game_of(
     data: Data, learner: Learner, *, adversaries: Adversary | Sequence[Adversary] | None = None, **flags: Any
 ) -> Game:
-    """A game of these, with the usual adversaries, and the auxiliary records that the chosen ones need."""
+    """A game of these data and this learner, with the usual adversaries and the auxiliary records that they require."""
     players = usual(learner, flags.get("auxiliary", 0) != 0) if adversaries is None else adversaries
     players = (players,) if isinstance(players, Adversary) else players
     needs = {need for one in players for need in one.required()}

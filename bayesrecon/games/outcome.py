@@ -1,4 +1,4 @@
-"""From scores to counts, and from counts to rates: ties are kept apart from wins and losses."""
+"""From scores to counts, and from counts to rates. Ties are kept separate from wins and losses."""
 
 import zlib
 from typing import Any
@@ -10,16 +10,16 @@ from bayesrecon.results.game import GameRow, Rate
 
 
 def generator(seed: int, number: int, player: str | None = None) -> np.random.Generator:
-    """The random numbers of one round, by its number: rounds are independent and can be played in any order.
+    """The random generator of one round, so that rounds are independent and can be played in any order.
 
-    Those of a player are its own, so that who else plays changes nothing.
+    Every player has its own generator, so that the other players do not affect it.
     """
     own = () if player is None else (zlib.crc32(player.encode()),)
     return np.random.default_rng(np.random.SeedSequence((seed, number, *own)))
 
 
 def compared(deleted: Any, kept: Any, rng: np.random.Generator) -> np.ndarray:
-    """Wins, ties, losses, and coins that won among the ties, over all pairs of scores that broadcast.
+    """Wins, ties, losses, and ties won by the coin, over all pairs of scores (broadcast).
 
     >>> compared(np.array([2.0, 1.0]), np.array([1.0, 1.0]), np.random.default_rng(0))[:3].tolist()
     [1, 1, 0]
@@ -30,11 +30,12 @@ def compared(deleted: Any, kept: Any, rng: np.random.Generator) -> np.ndarray:
 
 
 def rate_row(name: str, sees: str, counts: np.ndarray, players: int = 1) -> GameRow:
-    """One adversary's row from its counts `(N, 4)`, with intervals for the probability of success; those of so many
-    players hold for all of them at once where each has the level `1 - 0.05 / players` (Bonferroni).
+    """One adversary's row from its counts `(N, 4)`, with intervals for the probability of success.
 
-    One pair a round: exact (Clopper and Pearson). Several pairs of one round depend on each other: rounds are what is
-    independent, and the interval is one for means of numbers in [0, 1] that holds for any law (`bounded_mean`).
+    For several players, each interval has the level `1 - 0.05 / players`, so that all of them hold together
+    (Bonferroni). With one pair per round, intervals are exact (Clopper and Pearson). Several pairs of one round depend
+    on each other, so the round is the independent unit. The interval is then one for the mean of numbers in [0, 1] that
+    holds for any distribution (`bounded_mean`).
     """
     pairs = counts[:, :3].sum(axis=1)
     stated, counted = (counts[:, 0] + counts[:, 3]) / pairs, (counts[:, 0] + counts[:, 1]) / pairs

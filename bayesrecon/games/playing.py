@@ -1,4 +1,4 @@
-"""`play`: rounds of a game, in parallel, with progress, and resumable after a kill."""
+"""`play`: play the rounds of a game, in parallel, with progress. It can resume after an interruption."""
 
 import time
 import warnings
@@ -21,7 +21,10 @@ _UNCONVERGED = "training stopped before it had converged: what moves is partly t
 
 
 class Playable(Protocol):
-    """What `play` plays: rounds by number, and a result made of them. `quick` rounds are not worth processes."""
+    """The interface that `play` requires: rounds by number, and a result from them.
+
+    For `quick` rounds no worker processes are started.
+    """
 
     @property
     def name(self) -> str: ...
@@ -30,16 +33,16 @@ class Playable(Protocol):
     def quick(self) -> bool: ...
 
     def play_round(self, seed: int, number: int) -> np.ndarray:
-        """The outcome of one round, numbers of one shape; everything random comes from seed and number."""
+        """The outcome of one round, an array of fixed shape. All randomness comes from seed and number."""
         ...
 
     def result(self, outcomes: np.ndarray, **about: Any) -> Any:
-        """The result of outcomes `(N, ...)`, with `numbers`, `seed`, `seconds` and `warnings`."""
+        """The result of the outcomes `(N, ...)`, with `numbers`, `seed`, `seconds` and `warnings`."""
         ...
 
 
 class GameError(BayesreconError):
-    """Rounds that failed. `result` is that of the others, None where there are none."""
+    """Some rounds failed. `result` is the result of the other rounds; None if there are none."""
 
     def __init__(self, message: str, result: Any):
         super().__init__(message)
@@ -64,25 +67,25 @@ def play(
 ) -> Any:
     """Play n rounds of a game.
 
-    Rounds are independent: round i draws all its random numbers from `(seed, i)`, so that neither the number of workers
-    nor what else was played changes it, and more rounds are added to those that a folder holds.
+    Rounds are independent. Round i draws all its random numbers from `(seed, i)`. The outcome of a round therefore does
+    not depend on the number of workers or on the other rounds, and rounds can be added to those in a folder.
 
     Args:
-        game: `Game`, `ReconstructionGame`, or anything `Playable`.
-        n: rounds, numbered from 0.
-        seed: of everything random.
-        workers: processes; by default those of `running.using` or of the caller's `joblib.parallel_config`, whatever
-            its backend (Dask included), or else one per core, and one alone for rounds of a few milliseconds.
-        folder: where finished rounds are kept: a run that was killed goes on there, to the same result bit for bit.
-        progress: called with a label and the fraction done.
+        game: `Game`, `ReconstructionGame`, or any other `Playable`.
+        n: number of rounds; they are numbered from 0.
+        seed: seed of everything random.
+        workers: number of processes. Defaults to that of `running.using` or of the caller's `joblib.parallel_config`,
+            with any backend (Dask included), or else one per core. Rounds of a few milliseconds run in one process.
+        folder: where finished rounds are stored. An interrupted run resumes from there, with a bit-identical result.
+        progress: called with a label and the completed fraction.
 
     Returns:
-        The game's result, e.g. `GameResult`.
+        The game's result, for example a `GameResult`.
 
     Raises:
-        GameError: rounds that failed, the first one named with its seed; its `result` has the other rounds, and a
-            folder keeps them. After ten failures no more are played.
-        BayesreconError: no rounds, a seed below zero, or a folder that holds another game.
+        GameError: rounds failed. The message names the first one with its seed, `result` has the other rounds, and a
+            folder keeps them. Play stops after ten failures.
+        BayesreconError: there are no rounds, the seed is negative, or the folder holds another game.
 
     >>> from bayesrecon.games import Game, Ins, Law, LeastSquares, LinearLaw
     >>> game = Game(Law("linear", LinearLaw(), size=40), LeastSquares(), Ins())
@@ -121,7 +124,7 @@ def play(
 
 
 def play_chunk(game: Playable, seed: int, numbers: np.ndarray) -> _Played:
-    """Some rounds; those that fail are told apart, and the others kept."""
+    """Play some rounds. Failed rounds are returned separately from the others."""
     done, outcomes, notes, failures = [], [], [], []
     for number in numbers.tolist():
         with warnings.catch_warnings(record=True) as caught:

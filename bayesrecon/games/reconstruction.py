@@ -1,4 +1,4 @@
-"""The reconstruction game: what the deleted record was."""
+"""The reconstruction game: what was the deleted record?"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ from bayesrecon.results.game import Rate, ReconstructionResult, ReconstructionRo
 class ReconstructionGame:
     """The reconstruction game (Gao et al. 2022, definition 4.1) as data; `play` plays it.
 
-    A round draws S, trains h, deletes a record chosen uniformly, and shows the reconstructors both models. What they do
-    not answer is counted apart from what they get wrong.
+    A round samples S, trains h, deletes a record chosen uniformly at random, and shows the reconstructors both models.
+    Rounds without an answer are counted separately from wrong answers.
 
     Attributes:
         data, learner, deletion, auxiliary: as in `Game`.
-        reconstructors: who plays.
-        known: the deleted instance is given, and its response sought (definition C.2).
+        reconstructors: the players.
+        known: whether the deleted instance is given, so that only its response is unknown (definition C.2).
     """
 
     data: Data
@@ -56,12 +56,15 @@ class ReconstructionGame:
 
     @property
     def quick(self) -> bool:
-        """Whether rounds are too short to be worth processes of their own."""
+        """Whether rounds are so short that worker processes do not pay off."""
         return bool(self.learner.quick)
 
     def play_round(self, seed: int, number: int) -> np.ndarray:
-        """`(reconstructors, 5)`: answered (0 or 1), distance of x and error of y (NaN where not guessed), and the
-        errors of h and h' at the deleted record (NaN for classes)."""
+        """The outcome of one round, `(reconstructors, 5)`.
+
+        Columns are: answered (0 or 1), distance of x and error of y (NaN if not guessed), and the errors of h and h' at
+        the deleted record (NaN for classes).
+        """
         rng = generator(seed, number)
         private, outside = self.data.draw(rng)
         row = rng.integers(len(private.y), size=1)
@@ -90,7 +93,7 @@ class ReconstructionGame:
         return np.array(found)
 
     def result(self, outcomes: np.ndarray, **about: Any) -> ReconstructionResult:
-        """The result of played rounds `(N, reconstructors, 5)`."""
+        """The result of the rounds `(N, reconstructors, 5)`."""
         rows = tuple(self._row(one.name, outcomes[:, i]) for i, one in enumerate(self.reconstructors))
         return ReconstructionResult(
             rows=rows,

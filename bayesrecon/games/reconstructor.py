@@ -1,4 +1,4 @@
-"""What every reconstructor is: a frozen dataclass of its options that guesses the deleted record, or says nothing."""
+"""The base class of reconstructors: a frozen dataclass of options that guesses the deleted record or abstains."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,10 @@ from bayesrecon.games.view import View
 
 
 class Guess(NamedTuple):
-    """A guess of the deleted record: `x (p,)`, `y`, or both; what is not guessed is None. `points` is how many answers
-    it rests on, where that says how good it is."""
+    """A guess of the deleted record: `x (p,)`, `y`, or both. What is not guessed is None.
+
+    `points` is the number of answers that the guess rests on, if that measures its quality.
+    """
 
     x: np.ndarray | None = None
     y: float | None = None
@@ -21,10 +23,10 @@ class Guess(NamedTuple):
 
 @dataclass(frozen=True)
 class Reconstructor:
-    """A player of the reconstruction game; `Reconstructed` makes an adversary of the inference game of it.
+    """A player of the reconstruction game. `Reconstructed` turns it into an adversary of the inference game.
 
     Attributes:
-        needs: what it cannot do without; with `adversary.X` it knows instances and seeks their responses.
+        needs: what it requires the game to grant. With `adversary.X` it knows instances and guesses their responses.
     """
 
     needs: ClassVar[tuple[str, ...]] = (PUBLIC,)
@@ -34,9 +36,9 @@ class Reconstructor:
         raise NotImplementedError
 
     def required(self) -> tuple[str, ...]:
-        """What it needs with these options."""
+        """What it requires with these options."""
         return self.needs
 
     def guesses(self, view: View) -> Sequence[Guess | None]:
-        """One guess for each instance that is known, or one alone where none is; None says nothing."""
+        """One guess for each known instance, or a single guess if no instance is known. None means no answer."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The laws of the workshop's experiments: a noisy linear response, and two normal classes."""
+"""The distributions of the workshop paper's experiments: a noisy linear response, and two normal classes."""
 
 from dataclasses import dataclass
 

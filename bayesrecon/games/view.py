@@ -1,4 +1,4 @@
-"""What an adversary is shown of one round, and the order in which it may ask."""
+"""What an adversary sees of one round, and the order in which it may query the models."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from bayesrecon.games.learner import Fitted, Learner
 
 
 class Oracles:
-    """Both models as black boxes: h is asked first, and no more once h' was."""
+    """Both models as black boxes. h must be queried before h'."""
 
     def __init__(self, before: Fitted, after: Fitted):
         self._before, self._after, self._over = before, after, False
@@ -19,33 +19,33 @@ class Oracles:
     def before(self, x: np.ndarray) -> np.ndarray:
         """Answers of h, the model with the deleted record.
 
-        Raises `BayesreconError` once h' was asked: h has been replaced by then.
+        Raises `BayesreconError` after h' was queried, because h has been replaced by then.
         """
         if self._over:
             raise BayesreconError("the model before the deletion is gone once the one after it was asked; ask it first")
         return self._before(x)
 
     def after(self, x: np.ndarray) -> np.ndarray:
-        """Answers of h', the model without it."""
+        """Answers of h', the model without the deleted record."""
         self._over = True
         return self._after(x)
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What an adversary is shown.
+    """What an adversary sees.
 
     Attributes:
         ask: both models.
-        x: `(k, p)` the challenges' features, None where they are withheld (and in reconstruction games).
-        y: `(k,)` their responses, likewise.
-        classes: of the response, 0 for a number; answers: the kind of the models' answers.
-        public: auxiliary records of the same law, outside S; None where the game grants none.
-        others: all records of S but the challenges; None likewise.
-        fitted: both models themselves, where the game opens the box; None likewise.
-        learner: how the models were trained: adversaries may train on their own records.
-        total: the size of S.
-        rng: the adversary's own coins.
+        x: `(k, p)`, features of the challenges; None if they are withheld, and in reconstruction games.
+        y: `(k,)`, their responses, likewise.
+        classes: number of classes of the response; 0 for a number. answers: the kind of the models' answers.
+        public: auxiliary records outside S from the same distribution; None if the game grants none.
+        others: all records of S except for the challenges; None likewise.
+        fitted: both models themselves, in white-box games; None otherwise.
+        learner: how the models were trained. Adversaries may train it on their own records.
+        total: size of S.
+        rng: the adversary's own random generator.
     """
 
     ask: Oracles
@@ -62,24 +62,24 @@ class View:
 
     @property
     def trained(self) -> tuple[Any, Any] | None:
-        """Both models as releases, where parameters are read."""
+        """Both models as releases, in games that show parameters."""
         return None if self.fitted is None else tuple(map(self.learner.release, self.fitted))  # type: ignore[return-value]
 
     @property
     def features(self) -> np.ndarray:
-        """The challenges' features; the game made sure that they are there."""
+        """Features of the challenges. The game has checked that they are shown."""
         assert self.x is not None
         return self.x
 
     @property
     def labels(self) -> np.ndarray:
-        """The challenges' responses; the game made sure that they are there."""
+        """Responses of the challenges. The game has checked that they are shown."""
         assert self.y is not None
         return self.y
 
     @property
     def auxiliary(self) -> Records:
-        """The public records; the game made sure that they are there."""
+        """The public records. The game has checked that they are granted."""
         assert self.public is not None
         return self.public
 

@@ -1,4 +1,4 @@
-"""From a PyMC model to a `Model`: the likelihood of one record, a prior, and the transforms, read off its graph."""
+"""PyMC models as `Model`: the likelihood of one record, a prior, and the transforms, taken from the model's graph."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -39,24 +39,24 @@ def from_pymc(
     domain: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> Model:
-    """Make a PyMC model, or a Bambi model that was built, a target.
+    """A `Model` from a PyMC model, or from a Bambi model that was built.
 
-    Every array of the model with an entry per record becomes a field: observed variables under their own names,
-    `pm.Data` under theirs, arrays that index a dimension under the dimension's name (or `unit`), other arrays as `x` or
-    `x1`, `x2`, ... in the order in which the model uses them. The numbers in those arrays are not used: any other data
-    of the same lengths make the same target.
+    Every array of the model with one entry per record becomes a field. Observed variables and `pm.Data` keep their
+    names. An array that indexes a dimension has the dimension's name (or `unit`). Other arrays are named `x` or `x1`,
+    `x2`, ... in the order in which the model uses them. The numbers in these arrays are not used: other data of the
+    same lengths give the same `Model`.
 
     Args:
         model: a `pymc.Model` with observed variables; or an object whose `backend.model` is one.
-        record: names of the fields: `{name: array}` gives the array that holds a name, a sequence names the arrays
-            that have none in their order.
-        domain: `{field: domain}`, as in `from_numpyro`; observed fields default to the support of their law, arrays
-            that index to the values that can be indexed, others to the line.
-        name: default the model's name.
+        record: names of the fields. `{name: array}` names these arrays. A sequence gives names to the unnamed arrays,
+            in their order.
+        domain: `{field: domain}`, as in `from_numpyro`. Observed fields default to the support of their distribution,
+            arrays that index to the valid indices, other arrays to the real line.
+        name: defaults to the name of the model.
 
     Raises:
-        BayesreconError: a model outside this class (a latent per record, discrete latents, missing values, records that
-            depend on each other), naming the variable and the remedy.
+        BayesreconError: the model is not supported (one latent variable per record, discrete latent variables, missing
+            values, records that depend on each other). The message names the variable and the remedy.
         MissingExtraError: PyMC is not installed.
 
     ```python
@@ -78,7 +78,7 @@ def from_pymc(
 
 
 def pymc_model(model: Any) -> Any:
-    """The PyMC model that this is, or that a Bambi model holds; None for anything else."""
+    """The PyMC model itself or inside a Bambi model; None for anything else."""
     held = getattr(getattr(model, "backend", None), "model", None)
     program = model if held is None else held
     if not any(c.__name__ == "Model" and c.__module__.startswith("pymc.") for c in type(program).__mro__):

@@ -20,18 +20,18 @@ from bayesrecon.models.stan.source import StanModel, from_stan, read_program
 def stan_data(
     source: str | os.PathLike[str], data: Mapping[str, Any], *, record: str | None = None, domain: Any = None
 ) -> tuple[StanModel, Records]:
-    """The model of a Stan program and the records in its data, which NUTS can be run on.
+    """The model of a Stan program, and the records in its data. NUTS can be run on them.
 
     Args:
         source: path of the program, or its text.
-        data: what the program's data block declares.
+        data: the values that the program's data block declares.
         record, domain: as in `from_stan`.
 
     Returns:
-        the model, and `{field: (N, *shape)}`.
+        The model, and the records `{field: (N, *shape)}`.
 
     Raises:
-        BayesreconError: what `from_stan` refuses, and data that are missing or of other sizes.
+        BayesreconError: `from_stan` refuses the program, or data are missing or have other sizes.
 
     >>> text = "data { int N; vector[N] y; } parameters { real b; } model { y ~ normal(b, 1); }"
     >>> model, records = stan_data(text, {"N": 3, "y": [1.0, 2.0, 4.0]})

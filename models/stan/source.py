@@ -1,4 +1,4 @@
-"""From a Stan program to a model."""
+"""Stan programs as `Model`."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -77,24 +77,28 @@ def from_stan(
     domain: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> StanModel:
-    """Make a Stan program a target, as it stands.
+    """A `Model` from a Stan program.
 
-    The program is parsed and evaluated with JAX; nothing is compiled by Stan. Data whose size is the number of records
-    are the fields of the record, other data are constants. The term of a record is what the target gets from it; its
-    terms must add up to the target, which is tested before the model is returned. Parameters with a centred prior
-    (`theta ~ normal(mu, tau)`) are taken non-centred, and draws are mapped along; `notes` says so.
+    The program is parsed and evaluated with JAX; Stan does not compile anything. Data whose size is the number of
+    records are fields of the record, and other data are constants. The likelihood term of a record is its contribution
+    to the target. The terms must add up to the target, which is tested before the model is returned. Parameters with a
+    centred prior (`theta ~ normal(mu, tau)`) are reparametrised as non-centred, and draws are mapped accordingly;
+    `notes` says so.
 
     Args:
         source: path of the program, or its text.
-        constants: `{name: value}` of the data that are no fields, and of transformed data that are made of all records.
-        record: the name of the number of records where there are several counts; "all" for one record of all data.
-        sizes: `{parameter: shape}`, which tells sizes that `constants` does not; readers of draws take it from those.
+        constants: `{name: value}` of data that are not fields, and of transformed data that are computed from all
+            records.
+        record: name of the variable that holds the number of records, if there are several counts. "all" treats all
+            data as one record.
+        sizes: `{parameter: shape}`, for sizes that do not follow from `constants`. Readers of draws take them from the
+            draws.
         domain: `{field: domain}` instead of the declared bounds, as in `from_numpyro`.
-        name: shown in tables; default that of the file.
+        name: name in tables. Defaults to the name of the file.
 
     Raises:
-        BayesreconError: no program, a function that is not there, constants that are missing, records that are coupled,
-            each with line and column.
+        BayesreconError: there is no such program, a function does not exist, constants are missing, or records depend
+            on each other. The message gives line and column.
         MissingExtraError: `lark` is not installed.
 
     >>> text = "data { int N; vector[N] x; vector[N] y; } parameters { real b; } model { y ~ normal(b * x, 1); }"
@@ -113,10 +117,12 @@ def from_stan(
 
 @in_float64
 def knowing(model: StanModel, known: Mapping[str, Any]) -> StanModel:
-    """The model where some transformed data are known, that what draws leave out is computed of; records do not change.
+    """The model with some transformed data given. Records do not change.
+
+    The values are used to compute parameters that the draws omit.
 
     Raises:
-        BayesreconError: a name that is not in the transformed data, or values of other sizes.
+        BayesreconError: a name is not in the transformed data, or values have other sizes.
     """
     parts, left_out = model.parts, model.left_out
     assert parts is not None
@@ -165,7 +171,7 @@ def _declared_sizes(program: tree.Program, sizes: Mapping[str, tuple[int, ...]])
 
 
 def read_program(source: str | os.PathLike[str], name: str | None = None) -> tree.Program:
-    """The tree of a program, from its file or its text."""
+    """The syntax tree of a program, from its file or its text."""
     if isinstance(source, str) and ("{" in source or "\n" in source):
         text = with_includes(source, name or "program", None, LARGEST_FILE)
         return with_names(without_aliases(parse(text, name or "program")))

@@ -1,5 +1,4 @@
-"""Means with their covariance as releases: Laplace approximations, variational fits, and summaries of posterior
-draws."""
+"""Means with covariances as releases: Laplace approximations, variational fits, and summaries of posterior draws."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,36 +47,39 @@ def gaussian(
     fit: str | None = None,
     name: str | None = None,
 ) -> Release:
-    """A mean and a covariance as a release: of a mode (a Laplace approximation), a variational fit or posterior draws.
+    """A release from a mean and a covariance: of a mode (Laplace approximation), a variational fit or posterior draws.
 
-    A mode m with V, the inverse of minus the Hessian of the log density there, gives `sum_n grad l = -grad p` and
-    `sum_n Hess l = -V^-1 - Hess p` at m, with `p = log pi0 + log det` where the mode is one of the density in
-    unconstrained coordinates (NumPyro's `AutoLaplaceApproximation`, CmdStan's `laplace`) and `p = log pi0` where it is
-    not (maximum likelihood, most optimisers, modes in printed tables). The mean and covariance of draws satisfy the
-    equations of a normal approximation, less a share of about d / N that `recover` takes out by matching, with the
-    sampling noise of Wishart's law. Those of a variational fit are its optimum (`posteriors.from_guide` takes the fit
-    itself, and what is left of its ascent).
+    Modes. Let m be a mode and V the inverse of minus the Hessian of the log density at m. Then `sum_n grad l = -grad p`
+    and `sum_n Hess l = -V^-1 - Hess p` at m. If m is the mode of the density in unconstrained coordinates (NumPyro's
+    `AutoLaplaceApproximation`, CmdStan's `laplace`), `p = log pi0 + log det`. Otherwise (maximum likelihood, most
+    optimisers, modes in printed tables) `p = log pi0`.
+
+    Draws. The mean and covariance of draws satisfy the equations of a normal approximation up to a relative error of
+    about d / N, which `recover` corrects by matching. Their sampling noise follows the Wishart distribution.
+
+    Variational fits. Mean and covariance are taken as the optimum. `posteriors.from_guide` takes the fit itself, and
+    accounts for its distance from the optimum.
 
     Args:
         mean: `(d,)` in the order of `coordinates`, or `{parameter: value}`.
         covariance: `(d, d)`.
-        draws: how many independent draws they are of, or their effective number; None for a mode.
-        jacobian: of a mode in unconstrained coordinates: whether its density has the Jacobian of the transforms. Has to
-            be stated where there is one.
-        coordinates: "unconstrained", in which `model.coordinates` names them, or "constrained", the parameters' own.
-        digits: significant digits that mean and standard deviations were printed with, and decimals of the
-            correlations; exact by default.
-        power: of the likelihood, where the posterior is tempered (`models.tempered`).
-        fit: "full rank" or "mean field" where they are of a variational fit that has converged; "mean field" needs a
-            diagonal covariance.
+        draws: number of independent draws, or effective sample size, behind the mean and covariance; None for a mode.
+        jacobian: for a mode in unconstrained coordinates: whether its density includes the Jacobian of the transforms.
+            It must be stated if the model has transforms.
+        coordinates: "unconstrained", with names `model.coordinates`, or "constrained", the parameters' own.
+        digits: number of significant digits of the printed mean and standard deviations, and of decimals of the
+            correlations. Exact by default.
+        power: power of the likelihood, if the posterior is tempered (`models.tempered`).
+        fit: "full rank" or "mean field" if they come from a converged variational fit. "mean field" needs a diagonal
+            covariance.
 
     Returns:
-        A stationary parameter of a derived model (`bayesrecon.posteriors.approximated.normal`), which every verb takes:
-        an `Approximation`, a `VariationalOptimum` or a `Summary`.
+        A stationary parameter of a derived model (`bayesrecon.posteriors.approximated.normal`): an `Approximation`, a
+        `VariationalOptimum` or a `Summary`. Every verb accepts it.
 
     Raises:
-        BayesreconError: wrong parameters or shapes, a covariance that is not symmetric and positive definite, values
-            outside the support, `jacobian` not stated where it matters, fewer draws than the covariance needs.
+        BayesreconError: parameters or shapes are wrong, the covariance is not symmetric and positive definite, values
+            are outside the support, `jacobian` is missing, or there are fewer draws than the covariance needs.
 
     >>> from bayesrecon.models.registry import load
     >>> model = load("kidscore_momiq")

@@ -1,4 +1,4 @@
-"""Densities that can be evaluated as releases: normalising flows, neural posterior estimates."""
+"""Densities that can be evaluated, as releases: normalising flows, neural posterior estimates."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,28 +25,29 @@ def from_log_density(
     power: float | None = None,
     name: str = "log density",
 ) -> Release:
-    """A density that can be evaluated as a release: that of a normalising flow or a neural posterior estimate.
+    """A release from a density that can be evaluated, such as a normalising flow or a neural posterior estimate.
 
-    Where q is the posterior, `log q - log pi0 - log det = sum_n l(., x_n) + c` exactly, at any points. Where it only
-    approximates one, it is off; what no data make of it tells by how much, and is in the errors (see
-    `bayesrecon.estimation.noise`). A q that is the posterior of other data, as any normal law with a wrong covariance
-    is in a model whose log likelihood is quadratic, cannot be told from theirs.
+    If q is the posterior, `log q - log pi0 - log det = sum_n l(., x_n) + c` holds exactly at all points. If q only
+    approximates the posterior, the equation has an error. Its size is estimated from the part that no data can explain,
+    and it enters the standard errors (see `bayesrecon.estimation.noise`). If q is exactly the posterior of other data,
+    the error cannot be noticed. An example is any normal distribution with a wrong covariance, for a model with a
+    quadratic log likelihood.
 
     Args:
-        log_q: log density of q in unconstrained coordinates, up to a constant: of an array of points `(T, d)`, which
-            gives `(T,)`, or of one point `(d,)`. JAX or NumPy: only its values are used.
-        points: `(T, d)` in unconstrained coordinates, in the order of `model.coordinates`: draws of q serve best, three
-            times as many as the data have features or more (a hundred for a simple regression). Of more than 1,000
-            those at even distances are used.
-        power: of the likelihood, where the posterior is tempered (`models.tempered`).
+        log_q: log density of q in unconstrained coordinates, up to a constant. It maps an array of points `(T, d)` to
+            `(T,)`, or one point `(d,)` to a number. It may use JAX or NumPy, because only its values are used.
+        points: `(T, d)` in unconstrained coordinates, in the order of `model.coordinates`. Draws of q are best. Use at
+            least three times as many as the data have features (a hundred for a simple regression). Of more than 1,000
+            points, evenly spaced ones are used.
+        power: power of the likelihood, if the posterior is tempered (`models.tempered`).
 
     Returns:
-        A `LogDensity`, a stationary parameter of a derived model (`bayesrecon.posteriors.approximated.pointwise`):
-        verbs take it.
+        A `LogDensity`, a stationary parameter of a derived model (`bayesrecon.posteriors.approximated.pointwise`),
+        which verbs accept.
 
     Raises:
-        BayesreconError: no points, points of another shape, fewer than three or without spread, values that are not
-            finite or of another shape, or a `log_q` that fails.
+        BayesreconError: there are fewer than three points, the points have another shape or do not vary, values are not
+            finite or have another shape, or `log_q` fails.
 
     >>> import bayesrecon
     >>> from bayesrecon.models import load

@@ -1,4 +1,4 @@
-"""Variational fits and modes as releases: NumPyro's autoguides, PyMC's ADVI, CmdStan's `variational`, `laplace`."""
+"""Variational fits and modes as releases: NumPyro's autoguides, PyMC's ADVI, CmdStan's `variational` and `laplace`."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -45,12 +45,12 @@ def from_guide(
     power: float | None = None,
     name: str | None = None,
 ) -> Release:
-    """A variational fit, a Laplace approximation or a mode as a release.
+    """A release from a variational fit, a Laplace approximation or a mode.
 
-    An optimum of the ELBO over normal laws `q = N(m, L L')` is stationary for `sum_n E_q[l(theta, x_n)] +
-    E_q[log pi0 + log det] + log det L` in the parameters that the guide has: d + d(d+1)/2 equations of full rank, 2d of
-    a mean field, those of its own factors of low rank (Opper and Archambeau 2009; Kucukelbir et al. 2017 for the
-    coordinates). Modes are those of `posteriors.gaussian` and `posteriors.dirac`.
+    An optimum of the ELBO over normal distributions `q = N(m, L L')` is stationary for `sum_n E_q[l(theta, x_n)] +
+    E_q[log pi0 + log det] + log det L` in the parameters of the guide. These are d + d(d+1)/2 equations for a full-rank
+    guide, 2d for mean field, and those of its own factors for low rank (Opper and Archambeau 2009; Kucukelbir et al.
+    2017 for the coordinates). For modes see `posteriors.gaussian` and `posteriors.dirac`.
 
     | `guide` | `params` | what it is |
     |---|---|---|
@@ -61,32 +61,37 @@ def from_guide(
     | `pymc.fit(method="advi")`, `"fullrank_advi"` | left out: its own; or as a `Tracker` stores them | the same |
     | path of the CSV of CmdStan's `variational` or `laplace` | none | read off the draws of the normal law |
 
-    Stochastic ascent ends near the optimum, not at it. How far is taken from `residual`, from `iterates`, or else from
-    the equations that hold whatever the data (there are more equations than features of the data, in many models).
-    Errors come from it, and nothing is determined where it is large, or where nothing tells. Laws that are all too wide
-    by one factor have the equations of fewer records: a fit alone is believed where its equations hold to a hundredth
-    of a posterior standard deviation, as they do at an optimum and nowhere on the way there. Iterates tell more: they
-    are read as what steps of the size of their gradient make (Adam, RMSprop, Adagrad).
+    Stochastic optimisation ends near the optimum, not at it. The distance is taken from `residual` or from `iterates`.
+    If neither is given, it is estimated from the equations that hold for all data; in many models there are more
+    equations than features of the data. The distance enters the standard errors. Nothing is called determined if it is
+    large or cannot be estimated.
+
+    A fit alone can mislead: if all its standard deviations are too large by one factor, it looks like the optimum for
+    fewer records. It is therefore only used if its equations hold to a hundredth of a posterior standard deviation.
+    That is the case at an optimum, but not on the way to it. Iterates are more informative: the error is computed from
+    their fluctuation. This assumes an optimiser that scales each step by the size of its gradients (Adam, RMSprop,
+    Adagrad).
 
     Args:
-        model: in the same coordinates as the guide's program, its parameters named as the sites.
-        guide: one that was run: its sites are then known.
+        model: model in the coordinates of the guide's program, with parameters named like its sites.
+        guide: a guide that was run, so that its sites are known.
         params: the guide's parameters, constrained.
         residual: standard error of the equations in posterior standard deviations, one number or `(k,)`; 0 for an
-            optimum to all digits. Of a mode alone that of the gradient of the log density.
-        iterates: of an optimum of the ELBO, `params` at other late steps of the same run, evenly spaced and in order,
-            before those in `params`: ten or more, over many times what the fit needs to forget where it was.
-        power: of the likelihood, where the posterior is tempered (`models.tempered`).
-        name: for display.
+            optimum to full precision. For a mode alone, that of the gradient of the log density.
+        iterates: for an optimum of the ELBO: `params` at ten or more earlier late steps of the same run, evenly spaced
+            and in order. They should cover many times the number of steps after which the optimiser has forgotten its
+            position.
+        power: power of the likelihood, if the posterior is tempered (`models.tempered`).
+        name: name for display.
 
     Returns:
-        An `OptimisedFit` of a derived model (`bayesrecon.posteriors.approximated.normal`), or an `OptimisedMode`; with
-        residual=0 a `VariationalOptimum`, an `Approximation`, or of a mode alone a `TrainedParameter`. Every verb takes
-        them.
+        An `OptimisedFit` of a derived model (`bayesrecon.posteriors.approximated.normal`), or an `OptimisedMode`. With
+        residual=0 a `VariationalOptimum` or an `Approximation`, and for a mode alone a `TrainedParameter`. Every verb
+        accepts them.
 
     Raises:
-        BayesreconError: a guide of another kind or model, parameters that are missing or not finite, a density that has
-            no derivatives there, iterates that do not tell their errors.
+        BayesreconError: the guide is of another kind or for another model, parameters are missing or not finite, the
+            density is not differentiable there, or the iterates do not determine their errors.
 
     >>> import jax.numpy as jnp, numpyro, numpyro.distributions as dist
     >>> from bayesrecon.models import from_numpyro

@@ -1,4 +1,4 @@
-"""Trained scikit-learn estimators as releases, with their penalty and intercept conventions."""
+"""Fitted scikit-learn estimators as releases, with scikit-learn's conventions for penalty and intercept."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from bayesrecon.releases import Release, TrainedParameter, refuse_others
 
 
 def from_sklearn(estimator: Any, *, name: str | None = None) -> Release:
-    """A fitted linear estimator as a trained parameter of `models.load("linear_predictor")`.
+    """A release from a fitted linear estimator: a trained parameter of `models.load("linear_predictor")`.
 
     | estimator | loss | penalty of `coef`, of `intercept` |
     |---|---|---|
@@ -32,16 +32,16 @@ def from_sklearn(estimator: Any, *, name: str | None = None) -> Release:
     | `RidgeCV`, `LogisticRegressionCV(refit=True)` | of the same with the strength that was chosen | |
     | a pipeline, a search over settings | of its last step, of its best estimator | |
 
-    with s the `intercept_scaling`. scikit-learn's own objectives are these, multiplied by a constant. Records are what
-    the estimator was fitted on: after a scaler, the scaled features; classes are counted from zero in the order of
+    Here s is the `intercept_scaling`. scikit-learn's own objectives are these times a constant. Records are the input
+    of the estimator itself: after a scaler, the scaled features. Classes are numbered from zero in the order of
     `classes_`.
 
     Args:
-        estimator: fitted on unweighted records.
+        estimator: an estimator fitted to unweighted records.
 
     Raises:
-        BayesreconError: not fitted, another estimator, or a setting under which the parameters are not stationary for a
-            smooth objective (an l1 penalty, sign constraints, balanced class weights, hinge loss).
+        BayesreconError: the estimator is not fitted or not supported, or a setting makes the parameters non-stationary
+            for a smooth objective (an l1 penalty, sign constraints, balanced class weights, hinge loss).
 
     >>> from sklearn.linear_model import Ridge
     >>> release = from_sklearn(Ridge(2.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 1.0]))
@@ -101,13 +101,13 @@ def of_linear(kind: str, estimator: Any, name: str | None = None) -> Release:
 
 
 def save_trained(release: Release, path: str | Path) -> Path:
-    """Write a trained parameter of a shipped model to an `.npz` file that the command line reads.
+    """Write a trained parameter of a shipped model to an `.npz` file, which the command line reads.
 
-    It holds the parameters and the model's name and settings, nothing of the records.
+    The file holds the parameters and the name and settings of the model, but nothing of the records.
 
     Raises:
-        BayesreconError: draws, a model that is not shipped, or a path that does not end in .npz or whose folder does
-            not exist.
+        BayesreconError: the release consists of draws, its model is not shipped, the path does not end in .npz, or its
+            folder does not exist.
 
     >>> from sklearn.linear_model import Ridge
     >>> release = from_sklearn(Ridge(2.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 1.0]))

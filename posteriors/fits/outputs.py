@@ -1,4 +1,4 @@
-"""Outputs of a model for one private record as a release at inference time."""
+"""A release at inference time: a model's outputs for one private record."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -29,26 +29,28 @@ def outputs(
     values: tuple[float, float] | None = None,
     name: str = "outputs",
 ) -> Outputs:
-    """What a model answered to one private record.
+    """A release of a model's outputs for one private record.
 
-    The record x is a data set of one record, and z = F(x) its mean embedding in the kernel `<F(x), F(x')>`. `recover`,
-    `reconstruct` and `diagnose` take it.
+    The record x is a data set of one record. Its output z = F(x) is the mean embedding in the kernel `<F(x), F(x')>`.
+    The verbs `recover`, `reconstruct` and `diagnose` accept this release.
 
     Args:
-        predict: F, `(m, *shape) -> (m, k)`, records to logits (or whatever is released, with view "logits"); written
-            with `jax.numpy` for attacks that need its gradient. Several models that were asked: a list.
-        z: `(k,)` the answer, `(r, k)` answers of one model with noise of their own; of a list of models a list, one
-            answer each. With view "argmax" the class.
-        public: `(m, *shape)` records of the same law, 60 or more; the more, the better.
-        noise: standard deviation of normal noise that was added to every logit or probability of each answer.
-        view: what was released: "logits", "softmax", "rounded" (softmax to `decimals`), or "argmax" (the class alone).
-        decimals: of "rounded".
-        values: smallest and largest value of a field, (0, 1) for images; by default those of the public records.
-        name: shown in tables.
+        predict: F, a function `(m, *shape) -> (m, k)` from records to logits (or to what is released, with view
+            "logits"). Write it with `jax.numpy` for attacks that need its gradient. Pass a list if several models were
+            queried.
+        z: the outputs: `(k,)` for one query, or `(r, k)` for repeated queries of one model with independent noise. For
+            a list of models, a list with one output each. With view "argmax", the class.
+        public: `(m, *shape)`, at least 60 records from the same distribution. More are better.
+        noise: standard deviation of normal noise that was added to every logit or probability of each output.
+        view: what was released: "logits", "softmax", "rounded" (softmax rounded to `decimals`), or "argmax" (only the
+            class).
+        decimals: number of decimals for the view "rounded".
+        values: smallest and largest value of a field: (0, 1) for images. Defaults to the range of the public records.
+        name: name in tables.
 
     Raises:
-        BayesreconError: shapes that do not go together, public records that are few, not finite or outside `values`, a
-            model that fails on them, a view or noise that there is not, or an answer that the model cannot give.
+        BayesreconError: shapes do not match; there are too few public records, or they are not finite or outside
+            `values`; the model fails on them; view or noise is invalid; or the model cannot give this output.
 
     >>> rng = np.random.default_rng(0)
     >>> x, w = rng.normal(size=(400, 5)), rng.normal(size=(5, 3))
@@ -98,7 +100,7 @@ def answers_of(predict: Predict, records: np.ndarray) -> np.ndarray:
     """Outputs `(m, k)` of records `(m, *shape)`.
 
     Raises:
-        BayesreconError: the model fails, or gives something else.
+        BayesreconError: the model fails, or returns something else.
     """
     parts = []
     for first in range(0, len(records), _BLOCK):

@@ -1,4 +1,4 @@
-"""Results of statsmodels as releases: tables whose numbers are exact."""
+"""Results of statsmodels as releases: tables of estimates in full precision."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from bayesrecon.releases import Release
 
 
 def from_statsmodels(result: Any, *, response: str | None = None, name: str | None = None) -> Release:
-    """A fitted statsmodels result as a release.
+    """A release from a fitted statsmodels result.
 
     | model | what its covariance is | the model here |
     |---|---|---|
@@ -24,24 +24,25 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
     | `WLS` | `scale (X'WX)^-1`, `scale = sum w r^2 / (n - p)` | "ols", weighted |
     | `MixedLM` by maximum likelihood | the same, the scale profiled out | `models.mixed` |
 
-    Records are the rows of the design, a column of ones left out; of a `MixedLM` the groups, with the means of their
-    rows and the scatter about them, weighted as the fit does where sizes vary or slopes are random (`models.mixed`).
+    Records are the rows of the design without the column of ones. For a `MixedLM` they are the groups, with the means
+    of their rows and the scatter around them. The groups have the weights of the fit if sizes vary or slopes are random
+    (`models.mixed`).
 
-    `freq_weights` that are whole numbers count a record as often. Of a `WLS`, and of a GLM with other weights, totals
-    are sums of weights, and means and variances are weighted ones. An `offset` of least squares is one field of the
-    record more, of which nothing is known.
+    Integer `freq_weights` count a record repeatedly. For a `WLS`, and for a GLM with other weights, totals are sums of
+    weights, and means and variances are weighted. An `offset` in least squares is an additional, unknown field of the
+    record.
 
-    A result with a robust, clustered or HAC covariance keeps the other one as well (`normalized_cov_params`), which is
-    what is read of it.
+    A result with a robust, clustered or HAC covariance also stores the non-robust one (`normalized_cov_params`), which
+    is used.
 
     Args:
-        response: default the name that the result has.
+        response: name of the response. Defaults to the name in the result.
 
     Raises:
-        BayesreconError: another model or link, a covariance that is no inverse Hessian where there is no other one,
-            weights of a `MixedLM` or of both kinds, an offset or exposure of another fit than least squares, or a
-            regularised fit; a `MixedLM` by REML, which does not factorise over groups;
-            data that were removed before the scale was computed.
+        BayesreconError: the model or link is not supported; the covariance is no inverse Hessian and no other one is
+            stored; a `MixedLM` has weights or was fitted by REML, which does not factorise over groups; both kinds of
+            weights are used; a fit other than least squares has an offset or exposure; the fit is regularised; or data
+            were removed before the scale was computed.
 
     >>> import statsmodels.api as sm
     >>> from_statsmodels(sm.OLS([1.0, 2.0, 2.5, 4.0], sm.add_constant([0.0, 1.0, 2.0, 3.0])).fit()).temperature

@@ -1,4 +1,4 @@
-"""Releases whose draws stay in a file: bounded memory whatever the number of draws."""
+"""Releases whose draws stay in a file, so that memory is bounded for any number of draws."""
 
 import os
 import re
@@ -36,22 +36,22 @@ _NUMBERS = 2**21  # of draws that are read at once
 def from_file(
     source: Any, model: Model, store: str | Path | None = None, *, name: str | None = None, trusted: bool = False
 ) -> PosteriorDraws:
-    """A release whose draws stay on disk, for files of any number of draws.
+    """A release whose draws stay on disk, for files with any number of draws.
 
-    The draws are read once, some at a time, checked as `from_draws` does, and written to `store` in the model's
-    unconstrained coordinates: an HDF5 file of `(T, d)` numbers. Passes read it some draws at a time, in whichever
-    process works on them, so that a cluster needs it on a file system that all see.
+    The draws are read once in chunks, checked like in `from_draws`, and written to `store` in the model's unconstrained
+    coordinates: an HDF5 file of shape `(T, d)`. All later computations read it in chunks, in any worker process. On a
+    cluster it must be on a shared file system.
 
     Args:
-        source: the path of a netCDF file or zarr folder of ArviZ, or of CmdStan CSV files (one path or one per chain).
+        source: path of a netCDF file or zarr folder of ArviZ, or of CmdStan CSV files (one path, or one per chain).
         model: the model of the draws.
-        store: the file to be written; it has to stay as long as the release is used. By default a temporary file, on
-            which the room for it has to be (TMPDIR says where), that goes with the release.
-        name: for display.
-        trusted: a netCDF file of your own, read without limits.
+        store: path of the file to write. It must exist as long as the release is used. Defaults to a temporary file
+            that is deleted with the release. TMPDIR sets its folder, which needs enough space.
+        name: name for display.
+        trusted: the netCDF file is your own and is read without limits.
 
     Raises:
-        BayesreconError: a source that cannot be read, draws that `from_draws` refuses, or a store that exists.
+        BayesreconError: the source cannot be read, `from_draws` refuses the draws, or the store exists already.
 
     >>> import numpy as np, xarray as xr
     >>> from bayesrecon.models import load

@@ -51,27 +51,27 @@ def fitted(
     refresh: bool = False,
     say: Say | None = None,
 ) -> PosteriorDraws:
-    """A posterior built with NUTS, from the user's cache where the same run was made before.
+    """A posterior sampled with NUTS, or read from the user's cache if the same run was made before.
 
-    The cache is keyed by the posterior's name, the settings of the run with its seed, the versions of
-    bayesrecon, numpyro and jax, the data and the program. A run whose chains disagree (R-hat above 1.1) is made once
-    more with another key, and the better of both is kept. A run that went badly is kept as well: its
-    warnings come with the release, from the cache too, and say of a run that was set aside.
+    The key of the cache consists of the posterior's name, the settings and seed of the run, the versions of bayesrecon,
+    numpyro and jax, the data and the program. If the chains disagree (R-hat above 1.1), the run is repeated once with
+    another seed, and the better one is kept. A run that did not converge is kept as well. Its warnings come with the
+    release, also from the cache, and mention a run that was discarded.
 
     Args:
         name: the posterior's name.
-        model, records: what is sampled; `{field: (N, *shape)}`.
-        run: settings; those of `run_for` unless given.
-        draws: return the last so many draws only (`Draws.last`); the cache holds all of them.
-        refresh: sample again even where the cache holds the run.
-        say: takes one line of text: what is being done, how long it took and how good it is. Lines go to
-            stderr unless given.
+        model, records: the model, and its data `{field: (N, *shape)}`.
+        run: settings of NUTS. Defaults to those of `run_for`.
+        draws: return only this number of draws, the last ones (`Draws.last`). The cache holds all of them.
+        refresh: sample again even if the cache has the run.
+        say: function that takes one line of text about the progress, duration and convergence of the run. By default
+            lines are written to stderr.
 
     Returns:
-        a `Release` whose notes hold a warning for each sign that the run did not converge.
+        A `Release` whose notes hold a warning for each sign that the run did not converge.
 
     Raises:
-        BayesreconError: what `nuts` refuses, a damaged file of the cache, or a cache that cannot be written.
+        BayesreconError: `nuts` refuses the arguments, a file of the cache is damaged, or the cache cannot be written.
 
     Example:
         >>> from bayesrecon.models import load

@@ -33,15 +33,15 @@ def train_network(
     products with the Hessian alone.
 
     Args:
-        model: any model of trained parameters, e.g. of `models.from_loss`.
-        params: where to start, nested as the model's own.
+        model: any model of trained parameters, for example from `models.from_loss`.
+        params: starting point, with the nesting of the model's parameters.
         records: `{field: (N, *shape)}`.
         tolerance: gradient norm to reach, relative to the largest gradient norm of a record.
-        steps: of L-BFGS at most; 500 above 3,000 parameters.
+        steps: largest number of L-BFGS steps; 500 above 3,000 parameters.
 
     Returns:
-        A `Trained`: `release`, the relative `gradient` norm that was reached, `seconds`. A local optimum counts as well
-        as any other; a gradient above the tolerance is returned, not refused.
+        A `Trained` with `release`, the relative `gradient` norm that was reached, and `seconds`. A local optimum is
+        accepted. A gradient above the tolerance is reported, not refused.
 
     Raises:
         BayesreconError: records that lack a field, or an objective that is not finite.

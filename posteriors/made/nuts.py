@@ -1,4 +1,4 @@
-"""Build a posterior: NumPyro NUTS on a model and its data, on whatever device JAX sees."""
+"""Posterior draws by NumPyro's NUTS from a model and its data, on the device that JAX uses."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -26,12 +26,12 @@ DENSE = 300
 
 @dataclass(frozen=True)
 class Convergence:
-    """How well a run of NUTS went.
+    """Convergence diagnostics of a NUTS run.
 
     Attributes:
-        names: `(d,)` coordinates.
-        r_hat, ess: `(d,)` split R-hat and bulk effective sample size of each coordinate, both of
-            rank-normalised draws (Vehtari et al. 2021, equation 14).
+        names: `(d,)` names of the coordinates.
+        r_hat, ess: `(d,)` split R-hat and bulk effective sample size of each coordinate, both of rank-normalised draws
+            (Vehtari et al. 2021, equation 14).
         divergences: number of divergent transitions.
     """
 
@@ -42,7 +42,7 @@ class Convergence:
 
     @property
     def summary(self) -> str:
-        """How good the run is, in one line."""
+        """The diagnostics in one line."""
         return (
             f"largest R-hat {self.r_hat.max():.3f}, smallest bulk ESS {self.ess.min():.0f}, "
             f"{self.divergences} divergences"
@@ -127,22 +127,22 @@ def nuts(
     """Sample the posterior of a NumPyro-backed model with NUTS (dense mass matrix up to 300 dimensions).
 
     Args:
-        model: from `bayesrecon.models`.
+        model: a model of `bayesrecon.models`.
         data: `{field: (N, *shape)}`, the private records.
-        key: integer or JAX key.
-        chains, draws, warmup, thinning: draws kept per chain and warm-up iterations; one iteration in
-            `thinning` is kept.
-        chain_method: "vectorized" moves all chains together, "sequential" one after the other, "parallel" each in a
-            thread of its own, over the devices in turn; "auto" is "vectorized" on one accelerator, else "parallel".
-            All sample the same law, and all but "vectorized" the same draws.
-        progress: a progress bar on stderr.
+        key: an integer or a JAX key.
+        chains, draws, warmup, thinning: number of chains, of draws kept per chain, of warm-up iterations, and of
+            iterations per kept draw.
+        chain_method: "vectorized" advances all chains together, "sequential" runs one after the other, and "parallel"
+            runs each in a thread, distributed over the devices. "auto" is "vectorized" on a single accelerator, else
+            "parallel". All sample the same distribution, and all but "vectorized" give the same draws.
+        progress: whether to show a progress bar on stderr.
 
     Returns:
-        a `Release` whose notes hold warnings when the run did not converge.
+        A `Release` whose notes hold warnings if the run did not converge.
 
     Raises:
-        BayesreconError: a model without a program, settings that cannot work, records that are not the model's, or no
-            starting point of finite density.
+        BayesreconError: the model has no program, the settings are invalid, the records do not fit the model, or no
+            starting point has a finite density.
 
     >>> from bayesrecon.models import load
     >>> nuts(load("Rate_1_model"), {"n": [10], "k": [7]}, chains=2, draws=500).size  # NUTS  # doctest: +SKIP
@@ -169,7 +169,7 @@ def sample(
     progress: bool = False,
     name: str | None = None,
 ) -> tuple[PosteriorDraws, Convergence]:
-    """As `nuts`, with how well the run went."""
+    """Like `nuts`, together with the convergence diagnostics."""
     if model.program is None:
         raise BayesreconError(f"model {model.name} has no NumPyro program to sample; build it with from_numpyro")
     if any(isinstance(p.transform, Identity) and p.bounds != (-math.inf, math.inf) for p in model.parameters):
@@ -226,10 +226,10 @@ def _bar(shown: bool) -> Iterator[Callable[[float], None]]:
 
 @in_float64
 def save_draws(release: PosteriorDraws, path: str | Path, attributes: Mapping[str, Any] | None = None) -> Path:
-    """Write the draws of a release to a netCDF file that ArviZ opens (group `posterior`).
+    """Write the draws of a release to a netCDF file that ArviZ can open (group `posterior`).
 
-    Only the draws are written, in the model's own parameters, with their weights where these differ and with the
-    shipped model's name, settings and power; chains are cut to the shortest.
+    The file holds the draws in the model's own parameters, their weights if these differ, and the name, settings and
+    power of the shipped model. Longer chains are cut to the length of the shortest.
 
     Raises:
         BayesreconError: the folder does not exist.

@@ -1,4 +1,4 @@
-"""Posteriors of posteriordb by name: reference draws, or draws built here where there are none."""
+"""Posteriors of posteriordb by name: reference draws if there are any, else draws sampled here."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,25 +30,25 @@ def from_posteriordb(
     program: bool = False,
     say: Callable[[str], None] | None = None,
 ) -> PosteriorDraws:
-    """A posterior of posteriordb: its reference draws, or draws built here where there are none.
+    """A posterior of posteriordb: its reference draws, or draws sampled here if there are none.
 
-    What is built (NUTS, 4 chains of 2,500 draws, seed 0) is kept in the user's cache, see
+    Draws sampled here (NUTS, 4 chains of 2,500 draws, seed 0) are kept in the user's cache; see
     `bayesrecon.posteriors.fitted`.
 
     Args:
-        name: e.g. "kidiq-kidscore_momiq".
-        draws: keep the last so many draws; all by default.
-        path: a local copy of the database; default POSTERIOR_DB_PATH.
+        name: for example "kidiq-kidscore_momiq".
+        draws: use only this number of draws, the last ones. All by default.
+        path: a local copy of the database. Defaults to POSTERIOR_DB_PATH.
         download: fetch from the database's public repository instead.
-        model: instead of the shipped one; then there have to be reference draws.
-        build: False for reference draws only, with an error where there are none.
-        program: read the posterior's own Stan program, instead of the shipped model; then there have to be reference
-            draws.
-        say: takes a line about what is built or read from the cache; lines go to stderr unless given.
+        model: a model to use instead of the shipped one. It requires reference draws.
+        build: if False, only reference draws are used, and it is an error if there are none.
+        program: use the posterior's own Stan program instead of the shipped model. It requires reference draws.
+        say: function that takes one line of text about what is sampled or read from the cache. By default lines are
+            written to stderr.
 
     Raises:
-        BayesreconError: no such database or posterior, a model that is not shipped, no reference draws that could be
-            read and no data to build draws from, or a number of draws that is not there or cuts a chain.
+        BayesreconError: there is no such database or posterior; the model is not shipped; there are no readable
+            reference draws and no data to sample from; or the number of draws is not available or would cut a chain.
         MissingExtraError: the package posteriordb is not installed.
 
     >>> from_posteriordb("kidiq-kidscore_momiq", draws=100).theta.shape

@@ -1,11 +1,11 @@
-"""Parameters from which one record was taken out by a single step in the place of training again.
+"""Trained parameters after the removal of one record by a single step instead of retraining.
 
-With J the objective, `sum_n loss + penalty`, and l the loss of the record that leaves, at the trained parameter theta:
+Let J be the objective, `sum_n loss + penalty`, and l the loss of the removed record, at the trained parameter theta:
 
     Newton's step       theta - (H_J - H_l)^-1 (grad J - grad l)      (Guo et al. 2020, section 3.1, without noise)
     gradient step       theta + rate grad l
 
-Either is what a holder of the data may release after a request to delete; `deletion` pairs it with what there was.
+The owner of the data may release either after a request for deletion. Pair it with the original by `deletion`.
 """
 
 import warnings
@@ -30,14 +30,14 @@ _FLAT = 1e-11  # of the largest curvature: directions that neither records nor a
 
 @in_float64
 def newton_step_without(release: Release, records: Mapping[str, Any], rows: Sequence[int]) -> list[Release]:
-    """Newton's step towards the optimum without one record, for each of several rows.
+    """A Newton step towards the optimum without one record, for each of several records.
 
     Args:
         release: a parameter that was trained on `records`.
-        records: `{field: (N, *shape)}`. rows: which record leaves, one step each.
+        records: `{field: (N, *shape)}`. rows: positions of the records to remove, one step each.
 
     Raises:
-        BayesreconError: records that lack a field, rows that are not there, or more than 4,000 parameters.
+        BayesreconError: records lack a field, rows do not exist, or there are more than 4,000 parameters.
 
     >>> from bayesrecon.models import load
     >>> from bayesrecon.posteriors import train
@@ -69,13 +69,13 @@ def newton_step_without(release: Release, records: Mapping[str, Any], rows: Sequ
 def gradient_step_without(
     release: Release, records: Mapping[str, Any], rows: Sequence[int], *, rate: float
 ) -> list[Release]:
-    """One step up the loss of one record, for each of several rows.
+    """A gradient step that increases the loss of one record, for each of several records.
 
     Args:
-        release, records, rows: as of `newton_step_without`. rate: the step's length over that of the gradient.
+        release, records, rows: as in `newton_step_without`. rate: step length per unit of the gradient.
 
     Raises:
-        BayesreconError: records that lack a field, rows that are not there, or a rate that is not positive.
+        BayesreconError: records lack a field, rows do not exist, or the rate is not positive.
 
     >>> from bayesrecon.models import load
     >>> from bayesrecon.posteriors import train

@@ -39,12 +39,12 @@ _PATIENCE = 5  # of Newton's steps without a smaller gradient
 
 
 class Trained(NamedTuple):
-    """A trained parameter and how it was reached.
+    """A trained parameter, with the quality of the training.
 
     Attributes:
-        release: one atom at temperature 0.
+        release: the parameter, one atom at temperature 0.
         gradient: norm of the objective's gradient, relative to the largest gradient norm of a record.
-        seconds: spent; per deletion where several were made at once.
+        seconds: time spent; per deletion if several were computed together.
     """
 
     release: Release
@@ -182,17 +182,15 @@ def _factor(matrix: np.ndarray) -> Any:
 
 @in_float64
 def train(model: Model, records: Mapping[str, Any], *, tolerance: float = 1e-8, name: str = "trained") -> Trained:
-    """Train a linear predictor exactly.
-
-    L-BFGS to the neighbourhood of the optimum, then Newton.
+    """Train a linear predictor to its exact optimum, by L-BFGS followed by Newton's method.
 
     Args:
-        model: `models.load("linear_predictor")` or the model of `from_sklearn`.
+        model: `models.load("linear_predictor")`, or the model of `from_sklearn`.
         records: `{"x": (N, p), "y": (N,)}`.
-        tolerance: gradient norm, relative to the largest gradient norm of a record.
+        tolerance: norm of the gradient to reach, relative to the largest gradient norm of a record.
 
     Raises:
-        BayesreconError: when the optimum does not exist (separable classes without a penalty) or is not reached.
+        BayesreconError: the optimum does not exist (separable classes without a penalty) or is not reached.
 
     >>> from bayesrecon.models import load
     >>> x, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 1.0])
@@ -231,19 +229,20 @@ def train(model: Model, records: Mapping[str, Any], *, tolerance: float = 1e-8, 
 def retrain_without(
     release: Release, records: Mapping[str, Any], rows: Sequence[int], *, tolerance: float = 1e-8
 ) -> list[Trained]:
-    """Exact retraining without one record, for each of several rows.
+    """Retrain exactly without one record, for each of several records.
 
-    The penalty stays. Least squares with one penalty for all outputs: rank-one updates of the factorised Hessian, which
-    cost one pass over the records for all rows together. Else Newton from the old parameter.
+    The penalty does not change. Least squares with one penalty for all outputs uses rank-one updates of the factorised
+    Hessian, which need one pass over the records for all rows together. Other models use Newton's method from the old
+    parameter.
 
     Args:
-        release: trained on `records`.
-        rows: which record to leave out, one retrained parameter each.
-        tolerance: gradient norm, relative to the left-out record's gradient.
+        release: a parameter that was trained on `records`.
+        rows: positions of the records to leave out, one retrained parameter each.
+        tolerance: norm of the gradient to reach, relative to the gradient of the removed record.
 
     Raises:
-        BayesreconError: a model without a linear predictor, records that lack a field, rows that are not there, or a
-            singular Hessian.
+        BayesreconError: the model has no linear predictor, records lack a field, rows do not exist, or the Hessian is
+            singular.
 
     >>> import numpy as np
     >>> from bayesrecon.models import load

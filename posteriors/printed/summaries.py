@@ -1,4 +1,4 @@
-"""Printed tables of estimates with standard errors as releases."""
+"""Printed tables of estimates and standard errors as releases."""
 
 import math
 import re
@@ -52,38 +52,40 @@ def from_table(
     column: str | None = None,
     name: str | None = None,
 ) -> Release:
-    """A printed table of estimates with standard errors as a release.
+    """A release from a printed table of estimates and standard errors.
 
-    The numbers are exact up to half a unit of their last digit: CSV files and columns of text keep trailing zeros, of
-    numbers the shortest decimal counts, and one with 15 digits or more was not rounded. What rounding leaves open is in
-    the interval of every statistic. See `posteriors.gaussian` for the equations.
+    Each number is assumed exact up to half a unit of its last digit. CSV files and columns of text keep trailing zeros.
+    For columns of numbers the shortest decimal representation counts, and a number with 15 digits or more counts as not
+    rounded. The interval of every statistic includes the uncertainty from rounding. For the equations see
+    `posteriors.gaussian`.
 
     Args:
-        table: path of a file (CSV, Markdown, HTML, or text that was copied) or a DataFrame with one line for each
-            parameter: its name first (or as index), a column `estimate` (mean, coef, mode) and a column `std. error`
-            (se, sd, std err), by the names that packages print; errors or 95 % intervals in brackets, odds ratios with
-            intervals, stars, and numbers below the table (N, R-squared, F, log likelihood) are understood, and what was
-            understood is said.
-        model: the model, or "ols", "logit" or "poisson" for a regression whose covariates are the names of the
-            lines (`Intercept`, `const` is none); "ols" has a line `sigma`, the residual standard error, without an
-            error of its own.
-        correlations: of the estimates, `(d, d)`: CSV, DataFrame or array in the order of the table's lines. Without
-            them the table of a regression with an intercept is read for what its standard errors say whatever the
-            correlations are (`least_squares`, `weighted_counts`): limits, wide or on one side, with more where the
-            number of records (`total=`) or a covariate that is 0 or 1 (`domain=`) is stated; another table of
-            several estimates is not read. Exclusive dummies of a factor, by their names (`g[T.b]`, `C(g)[T.b]`,
-            `2.g`), a `formula` or `factors=` of the verb, are counted level by level (`models.coded_tables`).
-        draws: the estimates are means and standard deviations of so many (effective) draws; None for a mode.
-        jacobian, coordinates: as in `posteriors.gaussian`; tables print parameters in their own.
+        table: path of a file (CSV, Markdown, HTML, or copied text) or a DataFrame, with one line per parameter. The
+            name is the first column or the index. The columns `estimate` (mean, coef, mode) and `std. error` (se, sd,
+            std err) may have the names that common packages print. Errors or 95 % intervals in brackets, odds ratios
+            with intervals, stars, and numbers below the table (N, R-squared, F, log likelihood) are recognised. Notes
+            say what was recognised.
+        model: the model, or "ols", "logit" or "poisson" for a regression whose covariates are the names of the lines
+            (`Intercept` and `const` are not covariates). "ols" has a line `sigma`, the residual standard error, without
+            a standard error of its own.
+        correlations: correlation matrix of the estimates, `(d, d)`: CSV, DataFrame, or array in the order of the
+            table's lines. Without it, the table of a regression with an intercept gives only bounds that hold for all
+            correlations (`least_squares`, `weighted_counts`). They may be wide or one-sided, and are tighter if the
+            number of records (`total=`) or a binary covariate (`domain=`) is stated. Other tables of several estimates
+            need correlations. Exclusive dummies of a factor are counted level by level (`models.coded_tables`). They
+            are recognised by name (`g[T.b]`, `C(g)[T.b]`, `2.g`), by `formula`, or by `factors=` of the verb.
+        draws: number of (effective) draws, if the estimates are posterior means and standard deviations; None for a
+            mode.
+        jacobian, coordinates: as in `posteriors.gaussian`. Tables print parameters in their own coordinates.
         response: name of the regression's response.
-        formula: of the regression, such as "y ~ C(g) + x + g:x", which tells the levels of factors by the names of
+        formula: formula of the regression, such as "y ~ C(g) + x + g:x". It gives the levels of factors in the names of
             lines. Without one, a line such as `x2` beside `x` is presumed to be its square, and the result says so.
-        column: which of several models side by side, by the name of its column or its number from 1 on; those of the
-            same records may be read one by one and recovered together.
+        column: which of several models side by side, by the name of its column or its number from 1. Models of the same
+            records may be read one by one and passed to `recover` together.
 
     Raises:
-        BayesreconError: a file that cannot be read, columns or lines that are missing or of another model, cells that
-            are not numbers, and what `posteriors.gaussian` refuses.
+        BayesreconError: the file cannot be read, columns or lines are missing or belong to another model, cells are not
+            numbers, or `posteriors.gaussian` refuses the values.
 
     >>> import pandas as pd
     >>> lines = {"estimate": ["25.800", "0.6100", "18.27"], "std. error": ["5.917", "0.05852", ""]}

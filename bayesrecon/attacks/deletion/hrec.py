@@ -43,9 +43,11 @@ class HRec(Attack[DeletedRecord]):
     public: Mapping[str, Any] | None = option(
         None, "Public records {x: (m, p), y: (m,)} from the same distribution; labels fit the temperature."
     )
-    improvements: Improvements = option(Improvements(), "Over the published method; Improvements.none() is that one.")
+    improvements: Improvements = option(
+        Improvements(), "Improvements over the published method; Improvements.none() is the published one."
+    )
     embedding: Callable[[Any], Any] | None = option(
-        None, "Of records into the model's features, in jax.numpy: the record is then found by inverting it."
+        None, "Function from records to the model's features, in jax.numpy; it is inverted to find the record."
     )
     _kept: dict[Any, "PreparedHRec"] = field(default_factory=dict, init=False, repr=False)
 

@@ -41,7 +41,7 @@ class Tilt(Attack[DeletedRecord]):
     takes: ClassVar[tuple[type, ...]] = (DrawsPair,)
     uses: ClassVar[tuple[str, ...]] = ("domain",)
 
-    starts: int = option(4, "Records that a descent starts from.")
+    starts: int = option(4, "Number of starting points of the descent.")
 
     def __post_init__(self) -> None:
         if self.starts < 1:

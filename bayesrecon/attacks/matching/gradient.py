@@ -62,10 +62,10 @@ class GradientMatching(Attack[Matched]):
     uses: ClassVar[tuple[str, ...]] = ("total", "domain")
 
     n: int = option(200, "Number of records to place.")
-    multipliers: Literal["free", "one"] = option("free", "free (not negative), or one: every record counted once.")
+    multipliers: Literal["free", "one"] = option("free", "free (non-negative), or one: every record counts once.")
     strength_known: bool = option(True, "Whether the strength of the regulariser is known; if not, state the total.")
-    restarts: int = option(10, "Starts at most.")
-    steps: int = option(1000, "Steps of each.")
+    restarts: int = option(10, "Largest number of starts.")
+    steps: int = option(1000, "Steps of each start.")
     regulariser: Regulariser | None = option(None, "(weights, records) -> scalar, e.g. TotalVariation.")
 
     def __post_init__(self) -> None:

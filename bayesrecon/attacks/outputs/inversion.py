@@ -39,7 +39,7 @@ class OutputInversion(Attack[InputEstimate]):
     starts: int = option(3, "Public records to descend from.")
     steps: int = option(60, "Steps of each descent.")
     held: int = option(40, "Public records that calibrate the intervals.")
-    checked: int = option(20, "Further ones that check them.")
+    checked: int = option(20, "Further public records that check their coverage.")
 
     @in_float64
     def run(self, release: Outputs, knows: Knows, *, key: Any, progress: Progress) -> InputEstimate:

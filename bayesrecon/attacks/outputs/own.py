@@ -34,7 +34,7 @@ class TrainedDecoding(Attack[InputEstimate]):
     takes: ClassVar[tuple[type, ...]] = (Outputs,)
     uses: ClassVar[tuple[str, ...]] = ()
 
-    decoder: Callable[[Any], Any] | None = option(None, "Outputs (m, K) to records (m, *shape).")
+    decoder: Callable[[Any], Any] | None = option(None, "Function from outputs (m, K) to records (m, *shape).")
 
     def run(self, release: Outputs, knows: Knows, *, key: Any, progress: Progress) -> InputEstimate:
         began, rng = time.perf_counter(), generator(key)

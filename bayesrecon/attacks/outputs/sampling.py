@@ -42,14 +42,14 @@ class PosteriorSampling(Attack[InputEstimate]):
     takes: ClassVar[tuple[type, ...]] = (Outputs,)
     uses: ClassVar[tuple[str, ...]] = ()
 
-    components: int = option(40, "Principal components of the public law.")
-    clusters: int = option(1, "Normal laws that it mixes.")
+    components: int = option(40, "Principal components of the public records.")
+    clusters: int = option(1, "Normal components of the public distribution.")
     draws: int = option(200, "Draws of each chain.")
-    warmup: int = option(200, "Steps before them.")
+    warmup: int = option(200, "Warm-up steps of each chain.")
     held: int = option(40, "Public records that calibrate the intervals.")
-    checked: int = option(20, "Further ones that check them.")
+    checked: int = option(20, "Further public records that check their coverage.")
     scale: float = option(
-        0.01, "Least error of an answer, in units of how answers vary; it stands in where no noise was."
+        0.01, "Smallest error of an output, in standard deviations of the outputs; used if there is no noise."
     )
 
     def __post_init__(self) -> None:

@@ -37,11 +37,13 @@ class ScoreMatching(Attack[Reconstruction]):
     uses: ClassVar[tuple[str, ...]] = ("known", "total", "domain", "factors")
 
     n: int | None = option(None, "Number of weighted records; default 200, or the rows of known fields.")
-    objective: Literal["exact", "sliced"] | None = option(None, "sliced, the default for draws, or exact.")
+    objective: Literal["exact", "sliced"] | None = option(None, "Objective: sliced (default for draws) or exact.")
     slices: int | None = option(None, "Directions per draw of the sliced objective; default 10.")
-    slice_law: Literal["normal", "rademacher"] | None = option(None, "Their law: normal (the default) or rademacher.")
-    fresh: bool = option(True, "New directions at every step.")
-    reduced: bool = option(True, "Leave the score's square unsliced: the variance-reduced objective.")
+    slice_law: Literal["normal", "rademacher"] | None = option(
+        None, "Distribution of the directions: normal (default) or rademacher."
+    )
+    fresh: bool = option(True, "Draw new directions at every step.")
+    reduced: bool = option(True, "Variance-reduced objective: do not slice the squared score.")
     steps: int = option(20_000, "Steps of Adam.")
     rate: float = option(1e-3, "Learning rate.")
     regulariser: Regulariser | None = option(None, "(weights, records) -> scalar, e.g. TotalVariation.")
@@ -49,7 +51,7 @@ class ScoreMatching(Attack[Reconstruction]):
     estimator: Estimator = option(
         Estimator(), "Metric and coordinates; default identity, and the parameters' own coordinates."
     )
-    checkpoint: str | Path | None = option(None, "File to write progress to, and to resume from where it exists.")
+    checkpoint: str | Path | None = option(None, "File to write progress to; if it exists, the run resumes from it.")
 
     def __post_init__(self) -> None:
         check_records(self.n, self.steps, self.start, _TOLERANCE)

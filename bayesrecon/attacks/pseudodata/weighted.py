@@ -34,15 +34,17 @@ class WeightedRecords(Attack[Reconstruction]):
     uses: ClassVar[tuple[str, ...]] = ("known", "total", "domain", "factors")
 
     n: int | None = option(None, "Number of weighted records; default 200, or the rows of known fields.")
-    objective: Literal["exact", "sliced"] = option("exact", "exact, or sliced with fixed directions.")
+    objective: Literal["exact", "sliced"] = option("exact", "Objective: exact, or sliced with fixed directions.")
     start: str | PseudoData = option("located", "located (around the recovered data) or published.")
     regulariser: Regulariser | None = option(None, "(weights, records) -> scalar, e.g. TotalVariation.")
-    tolerance: float = option(1e-10, "Relative gap at which to stop.")
-    steps: int | None = option(None, "Most steps; default 300.")
+    tolerance: float = option(1e-10, "Stop at this relative gap.")
+    steps: int | None = option(None, "Largest number of steps; default 300.")
     slices: int | None = option(None, "Directions per draw of the sliced objective; default 10.")
-    slice_law: Literal["normal", "rademacher"] | None = option(None, "Their law: normal (the default) or rademacher.")
+    slice_law: Literal["normal", "rademacher"] | None = option(
+        None, "Distribution of the directions: normal (default) or rademacher."
+    )
     estimator: Estimator = option(Estimator(), "Metric and coordinates.")
-    checkpoint: str | Path | None = option(None, "File to write progress to, and to resume from where it exists.")
+    checkpoint: str | Path | None = option(None, "File to write progress to; if it exists, the run resumes from it.")
 
     def __post_init__(self) -> None:
         check_records(self.n, self.steps, self.start, self.tolerance)

@@ -27,7 +27,7 @@ class SingleRecords(Attack[RecordTable]):
     summary: ClassVar[str] = "every record by itself, its design known, with errors and probabilities"
     takes: ClassVar[tuple[type, ...]] = (PosteriorDraws,)
 
-    unit: str | tuple[str, ...] | None = option(None, "Known field, or fields a,b, that name a record.")
+    unit: str | tuple[str, ...] | None = option(None, "Known field (or fields a,b) that identifies a record.")
     estimator: Estimator = option(Estimator(), "Metric and coordinates.")
 
     def run(self, release: PosteriorDraws, knows: Knows, *, key: Any, progress: Progress) -> RecordTable:

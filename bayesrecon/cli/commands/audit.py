@@ -33,37 +33,45 @@ def audit(
     ] = None,
     fail_on: Annotated[
         str | None,
-        typer.Option(help="Exit with 1 on a finding at low, medium or high, or above; with --fix, in the copy."),
+        typer.Option(
+            help="Exit with 1 on a finding of at least this severity: low, medium or high; with --fix, in the copy."
+        ),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report to this .html file.")] = None,
     fix: Annotated[
         Path | None, typer.Option(help="Write a cleaned copy to this .nc or .npz file, and audit that again.")
     ] = None,
-    keep_draws: Annotated[int | None, typer.Option(help="--fix: keep so many draws.")] = None,
-    digits: Annotated[int | None, typer.Option(help="--fix: round the draws to so many digits.")] = None,
+    keep_draws: Annotated[int | None, typer.Option(help="With --fix: number of draws to keep.")] = None,
+    digits: Annotated[int | None, typer.Option(help="With --fix: round the draws to this number of digits.")] = None,
     remedies: Annotated[
-        bool, typer.Option("--remedies/--no-remedies", help="Tell what thinning and rounding would leave.")
+        bool, typer.Option("--remedies/--no-remedies", help="Report what thinning and rounding would leave.")
     ] = True,
     public: Annotated[
         list[str] | None,
-        typer.Option(help="A name or place that may stay, with wildcards; @FILE for a file of names. Repeatable."),
+        typer.Option(help="Name or place of what may stay, with wildcards; @FILE for a file of names. Repeatable."),
     ] = None,
     threshold: Annotated[
-        int, typer.Option(min=0, help="Number of records from which a level, a cell or residuals are not small.")
+        int,
+        typer.Option(
+            min=0,
+            help="Smallest number of records of a level or cell, or of residual degrees of freedom, that is not small.",
+        ),
     ] = 10,
     effort: Annotated[
-        str, typer.Option(help="quick: about a minute, remedies that it leaves out are predicted; full: measure all.")
+        str, typer.Option(help="quick: about a minute, some remedies are only predicted; full: measure all remedies.")
     ] = "quick",
 ) -> None:
-    """Tell what publishing a file would give away: copies, side channels and the draws themselves.
+    """Report what publishing a file would reveal: copies of data, side channels, and the draws themselves.
 
-    Exit codes: 0 done, 1 a finding at --fail-on or above, 2 bad input, 3 incomplete: an attack was not run (no --model,
-    for one), so that nothing is cleared, 130 interrupted: Ctrl-C shows what was found until then, as incomplete.
+    Exit codes: 0 done; 1 a finding at --fail-on or above; 2 bad input; 3 incomplete, because an attack was not run (for
+    example without --model), so that nothing is cleared; 130 interrupted by Ctrl-C, with the findings so far shown as
+    incomplete.
 
-    A table of estimates with standard errors (.csv, .md, .html, .txt) is audited by --model ols, logit, poisson or a
-    model of its own; results.json of ACRO by itself.
-    CmdStan .csv files together are the chains of one fit; other files are audited one by one. Of saved models none is
-    loaded.
+    A table of estimates with standard errors (.csv, .md, .html, .txt) is audited with --model ols, logit, poisson or a
+    model of its own. results.json of ACRO needs no model.
+
+    Several CmdStan .csv files are the chains of one fit. Other files are audited one by one. Saved models are parsed,
+    never loaded.
     """
     check_suffix(html, (".html", ".htm"), "--html")
     check_suffix(fix, (".nc", ".npz"), "--fix")

@@ -23,23 +23,24 @@ _MOST_ROWS = 30
 def deletion(
     given: Given,
     before: Annotated[str, typer.Argument(help="Draws, a trained parameter or a table of estimates, with the record.")],
-    after: Annotated[list[str], typer.Argument(help="The same without it; several for several deletions.")],
+    after: Annotated[list[str], typer.Argument(help="The same without the record; several for several deletions.")],
     public: Annotated[
-        str | None, typer.Option(help="Public records (.csv, .json, .npz); needed for trained parameters.")
+        str | None, typer.Option(help="Public records (.csv, .json, .npz); required for trained parameters.")
     ] = None,
     candidates: Annotated[
-        str | None, typer.Option(help="Records (.csv, .json, .npz), one of which was deleted: tell which.")
+        str | None, typer.Option(help="Records (.csv, .json, .npz), one of which was deleted; infers which one.")
     ] = None,
-    response: Annotated[str, typer.Option(help="Response column of tables for a linear predictor.")] = "y",
-    image: Annotated[str | None, typer.Option(help="HEIGHTxWIDTH: draw the records as images.")] = None,
+    response: Annotated[str, typer.Option(help="For a linear predictor: response column of the tables.")] = "y",
+    image: Annotated[str | None, typer.Option(help="HEIGHTxWIDTH: plot the records as images.")] = None,
     truth: Annotated[
-        str | None, typer.Option(help="The deleted records, one per AFTER: only to compare with (.csv, .json, .npz).")
+        str | None,
+        typer.Option(help="The deleted records (.csv, .json, .npz), one per AFTER; only used for comparison."),
     ] = None,
     cdf: Annotated[
-        Path | None, typer.Option(help="Draw the distribution of the cosine similarity; needs --truth.")
+        Path | None, typer.Option(help="Plot the distribution of the cosine similarity; needs --truth.")
     ] = None,
 ) -> None:
-    """Reconstruct the record that was deleted between two releases, or tell which candidate it was."""
+    """Reconstruct the record that was deleted between two releases, or infer which candidate it was."""
     import json
     from dataclasses import replace
 

@@ -11,7 +11,7 @@ from bayesrecon.cli import options
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the plot and the JSON file.")] = Path("."),
     seed: options.Seed = 0,
-    every: Annotated[bool, typer.Option("--all", help="Show all statistics that were recovered, with errors.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Show all recovered statistics, with errors.")] = False,
     json: options.Json = False,
 ) -> None:
     """Fit a regression to 442 patients, keep only the draws, and recover the patients' statistics from them."""

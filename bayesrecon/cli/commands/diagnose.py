@@ -20,15 +20,18 @@ _MOST_ROWS = 60
 @command(RELEASE, KNOWS, ESTIMATOR, ENDING, written=(".json", ".csv", ".npz"))
 def diagnose(
     given: Given,
-    order: Annotated[int, typer.Option(help="Highest degree of the features, monomials of the fields.")] = 3,
+    order: Annotated[int, typer.Option(help="Highest degree of the monomials of the fields.")] = 3,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Also what fewer or rounder draws, tables or fits would still give away.")
+        bool, typer.Option("--plan", help="Also predict what fewer or rounder draws, tables or fits would reveal.")
     ] = False,
     bound: Annotated[
-        bool, typer.Option("--bound", help="99 % bounds instead, over all data in the --domain of every unknown field.")
+        bool,
+        typer.Option(
+            "--bound", help="Compute 99 % bounds instead, over all data inside the --domain of every unknown field."
+        ),
     ] = False,
 ) -> None:
-    """Tell what a release determines about its data, and what stays hidden."""
+    """Report what a release determines about its data, and what stays hidden."""
     from dataclasses import replace
 
     from bayesrecon.cli import inputs

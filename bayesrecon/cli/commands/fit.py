@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def fit(
-    model: Annotated[str, typer.Argument(help="Shipped model's name, or own.py; without DATA, a posteriordb name.")],
+    model: Annotated[str, typer.Argument(help="Name of a shipped model, or own.py; without DATA, a posteriordb name.")],
     data: Annotated[
         str | None, typer.Argument(help="Data: .csv, .json or .npz file, or a posteriordb data name.")
     ] = None,
@@ -25,20 +25,27 @@ def fit(
     settings: options.Settings = None,
     chains: Annotated[int, typer.Option(help="Number of chains.")] = 4,
     draws: Annotated[
-        int | None, typer.Option("--draws-per-chain", help="Draws kept of each chain; 1000, by name 2500.")
+        int | None,
+        typer.Option("--draws-per-chain", help="Draws kept per chain; default 1000, for a posteriordb name 2500."),
     ] = None,
     warmup: Annotated[int, typer.Option(help="Warm-up iterations per chain.")] = 1000,
-    thin: Annotated[int, typer.Option(help="Keep one draw in so many.")] = 1,
-    target_accept: Annotated[float | None, typer.Option(help="Target acceptance rate; 0.8, by name 0.9.")] = None,
-    chain_method: Annotated[str, typer.Option(help="auto, vectorized, parallel or sequential.")] = "auto",
-    refresh: Annotated[bool, typer.Option(help="By name: build again what the cache holds.")] = False,
+    thin: Annotated[int, typer.Option(help="Keep one draw in this many.")] = 1,
+    target_accept: Annotated[
+        float | None, typer.Option(help="Target acceptance rate; default 0.8, for a posteriordb name 0.9.")
+    ] = None,
+    chain_method: Annotated[
+        str, typer.Option(help="How chains run: auto, vectorized, parallel or sequential.")
+    ] = "auto",
+    refresh: Annotated[
+        bool, typer.Option(help="For a posteriordb name: sample again even if the cache has the draws.")
+    ] = False,
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
-    """Fit a model with NumPyro NUTS and write the draws, and only the draws, to a netCDF file.
+    """Fit a model with NumPyro NUTS and write the draws, and nothing else, to a netCDF file.
 
-    With a posteriordb name alone, the posterior is built once and kept in the user's cache directory
-    (BAYESRECON_CACHE), where every command finds it by its name.
+    With only a posteriordb name, the posterior is sampled once and kept in the user's cache directory
+    (BAYESRECON_CACHE), where every command finds it by name.
     """
     from bayesrecon.cli import console
     from bayesrecon.posteriors.made.nuts import check_run, convergence

@@ -24,38 +24,47 @@ def game(
         str | None,
         typer.Argument(
             metavar="[GAME|TABLE]",
-            help="A named game, or your own table (.csv, .json, .npz); without either the games are listed.",
+            help="A named game, or your own table (.csv, .json, .npz). Without it, the games are listed.",
         ),
     ] = None,
-    response: Annotated[str | None, typer.Option(help="Of a table: the column that is predicted.")] = None,
-    learner: Annotated[str | None, typer.Option(help="Of a table: what is trained; default logistic.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Of a private learner; default 1.", show_default=False)] = None,
+    response: Annotated[str | None, typer.Option(help="For a table: the column to predict.")] = None,
+    learner: Annotated[str | None, typer.Option(help="For a table: the learner; default logistic.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="For a private learner: epsilon; default 1.", show_default=False)
+    ] = None,
     domain: Annotated[
         list[str] | None,
-        typer.Option("--domain", help="Of a private learner: FIELD=LOW:HIGH, public ends of each column of numbers."),
+        typer.Option("--domain", help="For a private learner: FIELD=LOW:HIGH, public range of each numeric column."),
     ] = None,
-    adversary: Annotated[list[str] | None, typer.Option(help="Who plays, once each; default: those that suit.")] = None,
+    adversary: Annotated[
+        list[str] | None, typer.Option(help="An adversary to play; default all that suit. Repeatable.")
+    ] = None,
     rounds: Annotated[int, typer.Option("--rounds", help="Rounds.", min=1)] = 1000,
-    workers: Annotated[int | None, typer.Option(help="Processes; default one per core.", show_default=False)] = None,
-    folder: Annotated[Path | None, typer.Option(help="Keep finished rounds here, and go on with those there.")] = None,
-    show: Annotated[str, typer.Option(help="Of the challenges: records, instances or labels.")] = "records",
-    single: Annotated[bool, typer.Option("--single", help="One challenge: was this record deleted?")] = False,
-    outside: Annotated[bool, typer.Option("--outside", help="The other challenge was never in the data.")] = False,
-    deletions: Annotated[int, typer.Option(help="Records deleted at once.", min=1)] = 1,
+    workers: Annotated[
+        int | None, typer.Option(help="Number of processes; default one per core.", show_default=False)
+    ] = None,
+    folder: Annotated[Path | None, typer.Option(help="Folder that keeps finished rounds, to resume from.")] = None,
+    show: Annotated[
+        str, typer.Option(help="What the adversary sees of the challenges: records, instances or labels.")
+    ] = "records",
+    single: Annotated[bool, typer.Option("--single", help="Show one challenge only: was this record deleted?")] = False,
+    outside: Annotated[bool, typer.Option("--outside", help="Take the other challenge from outside the data.")] = False,
+    deletions: Annotated[int, typer.Option(help="Number of records deleted together.", min=1)] = 1,
     auxiliary: Annotated[
-        int | None, typer.Option(help="Public records that the adversary holds; -1 for all.", show_default=False)
+        int | None,
+        typer.Option(help="Number of public records that the adversary holds; -1 for all.", show_default=False),
     ] = None,
     choose: Annotated[
-        str | None, typer.Option(help="The adversary chooses both challenges: outlying.", show_default=False)
+        str | None, typer.Option(help="How the adversary chooses both challenges: outlying.", show_default=False)
     ] = None,
     others: Annotated[bool, typer.Option("--others", help="The adversary holds all other private records.")] = False,
     share: Annotated[
-        float | None, typer.Option(help="Share of a table that is private in a round.", show_default=False)
+        float | None, typer.Option(help="Private share of the table in each round.", show_default=False)
     ] = None,
 ) -> None:
-    """Play how well an outsider tells which record was deleted between two trained models.
+    """Measure how often an outsider identifies the record that was deleted between two trained models.
 
-    Exit codes: 0 done, 1 success is above what the learner's promised epsilon allows, 2 bad input.
+    Exit codes: 0 done, 1 success is above what the learner's claimed epsilon allows, 2 bad input.
     """
     if name is None:
         if response is not None or learner is not None:

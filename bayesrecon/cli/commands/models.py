@@ -4,7 +4,7 @@ from bayesrecon.cli import options
 
 
 def models(json: options.Json = False) -> None:
-    """The models that are shipped."""
+    """List the shipped models."""
     from rich.table import Table
 
     from bayesrecon.cli import console

@@ -23,28 +23,33 @@ _METHODS = ("linear-decoding", "posterior-sampling", "output-inversion", "traine
 def outputs(
     given: Given,
     model: Annotated[str, typer.Argument(help="FILE.py:predict, a function of records (m, *shape) to outputs (m, k).")],
-    public: Annotated[str, typer.Option(help="Records of the same law (.npy, or .npz with one array or x).")],
+    public: Annotated[
+        str, typer.Option(help="Records from the same distribution (.npy, or .npz with one array or x).")
+    ],
     outputs: Annotated[
-        str | None, typer.Option(help="The model's answer to the private record (.npy, .npz: z).")
+        str | None, typer.Option(help="The model's outputs for the private record (.npy, .npz: z).")
     ] = None,
     view: Annotated[str, typer.Option(help="What was released: logits, softmax, rounded, argmax.")] = "logits",
-    decimals: Annotated[int | None, typer.Option(help="Of a rounded softmax.", show_default=False)] = None,
-    noise: Annotated[float, typer.Option(help="Standard deviation of what was added to every output.")] = 0.0,
+    decimals: Annotated[
+        int | None, typer.Option(help="Number of decimals of a rounded softmax.", show_default=False)
+    ] = None,
+    noise: Annotated[float, typer.Option(help="Standard deviation of the noise added to every output.")] = 0.0,
     image: Annotated[
         str | None, typer.Option(help="HEIGHTxWIDTH: records are images, with pixels from 0 to 1.")
     ] = None,
     attack: Annotated[str, typer.Option(help=" | ".join(_METHODS))] = _METHODS[0],
     decoder: Annotated[str | None, typer.Option(help="FILE.py:decode, outputs (m, k) to records.")] = None,
     audit: Annotated[
-        bool, typer.Option("--audit", help="What answers would give away, before anybody is answered.")
+        bool, typer.Option("--audit", help="Audit what the outputs would reveal, before they are released.")
     ] = False,
-    html: Annotated[Path | None, typer.Option(help="--audit: write the report to this .html file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="With --audit: write the report to this .html file.")] = None,
     details: options.Details = False,
     fail_on: Annotated[
-        str | None, typer.Option(help="--audit: exit with 1 on a finding at low, medium or high, or above.")
+        str | None,
+        typer.Option(help="With --audit: exit with 1 on a finding of at least this severity: low, medium or high."),
     ] = None,
 ) -> None:
-    """Recover one input from what a model answered to it; with --audit, tell what its answers would give away.
+    """Recover one input from a model's outputs for it; with --audit, report what the outputs would reveal.
 
     Exit codes of --audit: 0 done, 1 a finding at --fail-on or above, 2 bad input, 3 incomplete (no --decoder).
     """

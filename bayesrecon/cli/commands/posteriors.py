@@ -13,16 +13,16 @@ from bayesrecon.errors import BayesreconError
 def posteriors(
     names: Annotated[list[str] | None, typer.Argument(help="With --verdict: these posteriors only.")] = None,
     verdict: Annotated[
-        bool, typer.Option("--verdict", help="Attack each posterior that has draws, and score what comes out.")
+        bool, typer.Option("--verdict", help="Attack each posterior that has draws, and score the results.")
     ] = False,
     build: Annotated[bool, typer.Option("--build", help="With --verdict: sample the others with NUTS first.")] = False,
     workers: Annotated[
-        int, typer.Option("--workers", help="With --verdict: processes, which attack one posterior each.", min=1)
+        int, typer.Option("--workers", help="With --verdict: number of processes, one posterior each.", min=1)
     ] = 1,
-    download: Annotated[bool, typer.Option(help="Ask posteriordb's public repository.")] = False,
+    download: Annotated[bool, typer.Option(help="Use posteriordb's public repository.")] = False,
     json: options.Json = False,
 ) -> None:
-    """The posteriors of posteriordb, which have reference draws, and which have a shipped model."""
+    """List the posteriors of posteriordb: which have reference draws, and which have a shipped model."""
     from rich.table import Table
 
     from bayesrecon.cli import console

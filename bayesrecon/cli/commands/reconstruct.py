@@ -26,13 +26,14 @@ def reconstruct(
         typer.Argument(help="posteriordb name, or a file of draws (.nc, .zarr, .npz, CmdStan .csv: one per chain)."),
     ] = None,
     attack: Annotated[
-        str | None, typer.Option(help="Which attack; without RELEASE, its options are listed.", show_default=False)
+        str | None,
+        typer.Option(help="Name of the attack. Without RELEASE, its options are listed.", show_default=False),
     ] = None,
     **chosen: Any,
 ) -> None:
-    """Build records whose posterior matches a release, and certify how well; or recover every record by itself.
+    """Build records whose posterior matches a release, with a certificate; or recover every record individually.
 
-    Interrupted (Ctrl-C), it reports the best records so far; with --checkpoint, the same command goes on from there.
+    If interrupted (Ctrl-C), it reports the best records so far. With --checkpoint, the same command resumes from there.
     """
     from bayesrecon.attacks.reconstruction import reconstruct as run
     from bayesrecon.cli import console, inputs

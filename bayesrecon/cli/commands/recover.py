@@ -5,10 +5,10 @@ from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Given, com
 
 @command(RELEASE, KNOWS, ESTIMATOR, ENDING, written=(".nc", ".json", ".csv", ".npz"))
 def recover(given: Given) -> None:
-    """Recover statistics of the private data behind a release, with errors.
+    """Recover statistics of the private data behind a release, with standard errors.
 
-    Several posteriordb names, several .nc, .zarr or .npz files, or several tables of estimates, are releases of one
-    data set and are pooled.
+    Several posteriordb names, several .nc, .zarr or .npz files, or several tables of estimates, are taken as releases
+    of one data set and are pooled.
     """
     from bayesrecon.attacks.recovery import recover as run
     from bayesrecon.cli import inputs, tables

@@ -28,39 +28,41 @@ def sanitise(
     out: Annotated[Path, typer.Option("--out", "-o", help="Write the sanitised draws to this .nc or .npz file.")],
     worth: Annotated[
         float | None,
-        typer.Option(help="Independent draws that the release may be worth, 100 or more; 100 without --records."),
+        typer.Option(help="Number of independent draws that the release may be worth, at least 100 (the default)."),
     ] = None,
     records: Annotated[
         float | None,
-        typer.Option(help="Instead: standard deviations by which one record may move the release."),
+        typer.Option(help="Instead of --worth: largest shift by one record, in posterior standard deviations."),
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option(help="With --records: by which all records together may that have one value in this column."),
+        typer.Option(help="With --records: limit the shift by all records together that share a value in this column."),
     ] = None,
     data: Annotated[
-        str | None, typer.Option(help="The private data (.csv, .json, .npz): the same data take the same tilt.")
+        str | None, typer.Option(help="The private data (.csv, .json, .npz): the same data get the same tilt.")
     ] = None,
-    keep_draws: Annotated[int | None, typer.Option(help="Publish so many draws; by default a quarter of them.")] = None,
+    keep_draws: Annotated[
+        int | None, typer.Option(help="Number of draws to publish; default a quarter of them.")
+    ] = None,
     budget: Annotated[
-        float | None, typer.Option(help="Worth that all releases of these data may have together; stated once.")
+        float | None, typer.Option(help="Largest total worth of all releases of these data; stated once.")
     ] = None,
     ledger: Annotated[
         Path | None,
-        typer.Option(help="File that keeps the key and the tilts; never published, never beside a release."),
+        typer.Option(help="File with the key and the tilts. Never publish it or keep it beside a release."),
     ] = None,
     table: Annotated[
         Path | None,
-        typer.Option(help="Write means, sds and covariance of the sanitised draws to this .csv file."),
+        typer.Option(help="Write means, standard deviations and covariance of the sanitised draws to this .csv file."),
     ] = None,
     page: Annotated[
-        Path | None, typer.Option(help="Write what is told of the draws to this .json or .csv file.")
+        Path | None, typer.Option(help="Write a description of the draws to this .json or .csv file.")
     ] = None,
 ) -> None:
-    """Make draws that may be published: of the posterior of data that were altered at random, once.
+    """Make publishable draws: from the posterior of data that were randomly altered once.
 
-    The file has the model's parameters alone. It hides statistics of the data, and no single person: it is not
-    anonymous, and not differentially private.
+    The file holds only the model's parameters. It hides statistics of the data, but no individual person: it is not
+    anonymous and not differentially private.
     """
     check_suffix(page, (".json", ".csv"), "--page")
     check_suffix(table, (".csv",), "--table")

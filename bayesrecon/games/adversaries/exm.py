@@ -1,4 +1,4 @@
-"""Del-Inf-Exm: the record whose loss rose was deleted."""
+"""Del-Inf-Exm: the record whose loss increased was deleted."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,11 +12,11 @@ from bayesrecon.games.view import View
 
 @dataclass(frozen=True)
 class Exm(Adversary):
-    """Del-Inf-Exm (Gao et al. 2022, algorithm 3.2): `s = l(h', e) - l(h, e)`, the larger was deleted.
+    """Del-Inf-Exm (Gao et al. 2022, algorithm 3.2): `s = l(h', e) - l(h, e)`; the record of larger s was deleted.
 
     Attributes:
-        loss: "squared" or "absolute" of values, "log" of probabilities, "hinge" of decision values and of log odds,
-            "zero-one" of labels; by default the first of these that suits the answers.
+        loss: "squared" or "absolute" for numbers, "log" for probabilities, "hinge" for decision values and log odds,
+            "zero-one" for labels. Defaults to the first of these that suits the answers.
     """
 
     quick: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Del-Inf-Ins: the instance whose answer moved was deleted."""
+"""Del-Inf-Ins: the instance whose prediction changed was deleted."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +12,7 @@ from bayesrecon.games.view import View
 
 @dataclass(frozen=True)
 class Ins(Adversary):
-    """Del-Inf-Ins (Gao et al. 2022, algorithm 3.4): `s = |h(x) - h'(x)|`, added up over classes.
+    """Del-Inf-Ins (Gao et al. 2022, algorithm 3.4): `s = |h(x) - h'(x)|`, summed over classes.
 
     Labels are not needed.
     """

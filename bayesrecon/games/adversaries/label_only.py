@@ -1,4 +1,4 @@
-"""Labels alone: the record around which fewer answers are its own label was deleted."""
+"""A label-only adversary: the deleted record is the one around which fewer predictions agree with its label."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,13 +14,15 @@ from bayesrecon.games.view import View
 
 @dataclass(frozen=True)
 class LabelOnly(Adversary):
-    """`s = mean_j [h(x_j) = y] - [h'(x_j) = y]` over points x_j around the instance: all that it asks for is labels.
+    """`s = mean_j [h(x_j) = y] - [h'(x_j) = y]` over points x_j around the instance. It only needs predicted labels.
 
-    How far a label reaches tells of confidence that nobody shows (Choquette-Choo et al. 2021 for membership). The
-    points are the instance itself and normal noise added to it, the same for both models.
+    How far around an instance its label is predicted indicates the confidence of the model, which is not shown
+    (Choquette-Choo et al. 2021 for membership). The points are the instance itself and the instance plus normal noise,
+    the same for both models.
 
     Attributes:
-        count: of points. spread: of the noise, in standard deviations of each column of the auxiliary records.
+        count: number of points. spread: standard deviation of the noise, in standard deviations of each column of the
+            auxiliary records.
     """
 
     needs: ClassVar[tuple[str, ...]] = (X, Y, PUBLIC)

@@ -13,11 +13,11 @@ from bayesrecon.games.view import View
 
 @dataclass(frozen=True)
 class Likelihood(Adversary):
-    """`s(e) = log p(theta' | S without e)`, the exact log density of the released parameter, S being known.
+    """`s(e) = log p(theta' | S without e)`, the exact log density of the released parameter; S is known.
 
-    h is trained with randomness of its own and on the same S whichever record is deleted: given S it says nothing. By
-    the lemma of Neyman and Pearson no adversary does better. Where the other challenge lies outside, h' is the same in
-    both cases and h tells: `s(e) = log p(theta | S with e)`.
+    h is trained with independent randomness and on the same S, whichever record is deleted. Given S it carries no
+    information. By the Neyman-Pearson lemma no adversary does better. If the other challenge is outside S, h' is the
+    same in both cases and h carries the information: `s(e) = log p(theta | S with e)`.
     """
 
     needs: ClassVar[tuple[str, ...]] = (X, Y, PARAMETERS, DENSITY)

@@ -1,4 +1,4 @@
-"""Theorem 4.2: whoever reconstructs the deleted record can tell which of two it was."""
+"""Theorem 4.2: whoever can reconstruct the deleted record can tell which of two records it was."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Distance = Callable[[Guess, np.ndarray, float], float]
 
 
 def apart(guess: Guess, x: np.ndarray, y: float) -> float:
-    """The Euclidean distance over what was guessed; of a class 0 where it is right, else 1."""
+    """The Euclidean distance over the guessed entries; for a class 0 if it is right, else 1."""
     far = 0.0 if guess.x is None else float(np.sum((guess.x - x) ** 2))
     return float(np.sqrt(far + (0.0 if guess.y is None else (guess.y - y) ** 2)))
 
@@ -26,16 +26,17 @@ def apart(guess: Guess, x: np.ndarray, y: float) -> float:
 class Reconstructed(Adversary):
     """A reconstructor as an adversary (Gao et al. 2022, theorem 4.2): the challenge within `radius` of the guess.
 
-    A `(rho, radius)`-successful reconstructor and challenges that are more than twice the radius apart with probability
-    `1 - delta` succeed with at least `rho - delta`. Both challenges within the radius, neither of them, or no guess: a
-    tie. (The theorem names the first challenge where both are near; which one comes first is a coin.)
+    If the reconstructor is `(rho, radius)`-successful and the challenges are more than twice the radius apart with
+    probability `1 - delta`, the adversary succeeds with probability at least `rho - delta`. It is a tie if both
+    challenges or neither are within the radius, or if there is no guess. (If both are near, the theorem names the first
+    challenge. Which one comes first is random.)
 
-    Where instances are known and responses sought, each challenge is held against the guess for its own instance.
+    If instances are known and responses are guessed, each challenge is compared with the guess for its own instance.
 
     Attributes:
-        reconstructor: any.
-        radius: None compares distances instead: the nearer challenge was deleted.
-        distance: of a guess to a record.
+        reconstructor: any reconstructor.
+        radius: largest distance from the guess. None compares distances instead: the closer challenge was deleted.
+        distance: function that measures the distance of a guess to a record.
     """
 
     reconstructor: Reconstructor

@@ -1,4 +1,4 @@
-"""The reduction to membership inference: who is a member of h is given, who is out of h' is asked."""
+"""The reduction to membership inference: both challenges are members for h; which one is not a member for h'?"""
 
 from dataclasses import dataclass
 
@@ -14,13 +14,13 @@ LABELS, CONFIDENCES, ALONE = "labels", "confidences", "alone"
 
 @dataclass(frozen=True)
 class Reduction(Adversary):
-    """A membership attack M as an adversary (Gao et al. 2022, algorithm 3.5). Both challenges were members of h.
+    """A membership attack M as an adversary (Gao et al. 2022, algorithm 3.5). Both challenges are members for h.
 
     Attributes:
         attack: M.
-        by: "labels": the challenge that M calls out of h' was deleted, and where it says the same of both, they tie;
-            "confidences": `s = P(M says out of h') - P(M says out of h)`; "alone": P(M says out of h'), which sees the
-            model after the deletion only.
+        by: what decides. "labels": the challenge that M calls "out" of h' was deleted, and it is a tie if M says the
+            same of both. "confidences": the score `s = P(M says out of h') - P(M says out of h)`. "alone": P(M says out
+            of h'), which only needs the model after the deletion.
     """
 
     attack: Membership
@@ -47,5 +47,5 @@ class Reduction(Adversary):
         return after if before is None else after - prepared(before)
 
     def margin(self, view: View) -> float:
-        """M's own verdict on h' is the threshold."""
+        """The threshold is M's own decision on h'."""
         return float(self.scores(view)[0] - (0.0 if self.by == CONFIDENCES else 0.5))

@@ -1,4 +1,4 @@
-"""The white box: which challenge would have moved the parameter as it moved."""
+"""The white-box adversary: which challenge would have moved the parameter as it moved?"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,11 +12,12 @@ from bayesrecon.games.view import View
 
 @dataclass(frozen=True)
 class WhiteBox(Adversary):
-    """The log likelihood of every challenge by the angle between the parameter's move and its own (`infer_deletion`).
+    """The log likelihood of every challenge, given the change of the parameter.
 
-    The Hessian is that of the other private records where the game grants them (`others`), else that of the public
-    ones. Challenges are left out of it: what the deleted record adds to it is parallel to its own gradient, and large
-    where its leverage is.
+    It is computed from the angle between that change and the one that the deletion of the challenge would cause
+    (`infer_deletion`). The Hessian is that of the other private records if the game grants them (`others`), else that
+    of the public records. Challenges are left out of it: the contribution of the deleted record is parallel to its own
+    gradient, and large if its leverage is.
     """
 
     needs: ClassVar[tuple[str, ...]] = (X, Y, PARAMETERS)

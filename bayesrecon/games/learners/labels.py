@@ -1,4 +1,4 @@
-"""A learner that answers with labels alone."""
+"""A learner that only answers with labels."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,7 @@ class Labelled:
 
 @dataclass(frozen=True, eq=False)
 class Labels(Learner):
-    """Another learner, whose models answer with labels: what a service that hides its confidences gives away.
+    """Another learner whose models only answer with labels. It shows what a service that hides its confidences reveals.
 
     >>> from bayesrecon.games import Logistic
     >>> data = Records(np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1]))

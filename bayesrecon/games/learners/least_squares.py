@@ -1,4 +1,4 @@
-"""Least squares and ridge regression, with leave-one-out formulas in place of refits."""
+"""Least squares and ridge regression, with leave-one-out formulas instead of refits."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar

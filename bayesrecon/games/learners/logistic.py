@@ -1,4 +1,4 @@
-"""Logistic and softmax regression, converged; retraining starts from the old parameter."""
+"""Logistic and softmax regression, converged. Retraining starts from the old parameter."""
 
 import copy
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ _NEAR = 1e-6  # gradient per record from which Newton needs a few steps
 class Logistic(Learner):
     """`min sum_n loss + |b|^2 / (2 C)`, multinomial, to a gradient of `tolerance` per record (Newton).
 
-    A retrained parameter lies close to the old one: Newton starts there and needs a step or two. The differences that
-    adversaries live on are small, so that training which stops early measures its own noise. The Hessian is factorised
-    where it is small; otherwise L-BFGS comes near, and Newton solves by conjugate gradients.
+    A retrained parameter is close to the old one, so Newton's method starts there and needs one or two steps.
+    Adversaries rely on small differences, so training that stops early would add noise of its own. The Hessian is
+    factorised if it is small. Otherwise L-BFGS is used first, and Newton systems are solved by conjugate gradients.
 
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(30, 2))

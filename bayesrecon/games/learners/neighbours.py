@@ -1,4 +1,4 @@
-"""Nearest neighbours; a deletion only moves the others up."""
+"""Nearest neighbours. After a deletion, the next neighbours move up."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,8 +47,9 @@ class Voters:
 
 @dataclass(frozen=True)
 class Neighbours(Learner):
-    """The average response, or share of every class, among the k nearest records (Euclidean; of records as far away the
-    first ones).
+    """The average response, or the share of every class, among the k nearest records.
+
+    Distances are Euclidean. At equal distance the first records count.
 
     >>> data = Records(np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 1]))
     >>> learner = Neighbours(1, PROBABILITIES)

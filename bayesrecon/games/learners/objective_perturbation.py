@@ -1,4 +1,4 @@
-"""Logistic regression with noise in its objective."""
+"""Logistic regression with noise in its objective function."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -29,7 +29,7 @@ class OutputPerturbation(Perturbed):
     mechanism: ClassVar[str] = "output perturbation"
 
     def sensitivity(self, count: int) -> float:
-        """How far the parameter of so many records moves at most where one of them is replaced by another."""
+        """Bound on the change of the parameter if one of this many records is replaced by another."""
         return (2 / count + 2 * self.tolerance) / self.penalty
 
     def fit(self, records: Records, classes: int, seed: int) -> Released:

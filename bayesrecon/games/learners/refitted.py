@@ -1,4 +1,4 @@
-"""Learners of scikit-learn that are trained anew: lasso, support vectors, trees, forests and small networks."""
+"""Scikit-learn models that are retrained from scratch: lasso, support vectors, trees, forests and small networks."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""LiRA: normal laws of a record's confidence under shadow models with and without it."""
+"""LiRA: normal distributions of a record's confidence under shadow models with and without it."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ _SMALLEST = 1e-12
 def confidence(answers: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
     """The logit-scaled confidence `phi = log(p_y / (1 - p_y))` `(k,)` (Carlini et al. 2022).
 
-    Of decision values it is the margin, and of a regression the residual, whose law is close to normal as it stands.
+    For decision values it is the margin. For a regression it is the residual, whose distribution is close to normal.
 
     >>> confidence(np.array([[0.8, 0.2]]), np.array([0]), "probabilities").round(4).tolist()
     [1.3863]
@@ -38,12 +38,12 @@ def confidence(answers: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
 
 
 def log_ratio(phi: np.ndarray, inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
-    """`log N(phi; in) - log N(phi; out)` `(k,)`, the online attack's ratio (Carlini et al. 2022, algorithm 1).
+    """`log N(phi; in) - log N(phi; out)` `(k,)`, the ratio of the online attack (Carlini et al. 2022, algorithm 1).
 
     Args:
-        phi: `(k,)`, confidences under the model that is attacked.
-        inside, outside: `(m, k)`, under shadow models with and without the record; NaN where there is none. With fewer
-            than 16 of them the variance is that of all records together.
+        phi: `(k,)`, confidences under the attacked model.
+        inside, outside: `(m, k)`, under shadow models with and without the record; NaN for missing ones. With fewer
+            than 16 of them, the variance is pooled over all records.
     """
     one, other = (
         scipy.stats.norm.logpdf(phi, np.nanmean(table, axis=0), _spread(table)) for table in (inside, outside)
@@ -52,12 +52,12 @@ def log_ratio(phi: np.ndarray, inside: np.ndarray, outside: np.ndarray) -> np.nd
 
 
 def one_sided(phi: np.ndarray, outside: np.ndarray, two_sided: bool = False) -> np.ndarray:
-    """The offline attack's score, larger for members (Carlini et al. 2022): `P(Z <= phi)` under the law without
-    the record.
+    """The score of the offline attack, larger for members (Carlini et al. 2022).
+
+    It is `P(Z <= phi)` under the distribution without the record.
 
     Args:
-        two_sided: of a regression's residual, whose size decides: `P(|Z| >= |phi|)` in place of it; a member's residual
-            is small.
+        two_sided: for a regression's residual: `P(|Z| >= |phi|)` instead, because members have small residuals.
     """
     mean, spread = np.nanmean(outside, axis=0), _spread(outside)
     if not two_sided:
@@ -80,13 +80,13 @@ def _spread(table: np.ndarray) -> np.ndarray:
 class LiRA(Membership):
     """The likelihood-ratio attack (Carlini et al. 2022), per challenge.
 
-    Shadow models are trained on bootstraps of the auxiliary records. Online, every challenge joins a random half of
-    them, and the likelihood ratio of "in" and "out" decides; offline none does, and the answer is compared with the law
-    of "out" alone.
+    Shadow models are trained on bootstrap samples of the auxiliary records. In the online attack every challenge is
+    added to a random half of them, and the likelihood ratio of "in" and "out" decides. In the offline attack no
+    challenge is added, and the answer is compared with the distribution of "out" only.
 
     Attributes:
-        shadows: how many shadow models.
-        online: whether models with the challenges are trained.
+        shadows: number of shadow models.
+        online: whether to train shadow models with the challenges.
     """
 
     shadows: int = 64

@@ -1,4 +1,4 @@
-"""Shokri's membership attack: shadow models show what answers to members and to others look like."""
+"""Shokri's membership attack: shadow models show how answers to members differ from other answers."""
 
 from dataclasses import dataclass
 
@@ -16,15 +16,15 @@ _FEWEST = 4
 
 @dataclass(frozen=True)
 class Shokri(Membership):
-    """Shadow models and one attack classifier per class on probability vectors (Shokri et al. 2017).
+    """Shadow models, and one attack classifier per class on probability vectors (Shokri et al. 2017).
 
-    Every shadow model is trained on a random half of the auxiliary records; answers to that half are "in", to the other
-    "out". The attack classifier is a random forest, in place of the paper's network. For a class that the shadow models
-    hardly saw all classes' answers serve.
+    Every shadow model is trained on a random half of the auxiliary records. Its answers to that half are "in", and
+    those to the other half "out". The attack classifier is a random forest instead of the paper's network. For a class
+    that is rare among the shadow models, it is trained on the answers of all classes.
 
     Attributes:
-        shadows: how many shadow models.
-        trees: of the forest.
+        shadows: number of shadow models.
+        trees: number of trees in the forest.
     """
 
     shadows: int = 8

@@ -1,4 +1,4 @@
-"""Yeom's membership attack: a record whose loss lies below the mean training loss is called a member."""
+"""Yeom's membership attack: a record whose loss is below the mean training loss is called a member."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ from bayesrecon.games.view import View
 
 @dataclass(frozen=True)
 class Yeom(Membership):
-    """Member iff its loss is below the mean training loss (Yeom et al. 2018, adversary 1).
+    """A record is a member if its loss is below the mean training loss (Yeom et al. 2018, adversary 1).
 
-    The mean is that of a model which the adversary trains on auxiliary records.
+    The mean training loss is that of a model that the adversary trains on auxiliary records.
     """
 
     loss: str | None = None

@@ -13,15 +13,14 @@ from bayesrecon.games.view import View
 
 @dataclass(frozen=True)
 class DeletedInstance(Reconstructor):
-    """Del-Ins-Rec (Gao et al. 2022, algorithm 4.3): the middle of the queries whose label changed, and the class that
-    lost them.
+    """Del-Ins-Rec (Gao et al. 2022, algorithm 4.3): the centre of the queries whose label changed, and their old class.
 
-    Of binary features the median is the majority of every coordinate, 1/2 where it is undecided. The mean, with 10,000
-    points of the box, is the approximation of nearest neighbours' data of the workshop version.
+    For binary features, the median is the majority of each coordinate, or 1/2 if it is undecided. The mean, with 10,000
+    points of the box, is the workshop version's approximation for nearest neighbours.
 
     Attributes:
-        queries: "public" records, or `count` points: uniform in their "box", of the "normal" law with their mean and
-            covariance, or "local", around public records.
+        queries: "public" records, or `count` points: uniform in their "box", from the "normal" distribution with their
+            mean and covariance, or "local", around public records.
         centre: "median" or "mean".
     """
 
@@ -39,7 +38,7 @@ class DeletedInstance(Reconstructor):
         return f"deleted instance, {self.centre}, queries from {WHERE[self.queries]}"
 
     def guesses(self, view: View) -> Sequence[Guess | None]:
-        """Nothing where no label changed."""
+        """No answer if no label changed."""
         if view.answers == VALUES:
             raise BayesreconError("the deleted instance is read off labels that change; take a classifier")
         points = points_of(self.queries, self.count, view.auxiliary.x, view.rng)

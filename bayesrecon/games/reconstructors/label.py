@@ -1,4 +1,4 @@
-"""The deleted record's label, from where the model's answers changed."""
+"""The deleted record's label, from the changes of the model's predictions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from bayesrecon.games.view import View
 
 @dataclass(frozen=True)
 class DeletedLabel(Reconstructor):
-    """Del-Lbl-Rec (Gao et al. 2022, appendix C.1): the class whose probability dropped most over m queries.
+    """Del-Lbl-Rec (Gao et al. 2022, appendix C.1): the class whose probability decreased most over m queries.
 
-    `argmin_c sum_j P(c | x_j, h') - P(c | x_j, h)`. For a logistic or softmax model with a free intercept the sum over
-    the remaining training records is `P(c | e, h) - 1[c = y]` exactly, by stationarity: negative for y alone. The
-    attack is right wherever the queries follow the law of the data, which points of a box need not.
+    `argmin_c sum_j P(c | x_j, h') - P(c | x_j, h)`. For a logistic or softmax model with a free intercept, the sum over
+    the remaining training records is exactly `P(c | e, h) - 1[c = y]`, by stationarity. It is negative for y only. The
+    attack is therefore right if the queries follow the distribution of the data, which points in a box may not.
 
     Attributes:
-        queries: "public" records, draws of the "normal" law with their mean and covariance, or uniform points of their
-            "box", as published; "local" ones are drawn around public records.
+        queries: "public" records, draws from the "normal" distribution with their mean and covariance, or uniform
+            points in their "box", as published. "local" points are drawn around public records.
         count: m, for all but the first.
     """
 
@@ -35,7 +35,7 @@ class DeletedLabel(Reconstructor):
         return f"deleted label, queries from {WHERE[self.queries]}"
 
     def guesses(self, view: View) -> Sequence[Guess | None]:
-        """Nothing where no answer changed."""
+        """No answer if no prediction changed."""
         if view.answers != PROBABILITIES:
             raise BayesreconError("the deleted label is read off probabilities; take a learner that answers with them")
         points = points_of(self.queries, self.count, view.auxiliary.x, view.rng)

@@ -1,4 +1,4 @@
-"""The response of a known instance, from how far its deletion moved the model's answer."""
+"""The response of a known instance, from how much its deletion changed the model's prediction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from bayesrecon.games.view import View
 class KnownInstance(Reconstructor):
     """Ins-Rev-Lbl-Rec (Gao et al. 2022, appendix C.3): `y = h(x) + lambda (h(x) - h'(x))`.
 
-    For least squares `h(x) - h'(x) = r l / (1 - l)`, r the residual of h and l the leverage of x: the response is exact
-    for `lambda = (1 - l) / l`, a number of each instance. With public records in place of the private ones,
-    `l = (x, 1)' [ (n / m) sum_public (x_i, 1) (x_i, 1)' ]^-1 (x, 1)`.
+    For least squares `h(x) - h'(x) = r l / (1 - l)`, where r is the residual of h and l the leverage of x. The response
+    is exact for `lambda = (1 - l) / l`, which differs between instances. With public records instead of the private
+    ones, `l = (x, 1)' [ (n / m) sum_public (x_i, 1) (x_i, 1)' ]^-1 (x, 1)`.
 
     Attributes:
-        factor: lambda, as published a constant; None for that of the leverage, which takes public records.
+        factor: lambda, a constant as published. None computes it from the leverage, which needs public records.
     """
 
     needs: ClassVar[tuple[str, ...]] = (X,)
@@ -34,7 +34,7 @@ class KnownInstance(Reconstructor):
         return f"known instance, lambda {'by leverage' if self.factor is None else f'{self.factor:g}'}"
 
     def required(self) -> tuple[str, ...]:
-        """Public records, too, where the leverage is estimated."""
+        """Also public records, if the leverage is estimated."""
         return (X, PUBLIC) if self.factor is None else (X,)
 
     def guesses(self, view: View) -> Sequence[Guess | None]:
