@@ -274,9 +274,7 @@ def find_basis(
     available, known = embedding.equations, features_of(embedding)
     law = law_of(embedding)
     groups = per_level(reference)
-    # Once the rank is known, fewer will do as long as they show all of it, in every group.
-    spare = expected if groups else expected // 4
-    pool = max(_SMALLEST_POOL, expected + spare + 16 if expected else groups)
+    pool = _first_pool(expected, groups)
     largest = law.most(max(reference.most, groups), available)
     if finite and groups > _SEPARATED:
         separated = separated_basis(embedding, reference.draw(rng, 2 * groups), expected)
@@ -310,6 +308,17 @@ def find_basis(
             few = embedding.thinned(max(expected, min(pool, _ROWS)) if expected else pool)
             columns_of = coordinates(embedding, few)
     return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients, decays=not spectrum.gap), few
+
+
+def _first_pool(expected: int, groups: int) -> int:
+    """Generic records that are decomposed first."""
+    # Once the rank is known, fewer will do as long as they show all of it, in every group.
+    spare = expected if groups else expected // 4
+    return max(_SMALLEST_POOL, expected + spare + 16 if expected else groups)
+
+
+def _count_of_probes(rank: int) -> int:
+    return max(_PROBES, rank + min(3 * rank, _FREEDOM))
 
 
 def separated_basis(
@@ -395,7 +404,7 @@ def fit(
     # A search needs no more records than stand out of the noise, which are far fewer than the features.
     if not spectrum.gap:  # like the data: what is seen of records that no data have says little of these
         reference = replace(reference, predicted=_PREDICTED)
-    count = max(_PROBES, basis.size + min(3 * basis.size, _FREEDOM)) if shrink or spectrum.gap else _PROBES
+    count = _count_of_probes(basis.size) if shrink or spectrum.gap else _PROBES
     sample = reference.draw(rng, count)
     if not spectrum.gap and shrink:  # coefficients must not run away in the data's tails
         tails = replace(reference, tails=_TAILS).draw(rng, count)
@@ -466,7 +475,7 @@ def _feature_fit(
     if known != expected or known < _LARGER_POOL or law.ends or spans(release) or not isinstance(embedding, Featured):
         return None
     law.check(known, embedding.equations, embedding.size)
-    few, count = embedding.thinned(known), known + known // 4 + 16
+    few, count = embedding.thinned(known), _first_pool(known, per_level(reference))
     # The last are those on which another basis would be looked at: here all that there is shows, but statistics that
     # are not seen shall be judged on the same probes.
     records, _ = reference.draw(rng, count), reference.draw(rng, law.fresh(count))
@@ -478,7 +487,7 @@ def _feature_fit(
     if found is None:
         return None
     moments, y, correction = found
-    probes = reference.draw(rng, known + min(3 * known, _FREEDOM))
+    probes = reference.draw(rng, _count_of_probes(known))
     probes, columns = _told(probes, embedding.columns(probes).T)
     return FeatureFit(
         embedding=embedding,

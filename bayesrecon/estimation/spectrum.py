@@ -101,7 +101,7 @@ def whole_spectrum(columns: Float[np.ndarray, "r M"]) -> Spectrum | None:
     """The spectrum where every row is a feature; None where one of them does not show beyond doubt.
 
     >>> whole_spectrum(np.eye(2, 3)).values.tolist()
-    [1.0, 1.0, 0.0]
+    [1.0, 1.0]
     """
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.sqrt(np.einsum("ij,ij->j", columns, columns))

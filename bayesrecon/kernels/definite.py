@@ -1,6 +1,7 @@
 """Positive definite matrices by Cholesky's factor, where that keeps their digits."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -46,6 +47,16 @@ def factor(matrix: Float[np.ndarray, "r r"]) -> Float[np.ndarray, "r r"] | None:
         return None
     found *= scale
     return found
+
+
+def by_triangle(upper: Float[np.ndarray, "r r"], columns: Float[np.ndarray, "r M"]) -> Float[np.ndarray, "r M"]:
+    """`upper @ columns` of an upper triangle, in the place of the columns.
+
+    >>> by_triangle(np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([[1.0], [1.0]])).tolist()
+    [[3.0], [3.0]]
+    """
+    blas: Any = scipy.linalg.blas
+    return np.asarray(blas.dtrmm(1.0, upper, columns.T, side=1, trans_a=1, overwrite_b=1)).T
 
 
 def solver(matrix: Float[np.ndarray, "r r"]) -> Callable[[np.ndarray], np.ndarray] | None:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayesrecon.kernels import gaussian_passes as passes
-from bayesrecon.kernels.definite import factor, largest, solver
+from bayesrecon.kernels.definite import by_triangle, factor, largest, solver
 from bayesrecon.kernels.embedding import Basis, Coordinates, FeatureBasis, LostDigits, Moments, Stretch
 from bayesrecon.kernels.monomials import Frame
 from bayesrecon.kernels.products import Products
@@ -53,7 +53,7 @@ class GaussianEmbedding(View):
 
     def coordinates(self, atoms: Int[np.ndarray, " A"]) -> Coordinates | None:
         root = factor(self._gram(atoms))
-        return None if root is None else lambda records: root @ self.columns(records)
+        return None if root is None else lambda records: by_triangle(root, self.columns(records))
 
     def totals(self, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, " F"] | None:
         solve = solver(self._gram(atoms))

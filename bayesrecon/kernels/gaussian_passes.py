@@ -45,6 +45,11 @@ class Given:
     fitted: Any = None
     normal: Any = None
 
+    @property
+    def size(self) -> int:
+        """r, the number of functions."""
+        return self.frame.features if self.functions is None else self.functions.shape[1]
+
     def combined(self, rows: Any) -> Any:
         """Rows of the monomials `(C, F)` as those of the functions."""
         return rows if self.functions is None else rows @ self.functions
@@ -132,8 +137,7 @@ def back(passed: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
 
 
 def _moments_here(model: Model, given: Given, part: Any) -> tuple[Any, ...]:
-    features = given.frame.features
-    size = features if given.functions is None else given.functions.shape[1]
+    size, features = given.size, given.frame.features
     target, mean, square = np.zeros(features), np.zeros(size), Squares(size)
     products, shift, weight = Products.none(features), None, 0.0
     for at, a, _, base in given.blocks(model, part):
@@ -165,7 +169,7 @@ def _products_here(model: Model, given: Given, part: Any) -> Products:
 
 
 def _noise_here(model: Model, given: Given, part: Any) -> tuple[np.ndarray, np.ndarray]:
-    size = given.functions.shape[1]
+    size = given.size
     mean, square = np.zeros(size), np.zeros((size, size))
     for at, a, theta, base in given.blocks(model, part):
         score = given.score(at, theta, base, part.metric)

@@ -69,7 +69,7 @@ class OfDraws(Kind):
             release.model.coordinates,
             _draws(release, fitted),
             partial(_moved_by_data, problem),
-            cache(partial(_halves, problem)),
+            cache(partial(drawn_alone, problem)),
             bool(spectrum.gap),
             release,
             problem.embedding.independent_size,
@@ -119,7 +119,7 @@ def _unrounded(problem: Problem, rounding: Rounding) -> Problem:
     return replace(problem, release=release, embedding=embedding_of(release, metric), solved=solved)
 
 
-def _halves(problem: Problem) -> list[ScoredDraws]:
+def drawn_alone(problem: Problem) -> list[ScoredDraws]:
     """Every other draw with the score of what it alone determines; none where that is too little."""
     release: Any = problem.release
     found = []
