@@ -107,10 +107,11 @@ def _together(
         return []
     title = f"two tables of the same records tell {len(new)} statistics that neither of them tells"
     summary = ", ".join(f"{row.name} = {row.estimate:.5g}" for row in new[:4])
-    found = [Finding(KIND, "low", title, names, summary, _NEEDS, items(new), _APART)]
+    needs = f"{_NEEDS}, and that {both.ranges}" if both.ranges else _NEEDS
+    found = [Finding(KIND, "low", title, names, summary, needs, items(new), _APART)]
     told = {c.cell for one in alone for c in counts_of(one, None, "") if c.upper < threshold}
     counts = [c for c in counts_of(both, pair[0].about, "by two tables of the same records") if c.cell not in told]
-    return found + small_counts(counts, threshold, names, _NEEDS)
+    return found + small_counts(counts, threshold, names, needs)
 
 
 def _difference(

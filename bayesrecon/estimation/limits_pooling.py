@@ -44,6 +44,7 @@ def pooled_limits(
         model=" + ".join(dict.fromkeys(one.model for one in found)),
         warnings=tuple(f"{one.release}: {line}" for one in found for line in one.warnings),
         failures=(*(f"{one.release}: {line}" for one in found for line in one.failures), *failures),
+        ranges=" and ".join(dict.fromkeys(one.ranges for one in found if one.ranges)),
         seconds=sum(one.seconds for one in found),
     )
 
@@ -61,13 +62,15 @@ def _cut(found: Sequence[Recovery]) -> tuple[dict[str, Row], tuple[str, ...]]:
     """Rows of all results, cut with each other, and what contradicts."""
     rows: dict[str, Row] = {}
     failures = []
+    presumed = " and ".join(dict.fromkeys(one.ranges for one in found if one.ranges))
+    doubt = f", or it is wrong that {presumed}" if presumed else ""
     for one in found:
         for row in one:
             before = rows.get(row.name)
             rows[row.name] = row if before is None else _meet(before, row)
             if before is not None and _apart(before, row):
                 failures.append(
-                    f"the tables are not of the same records: {row.name} is {_shown(before)} by one of them and "
+                    f"the tables are not of the same records{doubt}: {row.name} is {_shown(before)} by one of them and "
                     f"{_shown(row)} by {one.release}; an audit of both tells what lies between them"
                 )
     return rows, tuple(failures[:1])

@@ -78,6 +78,16 @@ def test_the_name_of_a_square_is_a_presumption_that_is_stated(named):
     assert any(words in line for line in audited.warnings)
 
 
+def test_tables_that_a_presumption_sets_apart_say_so():
+    """A covariate of any kind that is called as the square of another: two tables of the same records contradict it."""
+    frame = data(0)
+    frame["z"] = np.random.default_rng(50).gamma(2, 3, size=len(frame))
+    large = printed("y ~ x + z", frame, 4, N).rename(index={"z": "x2"})
+    found = bayesrecon.recover([from_table(one, "ols") for one in (large, printed("y ~ x", frame, 4, N))])
+    (failure,) = found.failures
+    assert "or it is wrong that x2 is the square of x" in failure
+
+
 @pytest.mark.parametrize("how", ["domain", "factors", "formula", "no plain column"])
 def test_a_column_that_somebody_described_is_not_presumed_to_be_a_square(how):
     table = printed("y ~ x + I(x ** 2)", data(0), 4, N).rename(index={"I(x ** 2)": "x2"})
