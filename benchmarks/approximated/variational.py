@@ -55,12 +55,12 @@ _TRIED = 8  # optima of low rank
 
 INTRODUCTION = """# What variational fits give away
 
-Made by `python -m benchmarks.approximated.variational`. *Optima* of the ELBO are found by Newton's method to
-machine precision and attacked by `recover` through `posteriors.from_guide(..., residual=0)`. *Error* is the largest
-relative error of the determined statistics, and *seen* is their number. *Fits as users make them* use NumPyro's SVI with
-Adam at a constant step, one particle and the default start, on standardised simulated data. They are attacked with the
-parameters alone, and with iterates from the second half of the run. *Held* counts true values inside 95 % intervals, and
-*silent* counts fits without any result.
+Made by `python -m benchmarks.approximated.variational`. *Optima* of the ELBO are found by Newton's method to machine
+precision and attacked by `recover` through `posteriors.from_guide(..., residual=0)`. *Error* is the largest relative
+error of the determined statistics, and *seen* is their number. *Fits as users make them* use NumPyro's SVI with Adam
+at a constant step, one particle and the default start, on standardised simulated data. They are attacked with the
+parameters alone, and with iterates from the second half of the run. *Held* counts true values inside 95 % intervals,
+and *silent* counts fits without any result.
 """
 MEAN_FIELD = """## What a mean field leaves open
 
@@ -80,10 +80,10 @@ design of a study often is, the rest is exact.
 LOW_RANK = """## Factors of low rank
 
 `AutoLowRankMultivariateNormal` is read only with a stated `residual=`. It often has no optimum: as in factor analysis
-(Heywood 1931), the ELBO keeps growing while the specific variance of a coordinate approaches zero. *Endless* counts such
-fits: starting from the end of the run, quasi-Newton steps on the exact ELBO reduced the specific share of a coordinate's
-variance below 0.0001. In these directions the equations hold at no step of a run. The other columns show what the
-iterates would have given.
+(Heywood 1931), the ELBO keeps growing while the specific variance of a coordinate approaches zero. *Endless* counts
+such fits: starting from the end of the run, quasi-Newton steps on the exact ELBO reduced the specific share of a
+coordinate's variance below 0.0001. In these directions the equations hold at no step of a run. The other columns show
+what the iterates would have given.
 """
 
 

@@ -12,12 +12,11 @@ PLACES = ("worst case", "breast cancer")
 
 INTRODUCTION = """# Compliance: learners that promise epsilon
 
-Made by `python -m benchmarks.games.compliance`. Logistic regression that is epsilon-private under the substitution
-of one
-record; one of two records is deleted, and the model is trained again with noise of its own. Both data sets that the
-second model may have been trained on differ in one record, so nobody names the deleted one with a probability above
-`e^epsilon / (1 + e^epsilon)`, an advantage of `tanh(epsilon / 2)`. Success in %, with 95 % Clopper-Pearson intervals
-for the rounds stated.
+Made by `python -m benchmarks.games.compliance`. The learner is a logistic regression that is epsilon-differentially
+private under substitution of one record. One of two records is deleted, and the model is trained again with
+independent noise. The two data sets on which the second model may have been trained differ in one record. So no
+adversary names the deleted record with a probability above `e^epsilon / (1 + e^epsilon)`, an advantage of
+`tanh(epsilon / 2)`. Success is in %, with 95 % Clopper-Pearson intervals for the stated number of rounds.
 
 * **likelihood ratio**: knows all other records and the released parameter, and takes the exact ratio of its densities;
   no adversary does better in the mean.

@@ -27,10 +27,9 @@ POINTS = 10_000
 
 INTRODUCTION = """# Deleted instances of nearest neighbours
 
-Made by `python -m benchmarks.games.instances --data DIR`. A nearest-neighbour classifier is asked at points
-before and
-after one of its records was deleted; the middle of the points whose label changed is the reconstruction
-(`games.DeletedInstance`). Where no label changed nothing is said. Rates are in %, with 95 % Clopper-Pearson intervals;
+Made by `python -m benchmarks.games.instances --data DIR`. A nearest-neighbour classifier is queried at many points
+before and after one of its records was deleted. The centre of the points whose label changed is the reconstruction
+(`games.DeletedInstance`). If no label changed there is no answer. Rates are in %, with 95 % Clopper-Pearson intervals;
 means have 95 % bootstrap intervals.
 """
 OMNIGLOT = """## Omniglot, the nearest neighbour

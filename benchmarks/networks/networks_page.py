@@ -22,11 +22,10 @@ PULLS = {"start": "towards the start, which the attack knows", "zero": "towards 
 
 INTRODUCTION = """# What networks of two and three layers give away
 
-Made by `python -m benchmarks.networks.networks_grid`, `networks_images.py` and `networks_penalty.py`, from the rows
-in the JSON
-files beside them. Reconstructions are matched one to one with the private records; the *null* is the same score against
-records that were not in the training set. Starts, restarts, stopping and penalties see no private record. Seconds are
-not compared: the machine was busy.
+Made by `python -m benchmarks.networks.networks_grid`, `networks_images.py` and `networks_penalty.py`, from the rows in
+the JSON files beside them. Records are reconstructed from trained networks and matched one to one with the private
+records. The *null* is the same score against records that were not in the training set. Starting points, restarts,
+stopping and penalties use no private record. Times are not compared, because the machine was busy.
 """
 
 GRID = """## Records, width and the rank of the kernel
