@@ -44,9 +44,10 @@ the same centre of all auxiliary images that the model gives the deleted image's
 chance. Published (Gao et al. 2022, 30 alphabets, {training} and 140 images of each, 100 deletions): 40 said, 35 of them
 right label, 1 of 40 without deletion.
 
-That the deleted image is the nearest one is so by construction: it is the nearest training image of every point that
-changed. How often something is said is the result. Undecided pixels were first settled by the majority of all auxiliary
-images, which gave 88 % with 140 images and 83 % with all; half grey, the median, was chosen after that was seen.
+The deleted image is the nearest one by construction: it is the nearest training image of every point that changed. The
+result of interest is the share of deletions with an answer. Undecided pixels were first settled by the majority of all
+auxiliary images, which gave 88 % with 140 images and 83 % with all; half grey, the median, was chosen after that was
+seen.
 """
 OMNIGLOT_HEAD = (
     "auxiliary of each",
