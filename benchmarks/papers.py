@@ -22,13 +22,14 @@ PAPERS = {
 }
 INTRODUCTION = """# What of the papers is reproduced
 
-Made by `python -m benchmarks.papers` of the rows of all programs. *Published*: the printed figure, or in words what the
-paper says; *interval*: 95 % of ours, as the row's own page explains it. Where ours differs, *why* says what is known of
-it; where the data are not at hand, it names them, and ours is measured on other data.
+Made by `python -m benchmarks.papers` from the rows of all programs. This page compares published results with ours.
+*Published* is the printed figure or the claim in words. *Interval* is the 95 % interval of our result, which the row's
+own page explains. If the results differ, *why* gives the known reasons. If the data are not available, *why* names
+them, and our result is for other data.
 
-A *piece* is a cell of a table, a panel of a figure, or a claim. It is *done* where a row has ours on the paper's own
-data, or on what it leaves open; *other data* where a row has ours on other data alone; *no data* where nothing but the
-data set is missing; and *not done* otherwise. Those without a row are listed with what was tried.
+A *piece* is a cell of a table, a panel of a figure, or a claim. It is *done* if a row has our result on the paper's own
+data, or on data that the paper leaves open. It is *other data* if a row has our result on other data only, *no data* if
+only the data set is missing, and *not done* otherwise. Pieces without a row are listed with what was tried.
 """
 PIECES = HERE / "papers_pieces.json"
 STATES = ("done", "other data", "no data", "not done")

@@ -12,6 +12,10 @@ LINK = re.compile(r"(\]\()([^)#\s:]+)(#[^)\s]*)?\)")
 PACKAGES = ("models", "posteriors", "evaluate", "games", "plots", "datasets", "results", "types", "attacks", "running")
 
 _TAGS = ("table", "tr", "th", "td")
+_MADE_BY = re.compile(r"^Made by (?:`[^`]*`|[^`.:;])*[.:;]\s*")
+"""The program of a page, which says nothing about its subject."""
+_SENTENCE = re.compile(r"(?<![A-Z]\.)(?<!\bal\.)(?<=\.)\s")
+"""Between two sentences, but not after an initial or "et al."."""
 _WIDE = 4  # columns from which a table is wider than a phone
 VERBS = (
     "audit",
@@ -94,8 +98,9 @@ def measurements():
     rows = []
     for page in sorted((ROOT / "benchmarks").rglob("*.md"), key=_title):
         body = re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL).partition("\n")[2]
-        plain = (p for p in body.split("\n\n") if p.strip() and not re.match(r"\s*([#|`<!*-]|python )", p))
-        first = re.split(r"(?<=[.:])\s", " ".join(next(plain, "").split()), maxsplit=1)[0]
+        parts = (_MADE_BY.sub("", " ".join(part.split())) for part in body.split("\n\n"))
+        plain = (p for p in parts if p and not re.match(r"[#|<!]|[*-] |python ", p))
+        first = _SENTENCE.split(next(plain, ""), maxsplit=1)[0]
         first = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", first).replace("|", "\\|")
         rows.append(f"| [{_title(page)}]({page.relative_to(ROOT).as_posix()}) | {first} |")
     return "| page | what it is about |\n|---|---|\n" + "\n".join(rows) + "\n"

@@ -39,18 +39,18 @@ RUNS = (
 
 INTRODUCTION = """# What PyMC's ADVI gives away
 
-Made by `python -m benchmarks.approximated.advi`. `pm.fit(method="advi")` fits standardised simulated
-data with one particle per step, from PyMC's default start. `recover` attacks the result through `posteriors.from_guide`,
-once alone and once with iterates from the second half of the run, as a `Tracker` stores them. *Silent* counts fits
-without any result: the check says that the fit has not converged, or that convergence cannot be judged. *Held* is the
-share of true values inside the 95 % intervals of the other fits. *z* is the error in standard errors. *± of n* is the
+Made by `python -m benchmarks.approximated.advi`. `pm.fit(method="advi")` fits standardised simulated data with one
+particle per step, from PyMC's default start. `recover` attacks the result through `posteriors.from_guide`, once alone
+and once with iterates from the second half of the run, as a `Tracker` stores them. *Silent* counts fits without any
+result: the check says that the fit has not converged, or that convergence cannot be judged. *Held* is the share of
+true values inside the 95 % intervals of the other fits. *z* is the error in standard errors. *± of n* is the
 half-width of the interval of n.
 
-**Full rank.** PyMC optimises the entries of the Cholesky factor, including those below the diagonal. One step is then a
-considerable fraction of a posterior standard deviation. Over late iterates the gradient in these entries is zero on
+**Full rank.** PyMC optimises the entries of the Cholesky factor, including those below the diagonal. One step is then
+a considerable fraction of a posterior standard deviation. Over late iterates the gradient in these entries is zero on
 average. The gradient in the covariance is not, because the derivative of one with respect to the other moves along.
-When the covariance was used, 9 of 16 fits were called not stationary, and the intervals of the others held 34 of 42 true
-values. Below, the gradient is averaged in the entries that PyMC optimises.
+When the covariance was used, 9 of 16 fits were called not stationary, and the intervals of the others held 34 of 42
+true values. Below, the gradient is averaged in the entries that PyMC optimises.
 
 **PyMC's default optimiser** is silent in every fit, and rightly: 10,000 steps, PyMC's default number, are too few for
 it. It is a windowed Adagrad with a step of 0.001, of which a step is at most that, whatever the gradient, and 0.0003

@@ -23,12 +23,13 @@ POINTS, DRAWS, RECORDS, FREEDOM = 200, 4_000, 60, 6.0
 
 INTRODUCTION = """# How far a log density is off where data hide it
 
-Made by `python -m benchmarks.approximated.density`. The error of an approximate `log q` at the points has two
-parts. One part cannot come from any data, so it is detected. The other part could come from data, so it biases totals.
-*Ratio* is the norm of the second part over that of the first. The approximations are normal, for posteriors of simulated
-data: *Laplace* has the mode and the Hessian there, *moments* has the mean and covariance. *Above* counts approximations
-whose ratio exceeds 3, the factor that `from_log_density` allows for. A different kind of error can have a larger ratio.
-*Mean field* has the conditional variances and no correlations. It is not a posterior of the model and is not covered.
+Made by `python -m benchmarks.approximated.density`. An approximate `log q` is off at the points in two ways. One part
+of the error cannot come from any data, so it is detected. The other part could come from data, so it biases totals.
+*Ratio* is the norm of the second part over that of the first. The approximations are normal, for posteriors of
+simulated data: *Laplace* has the mode and the Hessian there, *moments* has the mean and covariance. *Above* counts
+approximations whose ratio exceeds 3, the factor that `from_log_density` allows for. A different kind of error can have
+a larger ratio. *Mean field* has the conditional variances and no correlations. It is not a posterior of the model and
+is not covered.
 """
 
 

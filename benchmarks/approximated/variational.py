@@ -55,35 +55,39 @@ _TRIED = 8  # optima of low rank
 
 INTRODUCTION = """# What variational fits give away
 
-Made by `python -m benchmarks.approximated.variational`. *Optima* of the ELBO are found by Newton's method to
-machine precision and attacked by `recover` through `posteriors.from_guide(..., residual=0)`. *Error* is the largest
-relative error of the determined statistics, and *seen* is their number. *Fits as users make them* use NumPyro's SVI with
-Adam at a constant step, one particle and the default start, on standardised simulated data. They are attacked with the
-parameters alone, and with iterates from the second half of the run. *Held* counts true values inside 95 % intervals, and
-*silent* counts fits without any result.
+Made by `python -m benchmarks.approximated.variational`. *Optima* of the ELBO are found by Newton's method to machine
+precision and attacked by `recover` through `posteriors.from_guide(..., residual=0)`. *Error* is the largest relative
+error of the determined statistics, and *seen* is their number. *Fits as users make them* use NumPyro's SVI with Adam
+at a constant step, one particle and the default start, on standardised simulated data. They are attacked with the
+parameters alone, and with iterates from the second half of the run. *Held* counts true values inside 95 % intervals,
+and *silent* counts fits without any result.
 """
 MEAN_FIELD = """## What a mean field leaves open
 
-A mean field of d coordinates satisfies 2d equations, and a linear regression of y on x with an intercept has six
-totals: n, the sums of x and y, and those of x², xy and y². With r the residual at the mean of the fit, the equations in
-the coefficients say that r and x r add up to what the prior asks for; those in their standard deviations, the diagonal
-of E_q[Hess log p], tell n (times E[1/sigma²]) and the sum of x²; those in sigma tell the sum of r², and n once more.
-These are five totals: n and the sums of x², r, x r and r². The sum of x stands in no equation, as it would multiply the
-covariance of intercept and slope, which a mean field does not have. Nor could another attack find it: reflect the x of
-the private records across the part of the vector of ones that is orthogonal to the residuals, and leave the residuals
-alone. All five totals stay, and so does the optimum, with all its digits; the mean of x is another one, and with it the
-mean, variance and covariance of y. `tests/posteriors/test_guides.py` makes such records and fits them.
+A mean field of d coordinates satisfies 2d equations. A linear regression of y on x with an intercept has six totals: n
+and the sums of x, y, x², xy and y². Let r be the residual at the mean of the fit.
 
-What it leaves open is bounded by what records can be: `bound`, over the domains given. And with one field known, as the
-design of a study often is, the rest is exact.
+* The equations in the coefficients determine the sums of r and x r.
+* The equations in their standard deviations, the diagonal of E_q[Hess log p], determine n (times E[1/sigma²]) and the
+  sum of x².
+* The equations in sigma determine the sum of r², and n again.
+
+These are five totals: n and the sums of x², r, x r and r². The sum of x is in no equation. It would multiply the
+covariance of intercept and slope, which a mean field does not have. No other attack could find it either. To see this,
+reflect the x of the private records across the part of the vector of ones that is orthogonal to the residuals, and keep
+the residuals. All five totals and the optimum stay exactly the same. The mean of x changes, and with it the mean,
+variance and covariance of y. `tests/posteriors/test_guides.py` makes such records and fits them.
+
+The undetermined part is limited by the domains of the fields: see `bound`. If one field is known, as the design of a
+study often is, the rest is determined exactly.
 """
 LOW_RANK = """## Factors of low rank
 
 `AutoLowRankMultivariateNormal` is read only with a stated `residual=`. It often has no optimum: as in factor analysis
-(Heywood 1931), the ELBO keeps growing while the specific variance of a coordinate approaches zero. *Endless* counts such
-fits: starting from the end of the run, quasi-Newton steps on the exact ELBO reduced the specific share of a coordinate's
-variance below 0.0001. In these directions the equations hold at no step of a run. The other columns show what the
-iterates would have given.
+(Heywood 1931), the ELBO keeps growing while the specific variance of a coordinate approaches zero. *Endless* counts
+such fits: starting from the end of the run, quasi-Newton steps on the exact ELBO reduced the specific share of a
+coordinate's variance below 0.0001. In these directions the equations hold at no step of a run. The other columns show
+what the iterates would have given.
 """
 
 

@@ -38,8 +38,8 @@ again. Both posteriors are conjugate. T independent exact draws are taken from e
   members, with its exact (Clopper-Pearson) 95 % interval.
 * *Stated* is the mean probability that the attack gives to its first choice.
 * *Mean shift* is the same as ratio with `method="shift"`.
-* *Direction* is the median absolute cosine between `Sigma^-1 (mean+ - mean-)` in the coefficients and the deleted record
-  (1, x), with a bootstrap interval.
+* *Direction* is the median absolute cosine between `Sigma^-1 (mean+ - mean-)` in the coefficients and the deleted
+  record (1, x), with a bootstrap interval.
 * *Record* is the same cosine for `reconstruct(pair)`, which needs no members.
 * *Other* is the same cosine with another member, as a chance level.
 * *In its interval* is the share of covariates and responses inside the 95 % intervals of `reconstruct(pair)`.

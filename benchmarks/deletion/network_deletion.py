@@ -22,16 +22,20 @@ PRIVATE, CANDIDATES, SURE = 900, 20, 0.9
 COSINES = ("HRec", "avg", "MaxDiff", "MaxDiff of probabilities")
 PAGE = """# The record deleted from a small network
 
-Made by `python -m benchmarks.deletion.network_deletion`. Digits of 8 by 8 pixels, {private} private records,
-networks trained
-with weight decay 1 on the summed loss; after each of {count} deletions a network is trained on from its old parameters
-to a relative gradient of at most {gradient:.0e}. Cosine similarity of pixels (medians); *avg* is the mean public image,
-*MaxDiff* the public image whose outputs change most (Euclidean norm over classes, the baseline that is published for
-linear models), *of probabilities* the one whose probabilities do, which was the only one here before. *Above both* is
-the share in which HRec is nearer than the better of avg and MaxDiff, the second time with MaxDiff of probabilities.
-*Stated* is the mean probability of the label that HRec found, *sure* how many have more than {sure}, *right* the share
-of those that are right. *Which of {candidates}*: `infer_deletion` among the deleted record and others that stay, the
-share named rightly and the mean probability stated. Choices were made with other splits than this one.
+Made by `python -m benchmarks.deletion.network_deletion`. Deleted digits of 8 by 8 pixels are reconstructed
+from small networks. There are {private} private records. The networks are trained with weight decay 1 on the summed
+loss. After each of {count} deletions, training continues from the old parameters to a relative gradient of at most
+{gradient:.0e}. Options were chosen on other splits than this one.
+
+* Values are median cosine similarities of pixels.
+* *Avg* is the mean public image. *MaxDiff* is the public image whose outputs change most (Euclidean norm over classes),
+  the published baseline for linear models. *Of probabilities* is the public image whose probabilities change most.
+* *Above both* is the share of deletions in which HRec beats both avg and MaxDiff; the second time with MaxDiff of
+  probabilities.
+* *Stated* is the mean probability of the label that HRec found. *Sure* counts probabilities above {sure}, and *right*
+  is the share of those that are right.
+* *Which of {candidates}*: `infer_deletion` chooses among the deleted record and others that stay. Shown are the share
+  of correct choices and the mean stated probability.
 
 {table}
 """

@@ -14,10 +14,10 @@ the records. It is then retrained exactly without one of them. The attack sees b
 of the records.
 
 *Median* is the median cosine similarity between the deleted and the reconstructed record, with its 95 % bootstrap
-interval. *Scale* is the median of `|log(|x_hat| / |x|)|`. *Label* is the share of labels that are inferred correctly, with
-its 95 % Clopper-Pearson interval. Improvements are those of `attacks.Improvements`. Each one is added alone to the
-published method, and left out alone from the full method. *Tuned* penalties are chosen on the private half, among those
-for which training converges. Times were measured on shared machines.
+interval. *Scale* is the median of `|log(|x_hat| / |x|)|`. *Label* is the share of labels that are inferred correctly,
+with its 95 % Clopper-Pearson interval. Improvements are those of `attacks.Improvements`. Each one is added alone to
+the published method, and left out alone from the full method. *Tuned* penalties are chosen on the private half, among
+those for which training converges. Times were measured on shared machines.
 
 *Avg* is the mean public record. *MaxDiff* is the published baseline, the public record with the largest
 `|(x, 1)' (theta+ - theta-)|`, the Euclidean norm over outputs. *MaxDiff of probabilities* takes the largest change of
@@ -27,8 +27,8 @@ records, and which one wins cannot be known without the record. So this comparis
 baseline.
 
 Models over random Fourier features are attacked through their features. The record is then found by inverting the
-embedding (`invert_embedding`). Cosines are those of the records, as in the paper. *Of the features* is the median cosine
-of the reconstructed features.
+embedding (`invert_embedding`). Cosines are those of the records, as in the paper. *Of the features* is the median
+cosine of the reconstructed features.
 
 ## What changed here, and why
 

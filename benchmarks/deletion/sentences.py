@@ -27,7 +27,8 @@ INTRODUCTION = """# Deleted sentences between two n-gram models
 
 Made by `python -m benchmarks.deletion.sentences --text FILE`. The counts of all n-grams of a text are published. One
 sentence is deleted, drawn uniformly from those with a word, and the counts are published again.
-`bayesrecon.deleted_sentence` reconstructs the sentence. Words are runs of letters, digits and apostrophes in lower case.
+`bayesrecon.deleted_sentence` reconstructs the sentence. Words are runs of letters, digits and apostrophes in lower
+case.
 
 * *Line*: every line with a word is a sentence. *Speech*: all lines up to an empty line are a sentence.
 * *Markers*: every sentence has n - 1 start markers and an end marker (single words need none).

@@ -19,15 +19,15 @@ from benchmarks.study import Study, table
 BINS = (0.0, 0.2, 0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 INTRODUCTION = """# Whether labels and signs of deleted records are right as often as stated
 
-Made by `python -m benchmarks.deletion.signs`. Half of the records are private, the other half public. For
-every deletion `HRec(public=...)` states the probability that the inferred label is right. For least squares it is the
-probability that the record lies on the right side of the mean. *Stated* is the mean probability in a bin. *Right* is the
-share of correct labels, with its 95 % Clopper-Pearson interval. *Wrong* counts incorrect labels, and *silent* counts
-those of them without a warning. *Warned* counts correct labels with a warning.
+Made by `python -m benchmarks.deletion.signs`. Half of the records are private, the other half public. For every
+deletion `HRec(public=...)` states the probability that the inferred label is right. For least squares it is the
+probability that the record lies on the right side of the mean. *Stated* is the mean probability in a bin. *Right* is
+the share of correct labels, with its 95 % Clopper-Pearson interval. *Wrong* counts incorrect labels, and *silent*
+counts those of them without a warning. *Warned* counts correct labels with a warning.
 
-The probabilities tend to be too low, mostly below 0.8 and with many classes. They use only the intercepts and the scores
-along the slope, and the reconstruction uses more of the gradient. Deletions from one split share the error of its public
-half, so errors come in groups. The intervals assume independent deletions and are too narrow.
+The probabilities tend to be too low, mostly below 0.8 and with many classes. They use only the intercepts and the
+scores along the slope, and the reconstruction uses more of the gradient. Deletions from one split share the error of
+its public half, so errors come in groups. The intervals assume independent deletions and are too narrow.
 """
 
 

@@ -39,9 +39,10 @@ CLOSE = 0.01
 
 WORDS = """# The published figures
 
-Made by `python -m benchmarks.draws.central`: Figures 1 to 5 of G. Wynne, *On Reconstructing Training Data From Bayesian
-Posteriors and Trained Models* (2025), with the published recipe (`ScoreMatching`: the last 1,000 reference draws
-of `kidiq-kidscore_momiq`, ten fresh normal slices a step, Adam with rate 0.001, free weights that begin at one).
+Made by `python -m benchmarks.draws.central`. This page reproduces Figures 1 to 5 of G. Wynne, *On Reconstructing
+Training Data From Bayesian Posteriors and Trained Models* (2025), with the published recipe. The recipe is
+`ScoreMatching` with the last 1,000 reference draws of `kidiq-kidscore_momiq`, ten new normal slices per step, Adam with
+rate 0.001, and free weights that start at one.
 
 The published objective's own minimiser is off by {off:+.1%} in n, {off_sd:.1f} of its standard errors, and
 {off_var:+.1%} in var(mom_iq). Of the error in n these 1,000 draws are the greater part: the default's answer from

@@ -6,8 +6,8 @@ from benchmarks.study import table
 
 INTRODUCTION = """# Beside the published figures
 
-Made by `python -m benchmarks.draws.central_more`. What G. Wynne (2025) says outside its figures, which are on
-[a page of their own](CENTRAL.md).
+Made by `python -m benchmarks.draws.central_more`. This page reproduces results of G. Wynne (2025) outside its figures.
+The figures are on [another page](CENTRAL.md).
 """
 EXAMPLE = """## Two points on a line
 

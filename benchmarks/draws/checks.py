@@ -48,17 +48,21 @@ DRAWS, CHAINS = (1000, 4000), 4
 
 INTRODUCTION = f"""# Checks of draws and model: false alarms and power
 
-Made by `python -m benchmarks.draws.checks`. *Good*: exact draws of the model at hand, or blocks of posteriordb's
-reference draws; *failed* is the share of releases in which any check failed, nominally {LEVEL:.1%}, *by* the checks
-that did first; laws have their own scores, and families the scores of the fitted data. *Bad*: draws spoilt by a
-stated size, 4 chains; *best z* is what a test that knows what is wrong, where and by how much would see on average,
-*best* its power at {LEVEL:.1%} false alarms, and behind a slash, where one of many places is wrong, that of a test that
-does not know which; *caught* is the share of releases in which a check failed. A best z near zero means that other data
-of the same model have (almost) these draws: no test can tell. Ranges are 95 % Clopper-Pearson intervals. *Handled*:
-exact draws of a regression on 200 records that were clipped, trimmed or kept by a condition afterwards; *best* is the
-power of the likelihood ratio against the exact untouched posterior, which knows the limits and the data: untouched
-draws hardly ever lie inside all together. *By their ends* is what the two checks of ends catch, of a posterior that is
-fitted to the same draws and with all ends to look at.
+Made by `python -m benchmarks.draws.checks`. This page measures how often the checks of draws and model fail, for good
+and for bad releases. Ranges are 95 % Clopper-Pearson intervals.
+
+* **Good** releases are exact draws of the model, or blocks of posteriordb's reference draws. *Failed* is the share of
+  releases in which any check failed, nominally {LEVEL:.1%}. *By* lists the checks that failed first. Laws are tested
+  with their own scores, and families with the scores of the fitted data.
+* **Bad** releases have 4 chains with a defect of a stated size. *Best z* is the average statistic of a test that knows
+  what is wrong, where and by how much. *Best* is the power of that test at {LEVEL:.1%} false alarms. If one of many
+  places is wrong, the number behind a slash is the power of a test that does not know which. *Caught* is the share of
+  releases in which a check failed. A best z near zero means that other data of the same model have (almost) these
+  draws, so no test can detect the defect.
+* **Handled** releases are exact draws of a regression on 200 records that were clipped, trimmed or selected by a
+  condition afterwards. *Best* is the power of the likelihood ratio against the exact unaltered posterior. That test
+  knows the limits and the data, and unaltered draws hardly ever lie inside the limits all together. *By their ends* is
+  the power of the two checks of ends. They use a posterior that is fitted to the same draws, and test all ends.
 """
 
 COLUMNS = {"good": ("releases", "draws", "releases tried", "failed", "95 %")}

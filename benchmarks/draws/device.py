@@ -35,13 +35,13 @@ _LONG = 60.0  # seconds from which a processor is not asked again
 _ENOUGH = 10  # seconds without which no case begins
 
 _UNTRIED = (
-    "The program has not been run on an accelerator yet: there are no times of one, and nothing says that results "
-    "agree there. Tests run the same code on devices of the CPU, where JAX refuses every transfer that is not asked "
-    "for: a pass over the draws reads back once, dense, sparse and in closed form.",
+    "The program has not been run on an accelerator yet. So no times are known, and nothing shows that results agree "
+    "there. Tests run the same code on CPU devices and let JAX refuse every implicit transfer. A pass over the draws "
+    "reads back once, whether dense, sparse or in closed form.",
     "",
-    "On the host stay: decompositions of score matrices and kernels (QR, eigenvalues, Cholesky), the jackknife, "
-    "non-negative least squares, the generic records, effective sample sizes, and the equations of single records with "
-    "their derivatives.",
+    "These computations stay on the host: decompositions of score matrices and kernels (QR, eigenvalues, Cholesky), "
+    "the jackknife, non-negative least squares, the generic records, effective sample sizes, and the equations of "
+    "single records with their derivatives.",
 )
 """What the page says before there are rows."""
 

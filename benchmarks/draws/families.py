@@ -24,12 +24,15 @@ from tests.support.families import FAMILIES, RECORDS, model_of, simulated
 
 INTRODUCTION = """# Families of likelihoods
 
-Made by `python -m benchmarks.draws.families`. Simulated data sets of {records} records each, exact posterior draws,
-`recover`
-without any option. *Refused*: it ended in an error. *Failed*: a check of draws and model failed, which is wrong here.
-*z*: errors of n in standard errors, where n was determined. *Covered*: intervals of determined statistics
-that hold the true value, with its 95 % Clopper-Pearson range as if they were independent. *Partly*: statistics that are
-determined in part, and the share of their intervals that hold (blank where they were not counted).
+Made by `python -m benchmarks.draws.families`. `recover` runs with default options on exact posterior draws of
+simulated data sets of {records} records each.
+
+* *Refused*: `recover` ended in an error.
+* *Failed*: a check of draws and model failed, a false alarm here.
+* *z*: errors of n in standard errors, where n was determined.
+* *Covered*: coverage of the intervals of determined statistics, with a 95 % Clopper-Pearson interval that treats them
+  as independent.
+* *Partly*: statistics with the verdict `partly`, and the coverage of their intervals (blank where it was not counted).
 """
 COLUMNS = (
     "family",

@@ -29,14 +29,18 @@ HEAD += ("failed", "determined", "held", "95 %", "partly", "held", "95 %")
 
 WORDS = """# Estimators tuned with a normal law's noise, where posteriors are not normal
 
-Made by `python -m benchmarks.draws.normality`: simulated data sets, exact draws, `recover` without any option.
-*Skewness*
-and *excess kurtosis* are the largest of any parameter (medians over data sets; a normal law has 0 and 0). *Noise*:
-standard deviation of an estimated total in the draws themselves over the one that a normal law of the same mean and
-covariance has, median and range over the count, the sums and the sums of squares of the fields and over data sets.
-*Error*: root mean square error of these totals as they are estimated, over that of the same estimator tuned with the
-noise of the draws; below 1 the normal law is the better guide. *Failed*: data sets on which a check of draws and model
-failed, falsely here, so that nothing was stated; the intervals, stated at 95 %, are those of the others.
+Made by `python -m benchmarks.draws.normality`. `recover` runs with default options on exact draws for simulated
+data sets.
+
+* *Skewness* and *excess kurtosis* are the largest of any parameter, as medians over data sets. For a normal
+  distribution both are 0.
+* *Noise* is the standard deviation of an estimated total for the actual draws, over that for a normal distribution with
+  the same mean and covariance. Median and range are over the count, the sums and the sums of squares of the fields, and
+  over data sets.
+* *Error* is the root mean square error of these totals, over that of the same estimator tuned with the noise of the
+  draws. Below 1 the normal distribution is the better choice.
+* *Failed* counts data sets on which a check of draws and model failed, a false alarm here. They have no result. The
+  nominal 95 % intervals are those of the other data sets.
 
 {table}
 """

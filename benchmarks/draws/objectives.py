@@ -28,9 +28,9 @@ TO_RAW = np.array([[1 / Y[1], X[0] / Y[1], 0.0], [0.0, X[1] / Y[1], 0.0], [0.0, 
 WORDS = """# Objectives of score matching
 
 Made by `python -m benchmarks.draws.objectives`: {repetitions} exact samples of {draws} draws each of the posterior of
-`kidiq-kidscore_momiq`. Every objective is quadratic in the totals that the model sees and is solved in closed form, so
-that no optimiser is in the figures. *Efficiency*: the variance at the Cramér-Rao floor of {draws} independent draws
-over the mean squared error, bias included, known to about {error:.0%}. *ms*: CPU time of one solve.
+`kidiq-kidscore_momiq`. Every objective is quadratic in the totals that enter the model, and is minimised in closed
+form. So no optimiser affects the results. *Efficiency*: the variance at the Cramér-Rao floor of {draws} independent
+draws over the mean squared error, bias included, known to about {error:.0%}. *ms*: CPU time of one solve.
 
 {table}
 

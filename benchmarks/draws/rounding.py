@@ -30,12 +30,12 @@ DIGITS, DRAWS, RECORDS = (0, 2, 3, 4, 5), (1000, 4000, 10000), 434
 
 INTRODUCTION = """# Draws whose digits were cut
 
-Made by `python -m benchmarks.draws.rounding`. *Share* is the most of any posterior variance that rounding adds, by
-which
-totals would be off. *Failed* is the share of releases in which a check failed. Of those that passed: errors of n in
-standard errors, their mean and standard deviation, the relative standard error of n, and how many of all statistics'
-95 % intervals hold the truth, with a Clopper-Pearson interval as of independent ones, which those of a release are not.
-Seeds are those of the draws; every release is drawn afresh, and blocks of reference draws are disjoint.
+Made by `python -m benchmarks.draws.rounding`. Posterior draws are rounded and attacked. *Share* is the largest share
+of a posterior variance that rounding adds; without a correction, totals would be wrong by as much. *Failed* is the
+share of releases in which a check failed. The other columns are for releases that passed: mean and standard deviation
+of the errors of n in standard errors, the relative standard error of n, and the coverage of the 95 % intervals of all
+statistics. The Clopper-Pearson intervals of the coverage assume independence, which does not hold within a release.
+Seeds are those of the draws. Every release is drawn anew, and blocks of reference draws are disjoint.
 
 | posterior | digits | draws | share | releases | failed | mean z | sd z | se of n | covered | 95 % |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |

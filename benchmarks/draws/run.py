@@ -516,9 +516,9 @@ def page(held: dict[str, Any]) -> str:
 
 
 WORDS = (
-    "Medians over repetitions in processes of their own; *load* is the number of busy processes of the whole machine "
-    "when they began, so that anything above zero says that others worked beside them. There are no figures of a GPU: "
-    "tests count what moves to devices of the CPU and back in a pass (once each way but for the draws), not time."
+    "Times are medians over repetitions, each in its own process. *Load* is the number of busy processes on the whole "
+    "machine at the start: above zero, other processes ran at the same time. No GPU was timed. Tests only count "
+    "transfers to CPU devices and back in a pass (one each way, except for the draws)."
 )
 
 

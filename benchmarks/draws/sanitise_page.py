@@ -6,21 +6,21 @@ from benchmarks.study import table
 
 INTRODUCTION = """# Sanitised draws: what they hide, and what they cost
 
-Made by `python -m benchmarks.draws.sanitise`. `bayesrecon sanitise` publishes draws of the posterior of data that were
-altered at random, once. Its statements are held against simulations here, at a worth of 100 draws or, where that costs
-more than is supported, at the least worth that does not.
+Made by `python -m benchmarks.draws.sanitise`. `bayesrecon sanitise` publishes posterior draws for data that were
+altered at random, once. This page compares its statements with simulations. The worth is 100 draws, or the smallest
+supported worth if 100 costs too much.
 """
 COSTS = """
 ## Costs
 
-The law of the tilts is taken from half of the draws and held against the other half. *Near* is the share of secrets
-whose cost, averaged with that of the opposite tilt, lies within 20 % of its second order; *all near* counts the
-posteriors for which 95 % of {secrets} secrets do. *Ratio* is the median of the average cost over the prediction.
-Refused are posteriors of which nothing is published: *no count*, the number of records is not determined and no data
-were given; *checks*, draws and model do not pass; *theory*, tilts do not cost what theory says at ten times the worth;
-*other*, the rest. Spectra that decay are those of logistic, Poisson, ordered and negative binomial regressions with one
-to five covariates; effects of groups are hierarchies with a parameter for each of five to twelve groups and one for
-their scatter.
+The distribution of the tilts is computed from half of the draws and compared with the other half. *Near* is the share
+of random tilts whose cost, averaged with that of the opposite tilt, is within 20 % of its second-order approximation.
+*All near* counts posteriors for which this holds for 95 % of {secrets} tilts. *Ratio* is the median of the average
+cost over the prediction. For some posteriors `sanitise` refuses to publish anything: *no count*, the number of records
+is not determined and no data were given; *checks*, draws and model do not pass the checks; *theory*, the cost of tilts
+does not follow the theory at ten times the worth; *other*, all other reasons. Spectra that decay are those of
+logistic, Poisson, ordered and negative binomial regressions with one to five covariates; effects of groups are
+hierarchies with a parameter for each of five to twelve groups and one for their scatter.
 """
 REFUSED = {
     "no count": "number of records is not determined",

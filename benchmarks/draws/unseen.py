@@ -22,12 +22,16 @@ RECORDS = 300
 
 INTRODUCTION = f"""# Families that nothing was built on
 
-Made by `python -m benchmarks.draws.unseen`. Ten families of likelihoods that occur nowhere else in the repository, each
-with one covariate and {RECORDS} records; exact posterior draws, `recover` without any option. *Refused*: it ended in an
-error. *Failed*: a check of draws and model failed, which is wrong here. *z*: errors of n in standard errors, where it
-was determined. *Covered*: intervals of determined statistics that hold the true value. *Partly*: statistics that are
-determined in part, and the share of their intervals that hold. *rms*: root mean square of all errors in half-widths of
-the intervals, .51 where errors are normal and intervals hold 95 %.
+Made by `python -m benchmarks.draws.unseen`. `recover` runs with default options on ten families of likelihoods that
+were not used in development and occur nowhere else in the repository. Each has one covariate, {RECORDS} records and
+exact posterior draws.
+
+* *Refused*: `recover` ended in an error.
+* *Failed*: a check of draws and model failed, a false alarm here.
+* *z*: errors of n in standard errors, where it was determined.
+* *Covered*: coverage of the intervals of determined statistics.
+* *Partly*: statistics with the verdict `partly`, and the coverage of their intervals.
+* *rms*: root mean square of all errors in half-widths of the intervals, .51 for 95 % intervals and normal errors.
 """
 COLUMNS = (
     "sets", "refused", "failed", "mean of z", "rms of z", "determined", "covered", "partly", "held", "rms", "s",

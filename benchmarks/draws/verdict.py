@@ -26,15 +26,18 @@ Row = dict[str, Any]
 
 INTRODUCTION = """# What the posteriors of posteriordb give away
 
-Made by `python -m benchmarks.draws.verdict`; every row is one run of the attack that the model invites, scored
-against the
-data of posteriordb. *Records*: the design is known, one record a unit, the response private; *groups*: a count per
-group, nothing known; *statistics*: nothing known; *series*: one record that is the whole series. *Error* is against the
-truth, *stated error* what the attack says of itself, *floor* the Cramer-Rao floor of the same number for independent
-draws (of single records as if the posterior were normal), *naive guess* what the model says of a row without an attack
-(the most probable value or the expectation, over the draws), scored alike. Records are given away where more are right
-(real values: nearer) than by the naive guess, and not by chance (p < 0.05). Draws:
-"reference" are posteriordb's, "own NUTS" 10,000 draws sampled here; T is how many were used.
+Made by `python -m benchmarks.draws.verdict`. Every row is one run of the attack that suits the model, scored
+against the data of posteriordb.
+
+* *Records*: the design is known, each unit has one record, and the response is private. *Groups*: a count per group,
+  with nothing known. *Statistics*: nothing is known. *Series*: one record is the whole series.
+* *Error* is the error against the truth. *Stated error* is the attack's own standard error. *Floor* is the Cramér-Rao
+  bound for independent draws (for single records as if the posterior were normal).
+* *Naive guess* is the model's prediction for a row without an attack: the most probable value or the expectation, over
+  the draws. It is scored in the same way.
+* Records count as given away if more of them are right (for real values: nearer) than with the naive guess, and not by
+  chance (p < 0.05).
+* Draws: "reference" are posteriordb's, "own NUTS" are 10,000 draws sampled here. T is the number of draws used.
 """
 
 

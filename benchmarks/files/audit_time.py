@@ -73,11 +73,11 @@ found.to_netcdf(sys.argv[1] + "/draws.nc")
 
 WORDS = """# How long an audit takes
 
-Made by `python -m benchmarks.files.audit_time`: {draws} draws of a hierarchical model of 16 parameters on 400
-patients. Every
-row is the median of audits by the command line, {repetitions} a row, in processes of their own, compilation included,
-on {cores} cores that carried a load of {load:.1f} in the mean. The target is {target} s with default effort; remedies
-are begun until 45 seconds of CPU time have passed, so that a busy machine takes longer and says the same.
+Made by `python -m benchmarks.files.audit_time`. The file has {draws} draws of a hierarchical model with 16
+parameters on 400 patients. Every row is the median time of {repetitions} audits on the command line. Each audit runs in
+its own process, and its time includes compilation. The machine had {cores} cores and a mean load of {load:.1f}. The
+target is {target} s with default effort. No remedy is started after 45 seconds of CPU time, so a busy machine takes
+longer and gives the same result.
 
 {table}
 

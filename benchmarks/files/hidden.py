@@ -2,13 +2,14 @@
 
 python -m benchmarks.files.hidden [--only TEXT] [--untouched FOLDER] [--page] [--again]
 
-Files of a regression of 80 people are made with data hidden in them by a mistake or on purpose, and others with nothing
-hidden; `hiding.py` and `hiding_found.py` in `tests/support/` say how. Each is audited four times: without anything,
-with the private data, with the model, and with both. A file counts as found where the audit reports a finding at
-medium or high that the same file without the change does not have, or something that is not recognised, or an attack on
-it that did not run; a file that is refused counts as found, since the same file without the change is read. Places and
-disguises are those that the authors of the audit thought of, and shares hold for these alone. Rows are kept in
-benchmarks/hidden.json.
+This page measures how many files with hidden data an audit detects. The files belong to a regression of 80 people. Some
+have data hidden in them, by mistake or on purpose, and others have nothing hidden. `hiding.py` and `hiding_found.py` in
+`tests/support/` say how. Each file is audited four times: alone, with the private data, with the model, and with both.
+
+A file counts as found in three cases: the audit reports a finding of medium or high severity that the unchanged file
+does not have, an item is not recognised, or an attack on it did not run. A refused file counts as found too, since the
+unchanged file is read. The authors of the audit chose the places and disguises, and the shares hold only for these.
+Rows are kept in benchmarks/hidden.json.
 
 A run that was interrupted goes on where it ended: what it found lies in benchmarks/hidden.part.json until it is done.
 A file of the folder of untouched ones belongs to the same regression, or to the Stan program of its name beside it.

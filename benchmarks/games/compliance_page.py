@@ -12,25 +12,24 @@ PLACES = ("worst case", "breast cancer")
 
 INTRODUCTION = """# Compliance: learners that promise epsilon
 
-Made by `python -m benchmarks.games.compliance`. Logistic regression that is epsilon-private under the substitution
-of one
-record; one of two records is deleted, and the model is trained again with noise of its own. Both data sets that the
-second model may have been trained on differ in one record, so nobody names the deleted one with a probability above
-`e^epsilon / (1 + e^epsilon)`, an advantage of `tanh(epsilon / 2)`. Success in %, with 95 % Clopper-Pearson intervals
-for the rounds stated.
+Made by `python -m benchmarks.games.compliance`. The learner is a logistic regression that is epsilon-differentially
+private under substitution of one record. One of two records is deleted, and the model is trained again with
+independent noise. The two data sets on which the second model may have been trained differ in one record. So no
+adversary names the deleted record with a probability above `e^epsilon / (1 + e^epsilon)`, an advantage of
+`tanh(epsilon / 2)`. Success is in %, with 95 % Clopper-Pearson intervals for the stated number of rounds.
 
-* **likelihood ratio**: knows all other records and the released parameter, and takes the exact ratio of its densities;
-  no adversary does better in the mean.
-* **computed**: the success of the likelihood ratio on these data, by numbers and not by play, where S is the same in
-  all rounds.
-* **mechanism**: the largest success that the mechanism admits in as many dimensions, whatever the data are: noise moved
-  by the full sensitivity, or `e^(epsilon/2) / (1 + e^(epsilon/2))` for a draw of a posterior. What lies between this
-  and the bound is no shortcoming of an adversary.
-* **epsilon >=**: what the best of the three adversaries implies, at the lower end of an interval that pays for the
-  choice (Bonferroni).
-* **above**: the flag of `bayesrecon game`: that lower end lies above the bound.
+* **likelihood ratio**: an adversary that knows all other records and the released parameters, and uses the exact ratio
+  of their densities. No adversary does better on average.
+* **computed**: the success of the likelihood ratio on these data, computed instead of played, if S is the same in all
+  rounds.
+* **mechanism**: the largest success that the mechanism allows in this dimension, whatever the data. It is that of noise
+  shifted by the full sensitivity, or `e^(epsilon/2) / (1 + e^(epsilon/2))` for a posterior draw. The gap between it and
+  the bound is not the fault of an adversary.
+* **epsilon >=**: the epsilon implied by the best of the three adversaries, at the lower end of an interval that is
+  corrected for the choice (Bonferroni).
+* **above**: the flag of `bayesrecon game`, raised if that lower end is above the bound.
 
-All rows have one seed: those of a table share their draws, so that their errors go together.
+All rows have the same seed. Rows of a table share their draws, so their errors are correlated.
 
 *Worst case*: for the perturbations 1,998 equal records (penalty 0.01, two dimensions, no intercept), and two that they
 outvote, which lean to either side; the minimiser moves by 0.73 of the sensitivity between both. For the posterior draw

@@ -22,11 +22,11 @@ from benchmarks.study import HERE, Study
 
 INTRODUCTION = """# Deletion games
 
-Made by `python -m benchmarks.games.games`. A model is trained on a random 90 % of a table (or 1,000 records of a
-law), one of
-two records is deleted by a fair coin, and the model is retrained without it; an adversary that sees both records and
-may ask both models says which one it was. Success in %, with 95 % Clopper-Pearson intervals for the rounds stated; 50
-is guessing. *Exm* is Del-Inf-Exm, *Ins* Del-Inf-Ins (Gao et al. 2022); pairs are Exm / Ins.
+Made by `python -m benchmarks.games.games`. A model is trained on a random 90 % of a table (or on 1,000 simulated
+records). A fair coin decides which of two records is deleted, and the model is retrained without it. An adversary that
+sees both records and can query both models says which one it was. Success is in %, with 95 % Clopper-Pearson intervals
+for the stated number of rounds; guessing has 50 %. *Exm* is Del-Inf-Exm, *Ins* Del-Inf-Ins (Gao et al. 2022); pairs
+are Exm / Ins.
 
 * **as stated**: losses as the papers state them (squared, minus log probability, hinge), today's defaults of
   scikit-learn on raw columns, and a coin where both scores are equal;

@@ -27,27 +27,33 @@ POINTS = 10_000
 
 INTRODUCTION = """# Deleted instances of nearest neighbours
 
-Made by `python -m benchmarks.games.instances --data DIR`. A nearest-neighbour classifier is asked at points
-before and
-after one of its records was deleted; the middle of the points whose label changed is the reconstruction
-(`games.DeletedInstance`). Where no label changed nothing is said. Rates are in %, with 95 % Clopper-Pearson intervals;
+Made by `python -m benchmarks.games.instances --data DIR`. A nearest-neighbour classifier is queried at many points
+before and after one of its records was deleted. The centre of the points whose label changed is the reconstruction
+(`games.DeletedInstance`). If no label changed there is no answer. Rates are in %, with 95 % Clopper-Pearson intervals;
 means have 95 % bootstrap intervals.
 """
 OMNIGLOT = """## Omniglot, the nearest neighbour
 
-Five alphabets (Balinese, Early Aramaic, Greek, Korean, Latin) of 105 by 105 black and white pixels; the alphabet is the
-label. Every deletion has its own random split: {training} training images of each alphabet and, of the others, as many
-auxiliary ones as the first column says (the last rows: all that are left). *Centre*: the *majority* of every pixel, as
-published, undecided pixels half grey; or the *mean*, which keeps strokes that do not lie on top of each other. *Said*:
-some label changed; *points*: of how many images, the median. Of what was said: *right label* by the model before, and
-*deleted image*: the training image nearest to the reconstruction is the deleted one. *Without deletion*: right label of
-the same centre of all auxiliary images that the model gives the deleted image's label, over all deletions; {chance} is
-chance. Published (Gao et al. 2022, 30 alphabets, {training} and 140 images of each, 100 deletions): 40 said, 35 of them
+The data are images of five alphabets (Balinese, Early Aramaic, Greek, Korean, Latin) with 105 by 105 black and white
+pixels. The alphabet is the label. Every deletion has its own random split: {training} training images of each alphabet,
+and as many auxiliary images as the first column says (in the last rows all remaining images).
+
+* *Centre*: the *majority* of every pixel, as published, with undecided pixels half grey; or the *mean*, which keeps
+  strokes that do not overlap.
+* *Said*: the share of deletions with an answer, that is, in which some label changed.
+* *Points*: the median number of images whose label changed.
+* *Right label*: the share of answers to which the first model gives the right label.
+* *Deleted image*: the share of answers whose nearest training image is the deleted one.
+* *Without deletion*: the share of right labels for a baseline, over all deletions. The baseline is the same centre of
+  all auxiliary images to which the model gives the deleted image's label. Chance is {chance}.
+
+Published (Gao et al. 2022, 30 alphabets, {training} and 140 images of each, 100 deletions): 40 said, 35 of them
 right label, 1 of 40 without deletion.
 
-That the deleted image is the nearest one is so by construction: it is the nearest training image of every point that
-changed. How often something is said is the result. Undecided pixels were first settled by the majority of all auxiliary
-images, which gave 88 % with 140 images and 83 % with all; half grey, the median, was chosen after that was seen.
+The deleted image is the nearest one by construction: it is the nearest training image of every point that changed. The
+result of interest is the share of deletions with an answer. At first undecided pixels were
+decided by the majority of all auxiliary images. That gave 88 % with 140 images and 83 % with all images. Half grey, the
+median, was chosen after this result was seen.
 """
 OMNIGLOT_HEAD = (
     "auxiliary of each",

@@ -7,9 +7,9 @@ from benchmarks.study import table
 
 INTRODUCTION = """# Variants of the deletion game
 
-Made by `python -m benchmarks.games.variants`. What Gao et al. (2022) name beside their tables. Success in %, with 95 %
-intervals: exact (Clopper and Pearson) where a round is one decision, else one over rounds for means of bounded numbers;
-50 is guessing unless a section says otherwise.
+Made by `python -m benchmarks.games.variants`. These are variants that Gao et al. (2022) mention outside their tables.
+Success is in %, with 95 % intervals. They are exact (Clopper-Pearson) if a round is one decision, and otherwise
+intervals for means of bounded variables over rounds. Guessing has 50 % unless a section says otherwise.
 """
 SECTIONS = {
     "label-only": (

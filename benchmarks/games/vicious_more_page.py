@@ -9,10 +9,10 @@ from benchmarks.study import table
 FIGURE = "vicious-images.png"
 INTRODUCTION = """# Vicious classifiers beyond the table
 
-Made by `python -m benchmarks.games.vicious_more --data DIR`. MNIST's test images, networks and training of
-[VICIOUS.md](VICIOUS.md), 6,500 images trained on and 2,000 asked about. Means over seeds with 95 % intervals of
-Student's t; R at the cut 1.2e-4 and at 1e-2. Published figures are of other images and networks: orders can be
-compared, numbers cannot.
+Made by `python -m benchmarks.games.vicious_more --data DIR`. This page varies the training of vicious classifiers.
+Images, networks and training are those of [VICIOUS.md](VICIOUS.md): MNIST's test images, 6,500 for training and 2,000
+for queries. Values are means over seeds with 95 % intervals from Student's t. R is at the cuts 1.2e-4 and 1e-2.
+Published figures are for other images and networks, so only orders of magnitude can be compared.
 """
 LOSS = """## What reconstructions are trained for
 

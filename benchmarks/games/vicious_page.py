@@ -33,16 +33,18 @@ SCORES = {
 HONEST, VICIOUS = ("honest 0 logits", "stopped"), ("vicious 3 logits", "early")
 INTRODUCTION = """# What networks' outputs give away about their input
 
-Made by `python -m benchmarks.games.vicious --data DIR --omniglot DIR`. MNIST's 10,000 test images of 28 by 28
-pixels: 6,500
-to train on, 700 to choose the epoch with, 2,000 asked about, the remaining 800 and those 2,000 for the detector.
-Perceptrons 784-512-256-10 and mirror, `1 - SSIM + 5 Huber`, Adam 0.001, batches of 250, {epochs} epochs (honest
-classifiers {honest}: their validation loss is least after about eight), no augmentation. *Honest, decoder afterwards*:
-the classifier is frozen and a decoder trained on its outputs. Means over seeds with 95 % intervals of Student's t. PSNR
-over all pixels; the mean image alone has 11.7 dB. R is the reconstruction risk at the cut named; any linear model with
-ten outputs has {linear} for a normal law.
+Made by `python -m benchmarks.games.vicious --data DIR --omniglot DIR`. Classifiers are trained together with a decoder
+of their outputs. The data are MNIST's 10,000 test images of 28 by 28 pixels: 6,500 for training, 700 for choosing the
+epoch, and 2,000 for queries. The detector uses the remaining 800 and the 2,000 for queries.
 
-Processor seconds are those of one process on a shared machine, with everything that is measured in a row.
+The networks are perceptrons 784-512-256-10 and their mirror images. The loss is `1 - SSIM + 5 Huber`. Training uses
+Adam with rate 0.001, batches of 250, {epochs} epochs and no augmentation. Honest classifiers have {honest} epochs,
+because their validation loss is lowest after about eight. *Honest, decoder afterwards*: the classifier is frozen, and
+a decoder is trained on its outputs. Values are means over seeds with 95 % intervals from Student's t. PSNR is over all
+pixels; the mean image alone has 11.7 dB. R is the reconstruction risk at the named cut; any linear model with ten
+outputs has {linear} for a normal distribution.
+
+CPU seconds are those of one process on a shared machine, for everything in a row.
 """
 READING = """*Published* (Malekzadeh and Gunduz 2024: PSNR / SSIM / R at the cut 1.2e-4 / accuracy) is of six
 times as many images, of 32 by 32 pixels, and a WideResNet: the order of the rows can be compared, the numbers cannot.

@@ -40,8 +40,8 @@ that a release resolves above its noise, `sum_k lambda_k / (lambda_k + noise_k)`
 ## Posteriors, 4,000 draws
 
 Simulated data, NUTS (4 chains of 1,000), one data set for every N. *Hierarchical* is the radon model with an intercept
-for each of 8 counties, drawn from a common law, written non-centred; the county is one of the private fields. *Share*
-is the standard error of n over its estimate."""
+for each of 8 counties, drawn from a common distribution, written non-centred. The county is one of the private fields.
+*Share* is the standard error of n over its estimate."""
 
 NETWORKS = """## Trained networks
 

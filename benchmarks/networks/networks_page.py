@@ -22,18 +22,18 @@ PULLS = {"start": "towards the start, which the attack knows", "zero": "towards 
 
 INTRODUCTION = """# What networks of two and three layers give away
 
-Made by `python -m benchmarks.networks.networks_grid`, `networks_images.py` and `networks_penalty.py`, from the rows
-in the JSON
-files beside them. Reconstructions are matched one to one with the private records; the *null* is the same score against
-records that were not in the training set. Starts, restarts, stopping and penalties see no private record. Seconds are
-not compared: the machine was busy.
+Made by `python -m benchmarks.networks.networks_grid`, `networks_images.py` and `networks_penalty.py`, from the rows in
+the JSON files beside them. Records are reconstructed from trained networks and matched one to one with the private
+records. The *null* is the same score against records that were not in the training set. Starting points, restarts,
+stopping and penalties use no private record. Times are not compared, because the machine was busy.
 """
 
 GRID = """## Records, width and the rank of the kernel
 
-A tanh network on a square, two classes of N / 2 records, summed logistic loss and the penalty `0.05 |theta -
-centre|^2`. The attack knows N and places every record once: 2 N unknowns; it finds the size of the classes itself.
-Starts lie alternately at the measure on generic records whose gradients cancel best, and anywhere on the square.
+A tanh network classifies points of a square. There are two classes of N / 2 records, a summed logistic loss and the
+penalty `0.05 |theta - centre|^2`. The attack knows N and places every record once, so there are 2 N unknowns. It finds
+the sizes of the classes itself. Starting points are alternately random on the square and at the generic records whose
+gradients cancel best.
 *Rank* is the number of singular values of 600 generic records' gradients at theta* above 1e-3, 1e-6 and 1e-9 of the
 largest (median over seeds, which share the network's start). *Solved* counts seeds in which some start ended with a
 residual below 1e-9, or below ten times the gradient that training left where that is more; the others did not finish:

@@ -24,12 +24,13 @@ CUTS = (1e-10, 1.2e-4, 1e-3, 1e-2)
 NOISE = np.logspace(-3, 0.5, 30)
 PAGE = """# What the outputs of a linear classifier give away about its input
 
-Made by `python -m benchmarks.outputs.outputs`. {title}, {known:,} images known to the server and the attacker and
-{asked:,} asked about; least squares on the classes' indicators, a ridge of a thousandth of the mean variance. *Ratio*
-is the weight of the reconstruction to that of the task (0 is honest); *offset*, the same with the number that the
-task cannot see added to all logits. Peak signal-to-noise ratios (PSNR) in dB over all pixels of the images asked
-about, by the best linear decoder; the mean image alone has {mean:.2f} dB. R is the reconstruction risk by the cut of
-its covariance: a number without its cut means nothing.
+Made by `python -m benchmarks.outputs.outputs`. Images are reconstructed from the outputs of linear classifiers. The
+data are {title}: {known:,} images are known to the server and the attacker, and {asked:,} are queried. The classifier
+is a least squares fit of the class indicators, with a ridge penalty of a thousandth of the mean variance. *Ratio* is
+the weight of the reconstruction relative to the task (0 is honest). *Offset* is the same with a number added to all
+logits, which does not affect the task. Peak signal-to-noise ratios (PSNR) in dB are over all pixels of the queried
+images, with the best linear decoder. The mean image alone has {mean:.2f} dB. R is the reconstruction risk at a cut of
+the covariance's spectrum: the number means nothing without its cut.
 
 {ratios}
 

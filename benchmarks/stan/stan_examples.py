@@ -2,10 +2,11 @@
 
 python -m benchmarks.stan.stan_examples FOLDER [--only TEXT] [--again STATUS] [--seconds S] [--page]
 
-FOLDER is a copy of https://github.com/stan-dev/example-models. A program is taken with the data set of its own name, or
-else with the first one in its folder that has all names of its data block. Log densities and gradients at random points
-are compared with those of `stanli`, as for [posteriordb](STAN.md). What the oracle does not run with its data is listed
-and not counted. Rows are kept in benchmarks/stan_examples.json, and a call does what is missing there.
+Programs in FOLDER, a copy of https://github.com/stan-dev/example-models, are evaluated here and by the oracle
+`stanli`. Each program is run with the data set of the same name, or else with the first one in its folder that has all
+names of its data block. Log densities and gradients are compared at random points, as for [posteriordb](STAN.md).
+Programs that the oracle cannot run are listed and not counted. Rows are saved in benchmarks/stan_examples.json, and a
+run computes missing rows.
 """
 
 import json

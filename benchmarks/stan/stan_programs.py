@@ -3,12 +3,12 @@
 python -m benchmarks.stan.stan_programs [--only TEXT] [--again STATUS] [--seconds S] [--page]
 
 Every program of posteriordb is parsed and evaluated with the smallest of its data sets. Log densities and gradients at
-random points are compared with those of `stanli`, an interpreter of the language that shares no code with this one; log
-densities by their differences between points, since `~` drops constants; solvers of differential equations are told to
-work to the last digits in both. Then a record is read off the program with the constants of its data, and the model is
-built, which compares records together and one by one. At last every posterior that has draws is attacked by its own
-program. A program may take so many seconds of CPU time. Rows are kept in benchmarks/stan_programs.json, and a call does
-what is missing there.
+random points are compared with those of `stanli`, an independent interpreter of the language. Log densities are
+compared by their differences between points, since `~` drops constants. Solvers of differential equations run at the
+tightest tolerance in both. Then the record is determined from the program and the constants of its data. The model is
+built, which compares the records together with the records one by one. Finally every posterior with draws is attacked
+with its own program. CPU time per program is limited. Rows are saved in benchmarks/stan_programs.json, and a run
+computes missing rows.
 """
 
 import json

@@ -286,10 +286,11 @@ def _row(r: dict) -> list:
 
 INTRODUCTION = f"""# What tables reveal about the levels of factors
 
-Made by `python -m benchmarks.tables.factors`. Regressions are printed without the correlations of their estimates.
+Made by `python -m benchmarks.tables.factors`. Regressions are printed without the correlations of their estimates, and
 `recover` gets only the table. It uses that products of exclusive dummies are zero in `X'X`, and that counts are whole
-numbers. *Held* is the number of stated intervals that contain the truth. *Exact* is the number of levels whose count is
-determined uniquely. *Widest* is the width of the widest interval of all levels, in records. *Below {THRESHOLD}*: what `audit` names as small counts.
+numbers. *Held* is the number of stated intervals that contain the truth. *Exact* is the number of levels whose count
+is determined uniquely. *Widest* is the width of the widest interval of all levels, in records. *Below {THRESHOLD}*:
+what `audit` names as small counts.
 """
 TABLES = """Printed with 4 significant digits. {held} of {stated} stated intervals hold; in {same} of {count} tables
 `audit` states the same numbers as `recover`, in JSON under the same names.

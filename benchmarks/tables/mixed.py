@@ -22,11 +22,12 @@ ROUNDING = 1e-7  # of what statsmodels computes where the law of the slopes is n
 INTRODUCTION = """# What a table of a mixed model gives away
 
 Made by `python -m benchmarks.tables.mixed`. The data are simulated. statsmodels' `MixedLM` is fitted by maximum
-likelihood with two covariates and 20 to 100 groups. If groups have only a random intercept and equal sizes, their number
-is recovered together with the means over groups. Otherwise the numbers of groups and rows are taken from the summary, and
-means and second moments are weighted as in the fit. *Determined*: of {statistics} statistics of every data set; *held*: limits that hold the true value to
-{rounding:.0e} of its size, since those of exact numbers are points; *error*: of an estimate relative to the root mean
-square of what is summed. *Refused*: fits that ended at a variance of zero or had not converged.
+likelihood with two covariates and 20 to 100 groups. If groups have only a random intercept and equal sizes, their
+number is recovered together with the means over groups. Otherwise the numbers of groups and rows are taken from the
+summary, and means and second moments are weighted as in the fit. *Determined*: of {statistics} statistics of every
+data set; *held*: limits that hold the true value to {rounding:.0e} of its size, since those of exact numbers are
+points; *error*: of an estimate relative to the root mean square of what is summed. *Refused*: fits that ended at a
+variance of zero or had not converged.
 """
 
 

@@ -48,10 +48,10 @@ DASH = "–"
 
 INTRODUCTION = """# What summaries give away
 
-Made by `python -m benchmarks.tables.tables`. A posterior is summarised, and `recover` gets only the summary.
-*Error* is the largest relative error of the determined statistics. *Inside* is the number of true values inside the
-bounds. *Width* is the width of the bounds of n. *z* is the error over the standard error. A dash means no result, because
-the effect of rounding on the covariance is too large for a first-order approximation.
+Made by `python -m benchmarks.tables.tables`. A posterior is summarised, and `recover` gets only the summary. *Error*
+is the largest relative error of the determined statistics. *Inside* is the number of true values inside the bounds.
+*Width* is the width of the bounds of n. *z* is the error over the standard error. A dash means no result, because the
+effect of rounding on the covariance is too large for a first-order approximation.
 """
 TITLES = {
     "modes": "Modes with covariances",
