@@ -108,8 +108,10 @@ def _together(
     title = f"two tables of the same records tell {len(new)} statistics that neither of them tells"
     summary = ", ".join(f"{row.name} = {row.estimate:.5g}" for row in new[:4])
     found = [Finding(KIND, "low", title, names, summary, _NEEDS, items(new), _APART)]
-    told = {c.cell for one in alone for c in counts_of(one, None, "") if c.upper < threshold}
-    counts = [c for c in counts_of(both, pair[0].about, "by two tables of the same records") if c.cell not in told]
+    known_cells = {c.cell for one in alone for c in counts_of(one, None, "") if c.upper < threshold}
+    counts = [
+        c for c in counts_of(both, pair[0].about, "by two tables of the same records") if c.cell not in known_cells
+    ]
     return found + small_counts(counts, threshold, names, _NEEDS)
 
 
