@@ -123,7 +123,7 @@ def _of_draws(
     pair: Deletion, table: Records, method: str | None, public: Mapping[str, Any] | None, total: float | None
 ) -> _Said:
     if public is not None:
-        raise BayesreconError("posterior draws carry their own curvature: leave public out")
+        raise BayesreconError("posterior draws contain the curvature: leave out public")
     if method in (None, "ratio"):
         found, effective, warned = by_ratio(pair, table)
         return _Said(found, "ratio", effective, warned)

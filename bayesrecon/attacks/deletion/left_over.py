@@ -77,7 +77,7 @@ def _solve(
     if not np.linalg.norm(gradient) > np.finfo(float).eps:
         raise BayesreconError(
             "the missing record has no gradient at this parameter (its loss is flat there, as beyond the margin of a "
-            "hinge loss): nothing of it can be seen"
+            "hinge loss), so nothing of it is visible"
         )
     outer = split_gradient(release.model, gradient)
     slope = outer[:, -1]
