@@ -1,4 +1,4 @@
-"""Where the values of a record's field can lie, and how to draw generic values there."""
+"""Domains of a record's fields, and how to draw generic values from them."""
 
 import math
 from dataclasses import dataclass, field
@@ -16,10 +16,10 @@ Kind = Literal["real", "interval", "integer", "levels"]
 class Domain:
     """The set of legal values of one field.
 
-    `kind` is "real" (the line), "interval" (`low` to `high`, one end may be infinite), "integer"
-    (whole numbers from `low` to `high`) or "levels" (the finite set `levels`). The entries of a field of whole numbers
-    may have a `total`, counts of so many things by kind. An interval is `closed` where values may lie on a finite end,
-    as censored ones do. What nobody stated is `presumed`; results say so.
+    `kind` is "real" (the real line), "interval" (`low` to `high`, one end may be infinite), "integer" (whole numbers
+    from `low` to `high`) or "levels" (the finite set `levels`). The entries of a field of whole numbers may have a
+    fixed sum `total`, as counts of several kinds do. An interval is `closed` if values may lie on a finite end, as
+    censored values do. A domain that was not stated is `presumed`, and results say so.
     """
 
     kind: Kind = "real"
@@ -36,7 +36,7 @@ class Domain:
 
     @property
     def words(self) -> str:
-        """What is allowed, for a reader.
+        """The allowed values, in words.
 
         >>> Domain().words, COUNT.words, Domain("interval", 0.0, 1.0).words, Domain("levels", levels=(1.0, 2.5)).words
         ('any number', 'whole numbers from 0 on', 'numbers from 0 to 1', 'one of 1, 2.5')
@@ -52,7 +52,7 @@ class Domain:
 
     @property
     def codes(self) -> bool:
-        """Whether values name categories, so that their mean says little: finitely many, and not just 0 and 1.
+        """Whether values name categories, so that their mean says little: finitely many values other than just 0 and 1.
 
         >>> Domain("levels", levels=(0.0, 1.0, 2.0)).codes, BINARY.codes
         (True, False)
@@ -65,7 +65,7 @@ class Domain:
         return np.int64 if whole else np.float64
 
     def typed(self, values: Any) -> Any:
-        """Values as a program takes them: where the levels are whole numbers, integers that can index, JAX's too.
+        """Values in the type that a program takes: integers, which can index, if the levels are whole numbers.
 
         >>> Domain("levels", levels=(0.0, 1.0)).typed(np.array([1.0, 0.0])).tolist()
         [1, 0]
@@ -76,7 +76,7 @@ class Domain:
 
     @property
     def width(self) -> float:
-        """From the smallest legal value to the largest; infinite where one end is open."""
+        """Distance from the smallest to the largest legal value; infinite if one end is open."""
         return max(self.levels) - min(self.levels) if self.kind == "levels" else self.high - self.low
 
     def contains(self, values: np.ndarray) -> np.ndarray:
@@ -88,9 +88,9 @@ class Domain:
         return inside & (values == np.round(values)) if self.kind == "integer" else inside
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...], centre: Any, scale: Any) -> np.ndarray:
-        """Values of the given shape spread over the domain around `centre` with spread `scale`.
+        """Random values of the given shape inside the domain, around `centre` with standard deviation `scale`.
 
-        Finite sets are drawn evenly: every level must be present for the kernel to reach its rank.
+        Finite sets are drawn uniformly, because every level must occur for the kernel to reach its rank.
         """
         if self.kind == "levels":
             # In turn, in random order: of many levels none may be left out by chance.
@@ -110,7 +110,7 @@ class Domain:
         return self._with_ends(rng, self._continuous(rng, shape, centre, scale))
 
     def draw_broad(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Values over many orders of magnitude, for a field whose location and scale are unknown."""
+        """Random values over many orders of magnitude, for a field whose location and scale are unknown."""
         if self.kind == "levels":
             return self.draw(rng, shape, 0.0, 1.0)
         if self.total is not None:

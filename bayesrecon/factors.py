@@ -1,4 +1,4 @@
-"""Factors: columns of a design that code the levels of one variable together."""
+"""Factors: columns of a design that together code the levels of one variable."""
 
 import fnmatch
 import re
@@ -21,13 +21,13 @@ _MOST_LEVELS = 1000  # as many as a table has lines at most
 
 @dataclass(frozen=True)
 class Factor:
-    """A variable with K levels in K - 1 columns.
+    """A variable with K levels, coded in K - 1 columns.
 
     Attributes:
-        name: of the variable.
-        columns: names of the columns, or patterns with wildcards where a user states them.
-        levels: names of all K levels in the order of the rows of `matrix`; by default the baseline and the columns.
-        contrast: how levels are coded, one of `CONTRASTS`.
+        name: name of the variable.
+        columns: names of the columns; patterns with wildcards if a user states them.
+        levels: names of all K levels, in the order of the rows of `matrix`. Defaults to the baseline and the columns.
+        contrast: coding of the levels, one of `CONTRASTS`.
 
     >>> Factor("g", ("g2", "g3")).levels
     ('baseline', 'g2', 'g3')
@@ -81,12 +81,12 @@ def _levels(columns: Sequence[str], contrast: str) -> tuple[str, ...]:
 
 
 def stated_factors(stated: Any, fields: Sequence[str]) -> tuple[Factor, ...]:
-    """Factors as a user states them, `{name: columns}` or `{name: Factor}`, with columns of the fields.
+    """Factors as stated by a user, `{name: columns}` or `{name: Factor}`, with columns that are fields.
 
-    Columns may have wildcards, and stand as the table prints them (`g[T.b]`) or as the fields are called (`g_T_b_`).
+    Columns may have wildcards. They may be written as in the table (`g[T.b]`) or as the names of the fields (`g_T_b_`).
 
     Raises:
-        BayesreconError: columns that are no fields, or that belong to two factors.
+        BayesreconError: a column is not a field, or belongs to two factors.
 
     >>> stated_factors({"g": ["g*"]}, ["g2", "g3", "age"])[0].columns
     ('g2', 'g3')

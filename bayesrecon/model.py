@@ -1,4 +1,4 @@
-"""What releases are about: the `Model`, a likelihood per record and a prior, and `PseudoData` that stand for records.
+"""The `Model` behind a release (a likelihood per record and a prior), and `PseudoData` that represent records.
 
 Shapes follow the notation table in docs/glossary.md: d unconstrained coordinates, M pseudo-records.
 """
@@ -24,7 +24,7 @@ Progress = Callable[[str, float], None]
 
 
 class Transform(Protocol):
-    """A bijection from unconstrained to constrained values (NumPyro's transforms satisfy it)."""
+    """A bijection from unconstrained to constrained values. NumPyro's transforms have this interface."""
 
     def __call__(self, x: Any) -> Any: ...
     def _inverse(self, y: Any) -> Any: ...
@@ -50,9 +50,9 @@ class Identity:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One named parameter: its constrained shape, its transform and its elementwise bounds.
+    """A named parameter: its constrained shape, its transform and its elementwise bounds.
 
-    `bounds` is None when the support is not a box (a simplex, an ordered vector, a correlation matrix).
+    `bounds` is None if the support is not a box (a simplex, an ordered vector, a correlation matrix).
     """
 
     name: str
@@ -69,7 +69,7 @@ class Parameter:
         return math.prod(self.free_shape)
 
     def unconstrained(self, value: Any) -> Any:
-        """The unconstrained values of a value of this parameter."""
+        """The unconstrained form of a value of this parameter."""
         return self.transform._inverse(value)
 
 
@@ -83,15 +83,15 @@ class Field:
 
 @dataclass(frozen=True, eq=False)
 class LinearPredictor:
-    """How a likelihood depends on its record when it does so through `eta = W x + b` alone: `l(theta, z) = h(eta, y)`.
+    """A likelihood that depends on its record only through `eta = W x + b`: `l(theta, z) = h(eta, y)`.
 
     Args:
         coef: name of the parameter W, `(K, p)`.
         intercept: name of the parameter b, `(K,)`, or None.
         x, y: names of the fields: features `(p,)`, and the response.
-        log_lik: h, `(eta (K,), y) -> scalar`.
-        loss: its name, e.g. "softmax".
-        labels: the response's values when they are finitely many.
+        log_lik: h, a function `(eta (K,), y) -> scalar`.
+        loss: name of the loss, such as "softmax".
+        labels: values of the response if there are finitely many.
     """
 
     coef: str
@@ -105,11 +105,11 @@ class LinearPredictor:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """How a likelihood depends on its parameters when it does so through a prediction, `l(theta, z) = h(f(theta), z)`.
+    """A likelihood that depends on its parameters only through a prediction: `l(theta, z) = h(f(theta), z)`.
 
     Args:
-        output: f, `(params, record) -> array`.
-        log_lik: h, `(array, record) -> scalar`.
+        output: f, a function `(params, record) -> array`.
+        log_lik: h, a function `(array, record) -> scalar`.
     """
 
     output: Callable[[Any, Any], Any]
@@ -118,15 +118,16 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class GaussianPredictor:
-    """How a likelihood depends on its parameters when it is a Gaussian linear regression, `r / (s sigma)` standard
-    normal with a residual `r = y - b(z) - x(z) beta`: the kernel then has a closed form.
+    """A Gaussian linear regression. The kernel then has a closed form.
+
+    The residual is `r = y - b(z) - x(z) beta`, and `r / (s sigma)` is standard normal.
 
     Args:
         coefficients: positions of beta in theta.
-        design: `(beta (p,), records) -> r (M,), x (M, p), s (M,)`.
-        scale: position in theta of what sigma is a power of, None where sigma is one.
-        power: of it.
-        logarithm: its logarithm is in theta.
+        design: function `(beta (p,), records) -> r (M,), x (M, p), s (M,)`.
+        scale: position in theta of the parameter of which sigma is a power; None if sigma is one.
+        power: that power.
+        logarithm: whether theta holds the logarithm of that parameter.
     """
 
     MOST: ClassVar[int] = 64
@@ -148,28 +149,28 @@ class Model:
     """A likelihood per record and a prior, in terms of named parameters.
 
     Args:
-        name: shown in tables and stored with results.
+        name: name in tables and stored results.
         parameters: in the order in which `theta` stacks their unconstrained values.
-        fields: the record's fields.
-        log_lik_at: `(params, record) -> scalar`, log likelihood of one record.
-        log_prior_at: `(params) -> scalar`, log prior density in the coordinates it was written in.
-        prepare: maps published draws to `params` where the two differ (a non-centred latent that has
-            to be rebuilt); takes and returns `{name: (chains, draws, *shape)}`.
-        program: the NumPyro program behind the model, where there is one; `posteriors.nuts` samples such models.
-        simulate: `(params, records, key) -> records` with the observed fields drawn from the model, where it can.
+        fields: the fields of a record.
+        log_lik_at: function `(params, record) -> scalar`, log likelihood of one record.
+        log_prior_at: function `(params) -> scalar`, log prior density in the coordinates in which it was written.
+        prepare: function from published draws to `params` if the two differ, for example to rebuild a non-centred
+            latent variable. It takes and returns `{name: (chains, draws, *shape)}`.
+        program: the NumPyro program of the model, if there is one. `posteriors.nuts` samples such models.
+        simulate: function `(params, records, key) -> records` that draws the observed fields from the model, if
+            possible.
         settings: arguments that rebuild the model through `models.load(name, **settings)`.
-        identities: totals that the program itself fixes whatever the data, `{name: (f, total)}` with
-            `sum_n f(x_n) = total` and `f(record) -> scalar`; a covariate that the program centres by its
-            own mean sums to zero.
-        linear: what the likelihood is made of when the record enters through a linear predictor; attacks on
-            trained parameters then have closed forms.
-        prediction: what the likelihood is made of when a loss compares a prediction with the record.
-        gaussian: what the likelihood is made of when it is a Gaussian linear regression.
-        forward: the gradients of NUTS are taken in forward mode, which pays where few parameters go through many steps,
-            as in a differential equation.
-        power: of the likelihood in a tempered posterior; `models.tempered` sets it.
-        smooth: whether its score is known not to jump; others are looked at where draws are attacked.
-        notes: what was done to make it, which whoever reads a result should know.
+        identities: totals that the program fixes for all data, `{name: (f, total)}` with `sum_n f(x_n) = total` and
+            `f(record) -> scalar`. For example, a covariate that the program centres by its own mean sums to zero.
+        linear: the parts of the likelihood if the record enters through a linear predictor. Attacks on trained
+            parameters then have closed forms.
+        prediction: the parts of the likelihood if a loss compares a prediction with the record.
+        gaussian: the parts of the likelihood if it is a Gaussian linear regression.
+        forward: whether NUTS computes gradients in forward mode. This is faster for few parameters and many steps, as
+            in a differential equation.
+        power: power of the likelihood in a tempered posterior; `models.tempered` sets it.
+        smooth: whether the score is known to be continuous. Other models are checked when draws are attacked.
+        notes: what was changed to build the model, for readers of results.
 
     Models compare and hash by identity, so that compiled functions are reused.
     """
@@ -207,11 +208,11 @@ class Model:
 
     @functools.cached_property
     def coordinates(self) -> tuple[str, ...]:
-        """Names of the d coordinates, `name` or `name[i,j]` counted from one."""
+        """Names of the d coordinates, `name` or `name[i,j]`, counted from one."""
         return tuple(entry(p.name, index) for p in self.parameters for index in np.ndindex(p.free_shape))
 
     def split(self, theta: Any) -> Params:
-        """Unconstrained values by parameter name; `theta` is `(d,)`."""
+        """Unconstrained values by parameter name, for `theta (d,)`."""
         parts, start = {}, 0
         for p in self.parameters:
             parts[p.name] = theta[start : start + p.size].reshape(p.free_shape)
@@ -219,7 +220,7 @@ class Model:
         return parts
 
     def constrain(self, theta: Any) -> Params:
-        """Parameters in their own space from one unconstrained vector `(d,)`."""
+        """Parameters in their own space, from one unconstrained vector `(d,)`."""
         free = self.split(theta)
         return {p.name: p.transform(free[p.name]) for p in self.parameters}
 
@@ -230,13 +231,15 @@ class Model:
         )
 
     def log_lik(self, theta: Any, record: Records) -> Any:
-        """l(theta, z): what one record adds to the log posterior at one unconstrained vector, its log likelihood times
-        the power."""
+        """l(theta, z): the contribution of one record to the log posterior at one unconstrained vector.
+
+        It is the log likelihood of the record times the power.
+        """
         value = self.log_lik_at(self.constrain(theta), record)
         return value if self.power == 1 else self.power * value
 
     def log_prior(self, theta: Any) -> Any:
-        """log pi0 at one unconstrained vector, without the transform's Jacobian."""
+        """log pi0 at one unconstrained vector, without the Jacobian of the transforms."""
         return self.log_prior_at(self.constrain(theta))
 
     def log_det(self, theta: Any) -> Any:
@@ -256,7 +259,7 @@ class Model:
 
     @functools.cached_property
     def in_constrained_coordinates(self) -> "Model":
-        """The same model with the constrained values themselves as coordinates."""
+        """The same model with the constrained values as coordinates."""
         for p in self.parameters:
             if p.bounds is None:
                 raise BayesreconError(
@@ -272,7 +275,7 @@ class Model:
 
 
 class Atoms(Protocol):
-    """What kernels see of a release: weighted atoms of a model, whatever their kind (`bayesrecon.releases`)."""
+    """What kernels use of a release: weighted atoms and a model, for any kind of release (`bayesrecon.releases`)."""
 
     temperature: ClassVar[float]
 

@@ -1,4 +1,4 @@
-"""Two releases around a deletion, one type a kind of them."""
+"""Pairs of releases around a deletion, one type for each kind of pair."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ def shortly(what: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Deletion:
-    """Two releases around a deletion: `before` was computed with the record, `after` without it."""
+    """Two releases around a deletion: `before` was computed with the record, and `after` without it."""
 
     what: ClassVar[str] = "two releases around a deletion"
 
@@ -31,7 +31,7 @@ class Deletion:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class DrawsPair(Deletion):
-    """Of posterior draws."""
+    """A pair of posterior draws."""
 
     what: ClassVar[str] = "posterior draws around a deletion"
 
@@ -39,7 +39,7 @@ class DrawsPair(Deletion):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class TrainedPair(Deletion):
-    """Of trained parameters."""
+    """A pair of trained parameters."""
 
     what: ClassVar[str] = "trained parameters around a deletion"
 
@@ -47,16 +47,16 @@ class TrainedPair(Deletion):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class ApproximatedPair(Deletion):
-    """Of approximations: summaries, fits and log densities among them."""
+    """A pair of approximations, which include summaries, fits and log densities."""
 
     what: ClassVar[str] = "approximations around a deletion"
 
 
 def paired(before: Any, after: Any) -> Deletion:
-    """A checked pair, of the type that two releases of their kind make.
+    """A checked pair, of the type that belongs to the kind of the two releases.
 
     Raises:
-        BayesreconError: releases of different models, settings or kinds, or two that are identical.
+        BayesreconError: the releases differ in model, settings or kind, or they are identical.
     """
     if before.about is not after.about:
         sizes = before.theta.shape[1], after.theta.shape[1]

@@ -1,7 +1,7 @@
-"""What was released, one type a kind.
+"""Types of releases, one for each kind of release.
 
-A type has the fields of its kind alone, and one line that says what it is; attacks and verbs name the types they take.
-What else differs by kind, its equations and their errors, lives in `bayesrecon.estimation.kinds`.
+A type only has the fields of its kind, and one line that describes it. Attacks and verbs declare the types they accept.
+Other differences between kinds, such as their equations and errors, are in `bayesrecon.estimation.kinds`.
 
 Shapes follow the notation table in docs/glossary.md: T atoms, d unconstrained coordinates, k equations.
 """
@@ -23,19 +23,19 @@ _STATIC = {"static": True}  # part of the structure of the tree that JAX sees, n
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """What was released: weighted atoms in unconstrained coordinates, and the model they belong to.
+    """What was released: weighted atoms in unconstrained coordinates, and their model.
 
-    Build one with `bayesrecon.posteriors`; the constructors of the kinds do not validate.
+    Build releases with `bayesrecon.posteriors`. The constructors of the kinds do not validate their arguments.
 
     Attributes:
-        what: one line, what it is after a comma or a colon explained.
-        temperature: tau, 1 where atoms are draws and 0 where the one there is is stationary.
-        weights, chain, log_density: those of draws; of one atom there is nothing to tell.
-        default_metric: in which its divergence is taken.
-        theta: `(T, d)` atoms, or `Stored` ones, which are read when they are needed.
-        model: of the atoms.
-        name: shown in tables.
-        notes: what happened while reading (dropped draws and the like).
+        what: description in one line.
+        temperature: tau: 1 if the atoms are draws, 0 if there is one stationary atom.
+        weights, chain, log_density: weights, chain numbers and log densities of draws. A single atom has none.
+        default_metric: the default metric of the divergence.
+        theta: `(T, d)` atoms, or `Stored` ones, which are read when needed.
+        model: the model of the atoms.
+        name: name in tables.
+        notes: what happened while reading, such as dropped draws.
     """
 
     what: ClassVar[str]
@@ -74,9 +74,9 @@ class Release:
         return "identity"
 
     def own_metric(self) -> np.ndarray:
-        """`(d, k)` directions of its own, in which a divergence may be taken.
+        """`(d, k)` directions of the release's own metric.
 
-        Raises `BayesreconError` for what has none.
+        Raises `BayesreconError` if it has none.
         """
         raise BayesreconError(f"{self.name} has no metric of its own: expected 'covariance' or 'identity'")
 
@@ -87,39 +87,41 @@ class Release:
 
     @property
     def about(self) -> Model:
-        """The model of the private data, where the atoms are of one that is derived from it."""
+        """The model of the private data. It differs from `model` if that is derived from it."""
         return self.model
 
     @property
     def pair(self) -> type[Deletion]:
-        """What two of the kind are around a deletion.
+        """The type of a pair of two such releases around a deletion.
 
-        Raises `BayesreconError` where they tell nothing of it.
+        Raises `BayesreconError` if such releases do not reveal deletions.
         """
         raise NotImplementedError
 
     @property
     def spans(self) -> bool:
-        """Whether its equations span a function of a record exactly or do not."""
+        """Whether a function is either exactly in the span of the equations or not in it at all."""
         return False
 
     def printed(self, theta: Any, directions: Any, columns: Any) -> "Release":
-        """The release with its parameter rounded to `theta (1, d)`, each number's rounding a column `(d, b)`.
+        """The release with its parameter rounded to `theta (1, d)`.
 
-        Raises `BayesreconError` for what is no mean with a covariance.
+        `columns (d, b)` are the rounding errors, one column per number.
+
+        Raises `BayesreconError` if it is not a mean with a covariance.
         """
-        raise BayesreconError(f"{self.name} is no mean with a covariance")
+        raise BayesreconError(f"{self.name} is not a mean with a covariance")
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False, repr=False)
 class PosteriorDraws(Release):
-    """Draws of a posterior.
+    """Draws from a posterior.
 
     Args:
         weights: `(T,)`, summing to one.
-        chain: `(T,)` chain number of each draw, in order within a chain.
-        log_density: `(T,)` log posterior values where the release carries them.
+        chain: `(T,)`, chain number of each draw. Draws of a chain are in order.
+        log_density: `(T,)`, log posterior values if the release has them.
     """
 
     what: ClassVar[str] = "posterior draws"
@@ -142,7 +144,7 @@ class PosteriorDraws(Release):
         return DrawsPair
 
     def take(self, at: Any) -> "PosteriorDraws":
-        """Some draws, in the order of their positions `at`, with their weights scaled to one."""
+        """The draws at the positions `at`, in this order, with weights rescaled to sum to one."""
         weights = np.asarray(self.weights)[at]
         rows = self.theta if hasattr(self.theta, "part") else np.asarray(self.theta)  # some lie in a file
         return replace(
@@ -172,7 +174,7 @@ class OneAtom(Release):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained(OneAtom):
-    """A parameter of the model of the data itself, stationary in all directions: its equations are the gradient."""
+    """A parameter of the data's own model, stationary in all directions. Its equations are the gradient."""
 
     along: ClassVar[None] = None
 
@@ -196,10 +198,10 @@ class TrainedParameter(Trained):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False, repr=False)
 class OptimisedMode(Trained):
-    """A mode alone that an optimiser ended at, which need not be its optimum.
+    """A mode at which an optimiser ended. It may differ from the optimum.
 
     Args:
-        ascent: what is left of the optimisation.
+        ascent: remaining error of the optimisation.
     """
 
     what: ClassVar[str] = "a mode of an optimiser, which may have ended beside its optimum"
@@ -209,10 +211,10 @@ class OptimisedMode(Trained):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Derived(OneAtom):
-    """A parameter of a model that is derived from that of the data.
+    """A parameter of a model that is derived from the data's model.
 
     Args:
-        directions: `(d, k)`, those in which it is stationary, each in units of its own.
+        directions: `(d, k)`, directions in which it is stationary, each in its own units.
         of: the model whose posterior it describes.
     """
 
@@ -228,7 +230,7 @@ class Derived(OneAtom):
 
     @property
     def along(self) -> np.ndarray:
-        """`(k, d)`, what its equations are of the gradient."""
+        """`(k, d)`, the linear map from the gradient to the equations."""
         return np.asarray(self.directions).T
 
     @property
@@ -247,7 +249,7 @@ class Derived(OneAtom):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False, repr=False)
 class Approximation(Derived):
-    """A mode with its covariance, to all digits."""
+    """A mode with its covariance, in full precision."""
 
     what: ClassVar[str] = "an approximation of a posterior, whose equations are exact along some directions"
 
@@ -262,7 +264,7 @@ class VariationalOptimum(Derived):
     """A variational fit at its optimum.
 
     Args:
-        finer: the model with its expectations taken by another rule, which tells how far they are off.
+        finer: the model with expectations by a different quadrature rule, which gives the error of the expectations.
     """
 
     what: ClassVar[str] = "a variational fit, whose equations hold as well as its expectations are taken"
@@ -280,10 +282,11 @@ class Summary(Derived):
     """A printed table, or the mean and covariance of draws.
 
     Args:
-        noise: what was rounded, and of how few draws they are.
-        finer: as of a variational fit, where expectations are taken.
-        matched: of a summary whose equations hold only nearly: `(given (d,), theta (d,), PseudoData) -> theta`, the
-            parameter that the equations give the data for which the posterior has the given one.
+        noise: errors from rounding and from the finite number of draws.
+        finer: as in `VariationalOptimum`, if there are expectations.
+        matched: for a summary whose equations only hold approximately: function `(given (d,), theta (d,), PseudoData)
+            -> theta`. It returns the parameter for which the equations give data whose posterior has the given
+            parameter.
     """
 
     what: ClassVar[str] = "a summary with errors: printed numbers, or the mean and covariance of draws"
@@ -299,12 +302,12 @@ class Summary(Derived):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False, repr=False)
 class OptimisedFit(Derived):
-    """A mode with its covariance or a variational fit that an optimiser ended at, which need not be its optimum.
+    """A mode with its covariance, or a variational fit, at which an optimiser ended. It may differ from the optimum.
 
     Args:
-        noise: what separates it from where the optimiser ended.
-        ascent: what is left of the optimisation.
-        finer: as of a variational fit, where expectations are taken.
+        noise: errors between it and the end point of the optimiser.
+        ascent: remaining error of the optimisation.
+        finer: as in `VariationalOptimum`, if there are expectations.
     """
 
     what: ClassVar[str] = "a fit of an optimiser, which may have ended beside its optimum"
@@ -320,7 +323,7 @@ class OptimisedFit(Derived):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False, repr=False)
 class LogDensity(Derived):
-    """A log density that was evaluated at points, off by what no data make of it."""
+    """A log density, evaluated at points. Its error is the part that no data can explain."""
 
     what: ClassVar[str] = "a log density at points, off by an unknown amount"
 
@@ -332,7 +335,7 @@ class LogDensity(Derived):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False, repr=False)
 class StatedLimits(OneAtom):
-    """Estimates and standard errors without their correlations: limits of statistics in the place of equations."""
+    """Estimates and standard errors without correlations. They give bounds on statistics instead of equations."""
 
     what: ClassVar[str] = "limits of statistics, which leave the equations of the data open"
 
@@ -344,12 +347,12 @@ class StatedLimits(OneAtom):
 
 
 def refuse_others(release: Any, takes: Sequence[Any], verb: str, instead: str) -> None:
-    """Refuse a release of a kind that a verb or an attack does not take.
+    """Raise an error for a release of a kind that a verb or an attack does not accept.
 
     Args:
-        instead: what takes it, or why nothing does.
+        instead: what accepts it, or why nothing does.
 
-    Raises `BayesreconError` naming what is taken.
+    Raises `BayesreconError`. The message lists the accepted kinds.
     """
     if isinstance(release, tuple(takes)):
         return

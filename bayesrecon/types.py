@@ -1,4 +1,4 @@
-"""The objects everything else speaks about, in one place: models, the kinds of releases, pairs of them, pseudo-data."""
+"""The types that the whole package uses: models, kinds of releases, pairs of releases, and pseudo-data."""
 
 from bayesrecon.factors import Factor as Factor
 from bayesrecon.inexact import Ascent as Ascent

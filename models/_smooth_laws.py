@@ -83,12 +83,12 @@ def smooth(law: Any) -> Any:
 
 
 def _smooth(part: Any) -> Any:
-    said = getattr(type(part), "log_prob", None)
+    log_prob = getattr(type(part), "log_prob", None)
     # Some of the values of a law in use are traced: nothing is validated again.
-    if said is dist.GammaPoisson.log_prob:
+    if log_prob is dist.GammaPoisson.log_prob:
         return _GammaPoisson(part.concentration, part.rate, validate_args=False)
-    if said is dist.BetaBinomial.log_prob:
+    if log_prob is dist.BetaBinomial.log_prob:
         return _BetaBinomial(part.concentration1, part.concentration0, part.total_count, validate_args=False)
-    if said is _Negative.log_prob:
+    if log_prob is _Negative.log_prob:
         return _BetaNegativeBinomial(part.concentration1, part.concentration0, part.n, validate_args=False)
     return part

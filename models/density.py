@@ -175,10 +175,10 @@ class _Oracle:
         step = 1e-5  # errors of 1e-10 and of 1e-11 of the value
         for i, unit in enumerate(np.eye(self.size)):
             (up, _), (down, _) = (self._at(theta + sign * step * unit, records) for sign in (1, -1))
-            seen, said = (up - down).item() / (2 * step), at[1][0, i]
-            if not abs(seen - said) <= 1e-4 * (1 + abs(said) + 1e-6 * abs(at[0].item())):
+            seen, grad = (up - down).item() / (2 * step), at[1][0, i]
+            if not abs(seen - grad) <= 1e-4 * (1 + abs(grad) + 1e-6 * abs(at[0].item())):
                 raise BayesreconError(
-                    f"{self.title}: the gradient of the log density in coordinate {i + 1} is {said:.6g}, its values "
+                    f"{self.title}: the gradient of the log density in coordinate {i + 1} is {grad:.6g}, its values "
                     f"change by {seen:.6g}; log_density gives (value, gradient) at unconstrained theta"
                 )
 

@@ -104,10 +104,10 @@ def weighted(release: Any, weights: Weights, kept: np.ndarray) -> Any:
             "nearer to the posterior, or, if these are no weights, say weights=False (--weights none)"
         )
     if weights.counted:
-        said = f"each state counts as often as {weights.name} says"
+        meaning = f"each state counts as often as {weights.name} says"
     else:
-        said = f"draws are weighted by {weights.name}, and count as {effective:.0f} of {len(own)}"
-    note = f"{said}; weights=False (--weights none) takes them as equal"
+        meaning = f"draws are weighted by {weights.name}, and count as {effective:.0f} of {len(own)}"
+    note = f"{meaning}; weights=False (--weights none) takes them as equal"
     return replace(release, weights=own, notes=(*release.notes, note))
 
 

@@ -34,8 +34,8 @@ def audits_of_acro(source: str | Path, audit: Callable[..., Audit], limits: Thre
 
 
 def _audited(one: AcroOutput, audit: Callable[..., Audit], limits: Thresholds, options: dict[str, Any]) -> Audit:
-    told = f"ACRO: {one.status}" + (f" ({one.checks})" if one.checks else "")
-    empty = Audit((), one.name, _FORM, None, 0, (), {}, limits, (told,))
+    status = f"ACRO: {one.status}" + (f" ({one.checks})" if one.checks else "")
+    empty = Audit((), one.name, _FORM, None, 0, (), {}, limits, (status,))
     if one.kind == "counts":
         counts = _counts(one.table)
         return replace(
@@ -50,7 +50,7 @@ def _audited(one: AcroOutput, audit: Callable[..., Audit], limits: Thresholds, o
         return replace(empty, not_run=(NotRun("table", str(error), _READ, (one.name,)),))
     findings = tuple(replace(f, where=(one.name,)) for f in found)
     not_run = tuple(replace(n, where=(one.name,)) for n in found.not_run)
-    return replace(found, findings=findings, not_run=not_run, format=_FORM, warnings=(told, *found.warnings))
+    return replace(found, findings=findings, not_run=not_run, format=_FORM, warnings=(status, *found.warnings))
 
 
 def _counts(grids: list[list[list[str]]]) -> list[Count]:

@@ -85,8 +85,8 @@ def with_held(contents: Contents, model: Model, stage: Stage) -> Stage:
 
 def with_accounts(look: Look, stage: Stage, public: tuple[str, ...]) -> Stage:
     """And what nobody can tell, once everything was tried."""
-    told = accounts(replace(look, found=stage.findings), stage.untried, public)
-    return replace(stage, findings=(*stage.findings, *unrecognised(told)))
+    accounted = accounts(replace(look, found=stage.findings), stage.untried, public)
+    return replace(stage, findings=(*stage.findings, *unrecognised(accounted)))
 
 
 def stored_model_of(contents: Contents) -> tuple[Model | None, str]:

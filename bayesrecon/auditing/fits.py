@@ -109,9 +109,9 @@ def audit_fit(
             findings += tuple(dominance(release, found, knows, needs, more))
             if names := with_the_number(release, knows):
                 hint = (f"if an attacker knows n (total=): {places(names, _NAMED)} are told, too",)
-        presumed, said = _presumed(release, found, attack, limits, knows, tried, key, budget)
+        presumed, notes = _presumed(release, found, attack, limits, knows, tried, key, budget)
         findings += presumed
-        warnings = (*hint, *said, *warnings)
+        warnings = (*hint, *notes, *warnings)
         if not findings and not untried:
             untried = (NotRun(attack, _KNOWING, _TELL, (release.name,)),)
         findings = ordered(list(findings))
@@ -153,11 +153,11 @@ def _presumed(
     """What is told under presumptions that were not stated, and a line on those that the numbers contradict."""
     before = {row.name for row in stated(found)}
     findings: list[Finding] = []
-    said: list[str] = []
+    notes: list[str] = []
     for one in presumptions(release, knows, "n" in before):
         then = recovered(release, **one.knows, key=key).judged()
         if then.failures:
-            said.append(f"tried whether {one.words}: {then.failures[0]}")
+            notes.append(f"tried whether {one.words}: {then.failures[0]}")
             continue
         new = [row for row in stated(then) if row.name not in before]
         n = next((row for row in stated(then) if row.name == "n"), None)
@@ -170,17 +170,17 @@ def _presumed(
         counts = counts_of(then, release.about, _HOW)
         findings += small_counts(counts, limits.small_count, (release.name,), needs, f", if {one.words}")
         findings += dominance(release, then, one.knows, needs, f", if {one.words}")
-        said += [f"if {one.words}: {line}" for line in then.warnings if line not in found.warnings]
+        notes += [f"if {one.words}: {line}" for line in then.warnings if line not in found.warnings]
         break
-    return tuple(findings), tuple(said)
+    return tuple(findings), tuple(notes)
 
 
 def _finding(found: Recovery, attack: str, limits: Thresholds, remedies: tuple[Remedy, ...]) -> Finding:
     rows = stated(found)
     count = next((r for r in rows if r.name == "n"), None)
-    told = count is not None and count.lower is not None and count.upper is not None
-    exact = told and count.upper - count.lower < 2 * limits.exact_count  # type: ignore[operator,union-attr]
-    between = f"n between {count.lower:.6g} and {count.upper:.6g}, " if told else ""  # type: ignore[union-attr]
+    bounded = count is not None and count.lower is not None and count.upper is not None
+    exact = bounded and count.upper - count.lower < 2 * limits.exact_count  # type: ignore[operator,union-attr]
+    between = f"n between {count.lower:.6g} and {count.upper:.6g}, " if bounded else ""  # type: ignore[union-attr]
     return Finding(
         attack,
         "medium" if exact else "low",

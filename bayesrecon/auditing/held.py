@@ -119,11 +119,11 @@ def held(contents: Contents, model: Model | None = None, found: Iterable[Finding
         model: its parameters are draws. Without one all of the posterior counts as draws.
         found: what is reported already.
     """
-    told = {(kind, where) for f in found for where in f.where for kind in (_as_held(f.kind), f.kind)}
+    reported = {(kind, where) for f in found for where in f.where for kind in (_as_held(f.kind), f.kind)}
     places: dict[str, list[Variable]] = {}
     for variable in contents.variables:
         kind = _kind_of(variable, parameters_of(model))
-        if kind and (kind, variable.where) not in told:
+        if kind and (kind, variable.where) not in reported:
             places.setdefault(kind, []).append(variable)
     return [_finding(kind, places[kind.name]) for kind in _KINDS if kind.name in places]
 
@@ -194,14 +194,14 @@ def _as_group(variable: Variable, group: str) -> Variable:
 
 def _finding(kind: _Kind, found: list[Variable]) -> Finding:
     where = tuple(v.where for v in found)
-    shown = ", ".join(where[:6]) + (f" and {len(where) - 6} more" if len(where) > 6 else "")
+    places = ", ".join(where[:6]) + (f" and {len(where) - 6} more" if len(where) > 6 else "")
     return Finding(
         kind.name,
         kind.severity,
         kind.title,
         where,
-        f"{shown}: {kind.gives}",
+        f"{places}: {kind.gives}",
         kind.needs,
-        remedies=(Remedy(kind.remedy.format(where=shown)),),
+        remedies=(Remedy(kind.remedy.format(where=places)),),
         drop=() if kind.name == DRAWS else where,
     )

@@ -120,7 +120,7 @@ def audit_outputs(
             f"{len(order)} records for {release.answers.shape[1]} outputs: supply more than twice as many"
         )
     fit, rest = order[:half], order[half:]
-    asked = _Asked(
+    queries = _Asked(
         release.public[fit],
         release.answers[fit],
         release.public[rest],
@@ -128,19 +128,19 @@ def audit_outputs(
         cut,
         release.public.std(axis=0),
     )
-    remedies = _remedies(asked, rng)
-    guess = fitted_decoder(asked.x, asked.logits)(asked.told)
-    found = [_finding("linear decoder", guess, asked, limits, release.values, remedies)]
+    remedies = _remedies(queries, rng)
+    guess = fitted_decoder(queries.x, queries.logits)(queries.told)
+    found = [_finding("linear decoder", guess, queries, limits, release.values, remedies)]
     untried = [NOT_TRIED]
     if decoder is not None:
-        trained = decoded(decoder, asked.told, asked.x.shape[1])
-        found.append(_finding("trained decoder", trained, asked, limits, release.values, ()))
-        worse = asked.error(trained) > asked.error(guess)
+        trained = decoded(decoder, queries.told, queries.x.shape[1])
+        found.append(_finding("trained decoder", trained, queries, limits, release.values, ()))
+        worse = queries.error(trained) > queries.error(guess)
         untried = [replace(NOT_TRIED, reason=_WORSE)] if worse else []
     return Audit(
         findings=ordered(found),
         name=name,
-        format=f"outputs of a model, {release.answers.shape[1]} numbers about {asked.x.shape[1]} fields",
+        format=f"outputs of a model, {release.answers.shape[1]} numbers about {queries.x.shape[1]} fields",
         model=None,
         draws=0,
         files=(),
@@ -220,17 +220,17 @@ def _remedies(asked: _Asked, rng: np.random.Generator) -> tuple[Remedy, ...]:
     tried = []
     if classes > 1:
         for text, view in _views(classes):
-            known, told = view(asked.logits), view(asked.told)
+            known, released = view(asked.logits), view(asked.told)
             decoder = fitted_decoder(asked.x, known)
-            tried.append(make(text, predicted=math.sqrt(decoder.error), measured=asked.error(decoder(told))))
+            tried.append(make(text, predicted=math.sqrt(decoder.error), measured=asked.error(decoder(released))))
     scale = float(np.sqrt(asked.logits.var(axis=0).mean()))
     for share in _NOISE:
         noise = share * scale
         decoder = fitted_decoder(asked.x, asked.logits, noise=noise)
-        told = asked.told + noise * rng.normal(size=asked.told.shape)
-        same = float(np.mean(told.argmax(axis=1) == asked.told.argmax(axis=1)))
+        released = asked.told + noise * rng.normal(size=asked.told.shape)
+        same = float(np.mean(released.argmax(axis=1) == asked.told.argmax(axis=1)))
         text = f"normal noise of {noise:.3g} on every logit ({same:.1%} of the largest classes stay)"
-        tried.append(make(text, predicted=math.sqrt(decoder.error), measured=asked.error(decoder(told))))
+        tried.append(make(text, predicted=math.sqrt(decoder.error), measured=asked.error(decoder(released))))
     return tuple(tried)
 
 

@@ -46,11 +46,11 @@ def presumptions(release: Release, knows: Mapping[str, Any], counted: bool) -> l
     if model.name not in ESTIMATORS or knows.get("known") or not model.settings["intercept"]:
         return []
     stated = set(knows.get("domain") or {})
-    told = {column for f in _told(release) for column in f.columns}
+    coded = {column for f in _told(release) for column in f.columns}
     free = [
         str(c)
         for c in model.settings["covariates"]
-        if c not in stated | told and model.fields[c].domain.kind in _PLAIN and not knows.get("factors")
+        if c not in stated | coded and model.fields[c].domain.kind in _PLAIN and not knows.get("factors")
     ]
     groups = families(free)
     grouped = {column for factor in groups for column in factor.columns}

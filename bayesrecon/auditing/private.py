@@ -83,7 +83,7 @@ def _numbers(field: str, values: Any, model: Model) -> np.ndarray:
     try:
         return np.asarray(values, float)
     except ValueError:
-        shown = next(iter(np.ravel(values)), "")
+        cell = next(iter(np.ravel(values)), "")
         raise BayesreconError(
-            f"data: the column {field!r} holds texts ({str(shown)[:20]!r}); records of {model.name} have numbers there"
+            f"data: the column {field!r} holds texts ({str(cell)[:20]!r}); records of {model.name} have numbers there"
         ) from None

@@ -228,7 +228,7 @@ def audit(
             raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
         _tell(progress, (*copies, *more))
         return result(Stage((*copies, *more), tuple(filter(None, (missing, note))), tuple(untried)))
-    last, shown = Stage(tuple(copies), (), ()), 0
+    last, reported = Stage(tuple(copies), (), ()), 0
     try:
         for stage in _stages(
             contents,
@@ -240,8 +240,8 @@ def audit(
             progress=progress,
         ):
             last = replace(stage, findings=(*copies, *stage.findings))
-            _tell(progress, last.findings[shown:])
-            shown = len(last.findings)
+            _tell(progress, last.findings[reported:])
+            reported = len(last.findings)
     except KeyboardInterrupt:
         raise Interrupted(result(with_held(contents, model, last))) from None
     return result(with_held(contents, model, last))

@@ -109,8 +109,10 @@ def _together(
     summary = ", ".join(f"{row.name} = {row.estimate:.5g}" for row in new[:4])
     needs = f"{_NEEDS}, and that {both.ranges}" if both.ranges else _NEEDS
     found = [Finding(KIND, "low", title, names, summary, needs, items(new), _APART)]
-    told = {c.cell for one in alone for c in counts_of(one, None, "") if c.upper < threshold}
-    counts = [c for c in counts_of(both, pair[0].about, "by two tables of the same records") if c.cell not in told]
+    known_cells = {c.cell for one in alone for c in counts_of(one, None, "") if c.upper < threshold}
+    counts = [
+        c for c in counts_of(both, pair[0].about, "by two tables of the same records") if c.cell not in known_cells
+    ]
     return found + small_counts(counts, threshold, names, needs)
 
 

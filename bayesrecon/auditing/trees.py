@@ -138,22 +138,26 @@ def of_classes(
         return None
     try:
         number = np.ravel(np.asarray(rows.values)).astype(float)
-        count, told = np.ravel(np.asarray(own["n"].values, float)), np.asarray(table.values, float)
+        count, node_values = np.ravel(np.asarray(own["n"].values, float)), np.asarray(table.values, float)
     except (TypeError, ValueError, OverflowError):
         return None
     names = [str(v) for v in np.ravel(own["var"].values)]
-    classes = (told.shape[1] - 2) // 2 if told.ndim == 2 else 0
-    if classes < 2 or not len(number) == len(count) == len(told) == len(names) or not np.isfinite(told).all():
+    classes = (node_values.shape[1] - 2) // 2 if node_values.ndim == 2 else 0
+    if (
+        classes < 2
+        or not len(number) == len(count) == len(node_values) == len(names)
+        or not np.isfinite(node_values).all()
+    ):
         return None
-    counts, code = told[:, 1 : 1 + classes], told[:, 0]
+    counts, code = node_values[:, 1 : 1 + classes], node_values[:, 0]
     at = {n: k for k, n in enumerate(number.tolist())}
     left, right = (np.array([at.get(2 * n + s, -1) for n in number.tolist()], int) for s in (0, 1))
     inner = left >= 0
     whole = _is_tree(left, right) and np.array_equal(counts.sum(axis=1), count) and bool(np.all(counts >= 0))
     if not whole or not np.array_equal(counts[inner], counts[left[inner]] + counts[right[inner]]):
         return None  # with weights, counts are no whole numbers of records
-    shown = entries.get(f"{root.rstrip('/')}@ylevels")
-    levels = [str(v) for v in np.ravel(shown.values)] if shown is not None else []
+    labels = entries.get(f"{root.rstrip('/')}@ylevels")
+    levels = [str(v) for v in np.ravel(labels.values)] if labels is not None else []
     levels = levels if len(levels) == classes else [str(k + 1) for k in range(classes)]
     numbers = np.array([float(v) if _NUMBER.fullmatch(v) else k + 1.0 for k, v in enumerate(levels)])
     value = numbers[np.clip(code.astype(int) - 1, 0, classes - 1)]
@@ -184,22 +188,22 @@ def _ways(
 ) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Which variable splits a node, and where: the first of its rows in the table of splits."""
     cut, turned = np.zeros(len(names)), np.zeros(len(names), bool)
-    shown = [""] * len(names)
+    split_names = [""] * len(names)
     table, labels = entries.get(f"{root}splits"), entries.get(f"{root}splits@dimnames/[[1]]")
     if table is None or labels is None or not {"ncompete", "nsurrogate"} <= set(own):
-        return shown, cut, turned
+        return split_names, cut, turned
     splits, variables = np.asarray(table.values), [str(v) for v in np.ravel(labels.values)]
     more = [np.ravel(own[k].values) for k in ("ncompete", "nsurrogate")]
     whole = all(m.dtype.kind in "iu" and len(m) == len(names) and np.all(m >= 0) for m in more)
     numbers = splits.dtype.kind in "iuf" and splits.ndim == 2 and splits.shape[1] >= 4
     if not whole or not numbers or len(variables) != len(splits):
-        return shown, cut, turned
+        return split_names, cut, turned
     row = 0
     for k in np.flatnonzero(left >= 0):
         if row < len(splits) and variables[row] == names[k] and abs(splits[row, 1]) == 1:
-            shown[k], cut[k], turned[k] = names[k], splits[row, 3], splits[row, 1] > 0
+            split_names[k], cut[k], turned[k] = names[k], splits[row, 3], splits[row, 1] > 0
         row += 1 + int(more[0][k]) + int(more[1][k])
-    return shown, cut, turned
+    return split_names, cut, turned
 
 
 def of_forest(own: Mapping[str, Entry], names: list[str]) -> list[Tree]:
@@ -228,8 +232,8 @@ def of_forest(own: Mapping[str, Entry], names: list[str]) -> list[Tree]:
             return []
         which = [int(b) if 1 <= b <= len(names) else 0 for b in best[at, t]]
         unknown = np.full(int(size), np.nan)
-        shown = [names[b - 1] if b and d >= 0 else "" for b, d in zip(which, down, strict=True)]
-        trees.append(Tree(down, up, value[at, t], unknown, unknown, shown, cut[at, t], np.zeros(int(size), bool)))
+        split_names = [names[b - 1] if b and d >= 0 else "" for b, d in zip(which, down, strict=True)]
+        trees.append(Tree(down, up, value[at, t], unknown, unknown, split_names, cut[at, t], np.zeros(int(size), bool)))
     return _counted(trees)
 
 

@@ -157,9 +157,9 @@ def _records(
 
 def _values(name: str, column: Any, true: np.ndarray, score: dict[str, float]) -> Values:
     """A recovered field and its score; errors of real values are those of the ones that come nearer than the guess."""
-    shown = np.isfinite(column.estimate)
+    finite = np.isfinite(column.estimate)
     nearer = np.nan_to_num(column.se, nan=np.inf) < score.get("naive_rmse", np.inf)
-    stated = nearer if "exact" not in score and shown.any() and nearer.any() else shown
+    stated = nearer if "exact" not in score and finite.any() and nearer.any() else finite
 
     def size(errors: np.ndarray) -> float | None:
         return float(np.sqrt(np.mean(errors[stated] ** 2))) if stated.any() else None
@@ -170,7 +170,7 @@ def _values(name: str, column: Any, true: np.ndarray, score: dict[str, float]) -
     return Values(
         field=name,
         records=len(true),
-        determined=int(shown.sum()),
+        determined=int(finite.sum()),
         nearer=int(nearer.sum()),
         right=count("exact"),
         error=size(column.estimate - true),

@@ -55,18 +55,18 @@ def _of_source(tree: ast.Module) -> Iterator[Declared]:
         and isinstance(node.value, ast.Name)
     )
     (made,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == wanted)
-    said = {
+    assigned = {
         ast.unparse(one.target): one for one in made.body if isinstance(one, ast.AnnAssign) and one.value is not None
     }
-    takes = [one.id for one in ast.walk(said["takes"].value or made) if isinstance(one, ast.Name)]
+    takes = [one.id for one in ast.walk(assigned["takes"].value or made) if isinstance(one, ast.Name)]
     if all(one.endswith(_OTHERS) for one in takes):
         return
     options = {}
-    for field, one in said.items():
+    for field, one in assigned.items():
         kind, value = _kind_of(one.annotation), one.value
         if kind is not None and field != _APART and isinstance(value, ast.Call) and ast.unparse(value.func) == "option":
             options[field] = kind, str(ast.literal_eval(value.args[1]))
-    yield Declared(str(ast.literal_eval(said["name"].value or made)), options)
+    yield Declared(str(ast.literal_eval(assigned["name"].value or made)), options)
 
 
 def _kind_of(annotation: ast.expr) -> type | None:

@@ -98,12 +98,12 @@ def draw_images(
     """Deleted (if known), found, and the public image nearest to what was found, side by side."""
     from bayesrecon.plots import plot_images
 
-    shown, field = result.found[:_COLUMNS], longest(result.found[0])
-    found = np.stack([np.ravel(f.record[field]) for f in shown])
-    rows = {} if truth is None else {"deleted": np.asarray(truth[field], float)[: len(shown)]}
+    results, field = result.found[:_COLUMNS], longest(result.found[0])
+    found = np.stack([np.ravel(f.record[field]) for f in results])
+    rows = {} if truth is None else {"deleted": np.asarray(truth[field], float)[: len(results)]}
     rows["found"] = found
     if public is not None:
         held = np.asarray(public[field], float)
         rows["public"] = np.stack([held[((held - f) ** 2).sum(axis=1).argmin()] for f in found])
-    labels = [str(np.asarray(f.record["y"])) if np.ndim(f.record.get("y", [0])) == 0 else "" for f in shown]
+    labels = [str(np.asarray(f.record["y"])) if np.ndim(f.record.get("y", [0])) == 0 else "" for f in results]
     plot_images(rows, shape, captions=labels, path=path)

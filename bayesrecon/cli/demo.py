@@ -79,14 +79,14 @@ def run_demo(folder: Path, *, seed: int = 0, every: bool = False, json: bool = F
     for warning in result.warnings:
         console.warn(warning)
     plot, document = folder / "bayesrecon_demo.png", folder / "bayesrecon_demo.json"
-    told = _told(result, truth)
-    plot_told(told, f"{count} patients, from {release.size} draws alone", plot)
+    comparison = _told(result, truth)
+    plot_told(comparison, f"{count} patients, from {release.size} draws alone", plot)
     content = {**result.to_dict(), "truth": truth}
     write_whole(document, lambda path: path.write_text(json_module.dumps(content, indent=2) + "\n", encoding="utf-8"))
     if json:
         console.emit_json(content)
     else:
-        console.out.print(tables.recovery_table(result, truth) if every else _table(told))
+        console.out.print(tables.recovery_table(result, truth) if every else _table(comparison))
     test = joint_test(release, records)
     console.say(
         f"all {test.freedom} sums over the patients that the draws determine, beside the true ones: chi-square "

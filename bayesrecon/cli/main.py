@@ -71,8 +71,8 @@ class _Commands(TyperGroup):
         if self.listing:
             group, example = _SHOWN.get(cmd_name, (None, ""))
             summary = _summary(cmd_name) if own else _first_line(_added()[cmd_name].__doc__)
-            shown = f"{summary} Example: bayesrecon {example}" if example else summary
-            return TyperCommand(cmd_name, help=shown, short_help=shown, rich_help_panel=group)
+            description = f"{summary} Example: bayesrecon {example}" if example else summary
+            return TyperCommand(cmd_name, help=description, short_help=description, rich_help_panel=group)
         keep_by_default()  # the command's name is resolved, and its module imported, before anything is called
         app = typer.Typer(pretty_exceptions_enable=False, context_settings=_CONTEXT, add_completion=False)
         _, example = _SHOWN.get(cmd_name, (None, ""))

@@ -27,15 +27,15 @@ def load_object(spec: str, what: str, option: str = "--model", wanted: Callable[
         BayesreconError: no such file or name, a file that does not import, or several that could be meant.
     """
     path, name = spec.rsplit(":", 1) if ":" in spec else (spec, None)
-    told = f"{option} {spec}"
+    label = f"{option} {spec}"
     if name == "" or not path:
-        raise BayesreconError(f"{told}: name {what} as file.py:name")
-    module = _executed(Path(path), told)
+        raise BayesreconError(f"{label}: name {what} as file.py:name")
+    module = _executed(Path(path), label)
     if name is None:
-        return _only(module, what, told, wanted)
+        return _only(module, what, label, wanted)
     if not hasattr(module, name):
         there = [*_own_functions(module), *(_of_kind(module, wanted) if wanted else {})]
-        raise BayesreconError(f"{told}: {path} has no model or function {name}{near(name, there)}")
+        raise BayesreconError(f"{label}: {path} has no model or function {name}{near(name, there)}")
     return getattr(module, name)
 
 

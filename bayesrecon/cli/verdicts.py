@@ -50,7 +50,7 @@ def row(verdict: Verdict) -> dict[str, Any]:
         words = _statistics(found, verdict.records)
     else:
         words = _series(found)
-    said = {
+    cells = {
         "posterior": verdict.posterior,
         "records": verdict.records,
         "parameters": verdict.parameters,
@@ -60,7 +60,7 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "seconds": verdict.seconds,
         **words,
     }
-    return {name: said[name] for name in COLUMNS}
+    return {name: cells[name] for name in COLUMNS}
 
 
 def cells(row: dict[str, Any]) -> list[str]:
@@ -84,8 +84,8 @@ def _recovered(values: Values) -> str:
         return f"{values.field}: {values.share:.1%} exact"
     if not values.determined:
         return f"{values.field}: none determined"
-    shown, nearer = values.determined / values.records, values.nearer / values.records
-    return f"{values.field}: {shown:.0%} determined, {nearer:.0%} nearer than the guess"
+    determined, nearer = values.determined / values.records, values.nearer / values.records
+    return f"{values.field}: {determined:.0%} determined, {nearer:.0%} nearer than the guess"
 
 
 def _guessed(values: Values) -> str:
@@ -119,17 +119,17 @@ def _groups(found: GroupsFound) -> dict[str, str]:
 
 
 def _statistics(found: StatisticsFound, records: int) -> dict[str, str]:
-    said, errors = [f"{found.estimated} of {found.statistics} statistics"], []
+    parts, errors = [f"{found.estimated} of {found.statistics} statistics"], []
     expected = floor = ""
     if found.n is not None:
-        said.append(f"n {found.n:.5g}")
+        parts.append(f"n {found.n:.5g}")
         errors.append(f"n {found.n / records - 1:+.1%}")
         expected, floor = f"{(found.n_se or 0) / records:.1%}", f"{(found.n_floor or 0) / records:.1%}"
     if found.z is not None:
         errors.append(f"largest z {found.z:.1f}")
     kind = "features exactly" if found.finite else "decaying spectrum"
     return {
-        "recovered": ", ".join(said),
+        "recovered": ", ".join(parts),
         "error": "; ".join(errors),
         "expected": expected,
         "floor": floor,
@@ -139,14 +139,14 @@ def _statistics(found: StatisticsFound, records: int) -> dict[str, str]:
 
 
 def _series(found: SeriesFound) -> dict[str, str]:
-    shown = "".join(f"; {a.name} {a.estimate:.3g} ({a.truth:.3g})" for a in found.averages)
+    averages = "".join(f"; {a.name} {a.estimate:.3g} ({a.truth:.3g})" for a in found.averages)
     kind = "" if found.finite else ", decaying"
     kind += "" if found.within is None else f", values within {found.within:g}"
     errors = [] if found.error is None else [f"RMSE {found.error:.3g}"]
     errors += [] if found.z is None else [f"averages' largest z {found.z:.1f}"]
     what, far = "averages" if found.averages else "functions", ", further from the truth than stated" * found.astray
     return {
-        "recovered": f"{found.determined} of {found.entries} entries{shown}; rank {found.rank}{kind}",
+        "recovered": f"{found.determined} of {found.entries} entries{averages}; rank {found.rank}{kind}",
         "error": "; ".join(errors),
         "expected": "" if found.expected is None else f"{found.expected:.3g}",
         "floor": "",

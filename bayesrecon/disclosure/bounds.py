@@ -105,12 +105,12 @@ def bound(
     program = _Program(problem, level)
     found = components(problem.knowledge.fields, list(problem.knowledge.known), {}, {})
     intervals = [Interval("n", *program.total(np.ones(program.size)))]
-    told, others = counted(problem.solved, problem.knowledge.fields, found)
+    categories, others = counted(problem.solved, problem.knowledge.fields, found)
     for c in found:
-        parts = (told | others).get(c.name, [])
+        parts = (categories | others).get(c.name, [])
         if len(parts) <= _MOST_COUNTED:
             intervals += [Interval(f"n{part.name}", *program.total(part.values(program.records))) for part in parts]
-        if c.name in told:
+        if c.name in categories:
             continue
         mean = program.ratio(c.values(program.records))
         intervals.append(Interval(f"mean({c.name})", *mean))

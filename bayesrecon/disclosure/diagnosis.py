@@ -78,8 +78,8 @@ def _found(release: Release, order: int, statistics: Statistics, options: dict[s
     problem = solve_release(release, **options)
     solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
     fields = components(knowledge.fields, knowledge.aside, reference.centre, reference.scale)
-    told, others = counted(solved, knowledge.fields, fields)
-    library, orders, highest = monomials([c for c in fields if c.name not in told], order, told)
+    categories, others = counted(solved, knowledge.fields, fields)
+    library, orders, highest = monomials([c for c in fields if c.name not in categories], order, categories)
     polynomial = Library(dict(library.parts), [])
     library.parts.update({part.name: part for parts in others.values() for part in parts})
     if knowledge.unit is not None:

@@ -77,8 +77,8 @@ def _visibilities(x: np.ndarray, scores: np.ndarray, seen: np.ndarray) -> tuple[
     moving = variance > 0
     correlation = (about.T @ scores) / len(x) / np.sqrt(np.where(moving, variance, 1.0))[:, None]
     share = (correlation**2) @ seen
-    left = (1 - share) * (len(x) - 1) / max(len(x) - 1 - scores.shape[1], 1)
-    visibility = np.where(moving, np.clip(1 - left, 0.0, 1.0), 0.0)
+    unexplained = (1 - share) * (len(x) - 1) / max(len(x) - 1 - scores.shape[1], 1)
+    visibility = np.where(moving, np.clip(1 - unexplained, 0.0, 1.0), 0.0)
     return visibility, np.sqrt((1 - visibility) * variance)
 
 

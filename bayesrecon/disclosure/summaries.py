@@ -99,8 +99,8 @@ def half_widths(release: Release, statistics: Any, key: Any, progress: Any, know
     rows = rows_of(*problem.totals(statistics), problem.solved.embedding)
     found: HalfWidths = {}
     for row in rows:
-        told = not problem.unfit and row.lower is not None and row.upper is not None
-        found[row.name] = 0.5 * (row.upper - row.lower) if told else None  # type: ignore[operator]
+        bounded = not problem.unfit and row.lower is not None and row.upper is not None
+        found[row.name] = 0.5 * (row.upper - row.lower) if bounded else None  # type: ignore[operator]
     return found
 
 

@@ -91,8 +91,8 @@ def witness(
     size = ((values[:, 1:] - values[:, 1:].mean(axis=0)) ** 2).sum(axis=0)
     seen = np.clip(1 - lost[1:] / np.maximum(size, 1e-300), 0, 1)
     shape = tuple(len(g) for g in grids)
-    values_, errors, shown = (x.reshape(shape) for x in (density, se, seen))
-    return Witness(release.name, names, grids, values_, errors, shown, release.model.name, release.size)
+    values_, errors, visibility = (x.reshape(shape) for x in (density, se, seen))
+    return Witness(release.name, names, grids, values_, errors, visibility, release.model.name, release.size)
 
 
 def _bumps(problem: Problem, name: str, grid: np.ndarray) -> np.ndarray:

@@ -16,13 +16,13 @@ def mmd(x: Any, y: Any, *, x_weights: Any = None, y_weights: Any = None, bandwid
 
     Args:
         x: `(N, p)`; y: `(M, p)`.
-        x_weights, y_weights: scaled to sum to one; equal by default.
-        bandwidth: of the Gaussian kernel `exp(-|x - y|^2 / (2 h^2))`; by default the median distance in the
-            joined set.
+        x_weights, y_weights: weights, rescaled to sum to one; equal by default.
+        bandwidth: h in the Gaussian kernel `exp(-|x - y|^2 / (2 h^2))`. Defaults to the median distance in the joint
+            set.
 
     Raises:
-        BayesreconError: sets that are no tables of finite numbers, or of different columns; weights that are negative,
-            all zero or of another number than the records.
+        BayesreconError: the sets are not tables of finite numbers or have different columns; or weights are negative,
+            all zero, or not as many as the records.
 
     >>> round(mmd([[0.0]], [[1.0]], bandwidth=1.0), 3)  # sqrt(2 - 2 exp(-1/2))
     0.887
@@ -41,14 +41,14 @@ def mmd(x: Any, y: Any, *, x_weights: Any = None, y_weights: Any = None, bandwid
 
 
 def wasserstein(x: Any, y: Any, *, x_weights: Any = None, y_weights: Any = None) -> float:
-    """Wasserstein-1 distance of two weighted sets, exactly, in the units of the records.
+    """Exact Wasserstein-1 distance of two weighted sets, in the units of the records.
 
     Args:
-        x: `(N,)` or `(N, p)`; y: `(M,)` or `(M, p)`. More than one column: a linear program (HiGHS) or, for equal
-            numbers of equal weights, an assignment; at most 250,000 pairs.
+        x: `(N,)` or `(N, p)`; y: `(M,)` or `(M, p)`. Several columns need a linear program (HiGHS), or an assignment
+            for equal numbers of equal weights. They allow at most 250,000 pairs.
 
     Raises:
-        BayesreconError: sets of several columns that are no tables of finite numbers, or with more than 250,000 pairs.
+        BayesreconError: sets of several columns are not tables of finite numbers, or have more than 250,000 pairs.
 
     >>> wasserstein([0.0, 1.0], [2.0, 4.0])
     2.5
@@ -75,13 +75,13 @@ CUT = 1e-10
 
 
 def mahalanobis(x: Any, centre: Any, covariance: Any, *, rtol: float = CUT) -> np.ndarray:
-    """`sqrt((x - c)' S^+ (x - c))` of every row, `(N,)`; directions without variance are left out.
+    """`sqrt((x - c)' S^+ (x - c))` of every row, `(N,)`. Directions without variance are left out.
 
     Args:
-        rtol: share of the largest eigenvalue of S, up to which a direction is left out.
+        rtol: directions are left out if their eigenvalue of S is at most this share of the largest one.
 
     Raises:
-        BayesreconError: x is no table of finite numbers, or rtol is no share.
+        BayesreconError: x is not a table of finite numbers, or rtol is not a share.
 
     >>> mahalanobis([[3.0, 4.0]], [0.0, 0.0], [[1.0, 0.0], [0.0, 4.0]]).round(3).tolist()
     [3.606]
@@ -97,17 +97,18 @@ def mahalanobis(x: Any, centre: Any, covariance: Any, *, rtol: float = CUT) -> n
 def reconstruction_risk(truth: Any, guess: Any, training: Any, *, rtol: float = CUT) -> float:
     """Risk `R = mean_n d(x_n, mean) / d(x_n, x_hat_n)`, d the Mahalanobis distance under the training covariance.
 
-    One means no better than the mean record (Malekzadeh and Gunduz 2024). The cut decides the number, as errors in
-    directions in which records hardly vary count as much as any: state it wherever the risk is shown. A pseudo-inverse
-    of a matrix in single precision cuts at 1.2e-7 p. `linear_risk` is what any linear model has with so many outputs.
+    R = 1 means no better than the mean record (Malekzadeh and Gunduz 2024). R depends strongly on the cut `rtol`,
+    because errors count equally in directions in which records hardly vary. State the cut wherever you report the risk.
+    A pseudo-inverse in single precision cuts at 1.2e-7 p. `linear_risk` is the risk of any linear model with as many
+    outputs.
 
     Args:
-        truth, guess: `(N, p)`, row by row the same records.
+        truth, guess: `(N, p)`, the same records in the same rows.
         training: `(T, p)`, records whose mean and covariance define the distance.
-        rtol: share of the largest variance, up to which a direction is left out.
+        rtol: directions are left out if their variance is at most this share of the largest one.
 
     Raises:
-        BayesreconError: what is no table of finite numbers, or truth and guess of different shapes.
+        BayesreconError: an argument is not a table of finite numbers, or truth and guess differ in shape.
 
     >>> training = [[0.0], [1.0], [2.0]]
     >>> reconstruction_risk([[0.0], [2.0]], [[0.5], [1.5]], training)

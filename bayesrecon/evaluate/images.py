@@ -1,4 +1,4 @@
-"""How alike two images are."""
+"""Similarity of two images."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from bayesrecon.errors import BayesreconError, MissingExtraError
 
 
 def psnr(truth: Any, guess: Any, *, value_range: float) -> np.ndarray:
-    """Peak signal-to-noise ratio `10 log10(range^2 / mean (truth - guess)^2)`, in dB; infinite for equal images.
+    """Peak signal-to-noise ratio `10 log10(range^2 / mean (truth - guess)^2)` in dB; infinite for equal images.
 
     Args:
         truth, guess: `(..., height, width)`.
-        value_range: largest minus smallest legal value of a pixel, 2 for images in [-1, 1].
+        value_range: largest minus smallest legal value of a pixel: 2 for images in [-1, 1].
 
     Raises:
-        BayesreconError: images of different shapes, or with fewer than two dimensions.
+        BayesreconError: the images differ in shape, or have fewer than two dimensions.
 
     >>> import numpy as np
     >>> float(psnr(np.zeros((8, 8)), np.full((8, 8), 0.1), value_range=1).round(2))

@@ -1,4 +1,4 @@
-"""All that a release determines of its data, against the truth at once."""
+"""A joint test of everything that a release determines about its data, against the truth."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,12 +17,12 @@ _LONG = 10  # draws in a row at least
 
 @dataclass(frozen=True)
 class JointTest:
-    """Squared distance of the recovered totals from the true ones, in their covariance.
+    """Squared distance of the recovered totals from the true ones, in the metric of their covariance.
 
     Attributes:
         statistic: `(t - t0)' C^-1 (t - t0)`.
         freedom: number of independent totals r.
-        probability: of a larger one by chance, by Hotelling's law: chi-square with r degrees of freedom if C is known.
+        probability: p-value by Hotelling's distribution; chi-square with r degrees of freedom if C is known.
     """
 
     statistic: float
@@ -32,18 +32,18 @@ class JointTest:
 
 @in_float64
 def joint_test(release: Release, records: Records, **options: Any) -> JointTest:
-    """Do all recovered totals together agree with the private records?
+    """Test whether all recovered totals together agree with the private records.
 
-    Single statistics share their errors: where one sum is off, all that are made of it are. The r independent totals
-    that draws determine have a covariance C, estimated from means of draws in a row (batch means), and their squared
-    distance from those of the records is that of Hotelling.
+    The errors of single statistics depend on each other: if one sum is wrong, all statistics made of it are. The draws
+    determine r independent totals. Their covariance C is estimated from means of consecutive draws (batch means). The
+    squared distance of these totals from those of the records follows Hotelling's distribution.
 
     Args:
         records: `{field: (N, *shape)}`, the private data.
-        options: what `recover` was given of `estimator`, `key`, `progress` and what is known.
+        options: the arguments of `recover` among `estimator`, `key`, `progress` and what is known.
 
     Raises:
-        BayesreconError: a release whose kernel has no finite rank, or with too few draws; records that lack a field.
+        BayesreconError: the release's kernel has no finite rank, there are too few draws, or the records lack a field.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")

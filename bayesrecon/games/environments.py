@@ -116,10 +116,10 @@ class Comparing(Environment):
     def score(self, collector: Collector) -> float:
         rows = collector.rng.permutation(len(collector.others.y))[: self.deletions]
         worlds = [collector, collector.imagine(False), collector.imagine(True)]
-        told, first, second = (self._played(one, rows) for one in worlds)
-        if np.abs(first - second).max() <= _ROUNDING * np.abs(told).max():
+        answers, first, second = (self._played(one, rows) for one in worlds)
+        if np.abs(first - second).max() <= _ROUNDING * np.abs(answers).max():
             return 0.0
-        return float(distance(told, first).sum() - distance(told, second).sum())
+        return float(distance(answers, first).sum() - distance(answers, second).sum())
 
     def _played(self, collector: Collector, rows: np.ndarray) -> np.ndarray:
         collector.leave()

@@ -184,17 +184,17 @@ class Game:
         """What the promised epsilon does not cover."""
         if self.learner.epsilon is None:
             return []
-        said = {
+        caveats = {
             "the learner's epsilon is that of retraining: of this deletion nothing is known, and no bound is stated": (
                 promised(self.learner, self.deletion) is None
             ),
             "columns were standardised over the whole table: epsilon covers training, and not that scale; public "
             "bounds need no data": getattr(self.data, "standardised", False),
         }
-        return [text for text, holds in said.items() if holds]
+        return [text for text, holds in caveats.items() if holds]
 
     def _variant(self) -> list[str]:
-        said = {
+        parts = {
             f"{self.given} alone": self.given != RECORDS,
             "one challenge": self.single,
             "the other challenge outside": self.outside,
@@ -205,10 +205,10 @@ class Game:
             "one seed for both trainings": self.deletion == Retrain(fresh=False),
         }
         if self.choose is not None:
-            said[f"challenges chosen: {getattr(self.choose, 'name', 'by a function')}"] = True
+            parts[f"challenges chosen: {getattr(self.choose, 'name', 'by a function')}"] = True
         if self.auxiliary is None or self.auxiliary:
-            said[f"{'all' if self.auxiliary is None else self.auxiliary} auxiliary records"] = True
-        return [text for text, holds in said.items() if holds]
+            parts[f"{'all' if self.auxiliary is None else self.auxiliary} auxiliary records"] = True
+        return [text for text, holds in parts.items() if holds]
 
     def _drawn(self, rng: np.random.Generator, seed: int, number: int) -> "_Round":
         """S, the rows that are deleted, and the challenges: those that were deleted first."""
@@ -268,12 +268,12 @@ class Game:
         after: Fitted,
         rng: np.random.Generator,
     ) -> View:
-        shown, learner = drawn.challenges.rows(order), self.learner
+        challenges, learner = drawn.challenges.rows(order), self.learner
         opened = PARAMETERS in player.required()
         return View(
             ask=Oracles(before, after),
-            x=None if self.given == LABELS else shown.x,
-            y=None if self.given == INSTANCES else shown.y,
+            x=None if self.given == LABELS else challenges.x,
+            y=None if self.given == INSTANCES else challenges.y,
             classes=self.data.classes,
             answers=learner.answers,
             public=self._public(drawn.outside),

@@ -71,8 +71,8 @@ class MembershipGame:
                 Oracles(model, model), x, y, self.data.classes, self.learner.answers, known, None, None, self.learner,
                 len(private.y), coins,
             )  # fmt: skip
-            said = attack.prepare(view)(model(x))
-            found.append(compared(np.where(out, said, 1 - said), 0.5, coins))
+            called_out = attack.prepare(view)(model(x))
+            found.append(compared(np.where(out, called_out, 1 - called_out), 0.5, coins))
         return np.stack(found)
 
     def result(self, outcomes: np.ndarray, **about: Any) -> GameResult:

@@ -65,8 +65,8 @@ def memorisation(
         whole = found.fit(records, classes, first)
         trained += whole(records.x[chosen]).argmax(axis=1) == records.y[chosen]
         for k, (i, one) in enumerate(zip(chosen, others, strict=True)):
-            left = found.without(whole, records, np.array([i]), classes, one)
-            without[k] += left(records.x[[i]]).argmax() == records.y[i]
+            retrained = found.without(whole, records, np.array([i]), classes, one)
+            without[k] += retrained(records.x[[i]]).argmax() == records.y[i]
     limits = (
         None if trainings == 1 else np.stack([_limits(a, b, trainings) for a, b in zip(trained, without, strict=True)])
     )

@@ -111,8 +111,8 @@ def play(
     result = None
     if outcomes:
         numbers = np.array(sorted(outcomes), int)
-        found, said = zip(*(outcomes[i] for i in numbers.tolist()), strict=True)
-        about = {"seed": seed, "seconds": time.perf_counter() - began, "warnings": _told(said)}
+        found, messages = zip(*(outcomes[i] for i in numbers.tolist()), strict=True)
+        about = {"seed": seed, "seconds": time.perf_counter() - began, "warnings": _told(messages)}
         result = game.result(np.stack(found), numbers=numbers, **about)
     if failures:
         number, why = min(failures)

@@ -108,7 +108,7 @@ class ReconstructionGame:
     def _row(self, name: str, table: np.ndarray) -> ReconstructionRow:
         answered, x_far, y_far, h, h_after = table.T
         count = len(table)
-        right, left, squares = None, None, [None, None, None]
+        right, remaining, squares = None, None, [None, None, None]
         sought = not answered.any() or not np.isnan(y_far).all()  # labels, or instances alone
         if self.data.classes and sought:
             right = Rate(*clopper_pearson(int((y_far == 0).sum()), count))
@@ -118,10 +118,10 @@ class ReconstructionGame:
             smaller = np.minimum(h[at] ** 2, h_after[at] ** 2)
             if at.sum() > 1:
                 pairs = np.stack([y_far[at] ** 2, smaller], axis=1)
-                left = Rate(*bootstrap(pairs, _ratio))
+                remaining = Rate(*bootstrap(pairs, _ratio))
         distance = None if np.isnan(x_far).all() else float(np.nanmedian(x_far))
         return ReconstructionRow(
-            name, count, int(count - answered.sum()), right, *squares, left=left, distance=distance
+            name, count, int(count - answered.sum()), right, *squares, left=remaining, distance=distance
         )
 
 

@@ -40,10 +40,10 @@ def plot_audit(audit: "Audit", ax: "Axes | None" = None, path: str | Path | None
     with panel(ax, path, (max(1.2, _ROW * len(rows)),)) as ax:
         names = [f"{r.action}: {r.statistic}" for _, r in rows]
         # Two findings can have the same remedy for the same statistic.
-        told = [
+        labels = [
             f"{name} ({f.kind})" if names.count(name) > 1 else name for name, (f, _) in zip(names, rows, strict=True)
         ]
-        _draw(ax, [r for _, r in rows], told)
+        _draw(ax, [r for _, r in rows], labels)
         ax.set_title("What remedies would leave", loc="left")
     return ax
 

@@ -14,8 +14,8 @@ _START, _BETWEEN, _SPACE = 10, 14, 3  # points: right of the axes, between colum
 
 def write_columns(ax: "Axes", table: Any, compared: bool, sampled: bool) -> None:
     """Recovered values with their errors, and true values (or intervals), row by row under a head."""
-    shown = table[["estimate", "se", "scale", "lower", "upper", "true"]].to_numpy()
-    values, errors, intervals, true = zip(*(numbers(*row) for row in shown), strict=True)
+    rows = table[["estimate", "se", "scale", "lower", "upper", "true"]].to_numpy()
+    values, errors, intervals, true = zip(*(numbers(*row) for row in rows), strict=True)
     absent = ["" if value else "not determined" for value in values]
     others, head = (true, "true") if compared else (intervals, "95 % interval")
     first = "recovered ± s.e." if sampled else "recovered"

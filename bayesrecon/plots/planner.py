@@ -46,18 +46,18 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
     >>> [text.get_text() for text in ax.get_yticklabels()]
     ['100 draws', '1,000 draws', '1,000 draws, 2 digits', 'mean, covariance of 100 draws', 'mode, covariance: 3 digits']
     """
-    shown = plan.outlooks[:_MOST]
-    ways = list(_ways(shown[0])) if shown else []
+    outlooks = plan.outlooks[:_MOST]
+    ways = list(_ways(outlooks[0])) if outlooks else []
     with panel(ax, path, heights=(plan_height(plan),)) as ax:
-        values = np.array([[_relative(o, value) for _, value in _ways(o)] for o in shown], float)
+        values = np.array([[_relative(o, value) for _, value in _ways(o)] for o in outlooks], float)
         values[values < _EXACTLY] = 0.0
         finite = values[np.isfinite(values) & (values > 0)]
         low, high = (finite.min(), finite.max()) if finite.size else (0.1, 1.0)
         left, right = low / _BEYOND, high * _BEYOND
         seen = np.where(np.isnan(values), right, np.maximum(values, left))
-        step = _WITHIN / max(len(shown) - 1, 3)
-        for i, (outlook, style) in enumerate(zip(shown, styles(len(shown)), strict=True)):
-            y = np.arange(len(ways)) + step * (i - (len(shown) - 1) / 2)
+        step = _WITHIN / max(len(outlooks) - 1, 3)
+        for i, (outlook, style) in enumerate(zip(outlooks, styles(len(outlooks)), strict=True)):
+            y = np.arange(len(ways)) + step * (i - (len(outlooks) - 1) / 2)
             ax.plot(seen[i], y, style.marker, ms=5, color=style.colour, label=label(outlook.name), clip_on=False)
         kinds = [_kind(name) for name, _ in ways]
         for at in (i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1]):

@@ -257,22 +257,22 @@ def _draw_gap(ax: "Axes", result: "Reconstruction", iterations: np.ndarray, kept
     scale = abs(result.bound) or 1.0
     gaps = _column(result, "gap") / scale
     gaps = np.where(gaps > 0, gaps, np.nan)
-    shown = list(gaps[np.isfinite(gaps)])
+    heights = list(gaps[np.isfinite(gaps)])
     ax.set_yscale("log")
     signed = result.certificate == "signed measures"
-    _draw_trace(ax, iterations, gaps, _ALONE, None if signed or not shown else "to signed measures")
+    _draw_trace(ax, iterations, gaps, _ALONE, None if signed or not heights else "to signed measures")
     if kept is not None:
         ax.plot(iterations[kept], gaps[kept], "o", ms=6, color=BLUE, zorder=3)
     if result.gap > 0 and not signed:
         # The bound over signed measures is too low where the weights are positive: a second one is certified.
         ax.axhline(result.gap / scale, color=RED, lw=1.2, zorder=1, label="certified")
-        shown.append(result.gap / scale)
+        heights.append(result.gap / scale)
     if result.gap_in_noise and result.gap > 0:
         noise = result.gap / result.gap_in_noise / scale
         ax.axhline(noise, color=ORANGE, lw=1.2, ls="--", zorder=1, label="noise of the draws")
-        shown.append(noise)
-    if shown:
-        low, high = np.log10(min(shown)), np.log10(max(shown))
+        heights.append(noise)
+    if heights:
+        low, high = np.log10(min(heights)), np.log10(max(heights))
         room = max(0.08 * (high - low), 0.15, (1 - (high - low)) / 2)
         ax.set_ylim(10.0 ** (low - room), 10.0 ** (high + room))
         first, last = int(np.ceil(low - room)), int(np.floor(high + room))

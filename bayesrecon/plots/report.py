@@ -135,8 +135,8 @@ def _told(item: "Item") -> tuple[str, str, str, str]:
     if not scale > 0:  # nothing says how many digits are right
         shown = [_number(None if np.isnan(x) else x, 9) for x in (value, true)]
         return shown[0], "exact" if se == 0 else "–", "–", shown[1]
-    told = numbers(value, se, scale, lower, upper, true)
-    return tuple(text.removeprefix("± ") or "–" for text in told)  # type: ignore[return-value]
+    texts = numbers(value, se, scale, lower, upper, true)
+    return tuple(text.removeprefix("± ") or "–" for text in texts)  # type: ignore[return-value]
 
 
 def _intervals(finding: "Finding") -> bool:

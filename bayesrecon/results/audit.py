@@ -317,12 +317,12 @@ class Audit(Result):
     @property
     def headline(self) -> str:
         count = {level: sum(f.severity == level for f in self.findings) for level in ("high", "medium", "low")}
-        told = ", ".join(f"{n} {level}" for level, n in count.items() if n) or "nothing found"
+        summary = ", ".join(f"{n} {level}" for level, n in count.items() if n) or "nothing found"
         parts = [f"{len(self.not_run)} not run"] if self.not_run else []
         parts += [f"{len(self.unrecognised)} not recognised"] if self.unrecognised else []
         untried = f"incomplete, {', '.join(parts)}; " if parts else ""
         held = f"{self.format}, {self.draws} draws" if self.draws else self.format
-        return f"{self.name} ({held}): {untried}{told}"
+        return f"{self.name} ({held}): {untried}{summary}"
 
     def _excerpt(self) -> Any:
         return self.to_dataframe()[["severity", "title"]].assign(summary=[f.summary for f in self.findings])

@@ -125,8 +125,8 @@ class Result:
         table, rest = self._beginning()
         text = table.to_string(float_format="{:.6g}".format, na_rep="")
         first = [line for line in (self.notice, self.headline, self.condition) if line]
-        told = (f"failed: {f}" for f in self.failures), (f"warning: {w}" for w in self.warnings)
-        text = "\n".join([*first, text, *rest, *(line for lines in told for line in lines)])
+        messages = (f"failed: {f}" for f in self.failures), (f"warning: {w}" for w in self.warnings)
+        text = "\n".join([*first, text, *rest, *(line for lines in messages for line in lines)])
         return visible(text)  # names come from files, and a terminal obeys what is not printable
 
     def _repr_html_(self) -> str:

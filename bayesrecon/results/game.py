@@ -194,8 +194,8 @@ class GameResult(Result):
         return pd.DataFrame(table).set_index("adversary")
 
     def _excerpt(self) -> Any:
-        shown = ["success", "lower", "upper", "ties", "ties as wins", "advantage", "epsilon"]
-        return self.to_dataframe()[shown + (["bound"] if self.bound is not None else [])]
+        columns = ["success", "lower", "upper", "ties", "ties as wins", "advantage", "epsilon"]
+        return self.to_dataframe()[columns + (["bound"] if self.bound is not None else [])]
 
     def plot(self, ax: Any = None, path: Any = None) -> Any:
         """Plot the success of every adversary, as defined and with ties as wins; see `bayesrecon.plots.plot_game`."""

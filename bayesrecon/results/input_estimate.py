@@ -72,8 +72,8 @@ class InputEstimate(Result):
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, without the draws."""
         names = ("release", "method", "shape", "gain", "coverage", "checked", "settings", "seconds")
-        told = {name: getattr(self, name) for name in names}
-        return self._document(**told, fields=self.to_dataframe().reset_index().to_dict("records"))
+        values = {name: getattr(self, name) for name in names}
+        return self._document(**values, fields=self.to_dataframe().reset_index().to_dict("records"))
 
     def to_dataframe(self) -> Any:
         """One row per field."""

@@ -88,9 +88,9 @@ def _complaining(path: Path) -> Generator[None, None, None]:
     try:
         yield
     except Exception as error:
-        told = " ".join(str(error).split()).removeprefix(f"{path.absolute()}: ").removeprefix(f"{path}: ")
-        told = f"{type(error).__name__} {told}" if isinstance(error, KeyError) or not told else told
-        raise BayesreconError(f"{path} is not a saved bayesrecon result ({told[:200]})") from None
+        message = " ".join(str(error).split()).removeprefix(f"{path.absolute()}: ").removeprefix(f"{path}: ")
+        message = f"{type(error).__name__} {message}" if isinstance(error, KeyError) or not message else message
+        raise BayesreconError(f"{path} is not a saved bayesrecon result ({message[:200]})") from None
 
 
 def _none(value: Any) -> Any:

@@ -105,8 +105,8 @@ class Plan(Result):
         one = self[name]
         error = one.sanitised.get(worth)
         if not error:
-            told = ", ".join(str(w) for w, s in one.sanitised.items() if s) or "none"
-            raise BayesreconError(f"worth={worth}: sanitised draws were planned for a worth of {told}")
+            planned = ", ".join(str(w) for w, s in one.sanitised.items() if s) or "none"
+            raise BayesreconError(f"worth={worth}: sanitised draws were planned for a worth of {planned}")
         found: dict[str, float | None] = {"draws": self.most_draws(name, error)}
         moments = {t: s for t, s in one.moments.items() if s}
         if moments:

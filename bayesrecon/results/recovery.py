@@ -77,10 +77,10 @@ class Recovery(Result):
     @property
     def whole(self) -> bool:
         """Whether all checks passed, every statistic is determined, and records have equal weight."""
-        told = {row.name: row for row in self.rows if row.estimate is not None and row.verdict != "undetermined"}
-        n = told.get("n")
+        determined = {row.name: row for row in self.rows if row.estimate is not None and row.verdict != "undetermined"}
+        n = determined.get("n")
         counted = n is not None and n.lower is not None and n.lower == n.upper
-        return counted and not self.failures and len(told) == len(self.rows)
+        return counted and not self.failures and len(determined) == len(self.rows)
 
     def __getitem__(self, name: str) -> Row:
         for row in self.rows:

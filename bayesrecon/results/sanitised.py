@@ -167,7 +167,7 @@ class Sanitised(Result):
         from bayesrecon.precision import x64
 
         if self.release is None:
-            raise BayesreconError("a loaded result has no draws; read them, and summarise these")
+            raise BayesreconError("a loaded result has no draws; read the file of the draws and summarise them")
         if not self.draws:
             return self._table_of_mode()
         model = self.release.model

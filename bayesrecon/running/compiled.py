@@ -112,8 +112,8 @@ def kept() -> Iterator[None]:
     import jax
 
     config: Any = jax.config
-    settled = _FOLDER in os.environ or config.jax_compilation_cache_dir
-    if os.environ.get(SWITCH) == "0" or settled or _crashes():
+    configured = _FOLDER in os.environ or config.jax_compilation_cache_dir
+    if os.environ.get(SWITCH) == "0" or configured or _crashes():
         yield
         return
     path = _own()

@@ -272,9 +272,9 @@ def saved_warmup(path: Path, settings: Settings) -> int:
 def check_count(path: Path, settings: Settings, count: int) -> None:
     """Refuse more draws than the sampler was asked for: somebody put them there."""
     if "num_samples" in settings and count > (most := _saved(path, settings, "num_samples")):
-        said = f"num_samples = {settings['num_samples']}"
+        declared = f"num_samples = {settings['num_samples']}"
         raise BayesreconError(
-            f"{path}: {count} draws, but its comments say {said}, which leaves {most}; several runs in one file?"
+            f"{path}: {count} draws, but its comments say {declared}, which leaves {most}; several runs in one file?"
         )
 
 

@@ -107,8 +107,8 @@ class NetCDF3File:
         along = {d for one in self._variables.values() for d in one.dimensions}
         found: list[tuple[str, str, Any]] = [(d, "name", d) for d, _ in self._sizes if d not in along]
         for name, one in self._variables.items():
-            if one.dtype.kind == "S" and (said := one.attributes.get(_ENCODING, _UTF8)) != _UTF8:
-                found.append((f"@{name}@{_ENCODING}", "attribute", said))
+            if one.dtype.kind == "S" and (encoding := one.attributes.get(_ENCODING, _UTF8)) != _UTF8:
+                found.append((f"@{name}@{_ENCODING}", "attribute", encoding))
         return {"found": [*found, *self._unused()], "unread": []}
 
     def read(self, name: str, key: Key) -> np.ndarray:

@@ -91,7 +91,7 @@ def _compared(parts: Parts, model: Model, records: Records, joint: Any, single: 
         BayesreconError: they differ.
     """
     rng = np.random.default_rng(0)
-    done, moved, told = 0, False, len(next(iter(records.values()))) == 1
+    done, moved, varies = 0, False, len(next(iter(records.values()))) == 1
     for trial in range(4 * POINTS):
         theta = rng.normal(size=model.dimension) * _SCALES[trial % 3 if trial >= POINTS else 0]
         (whole, slope), (prior, terms, of_prior, of_terms) = joint(theta), single(theta)
@@ -103,14 +103,14 @@ def _compared(parts: Parts, model: Model, records: Records, joint: Any, single: 
         if not (abs(float(total - whole)) <= _CLOSE * size and np.abs(rate - slope).max() <= _CLOSE * steep):
             raise BayesreconError(_coupled(parts, model, records, theta, float(whole), float(total)))
         moved |= bool(np.abs(of_terms).max() > 0)
-        told = told or bool(np.ptp(np.asarray(terms)) > 1e-12 * size or np.abs(np.diff(of_terms, axis=0)).max() > 0)
+        varies = varies or bool(np.ptp(np.asarray(terms)) > 1e-12 * size or np.abs(np.diff(of_terms, axis=0)).max() > 0)
         done += 1
         if done == POINTS:
             break
     if done and not moved:
         _explain_constant(parts, model)
         raise BayesreconError(f"{parts.name}: the term of a record does not depend on any parameter")
-    if done and not told:
+    if done and not varies:
         raise BayesreconError(f"{parts.name}: the term of a record does not depend on the record")
     return done > 0
 
@@ -147,7 +147,7 @@ def _by_line(terms: Any) -> dict[int, float]:
 def _coupled(parts: Parts, model: Model, records: Records, theta: np.ndarray, whole: float, total: float) -> str:
     """Which line gives something else to records together than one by one."""
     count = len(next(iter(records.values())))
-    told = f"{count} records together give {whole:.6g}, one by one {total:.6g}"
+    evidence = f"{count} records together give {whole:.6g}, one by one {total:.6g}"
     params = model.constrain(jnp.asarray(theta))
     joint = _by_line(parts.run_joint(params, records, count).terms)
     single: dict[int, float] = {}
@@ -157,12 +157,12 @@ def _coupled(parts: Parts, model: Model, records: Records, theta: np.ndarray, wh
     for line in sorted(joint.keys() | single.keys()):
         one, other = joint.get(line, 0.0), single.get(line, 0.0)
         if not abs(one - other) <= 1e-7 * (1 + abs(one) + abs(other)):
-            told = f"{count} records together give {one:.6g}, one by one {other:.6g}"
+            evidence = f"{count} records together give {one:.6g}, one by one {other:.6g}"
             return (
-                f"{parts.name}, line {line}: records are coupled here ({text_of(parts, line)}): {told}; "
+                f"{parts.name}, line {line}: records are coupled here ({text_of(parts, line)}): {evidence}; "
                 "the likelihood has to be a product over records"
             )
-    return f"{parts.name}: the likelihood is not a product over records: {told}"
+    return f"{parts.name}: the likelihood is not a product over records: {evidence}"
 
 
 def text_of(parts: Parts, line: int) -> str:

@@ -201,12 +201,12 @@ class LeftOut:
             size = sum(_free_size(self._transform(p, values), p) for p in places)
             ends = jax.vmap(lambda x: _newton(lambda y: of(y)[1], target, x, steps))(_beginnings(size, steps))
             every, reached = jax.vmap(of)(ends)
-            left = jnp.max(jnp.abs(reached - target) / (1 + jnp.abs(target)), axis=1)
-            left = jnp.where(jnp.isfinite(left), left, jnp.inf)
-            found = {n: v[jnp.argmin(left)] for n, v in every.items()}
+            residual = jnp.max(jnp.abs(reached - target) / (1 + jnp.abs(target)), axis=1)
+            residual = jnp.where(jnp.isfinite(residual), residual, jnp.inf)
+            found = {n: v[jnp.argmin(residual)] for n, v in every.items()}
             # Another solution is as good: which of them it was cannot be told.
             other = jnp.stack([jax.vmap(_apart, (None, 0))(found[n], every[n]) for n in found]).max(axis=0)
-            return found, jnp.maximum(left.min(), jnp.where(left <= CLOSE, other, 0.0).max())
+            return found, jnp.maximum(residual.min(), jnp.where(residual <= CLOSE, other, 0.0).max())
 
         return solve
 
@@ -236,12 +236,12 @@ def _newton(of: Callable[..., Any], target: Any, begin: Any, steps: int) -> Any:
 
     def step(x: Any, _: Any) -> tuple[Any, None]:
         reached, back = jax.vjp(of, x)
-        left = target - reached
+        residual = target - reached
 
         def curved(v: Any) -> Any:
             return back(jax.jvp(of, (x,), (v,))[1])[0]
 
-        way = jax.scipy.sparse.linalg.cg(curved, back(left)[0], tol=1e-14, maxiter=ITERATIONS)[0]
+        way = jax.scipy.sparse.linalg.cg(curved, back(residual)[0], tol=1e-14, maxiter=ITERATIONS)[0]
         way = jnp.where(jnp.isfinite(way).all(), way, 0.0)  # at the solution there is no way
         tried = jnp.array([1.0, 0.5, 0.25, 0.1, 0.0])
         apart = jax.vmap(lambda t: jnp.sum((target - of(x + t * way)) ** 2))(tried)

@@ -46,11 +46,13 @@ def with_ranges(program: tree.Program, columns: Mapping[str, Column], fields: Ma
         if name in compared:
             if domain.kind == "real":
                 continue
-            told = _codes(compared[name], domain) if _only_compared(program, name, len(compared[name])) else None
+            found_domain = (
+                _codes(compared[name], domain) if _only_compared(program, name, len(compared[name])) else None
+            )
         else:
-            told = _within(supports.get(name), domain)
-        if told is not None:
-            found[name] = replace(fields[name], domain=told)
+            found_domain = _within(supports.get(name), domain)
+        if found_domain is not None:
+            found[name] = replace(fields[name], domain=found_domain)
     return found
 
 
@@ -117,20 +119,20 @@ def _only_compared(program: tree.Program, name: str, count: int) -> bool:
 
 def _codes(compared: list[Comparison], domain: Domain) -> Domain | None:
     """Whole numbers without a gap, with one for every outcome of the comparisons."""
-    told: set[float] = set()
+    codes: set[float] = set()
     cuts = False
     for op, value in compared:
         if op in ("==", "!="):
-            told |= {value} if value.is_integer() else set()
+            codes |= {value} if value.is_integer() else set()
             continue
         cuts = True
         below = math.floor(value) if op in (">", "<=") else math.ceil(value) - 1
-        told |= {float(below), float(below + 1)}
-    told = {v for v in told if domain.low <= v <= domain.high}
-    if not told:
+        codes |= {float(below), float(below + 1)}
+    codes = {v for v in codes if domain.low <= v <= domain.high}
+    if not codes:
         return None
-    low, high = min(told), max(told)
-    if not cuts and len(told) == high - low + 1:
+    low, high = min(codes), max(codes)
+    if not cuts and len(codes) == high - low + 1:
         # None of them is an outcome, too: the baseline, below them where codes count from 0 or from 1.
         low, high = (low - 1, high) if low >= 1 and low - 1 >= domain.low else (low, high + 1)
     low = min(low, domain.low) if math.isfinite(domain.low) else low
@@ -158,14 +160,14 @@ def _supports(program: tree.Program) -> dict[str, Domain]:
                 continue
         else:
             continue
-        told: list[tuple[Any, Domain]] = []
+        supports: list[tuple[Any, Domain]] = []
         if law in _BINARY:
-            told = [(of, BINARY)]
+            supports = [(of, BINARY)]
         elif law in _COUNTS:
-            told = [(one, COUNT) for one in (of, *(args[:1] if law in _TRIALS else ()))]
+            supports = [(one, COUNT) for one in (of, *(args[:1] if law in _TRIALS else ()))]
         elif law in _POSITIVE or law in _LOGARITHMS:
-            told = [(of, POSITIVE)]
-        for one, domain in told:
+            supports = [(of, POSITIVE)]
+        for one, domain in supports:
             if (name := _name(one)) is not None:
                 found.setdefault(name, domain)
     return found

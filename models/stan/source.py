@@ -133,8 +133,8 @@ def knowing(model: StanModel, known: Mapping[str, Any]) -> StanModel:
         if k not in made:
             raise BayesreconError(f"{k!r} is not in the transformed data of {model.name}{near(k, made)}")
         frame[k] = value_of(made[k], value, left_out.machine.shape_of(made[k].type, frame, Run()))
-    told = LeftOut(left_out.program, left_out.places.values(), frame)
-    return replace(model, left_out=told, prepare=_prepare(parts.coordinates, told))
+    completed = LeftOut(left_out.program, left_out.places.values(), frame)
+    return replace(model, left_out=completed, prepare=_prepare(parts.coordinates, completed))
 
 
 def _prepare(coordinates: Coordinates, left_out: LeftOut) -> Callable[[Any], Any]:
@@ -253,9 +253,9 @@ def _parts(
         raise BayesreconError(f"{program.name}: data follow {count} in more ways than one; name another with record=")
     if count is not None and not fields and not cut:
         raise BayesreconError(f"{program.name}: no data follow {count}")
-    told = told_sizes(program, sizes)
-    constants = constants_of(machine, fields, count, given, told)
-    own, units = _own(small, count, given, told, machine)
+    known_sizes = told_sizes(program, sizes)
+    constants = constants_of(machine, fields, count, given, known_sizes)
+    own, units = _own(small, count, given, known_sizes, machine)
     sources = set(fields) | set(cut) | ({count} if count and not own else set())
     tainted = tainted_names(small, sources)
     if given.keys() & made.keys():

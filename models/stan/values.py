@@ -186,8 +186,8 @@ def blank(base: str, shape: tuple[int, ...], depth: int) -> V:
 def index_base(base: str, kept: tuple[bool, ...]) -> str:
     """The base type that is left where an index keeps some of its axes."""
     if base == "matrix":
-        left = {(True, True): "matrix", (True, False): "vector", (False, True): "row_vector"}
-        return left.get((kept[0], kept[1]), "real")
+        kinds = {(True, True): "matrix", (True, False): "vector", (False, True): "row_vector"}
+        return kinds.get((kept[0], kept[1]), "real")
     return base if all(kept) else "real"
 
 

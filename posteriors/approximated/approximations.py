@@ -183,8 +183,8 @@ def _release(
     if fit == MEAN_FIELD:
         metric = metric[:, np.concatenate([np.ones(len(mean), bool), np.equal(*np.tril_indices(len(mean)))])]
     if silent:
-        told = np.maximum(*np.tril_indices(len(mean))) < len(mean) - silent
-        metric = metric[:, np.concatenate([np.ones(len(mean), bool), told])]
+        released = np.maximum(*np.tril_indices(len(mean))) < len(mean) - silent
+        metric = metric[:, np.concatenate([np.ones(len(mean), bool), released])]
     release: Release
     if fit is not None:
         derived = variational(model)

@@ -131,8 +131,8 @@ def _root(path: Path, covariance: np.ndarray) -> np.ndarray:
 
 def _half_units(model: Model, theta: np.ndarray, settings: Settings) -> np.ndarray:
     """Half a unit of the last digit of every printed value, unconstrained; the supports are boxes."""
-    said = settings.get("sig_figs", "-1")
-    digits = int(said) if said.isdigit() and int(said) > 0 else _DIGITS
+    significant = settings.get("sig_figs", "-1")
+    digits = int(significant) if significant.isdigit() and int(significant) > 0 else _DIGITS
 
     def constrained(x: Any) -> Any:
         return jnp.concatenate([jnp.ravel(v) for v in model.constrain(x).values()])

@@ -182,12 +182,12 @@ def _variational(model: Model, law: FittedLaw, residual: Any, name: str) -> Rele
         normal = metric @ np.linalg.lstsq(metric, white[:, d:], rcond=None)[0] / np.sqrt(law.draws)
         if law.printed is not None:
             normal = np.column_stack([normal, np.eye(len(phi))[:, :d] * law.printed / np.sqrt(3)])
-    atom, finer, noise = phi[None], by_another_rule(model), _noise(normal)
+    atom, other_rule, noise = phi[None], by_another_rule(model), _noise(normal)
     if ascent is not None:
-        return OptimisedFit(atom, derived, metric, model, noise, ascent, finer, name=name)
+        return OptimisedFit(atom, derived, metric, model, noise, ascent, other_rule, name=name)
     if normal.size:
-        return Summary(atom, derived, metric, model, noise, finer, name=name)
-    return VariationalOptimum(atom, derived, metric, model, finer, name=name)
+        return Summary(atom, derived, metric, model, noise, other_rule, name=name)
+    return VariationalOptimum(atom, derived, metric, model, other_rule, name=name)
 
 
 @partial(jax.jit, static_argnames="phi")

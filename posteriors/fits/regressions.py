@@ -122,10 +122,10 @@ def how_fitted(estimator: str, held: Mapping[str, Any], records: Any) -> dict[st
 
 def _moved(result: Any) -> float:
     """Length of the last step of a GLM, by how far its deviance fell; of one that does not tell, by its tolerance."""
-    told = (getattr(result, "fit_history", None) or {}).get("deviance", ())
-    if len(told) < 2 or not np.isfinite(told[-2:]).all():
+    deviances = (getattr(result, "fit_history", None) or {}).get("deviance", ())
+    if len(deviances) < 2 or not np.isfinite(deviances[-2:]).all():
         return last_step(_TOLERANCE, 0.0)
-    return last_step(abs(float(told[-2] - told[-1])), float(told[-1]))
+    return last_step(abs(float(deviances[-2] - deviances[-1])), float(deviances[-1]))
 
 
 _TOLERANCE = 1e-8  # of statsmodels, below which the deviance falls in the last step

@@ -81,8 +81,8 @@ def _contents(
     found = from_named_draws(draws, "JSON of samples", (stamp(path),), notes=notes)
     grouped = [_variable(entry, draws, found.rows) for entry in entries if entry.where.partition("/")[0] in GROUPS]
     variables = tuple(variable for variable in grouped if variable is not None)
-    told = {variable.where for variable in variables}
-    rest = tuple(entry for entry in entries if entry.where not in told)
+    listed = {variable.where for variable in variables}
+    rest = tuple(entry for entry in entries if entry.where not in listed)
     return replace(found, variables=(*found.variables, *variables), entries=rest)
 
 

@@ -243,9 +243,9 @@ def _alike(every: list[_Chain], plan: _Plan) -> tuple[list[_Chain], list[str], l
     used = [chain for chain in every if chain.rows >= length]
     said = ", ".join(str(max(chain.rows, 0)) for chain in every)
     notes.append(f"chains of unequal length ({said} draws): the first {length} draws of {len(used)} chains were used")
-    left = [f"{c.name}: {max(c.rows, 0) - (length if c in used else 0)} draws" for c in every if c.rows != length]
+    dropped = [f"{c.name}: {max(c.rows, 0) - (length if c in used else 0)} draws" for c in every if c.rows != length]
     reason = f"beyond the {length} draws that the chains have in common; audit the file alone to look at them"
-    return used, notes, [Unread(where, reason) for where in left]
+    return used, notes, [Unread(where, reason) for where in dropped]
 
 
 def _contents_of(

@@ -177,7 +177,7 @@ def sample(
     check_run(chains, draws, warmup, thinning, target_accept, key)
     records = check_records(model, data)
     settings = Settings(warmup, target_accept, max_tree_depth, model.dimension <= DENSE)
-    with _bar(progress) as told:
+    with _bar(progress) as reporter:
         theta, divergences = sampled(
             model,
             records,
@@ -187,7 +187,7 @@ def sample(
             draws=draws,
             thinning=thinning,
             method=chain_method,
-            told=told,
+            told=reporter,
         )
     params = _constrained(model, theta.reshape(-1, model.dimension))
     samples = {k: np.asarray(v).reshape(chains, draws, *v.shape[1:]) for k, v in params.items()}

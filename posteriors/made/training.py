@@ -159,8 +159,10 @@ class Preconditioner:
         if self.shared:
             return scipy.linalg.cho_solve(self.factors[0], right.reshape(-1, width).T).T.reshape(right.shape)
         mean = right.mean(axis=1, keepdims=True) if self.balanced is not None else 0.0
-        left = right - mean
-        parts = [scipy.linalg.cho_solve(self.factors[k], left[:, k].T, check_finite=False).T for k in range(outputs)]
+        residual = right - mean
+        parts = [
+            scipy.linalg.cho_solve(self.factors[k], residual[:, k].T, check_finite=False).T for k in range(outputs)
+        ]
         found = np.stack(parts, axis=1)
         if self.balanced is None:
             return found
@@ -265,11 +267,11 @@ def retrain_without(
     if base.shared:
         found, size = _rank_one(objective, base, outer, own, chosen)
         reached = size / lengths.max()
-    left = np.flatnonzero(~(reached <= tolerance * scale))
-    found[left] = outer
+    unconverged = np.flatnonzero(~(reached <= tolerance * scale))
+    found[unconverged] = outer
     block = max(1, _DOUBLES // (len(objective.x) * objective.outputs))
-    for first in range(0, len(left), block):
-        some = left[first : first + block]
+    for first in range(0, len(unconverged), block):
+        some = unconverged[first : first + block]
         left_out = np.zeros((len(some), len(objective.x)))
         left_out[np.arange(len(some)), chosen[some]] = 1.0
         found[some], reached[some] = _newton(objective, base, found[some], left_out, tolerance * scale[some])
@@ -297,13 +299,13 @@ def _rank_one(
     whole = objective.penalty * outer - own.T @ objective.x
     gradient = whole + own[chosen][:, :, None] * x[:, None]
     moved = np.zeros_like(gradient)
-    left = gradient
+    residual = gradient
     for _ in range(2):
-        step = base.solve(left)
+        step = base.solve(residual)
         step = step + (np.einsum("bkq,bq->bk", step, x) / rest)[:, :, None] * turned[:, None]
         moved = moved - step
-        left = gradient + moved @ base.hessian - np.einsum("bkq,bq->bk", moved, x)[:, :, None] * x[:, None]
-    return outer + moved, np.where(several, np.linalg.norm(left, axis=(1, 2)), np.inf)
+        residual = gradient + moved @ base.hessian - np.einsum("bkq,bq->bk", moved, x)[:, :, None] * x[:, None]
+    return outer + moved, np.where(several, np.linalg.norm(residual, axis=(1, 2)), np.inf)
 
 
 def _newton(
@@ -361,27 +363,27 @@ def _conjugate(
     kind: Any = base.dtype
     penalty = objective.penalty.astype(kind)
     aim = np.maximum(aim, 100 * np.finfo(kind).eps * np.linalg.norm(right, axis=(1, 2)))
-    eta, keep, left = eta.astype(kind), keep.astype(kind), right.astype(kind)
-    found = np.zeros_like(left)
-    direction = solved = base.solve(left)
-    product = np.einsum("bkq,bkq->b", left, solved)
+    eta, keep, residual = eta.astype(kind), keep.astype(kind), right.astype(kind)
+    found = np.zeros_like(residual)
+    direction = solved = base.solve(residual)
+    product = np.einsum("bkq,bkq->b", residual, solved)
     going = np.arange(len(right))
     for _ in range(_CG):
         # What has converged rests: further steps would be made of rounding.
-        on = np.linalg.norm(left, axis=(1, 2)) > aim
+        on = np.linalg.norm(residual, axis=(1, 2)) > aim
         if not on.any():
             break
         if not on.all():
-            going, left, direction, product, aim = going[on], left[on], direction[on], product[on], aim[on]
+            going, residual, direction, product, aim = going[on], residual[on], direction[on], product[on], aim[on]
             eta, keep = eta[:, on], keep[:, on]
         bent = objective.bends(eta, objective.predictors(direction, base.x)) * keep
         image = penalty * direction + objective.back(bent, base.x)
         curvature = np.einsum("bkq,bkq->b", direction, image)
         alpha = np.divide(product, curvature, out=np.zeros_like(product), where=curvature > 0)[:, None, None]
         found[going] += alpha * direction
-        left = left - alpha * image
-        solved = base.solve(left)
-        new = np.einsum("bkq,bkq->b", left, solved)
+        residual = residual - alpha * image
+        solved = base.solve(residual)
+        new = np.einsum("bkq,bkq->b", residual, solved)
         ratio = np.divide(new, product, out=np.zeros_like(new), where=product > 0)
         direction, product = solved + ratio[:, None, None] * direction, new
     if objective.linear.loss == "softmax":

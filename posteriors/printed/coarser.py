@@ -44,12 +44,14 @@ def fewer_digits(release: Derived, digits: int) -> Release:
         r[lower] = related
         return pack(model, at, (r + np.tril(r, -1).T) * np.outer(spread, spread))
 
-    told = np.array([_told(release, (phi_of(numbers + s) - phi_of(numbers - s)) / 2) for s in np.diag(unit * _STEP)])
-    told[2 * d :] &= numbers[2 * d :] != 0  # of a mean field there are none
-    cut = np.where(told, np.round(numbers / unit) * unit, numbers)
+    informative = np.array(
+        [_told(release, (phi_of(numbers + s) - phi_of(numbers - s)) / 2) for s in np.diag(unit * _STEP)]
+    )
+    informative[2 * d :] &= numbers[2 * d :] != 0  # of a mean field there are none
+    cut = np.where(informative, np.round(numbers / unit) * unit, numbers)
     try:
         moved = phi_of(cut)
-        steps = [s for s in np.diag(np.where(told, unit / 2, 0.0) * _STEP) if s.any()]
+        steps = [s for s in np.diag(np.where(informative, unit / 2, 0.0) * _STEP) if s.any()]
         columns = np.array([(phi_of(cut + s) - phi_of(cut - s)) / (2 * _STEP) for s in steps]).T
     except np.linalg.LinAlgError:
         raise BayesreconError(f"with {digits} digits the covariance is not positive definite") from None

@@ -76,13 +76,13 @@ class Coded:
             return Statements({}, (), (failure,))
         if printed is not None and total is None and printed[0] == printed[1]:
             total = printed[0]
-        said = Statements({}) if self.plain is None else self.plain(fields, total)
-        said = self._counted(self._with_footer(said, total, printed), fields, total, printed, factors)
+        statements = Statements({}) if self.plain is None else self.plain(fields, total)
+        statements = self._counted(self._with_footer(statements, total, printed), fields, total, printed, factors)
         for shape in self.shapes:
-            said = said.meeting(shape(fields, total, factors))
+            statements = statements.meeting(shape(fields, total, factors))
         for one in self.presumed:
-            said = one.beside(said, fields, total, factors)
-        return said
+            statements = one.beside(statements, fields, total, factors)
+        return statements
 
     def _with_footer(self, said: Statements, total: float | None, printed: tuple[float, float] | None) -> Statements:
         """The same with what the numbers below the table tell of n and of the response."""
@@ -209,7 +209,9 @@ def _stated(
     fields: Mapping[str, Field],
     total: float | None,
 ) -> Statements:
-    told = layout.saturated and bool(np.linalg.matrix_rank(np.linalg.inv(layout.design) ** 2) == len(layout.cells))
+    determined = layout.saturated and bool(
+        np.linalg.matrix_rank(np.linalg.inv(layout.design) ** 2) == len(layout.cells)
+    )
 
     def limit(member: np.ndarray) -> Limit:
         """Of the number of records in some of the cells."""
@@ -221,7 +223,7 @@ def _stated(
             rest_low, rest_high = float(cells.low[~member].sum()), float(cells.high[~member].sum())
             low, high = max(low, np.ceil(cells.total[0] - rest_high)), min(high, np.floor(cells.total[1] - rest_low))
         open_ = answer is None and (cells.high[member] >= MOST).any() and not high < MOST
-        sure = (told and not open_) or low == high
+        sure = (determined and not open_) or low == high
         return Limit(low, math.inf if open_ else high, 0.5 * (low + high) if sure else None)
 
     found: dict[str, Limit] = dict(said)

@@ -47,7 +47,10 @@ class Untold:
     def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Any] = ()) -> Statements:
         wide, narrow = (self._found(fields, total, width) for width in (1.0, 0.0))
         return Statements(
-            {name: Limit(*ends, 0.5 * sum(narrow[name][0]) if told else None) for name, (ends, told) in wide.items()}
+            {
+                name: Limit(*ends, 0.5 * sum(narrow[name][0]) if determined else None)
+                for name, (ends, determined) in wide.items()
+            }
         )
 
     def _found(

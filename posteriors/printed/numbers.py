@@ -68,8 +68,8 @@ def estimates_of(frame: Any, freedom: float | None) -> tuple[Numbers, Numbers]:
 
     estimates = logs(numbers_of(list(frame[first])))
     if STAT in frame.columns:
-        ratios, errors, told = (numbers_of(list(frame[name])) for name in (OR, SE, STAT))
-        return estimates, _of_logarithms(ratios, estimates, errors, told)
+        ratios, errors, statistics = (numbers_of(list(frame[name])) for name in (OR, SE, STAT))
+        return estimates, _of_logarithms(ratios, estimates, errors, statistics)
     if SE in frame.columns:
         return estimates, numbers_of(list(frame[SE]))
     if freedom is None:

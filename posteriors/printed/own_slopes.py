@@ -98,13 +98,13 @@ class OwnSlopes:
         for k, name in enumerate(names):
             most = math.inf if total is None else total - (least.sum() - least[k])
             found[f"n[{name}]"] = Limit(float(least[k]), float(most), float(most) if most == least[k] else None)
-            told = np.isfinite(means[k]).all() and a[2][k] > 0
+            determined = np.isfinite(means[k]).all() and a[2][k] > 0
             found[f"mean({x}*{x})[{name}]"] = Limit(
-                float(means[k, 0]), float(means[k, 1]), float(mean[k]) if told else None
+                float(means[k, 0]), float(means[k, 1]), float(mean[k]) if determined else None
             )
-            told = np.isfinite(sums[k]).all() and q[2][k] > 0
+            determined = np.isfinite(sums[k]).all() and q[2][k] > 0
             found[f"sum(({x}-mean)^2)[{name}]"] = Limit(
-                float(sums[k, 0]), float(sums[k, 1]), float(about[k]) if told else None
+                float(sums[k, 0]), float(sums[k, 1]), float(about[k]) if determined else None
             )
         found[f"mean({x}*{x})"] = Limit(float(means[:, 0].min()), float(means[:, 1].max()))
         if total is not None:

@@ -162,11 +162,11 @@ class Squared:
         s2 = _square((self.scale[0] - width * self.scale[1], self.scale[0] + width * self.scale[1]))
         slack = 1 - _ARITHMETIC, 1 + _ARITHMETIC
         e0, e1, e2 = (_times(_over(_times((n, n), _square(se)), s2), slack) for se in errors)
-        told = _Told(e0, e1, _over((1.0, 1.0), e2), b1, b2, self._explained(n, s2, width), domain)
-        m, v, r = _left(told)
+        known = _Told(e0, e1, _over((1.0, 1.0), e2), b1, b2, self._explained(n, s2, width), domain)
+        m, v, r = _left(known)
         if not len(m[0]):
             return {}
-        product, spread = _times(r, v), _plus(told.rest, _times(_square(r), v))
+        product, spread = _times(r, v), _plus(known.rest, _times(_square(r), v))
         second = _plus(_square(m), v)
         x, xx, y = self.covariate, self.square, self.response
         found = {
@@ -179,7 +179,7 @@ class Squared:
             f"mean({y})": _plus(b0, _plus(_times(b1, m), _times(b2, second))),
             f"cov({x},{y})": _plus(_times(b1, v), _times(b2, product)),
             f"cov({xx},{y})": _plus(_times(b1, product), _times(b2, spread)),
-            f"var({y})": _plus(_times(s2, (1 - 3 / n, 1 - 3 / n)), told.explains(v, r)),
+            f"var({y})": _plus(_times(s2, (1 - 3 / n, 1 - 3 / n)), known.explains(v, r)),
         }
         return {name: (float(np.min(low)), float(np.max(high))) for name, (low, high) in found.items()}
 

@@ -138,8 +138,8 @@ def _form(grid: list[list[Any]], lines: list[str], plain_headers: bool = False, 
         header, body = grid[0], grid[1:]
         k, model = _model_of(header, body, column)
         rows, how = _of_model(header, body, k)
-    told = {name for label, *_ in rows if (name := footer_of(label)) is not None}
-    extra = {name: text for name, text in footers_of(lines).items() if name not in told}
+    labelled = {name for label, *_ in rows if (name := footer_of(label)) is not None}
+    extra = {name: text for name, text in footers_of(lines).items() if name not in labelled}
     rows += [(LABELS[name], [text]) for name, text in extra.items() if name in LABELS]
     if "sigma" in extra and not any(plain(label) in SIGMA for label, _ in rows):
         rows.append(("sigma", [extra["sigma"]]))
@@ -201,10 +201,10 @@ def _of_columns(
                 rows.append((label, values))  # which is refused with its name
             continue
         rows.append((label, values))
-    told = " and ".join(
+    description = " and ".join(
         f"{name} from {header[i]!r}" for name, i in zip((first + "s", *names[1:]), wanted, strict=False)
     )
-    return rows, (names, f"{told}, ends of 95 % intervals" if LOW in names else told)
+    return rows, (names, f"{description}, ends of 95 % intervals" if LOW in names else description)
 
 
 def _model_of(header: list[Any], body: list[list[Any]], column: str | None) -> tuple[int, str]:

@@ -78,7 +78,7 @@ def without_correlations_of(
             lost = f"n, if {covariates[0]} is 0 or 1, and more"
             what += f"; with domain={{{covariates[0]!r}: 'binary'}} n and the means are told, if it is one"
     fields = {part: field_name(part) for label in labels for part in parts_of(label)}
-    told = tuple(_as_fields(f, fields) for f in (*factors, *factors_by_name(list(fields))))
+    stated = tuple(_as_fields(f, fields) for f in (*factors, *factors_by_name(list(fields))))
     limits = Coded(
         model.name,
         tuple(labels),
@@ -87,15 +87,15 @@ def without_correlations_of(
         tuple(estimates),
         tuple(errors[: len(estimates)]),
         scale,
-        told,
+        stated,
         plain,
         below,
-        _shapes(model, labels, fields, estimates, errors[: len(estimates)], scale, told, below),
+        _shapes(model, labels, fields, estimates, errors[: len(estimates)], scale, stated, below),
         () if described else _presumed(model, labels, estimates, errors[: len(estimates)], scale, below),
     )
     title = name or f"{model.name}, estimates and standard errors"
-    if told:
-        listed = "; ".join(f"{f.name} is {', '.join(f.columns)}" for f in told)
+    if stated:
+        listed = "; ".join(f"{f.name} is {', '.join(f.columns)}" for f in stated)
         what, lost = f"levels of factors are counted by the errors ({listed}, by their names)", "more"
     what += "".join(f"; {line}" for line in _of_shapes(model.name, labels, limits.presumed))
     note = f"{UNTOLD}: {what}; with correlations= {lost} would be determined"

@@ -48,8 +48,8 @@ class UntoldWeights:
         wide, narrow = (self._found(fields, total, width) for width in (1.0, 0.0))
         return Statements(
             {
-                name: Limit(*ends, 0.5 * sum(narrow[name][0]) if told and name in narrow else None)
-                for name, (ends, told) in wide.items()
+                name: Limit(*ends, 0.5 * sum(narrow[name][0]) if determined and name in narrow else None)
+                for name, (ends, determined) in wide.items()
             }
         )
 

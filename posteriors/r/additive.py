@@ -52,8 +52,8 @@ def additive(objects: Objects, place: Place, what: str) -> Estimates:
         return Estimates(place.where, what, (place.where,), closed="columns of its design depend on each other")
     plain = unscaled @ across
     rows = products[labels.index("const"), labels.index("const")]
-    left = residual + 2 * beta @ across - beta @ products @ beta - plain @ across
-    variance = float(left / (rows - p))
+    residual_sum = residual + 2 * beta @ across - beta @ products @ beta - plain @ across
+    variance = float(residual_sum / (rows - p))
     if not variance > 0:
         return Estimates(place.where, what, (place.where,), closed="there are no more rows in it than coefficients")
     covariance = (unscaled + unscaled.T) / 2 * variance

@@ -41,8 +41,8 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
     names: dict[str, Entry] = {}
     for k, place in enumerate(walk.places):
         if place.named:
-            shown = place.name.removeprefix(_FIELD).lstrip(".")  # a point in front is R's way to hide a name
-            names.setdefault(place.name, Entry(place.where, "name", shown or "."))
+            name = place.name.removeprefix(_FIELD).lstrip(".")  # a point in front is R's way to hide a name
+            names.setdefault(place.name, Entry(place.where, "name", name or "."))
         try:
             entry = _entry(walk, place, roles.get(k, ""), role_of)
         except BayesreconError as error:
@@ -118,9 +118,9 @@ def _labels(walk: Walk, place: Place, of: Place, role: str, inherited: str) -> E
     if (place.name == "names" and 0 < len(labels) <= elements) or (place.name == "row.names" and _is_counted(labels)):
         return None
     rows = place.name == "row.names" or (place.name != "levels" and len(labels) == objects.shape(of.node)[0])
-    told = labels[labels != ""] if labels.dtype.kind == "U" else labels
-    if inherited == DESIGN and rows and 2 * len(told) < len(labels):  # of effects, those of coefficients alone
-        return Entry(place.where, "labels", told, ESTIMATE)
+    nonempty = labels[labels != ""] if labels.dtype.kind == "U" else labels
+    if inherited == DESIGN and rows and 2 * len(nonempty) < len(labels):  # of effects, those of coefficients alone
+        return Entry(place.where, "labels", nonempty, ESTIMATE)
     if inherited in (RECORD, DESIGN) and rows:
         return Entry(place.where, "labels", labels, RECORD)
     if inherited == ESTIMATE and place.name != "levels":

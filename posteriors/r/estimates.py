@@ -65,11 +65,11 @@ def _of(objects: Objects, place: Place) -> Estimates:
 def _lm(objects: Objects, place: Place, what: str) -> Estimates:
     node = place.node
     degrees, rank = one_number(objects, node, "df.residual"), one_number(objects, node, "rank")
-    left = left_of(objects, node, "residuals")
-    if not len(left) and rank is not None:  # rotated, the same length
-        left = left_of(objects, node, "effects")[int(max(rank, 0)) :]
+    residuals = left_of(objects, node, "residuals")
+    if not len(residuals) and rank is not None:  # rotated, the same length
+        residuals = left_of(objects, node, "effects")[int(max(rank, 0)) :]
     closed = WEIGHTED if objects.size(objects.element(node, "weights")) else unsaid(objects, node)
-    scale = float(left @ left) / degrees if len(left) and degrees and degrees > 0 else np.nan
+    scale = float(residuals @ residuals) / degrees if len(residuals) and degrees and degrees > 0 else np.nan
     unscaled = _unscaled(objects, node)
     if not np.isfinite(scale):
         closed = closed or "neither residuals nor effects nor a residual variance are in it"
@@ -98,8 +98,8 @@ def _glm(objects: Objects, place: Place, what: str) -> Estimates:
 def _last_step(objects: Objects, node: int) -> float:
     """R ends where the deviance falls by less than `epsilon` times itself."""
     at = objects.element(node, "control", "epsilon")
-    told = np.ravel(objects.numbers(at)).astype(float)
-    epsilon = float(told[0]) if len(told) == 1 and 0 < told[0] < 1 else _EPSILON
+    stored = np.ravel(objects.numbers(at)).astype(float)
+    epsilon = float(stored[0]) if len(stored) == 1 and 0 < stored[0] < 1 else _EPSILON
     deviance = one_number(objects, node, "deviance")
     return _UNTOLD if deviance is None else last_step(epsilon * (abs(deviance) + 0.1), deviance)
 

@@ -56,12 +56,12 @@ def read_r_contents(
     with reading(path, f"an {_NAME}"), np.errstate(all="ignore"):  # numbers of strangers may be of any size
         walk = read_walk(path, trusted)
         samples = samples_of(walk)
-        told = roles(walk)
+        roles_by_place = roles(walk)
         if samples is not None:
             kept = [k for k, place in enumerate(walk.places) if place.node not in samples.nodes]
-            told = {i: told[k] for i, k in enumerate(kept) if k in told}
+            roles_by_place = {i: roles_by_place[k] for i, k in enumerate(kept) if k in roles_by_place}
             walk.places = [walk.places[k] for k in kept]
-        entries, unread = entries_of(walk, told)
+        entries, unread = entries_of(walk, roles_by_place)
         files = (stamp(path),)
         title = name or path.name
         rest = {"entries": tuple(entries), "unread": tuple(unread), "estimates": tuple(estimates_of(walk))}

@@ -247,9 +247,9 @@ def _lowest(objects: Objects, node: int) -> float:
 
 def _scales(objects: Objects, prior: int) -> np.ndarray:
     """Those that were used, or where these are not noted those that were asked for; of an exponential law 1 / rate."""
-    used, asked = (vector_of(objects, prior, name) for name in ("adjusted_scale", "scale"))
+    used, requested = (vector_of(objects, prior, name) for name in ("adjusted_scale", "scale"))
     rate = one_number(objects, prior, "rate")
-    return used if len(used) else asked if len(asked) else np.full(1, 1 / rate) if rate else np.zeros(0)
+    return used if len(used) else requested if len(requested) else np.full(1, 1 / rate) if rate else np.zeros(0)
 
 
 def _fields(names: list[str]) -> list[str]:

@@ -199,10 +199,10 @@ def _stan(objects: Objects, node: int) -> Found:
 
 def _renamed(objects: Objects, simulation: int) -> dict[str, str]:
     """Entries of variables of the program by the names that stand in their places since brms gave them others."""
-    shown = objects.texts(objects.element(simulation, "fnames_oi"))
+    names = objects.texts(objects.element(simulation, "fnames_oi"))
     variables = objects.texts(objects.element(simulation, "pars_oi"))
     shapes = _shapes(objects, objects.element(simulation, "dims_oi"))
-    if not shown or sum(_entries(shapes.get(name, ())) for name in variables) != len(shown):
+    if not names or sum(_entries(shapes.get(name, ())) for name in variables) != len(names):
         return {}
     own: list[str] = []
     for name in variables:
@@ -210,7 +210,7 @@ def _renamed(objects: Objects, simulation: int) -> dict[str, str]:
         for k in range(_entries(shape)):
             index = np.unravel_index(k, shape, order="F") if shape else ()
             own.append(f"{name}[{','.join(str(i + 1) for i in index)}]" if shape else name)
-    return {new: old for new, old in zip(shown, own, strict=True) if new != old}
+    return {new: old for new, old in zip(names, own, strict=True) if new != old}
 
 
 def _sizes(objects: Objects, node: int) -> dict[str, tuple[int, ...]]:

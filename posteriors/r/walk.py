@@ -92,10 +92,10 @@ class Walk:
 
     def _place(self, above: str, name: str, sign: str, node: int, kind: str, parent: Place | None) -> Place:
         """A place of its own: what has the name of another one is numbered."""
-        shown = name.replace("/", "\u2215").replace("@", "\uff20")
-        where = above + sign + shown
+        escaped = name.replace("/", "\u2215").replace("@", "\uff20")
+        where = above + sign + escaped
         if len(where) > _LONGEST:
-            where = f"{where[: _LONGEST // 2]}...#{len(self.places)}{sign}{shown[:40]}"
+            where = f"{where[: _LONGEST // 2]}...#{len(self.places)}{sign}{escaped[:40]}"
         count = self._used.get(where, 0)
         self._used[where] = count + 1
         if count:

@@ -121,16 +121,18 @@ def _certain(row: Row) -> bool:
 
 def _counts(row: Row, size: int) -> list[int]:
     """How many of the candidates may have been deleted, the fewest first: what the interval holds, or one."""
-    low, high, told = 1, 1, "how many records were deleted is not determined"
+    low, high, message = 1, 1, "how many records were deleted is not determined"
     if row.lower is not None and row.upper is not None:
         low, high = math.ceil(row.lower - _CERTAIN), math.floor(row.upper + _CERTAIN)
-        told = f"the releases differ by {row.estimate:.4g} records, between {row.lower:.4g} and {row.upper:.4g}"
+        message = f"the releases differ by {row.estimate:.4g} records, between {row.lower:.4g} and {row.upper:.4g}"
         if high < 1 or low > high:
-            raise BayesreconError(f"{told}: {'none was' if high < 1 else 'no whole number was'} deleted between them")
+            raise BayesreconError(
+                f"{message}: {'none was' if high < 1 else 'no whole number was'} deleted between them"
+            )
     found = [k for k in range(max(low, 1), min(high, size) + 1) if math.comb(size, k) <= _SUBSETS]
     if not found:
         raise BayesreconError(
-            f"{told}: {size} candidates have no such sets, or more than {_SUBSETS:,} of them; give "
+            f"{message}: {size} candidates have no such sets, or more than {_SUBSETS:,} of them; give "
             f"{'more' if low > size else 'fewer'} candidates"
         )
     return found

@@ -65,7 +65,7 @@ def certainty(
     """
     outputs = len(gradient)
     left, right = _functionals(design, at, direction, linear.intercept is not None)
-    told = np.einsum("jk,kq,jq->j", left, gradient, right)
+    values = np.einsum("jk,kq,jq->j", left, gradient, right)
     seen = design @ right.T
     share = (kappa @ left.T) * seen
     noise = count * (1 + count / len(design)) * np.atleast_2d(np.cov(share.T, bias=True))
@@ -83,7 +83,7 @@ def certainty(
     for group in np.unique(groups):
         own = groups == group
         mean, spread = _given(seen[own], eta[own])
-        apart = (told - each[own] * mean) / unit
+        apart = (values - each[own] * mean) / unit
         ranges = each[own] / unit
         covariance = ranges[:, :, None] * ranges[:, None, :] * spread + noise / np.outer(unit, unit)
         logs[own] = _log_t(apart, covariance, freedom)

@@ -64,19 +64,19 @@ def infer_deletion(
     if missing:
         raise BayesreconError(f"the candidates lack field {missing[0]} (fields: {', '.join(model.fields)})")
     table = check_knowledge(model, known=candidates).known
-    said = _BY[type(pair)](pair, table, method, public, total)
-    found, probability = said.log_likelihood, said.probability
+    inference = _BY[type(pair)](pair, table, method, public, total)
+    found, probability = inference.log_likelihood, inference.probability
     weight = np.exp(found - found.max())
     return DeletionInference(
         weight / weight.sum() if probability is None else probability,
         found,
-        said.method,
-        said.effective,
+        inference.method,
+        inference.effective,
         pair.before.name,
         pair.after.name,
         model.name,
-        tuple(dict.fromkeys((*pair.before.notes, *pair.after.notes, *said.warnings))),
-        said.deleted,
+        tuple(dict.fromkeys((*pair.before.notes, *pair.after.notes, *inference.warnings))),
+        inference.deleted,
     )
 
 
@@ -123,7 +123,7 @@ def _of_draws(
     pair: Deletion, table: Records, method: str | None, public: Mapping[str, Any] | None, total: float | None
 ) -> _Said:
     if public is not None:
-        raise BayesreconError("posterior draws carry their own curvature: leave public out")
+        raise BayesreconError("posterior draws contain the curvature: leave out public")
     if method in (None, "ratio"):
         found, effective, warned = by_ratio(pair, table)
         return _Said(found, "ratio", effective, warned)

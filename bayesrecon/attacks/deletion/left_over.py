@@ -77,7 +77,7 @@ def _solve(
     if not np.linalg.norm(gradient) > np.finfo(float).eps:
         raise BayesreconError(
             "the missing record has no gradient at this parameter (its loss is flat there, as beyond the margin of a "
-            "hinge loss): nothing of it can be seen"
+            "hinge loss), so nothing of it is visible"
         )
     outer = split_gradient(release.model, gradient)
     slope = outer[:, -1]
@@ -85,24 +85,24 @@ def _solve(
         raise BayesreconError("the intercept's gradient vanishes: the record's scale is not determined")
     x, label = slope @ outer[:, :-1] / (slope @ slope), label_of(linear, slope)
     size, record_size = float(np.linalg.norm(slope)), float(np.linalg.norm(x))
-    disagreement, told, proven = None, 0.0, 0.0
+    disagreement, estimated, proven = None, 0.0, 0.0
     if linear.loss == "squared":
         response = np.asarray(params[linear.coef]) @ x + np.asarray(params[str(linear.intercept)]) + slope
         record: Records = {linear.x: x, linear.y: float(response[0]) if response.shape == (1,) else response}
         if len(slope) > 1:
             proven = float(np.linalg.norm(outer[:, :-1] - np.outer(slope, x)))
             disagreement = proven / float(np.linalg.norm(outer))
-            told = proven * _hidden(outer.size, (len(slope) - 1) * len(x))
+            estimated = proven * _hidden(outer.size, (len(slope) - 1) * len(x))
     else:
         record = {linear.x: x, linear.y: label}
         off, change = _off(linear, params[linear.coef], params[str(linear.intercept)], outer, label)
         disagreement = float(np.linalg.norm(off)) / size
         checks = max(1, len(slope) - 1)
         proven = float(np.linalg.norm(off) / np.linalg.norm(change))
-        told = proven * np.sqrt(checks) * _hidden(outer.size, checks)
-    left = max(rounding, told) if tolerance is None else max(float(tolerance), proven)
-    known = left < size and (disagreement is None or disagreement < _LOST)
-    error = float(np.sqrt(1 + x @ x) * left / (size - left)) if known else float("inf")
+        estimated = proven * np.sqrt(checks) * _hidden(outer.size, checks)
+    remaining = max(rounding, estimated) if tolerance is None else max(float(tolerance), proven)
+    known = remaining < size and (disagreement is None or disagreement < _LOST)
+    error = float(np.sqrt(1 + x @ x) * remaining / (size - remaining)) if known else float("inf")
     warnings = []
     if disagreement is not None and disagreement > _OFF:
         warnings.append(
@@ -117,7 +117,7 @@ def _solve(
         amplification=float(np.sqrt(1 + x @ x)) / size,
         error=error,
         disagreement=disagreement,
-        left=left,
+        left=remaining,
         release=release.name,
         model=release.model.name,
         warnings=tuple(warnings),

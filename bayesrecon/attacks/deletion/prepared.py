@@ -250,8 +250,8 @@ class PreparedHRec:
             slope = multiple * direction if self.use.rows and len(direction) > 1 else gradient[:, -1]
         if self.use.prior:
             x = np.clip(x, *self._range)
-        shown = len(direction) > 1 or self.linear.intercept is not None
-        label = label_of(self.linear, direction) if shown else None
+        identified = len(direction) > 1 or self.linear.intercept is not None
+        label = label_of(self.linear, direction) if identified else None
         excess = self._excess(before, slope)
         return Deleted(x, label, slope, gradient, kappa, effective, _margin(label, slope), excess)
 

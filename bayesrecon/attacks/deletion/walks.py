@@ -77,12 +77,12 @@ def every(arrows: Counter[Words]) -> Iterator[Words]:
     for start in _starts(arrows):
         waiting = [(start, start, arrows)] if _connected(arrows, start) else []
         while waiting:
-            words, node, left = waiting.pop()
-            if not left:
+            words, node, remaining = waiting.pop()
+            if not remaining:
                 yield words
-            grams = sorted((gram for gram in left if gram[:-1] == node), reverse=True)
+            grams = sorted((gram for gram in remaining if gram[:-1] == node), reverse=True)
             for gram in grams:
-                rest = +(left - Counter([gram]))
+                rest = +(remaining - Counter([gram]))
                 if len(grams) == 1 or _connected(rest, gram[1:]):
                     waiting.append(((*words, gram[-1]), gram[1:], rest))
 

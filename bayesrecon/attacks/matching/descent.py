@@ -42,30 +42,30 @@ def descend(
     # Of the mean squared singular value: less throws the first step from a random start out of the box, more costs a
     # few steps until it has fallen.
     v, damping, trace = equations.flatten(like), 1e-2, []
-    left, penalty = task.at(v)
+    residual, penalty = task.at(v)
     for step_number in range(steps):
         tell(step_number / steps)
-        trace.append(size := float(np.sqrt(left @ left + 2 * max(penalty, 0.0))))
+        trace.append(size := float(np.sqrt(residual @ residual + 2 * max(penalty, 0.0))))
         if size < _EXACT or (len(trace) > _STALLED and size > _SLOW * trace[-1 - _STALLED]):
             break
-        jacobian, slope, bend = task.model(v, left)
+        jacobian, slope, bend = task.model(v, residual)
         free = ~(((v <= low) & (slope > 0)) | ((v >= high) & (slope < 0)))
         inner = jacobian[:, free]
         squares = _squares(inner, None if bend is None else bend[np.ix_(free, free)])
         typical = abs(float(np.trace(squares))) / len(squares) + 1e-300
         while damping < 1e12:  # where a step is below rounding, and none is found any more
             step = np.zeros(len(v))
-            step[free] = _damped(inner, squares, left, slope[free], damping * typical)
+            step[free] = _damped(inner, squares, residual, slope[free], damping * typical)
             trial = np.clip(v + scale * step, low, high)
             after, more = task.at(trial)
-            if after @ after + 2 * more < left @ left + 2 * penalty:
+            if after @ after + 2 * more < residual @ residual + 2 * penalty:
                 # Down faster than up, for the quadratic steps at the end; never to where squares lose their rank.
-                v, left, penalty, damping = trial, after, more, max(damping / 5, 1e-14)
+                v, residual, penalty, damping = trial, after, more, max(damping / 5, 1e-14)
                 break
             damping *= 4
         else:
             break
-    return End(equations.unflatten(v, like), still, left, float(np.linalg.norm(left)), penalty)
+    return End(equations.unflatten(v, like), still, residual, float(np.linalg.norm(residual)), penalty)
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ class _Task:
     def at(self, v: np.ndarray) -> tuple[np.ndarray, float]:
         """What is left of the gradient, and the penalty."""
         x = self.equations.unflatten(v, self.like)
-        left = self.equations.left(x, self.still)
+        residual = self.equations.left(x, self.still)
         if self.regulariser is None:
-            return left, 0.0
-        return left, float(self.regulariser(self.equations.weights(x), self.equations.records(x, self.still)))
+            return residual, 0.0
+        return residual, float(self.regulariser(self.equations.weights(x), self.equations.records(x, self.still)))
 
     def model(self, v: np.ndarray, left: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Scaled Jacobian of the equations, slope of the objective, and the penalty's second derivatives."""

@@ -70,9 +70,9 @@ def start(equations: Equations, rng: np.random.Generator, n: int, moved: float =
     pool = {k: moving[k] for k in equations.moved}
     spread, scale = _SPREAD, equations.spread(moving)
     for turn in range(_ROUNDS):
-        weights, strength, left = weigh(equations, pool, still, total)
+        weights, strength, residual = weigh(equations, pool, still, total)
         kept = np.flatnonzero(weights > _NOTHING * total / n)
-        if left < _SOLVED or turn == _ROUNDS - 1 or not len(kept):
+        if residual < _SOLVED or turn == _ROUNDS - 1 or not len(kept):
             break
         around = np.concatenate([kept, rng.choice(kept, max(0, len(weights) - len(kept)))])
         still = {k: v[around] for k, v in still.items()}
@@ -114,9 +114,9 @@ def weigh(equations: Equations, pool: Records, still: Records, total: float) -> 
         matrix, wanted = np.vstack([both[:, :-1], sums[:, :-1]]), np.append(-both[:, -1], sums[0, 0] * total)
     else:
         matrix, wanted = np.vstack([both, sums]), np.append(np.zeros(len(both)), sums[0, 0] * total)
-    found, left = scipy.optimize.nnls(matrix, wanted, maxiter=20 * len(wanted) + 20 * both.shape[1])
+    found, residual = scipy.optimize.nnls(matrix, wanted, maxiter=20 * len(wanted) + 20 * both.shape[1])
     strength = 1.0 if equations.strength_known else float(found[-1])
-    return found[: columns.shape[1]], strength, float(left)
+    return found[: columns.shape[1]], strength, float(residual)
 
 
 def deal(

@@ -89,19 +89,19 @@ def told_by_held_out(
     The last `checked` records check the coverage.
     """
     spread, values = spread_of(release), release.values
-    told = calibrated(release.public[held], guess, scale, spread, checked, values)
-    lower, upper = interval(estimate, scale, told.factor, values)
+    calibration = calibrated(release.public[held], guess, scale, spread, checked, values)
+    lower, upper = interval(estimate, scale, calibration.factor, values)
     return InputEstimate(
         release=release.name,
         method=method,
         shape=release.answer.shape,
         estimate=estimate,
-        se=np.sqrt(told.mse),
+        se=np.sqrt(calibration.mse),
         lower=lower,
         upper=upper,
-        visibility=told.visibility(spread),
+        visibility=calibration.visibility(spread),
         spread=spread,
-        coverage=told.coverage,
+        coverage=calibration.coverage,
         checked=checked,
         draws=np.zeros((0, len(estimate))),
         settings={"view": release.answer.view, "noise": release.noise, **settings},

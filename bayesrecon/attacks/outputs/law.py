@@ -101,15 +101,15 @@ def log_likelihood(c: Any, z: Any, answer: Answer, widths: tuple[int, ...], arra
     `arrays` hold the error's bias `b`, and of normal views `white (r, K)`; of a rounded view half a cell, `half`, and
     the standard deviations `sd (K,)`; of the largest class the scales `tau (K,)`.
     """
-    told = answer(arrays["mean"] + arrays["basis"] @ c) + arrays["b"]
+    mean = answer(arrays["mean"] + arrays["basis"] @ c) + arrays["b"]
     if answer.view == "rounded":
-        low = jnp.where(z - arrays["half"] <= 0, -jnp.inf, (z - arrays["half"] - told) / arrays["sd"])
-        high = jnp.where(z + arrays["half"] >= 1, jnp.inf, (z + arrays["half"] - told) / arrays["sd"])
+        low = jnp.where(z - arrays["half"] <= 0, -jnp.inf, (z - arrays["half"] - mean) / arrays["sd"])
+        high = jnp.where(z + arrays["half"] >= 1, jnp.inf, (z + arrays["half"] - mean) / arrays["sd"])
         return log_between(low, high).sum()
     if answer.view == "argmax":
-        parts = jnp.split(told / arrays["tau"], np.cumsum(widths)[:-1])
+        parts = jnp.split(mean / arrays["tau"], np.cumsum(widths)[:-1])
         return (z * jnp.concatenate([jax.nn.log_softmax(part) for part in parts])).sum()
-    return -0.5 * ((arrays["white"] @ (z - told)) ** 2).sum()
+    return -0.5 * ((arrays["white"] @ (z - mean)) ** 2).sum()
 
 
 def log_between(low: Any, high: Any) -> Any:

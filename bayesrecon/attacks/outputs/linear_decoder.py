@@ -113,8 +113,8 @@ def fitted_decoder(x: Any, z: Any, *, noise: float = 0.0) -> LinearDecoder:
     found = _decoder(
         mean, centre, records.T @ outputs / len(x), outputs.T @ outputs / len(x), (records**2).mean(axis=0), noise
     )
-    left = np.minimum(found.left * ((len(x) - 1) / free), found.variance)
-    return LinearDecoder(mean, centre, found.gain, found.variance, left)
+    unexplained = np.minimum(found.left * ((len(x) - 1) / free), found.variance)
+    return LinearDecoder(mean, centre, found.gain, found.variance, unexplained)
 
 
 def _decoder(
@@ -124,5 +124,5 @@ def _decoder(
         raise BayesreconError(f"noise={noise}: expected a standard deviation, 0 or more")
     spread = outputs + noise**2 * np.eye(len(outputs))
     gain = both @ np.linalg.pinv(spread, rcond=_RANK if not noise else 0.0, hermitian=True)
-    left = np.clip(variance - np.einsum("pk,pk->p", gain, both), 0.0, variance)
-    return LinearDecoder(mean, centre, gain, np.asarray(variance, float), left)
+    unexplained = np.clip(variance - np.einsum("pk,pk->p", gain, both), 0.0, variance)
+    return LinearDecoder(mean, centre, gain, np.asarray(variance, float), unexplained)

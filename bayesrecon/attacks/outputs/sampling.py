@@ -72,8 +72,10 @@ class PosteriorSampling(Attack[InputEstimate]):
         held = rest[: self.held + self.checked]
         law = fitted_law(release, at.fit, self.components, self.clusters, self.scale, int(rng.integers(2**31)))
         progress("sampling", 0.1)
-        asked = np.concatenate([np.repeat(release.z[None], _CHAINS, axis=0), release.noisy(release.answers[held], rng)])
-        c, diverged = self.sample(release, law, asked, rng)
+        answers = np.concatenate(
+            [np.repeat(release.z[None], _CHAINS, axis=0), release.noisy(release.answers[held], rng)]
+        )
+        c, diverged = self.sample(release, law, answers, rng)
         progress("sampling", 0.9)
         return self._result(release, law, c, diverged, held, began)
 
@@ -95,11 +97,11 @@ class PosteriorSampling(Attack[InputEstimate]):
         both = c[:_CHAINS].reshape(-1, c.shape[2])
         means, sds = zip(*(moments(law, one, values) for one in (both, *c[_CHAINS:])), strict=True)
         guess, scale = np.stack(means), np.stack(sds)
-        told = calibrated(release.public[held], guess[1:], scale[1:], spread, self.checked, values)
-        lower, upper = interval(guess[:1], scale[:1], told.factor, values)
+        calibration = calibrated(release.public[held], guess[1:], scale[1:], spread, self.checked, values)
+        lower, upper = interval(guess[:1], scale[:1], calibration.factor, values)
         chains = np.repeat(np.arange(_CHAINS), self.draws)
         r_hat = float(np.max(split_r_hat(both, chains)))
-        factor = float(told.factor.max())
+        factor = float(calibration.factor.max())
         warnings = list(release.notes)
         if not r_hat <= _MIXED:
             warnings.append(f"the chains did not mix (R-hat {r_hat:.2f}): more warmup=, or fewer components=")
@@ -113,9 +115,9 @@ class PosteriorSampling(Attack[InputEstimate]):
             se=scale[0] * factor / 1.96,
             lower=lower[0],
             upper=upper[0],
-            visibility=told.visibility(spread),
+            visibility=calibration.visibility(spread),
             spread=spread,
-            coverage=told.coverage,
+            coverage=calibration.coverage,
             checked=self.checked,
             draws=np.clip(law.records(both), *values),
             settings={

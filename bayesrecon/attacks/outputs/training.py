@@ -161,12 +161,12 @@ def fit(
 
 def _stamp(data: tuple[np.ndarray, ...], schedule: Schedule, description: str) -> str:
     """Tells checkpoints of other data and settings; more epochs of the same go on."""
-    told = hashlib.sha256()
+    digest = hashlib.sha256()
     for array in data:
-        told.update(f"{array.shape} {array.dtype}".encode())
-        told.update(np.ascontiguousarray(array).data)
+        digest.update(f"{array.shape} {array.dtype}".encode())
+        digest.update(np.ascontiguousarray(array).data)
     settings = {k: v for k, v in asdict(schedule).items() if k != "epochs"}
-    return json.dumps({"data": told.hexdigest(), "training": description, **settings}, sort_keys=True)
+    return json.dumps({"data": digest.hexdigest(), "training": description, **settings}, sort_keys=True)
 
 
 def _write(path: Path, now: Any, done: int, best: int, losses: list[float], stamp: str) -> None:

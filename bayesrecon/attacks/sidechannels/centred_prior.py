@@ -56,7 +56,7 @@ def means_by_prior(program: str, draws: Mapping[str, np.ndarray]) -> Means | Non
     whole = program.count("lprior +=") == len(terms) and INTERCEPT in draws and PRIOR in draws
     if not whole or not names or [t[0] for t in terms].count("Intercept") != 1:
         return None
-    left = np.array(draws[PRIOR], float)
+    remaining = np.array(draws[PRIOR], float)
     law: tuple[float, float, float] = (0.0, 0.0, 1.0)
     for variable, *numbers, cut in terms:
         nu, location, scale = (float(x) for x in numbers)
@@ -68,9 +68,9 @@ def means_by_prior(program: str, draws: Mapping[str, np.ndarray]) -> Means | Non
             own = [n for n in draws if n.startswith("sd_")]
         if not own or (own != [variable] and sum(t[0].startswith("sd_") for t in terms) > 1):
             return None
-        left = left - sum(stats.t.logpdf(draws[n], nu, location, scale) for n in own)
-        left = left + (int(cut) * stats.t.logsf(0.0, nu, location, scale) if cut else 0.0)
-    return _solved(left, law, np.array(draws[INTERCEPT], float), np.column_stack([draws[n] for n in names]), names)
+        remaining = remaining - sum(stats.t.logpdf(draws[n], nu, location, scale) for n in own)
+        remaining = remaining + (int(cut) * stats.t.logsf(0.0, nu, location, scale) if cut else 0.0)
+    return _solved(remaining, law, np.array(draws[INTERCEPT], float), np.column_stack([draws[n] for n in names]), names)
 
 
 def law_of_intercept(program: str) -> tuple[float, float, float] | None:
@@ -98,9 +98,9 @@ def means_beside(
     if law is None or not slopes or not {INTERCEPT, PRIOR, *slopes} <= draws.keys():
         return None
     nu, location, scale = law
-    left = np.asarray(draws[PRIOR], float) - at_location + stats.t.logpdf(location, nu, location, scale)
+    remaining = np.asarray(draws[PRIOR], float) - at_location + stats.t.logpdf(location, nu, location, scale)
     table = np.column_stack([draws[n] for n in slopes])
-    return _solved(left, law, np.array(draws[INTERCEPT], float), table, tuple(slopes))
+    return _solved(remaining, law, np.array(draws[INTERCEPT], float), table, tuple(slopes))
 
 
 def _solved(

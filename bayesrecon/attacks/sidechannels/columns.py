@@ -71,11 +71,11 @@ def _clusters(points: np.ndarray, key: int) -> int:
     usable = scale > 0
     if len(points) < 20 or not usable.any():
         return 1
-    shown = np.clip((points[:, usable] - np.median(points[:, usable], axis=0)) / scale[usable], -20, 20)
+    scaled = np.clip((points[:, usable] - np.median(points[:, usable], axis=0)) / scale[usable], -20, 20)
     fits = [
         GaussianMixture(k, reg_covar=1e-3, random_state=key, n_init=1, max_iter=50, tol=1e-2)
         for k in range(1, _CLUSTERS + 1)
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a mixture that has not settled is no worse for choosing a number
-        return 1 + int(np.argmin([f.fit(shown).bic(shown) for f in fits]))
+        return 1 + int(np.argmin([f.fit(scaled).bic(scaled) for f in fits]))

@@ -125,13 +125,13 @@ def _tested(ready: Halves, columns: np.ndarray, column_steps: np.ndarray | None)
     given = ready.features[test]
     rest = columns[test] - shift - (given - ready.centre) @ loadings.T
     spread = columns.std(axis=0)
-    left = np.sqrt(np.mean(rest**2, axis=0))
+    residual = np.sqrt(np.mean(rest**2, axis=0))
     own = steps_of(columns) if column_steps is None else column_steps
     summed = np.abs(given) @ np.abs(loadings.T) + np.abs(columns[test])
     arithmetic = max(arithmetic_of(columns), 4 * np.finfo(float).eps) * np.sqrt(np.mean(summed**2, axis=0))
     rounding = np.sqrt((own**2 + (loadings**2) @ ready.steps**2) / 12)
     allowed = _SLACK * (rounding + arithmetic) + _RELATIVE * spread
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(spread > 0, left / spread, np.inf)
-    exact = (left <= allowed) & (share <= _CLOSE) & np.isfinite(left)
+        share = np.where(spread > 0, residual / spread, np.inf)
+    exact = (residual <= allowed) & (share <= _CLOSE) & np.isfinite(residual)
     return Exact(exact, shift - loadings @ ready.centre, loadings, share)

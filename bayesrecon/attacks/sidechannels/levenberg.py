@@ -98,12 +98,12 @@ def _descend(
             tried = jnp.clip(u - move, box.low, box.high)
             new = cost(tried, column, sd, fix)
             better = (new < value) & jnp.isfinite(new)
-            settled = better & (value - new < 1e-12 * (1 + jnp.abs(new)))
+            converged = better & (value - new < 1e-12 * (1 + jnp.abs(new)))
             return (
                 jnp.where(better, tried, u),
                 jnp.where(better, new, value),
                 jnp.where(better, jnp.maximum(damping / 8, 1e-12), jnp.minimum(damping * 6, 1e9)),
-                jnp.where(settled | (damping > 1e8), steps, step + 1),
+                jnp.where(converged | (damping > 1e8), steps, step + 1),
             )
 
         first = cost(u, column, sd, fix)

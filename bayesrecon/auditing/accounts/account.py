@@ -238,8 +238,8 @@ def _is_constant(look: Look, entry: Entry, variable: Variable | None) -> bool:
 def _names(look: Look, allowed: tuple[str, ...]) -> Iterator[Account]:
     entries = [e for e in inventory(look.contents) if e.kind == "name"]
     odd = set(odd_names([str(e.values) for e in entries]))
-    told = [f for f in look.found if f.severity in ("medium", "high")]
-    seen = {where.removeprefix("@") for f in told for where in f.drop}
+    severe = [f for f in look.found if f.severity in ("medium", "high")]
+    seen = {where.removeprefix("@") for f in severe for where in f.drop}
     for entry in entries:
         where = entry.where.removeprefix("@")
         if str(entry.values) in odd:
@@ -248,9 +248,9 @@ def _names(look: Look, allowed: tuple[str, ...]) -> Iterator[Account]:
 
 
 def _comments(look: Look, allowed: tuple[str, ...]) -> Iterator[Account]:
-    told = any(f.severity == "high" for f in look.found if f.kind == "comments")
+    reported = any(f.severity == "high" for f in look.found if f.kind == "comments")
     for line in odd_lines(look.contents.comments):
-        kind: Kind = "public" if is_public("comments", allowed) else "opened" if told else "unrecognised"
+        kind: Kind = "public" if is_public("comments", allowed) else "opened" if reported else "unrecognised"
         yield Account(Entry("comments", "text", line), kind)
 
 
@@ -260,7 +260,7 @@ def unrecognised(found: Iterable[Account]) -> list[Finding]:
     if not odd:
         return []
     where = tuple(dict.fromkeys(e.where for e in odd))
-    shown = [
+    items = [
         f"{e.kind} {short(e.where, 60)}" + (f" ({short(e.values, 40)})" if e.kind in ("name", "text") else "")
         for e in odd
     ]
@@ -269,7 +269,7 @@ def unrecognised(found: Iterable[Account]) -> list[Finding]:
         "low",
         f"{len(where)} item{'s are' if len(where) > 1 else ' is'} not recognised",
         where,
-        f"neither parameters, nor statistics of a sampler, nor structure, nor opened by an attack: {places(shown, 8)}",
+        f"neither parameters, nor statistics of a sampler, nor structure, nor opened by an attack: {places(items, 8)}",
         remedies=(Remedy("say that they may stay (--public NAME), or drop them"),),
         drop=where,
     )

@@ -48,8 +48,8 @@ def attack_gradients(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
                 drop=series.where,
             )
         )
-    told = {where for f in findings for where in f.where}
-    named = [v.where for v in opened.contents.group("sample_stats") if v.name in GRADIENTS and v.where not in told]
+    reported = {where for f in findings for where in f.where}
+    named = [v.where for v in opened.contents.group("sample_stats") if v.name in GRADIENTS and v.where not in reported]
     reason = f"they are not the gradients of {opened.model.name} in its own coordinates"
     return findings, [NotRun(_NAME, reason, f"drop {where}", (where,)) for where in named]
 

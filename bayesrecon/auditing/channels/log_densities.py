@@ -30,8 +30,8 @@ _EXACT = 1e4  # times smaller errors, from which the factor says nothing but tha
 def attack_log_densities(opened: Opened) -> tuple[list[Open], list[NotRun]]:
     """`lp__`, `lp` or minus `potential_energy`, and whatever else is a multiple of a log density: exact statistics."""
     findings, untried = _by_name(opened)
-    told = {where for f in findings for where in f.finding.where}
-    exact = [s for s in opened.numbers.densities if not told & set(s.where)]
+    reported = {where for f in findings for where in f.finding.where}
+    exact = [s for s in opened.numbers.densities if not reported & set(s.where)]
     for series in exact[:_MOST]:
         found = _by_numbers(opened, series)
         findings += [] if found is None else [found]

@@ -52,9 +52,9 @@ def attack_log_likelihoods(opened: Opened) -> tuple[list[Open], list[NotRun]]:
         if isinstance(found, NotRun) and any(variable.where in s.where for s in exact):
             continue
         (untried if isinstance(found, NotRun) else findings).append(found)  # type: ignore[arg-type]
-    told = {where for f in findings for where in f.finding.where}
+    reported = {where for f in findings for where in f.finding.where}
     for series in exact:
-        if not told & set(series.where):
+        if not reported & set(series.where):
             findings.append(_by_numbers(opened, series))
     return findings, untried
 

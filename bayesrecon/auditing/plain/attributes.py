@@ -53,9 +53,9 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
         if entry.role in (CODE, STRUCTURE) and what.startswith("a text of"):
             continue  # a function may be long
         if severity is not None:
-            told = f"{short(entry.where, 80)} holds {what}"
+            summary = f"{short(entry.where, 80)} holds {what}"
             drop = (entry.where,)
-            findings.append(Finding("text", severity, told, drop, short(entry.values), drop=drop))
+            findings.append(Finding("text", severity, summary, drop, short(entry.values), drop=drop))
     return findings, []
 
 

@@ -26,10 +26,10 @@ _TIME, _HAZARDS = "time", ("cumhaz", "hazard")
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """One finding for each curve."""
-    told = (
+    candidates = (
         _finding(own, name) for own in _siblings(look.contents.entries).values() for name in _HAZARDS if name in own
     )
-    return [finding for finding in told if finding is not None], []
+    return [finding for finding in candidates if finding is not None], []
 
 
 def _siblings(entries: tuple[Entry, ...]) -> dict[str, dict[str, Entry]]:
@@ -49,8 +49,8 @@ def _finding(own: Mapping[str, Entry], name: str) -> Finding | None:
         return None
     if np.any(np.diff(columns[_TIME]) <= 0) or np.any(np.diff(columns[name], prepend=0.0) < 0):
         return None  # several curves, or none
-    told = np.array(list(relative_hazards(columns, name))).reshape(-1, 3)
-    severity = of_rows(len(told))
+    hazards = np.array(list(relative_hazards(columns, name))).reshape(-1, 3)
+    severity = of_rows(len(hazards))
     if severity is None:
         return None
     where = (own[name].where, own[_TIME].where)
@@ -58,14 +58,14 @@ def _finding(own: Mapping[str, Entry], name: str) -> Finding | None:
     return Finding(
         "copy",
         severity,
-        f"increments of the baseline hazard tell the relative hazards of {len(told)} single records",
+        f"increments of the baseline hazard tell the relative hazards of {len(hazards)} single records",
         where,
         f"they rise by one over the sum of the relative hazards of those at risk, which falls by that of whoever leaves"
-        f"{alone}: beginning {preview(told[:, 1])}, at {preview(told[:, 0])}; with the coefficient of a single "
+        f"{alone}: beginning {preview(hazards[:, 1])}, at {preview(hazards[:, 0])}; with the coefficient of a single "
         "covariate the logarithms tell its values",
         remedies=(Remedy("publish the curve at a few fixed times"),),
-        records={"time": told[:, 0], "relative hazard": told[:, 1]},
-        errors={"time": np.zeros(len(told)), "relative hazard": told[:, 2]},
+        records={"time": hazards[:, 0], "relative hazard": hazards[:, 1]},
+        errors={"time": np.zeros(len(hazards)), "relative hazard": hazards[:, 2]},
         drop=where,
     )
 

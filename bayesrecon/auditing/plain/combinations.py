@@ -61,10 +61,10 @@ def survey(look: Look) -> tuple[list[Related], list[NotRun]]:
             if _of_itself(look, variable, values, related):
                 continue
             pool.append((variable.name, _shaped(variable, values)))
-        told = {r.where for r in related}
+        explained = {r.where for r in related}
         for variable, values in own:  # a mean of all predictions comes before the vector that it is made of
             others = [one for one in pool if one[0] != variable.name]
-            if not variable.shape and variable.where not in told and len(others) < len(pool):
+            if not variable.shape and variable.where not in explained and len(others) < len(pool):
                 _one(look, others, variable, values, related, [])
     for variable, values in sorted(rest, key=lambda one: one[1].shape[1]):
         _one(look, pool, variable, values, related, untried)
@@ -207,7 +207,7 @@ def _finding(look: Look, related: list[Related], data: int | None = None) -> Fin
     if severity is None:
         return _structure(related) if all(r.structural for r in related) else None
     verb = "is an exact combination" if len(where) == 1 else "are exact combinations"
-    shown = [r.found.row(n) for r in related for n in np.flatnonzero(r.found.exact)[:SHOW]][:SHOW]
+    rows = [r.found.row(n) for r in related for n in np.flatnonzero(r.found.exact)[:SHOW]][:SHOW]
     one = related[0].found
     columns = {t: one.loadings[one.exact][:, k] for k, t in enumerate(one.terms)} if len(related) == 1 else {}
     names = {t: look.named(v) for t, v in columns.items() if len(v) > 2}
@@ -219,7 +219,7 @@ def _finding(look: Look, related: list[Related], data: int | None = None) -> Fin
         f"{places(where, 3)} {verb} of other draws",
         where,
         f"{count} rows of the design come back by one regression, {related[0].judged.why}: "
-        + "; ".join(shown)
+        + "; ".join(rows)
         + (f". Loadings of {', '.join(private)}" if private else ""),
         "the draws of the parameters",
         remedies=(Remedy(f"drop {places(where)}"),),

@@ -17,12 +17,12 @@ _NUMBER = re.compile(r"-?[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?")
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """What comments give away; lines that are neither CmdStan's nor telling are not recognised."""
     lines = look.contents.comments
-    told: list[tuple[Severity, str, str, str]] = [("low", *one) for one in _told_by(lines)]
-    told += _rows_in(look, odd_lines(lines))
+    reports: list[tuple[Severity, str, str, str]] = [("low", *one) for one in _told_by(lines)]
+    reports += _rows_in(look, odd_lines(lines))
     drop, remedies = ("comments",), (Remedy("drop the comments"),)
     findings = [
         Finding("comments", severity, title, drop, summary, needs, remedies=remedies, drop=drop)
-        for severity, title, summary, needs in told
+        for severity, title, summary, needs in reports
     ]
     return findings, []
 

@@ -67,8 +67,8 @@ def _means(look: Look) -> list[Finding]:
     found = means_by_prior(program, scalars)
     if found is None:
         return []
-    told = zip(found.names, found.values, found.errors, strict=True)
-    items = [Item(f"mean({name.removeprefix(SLOPES)})", float(value), float(se)) for name, value, se in told]
+    means = zip(found.names, found.values, found.errors, strict=True)
+    items = [Item(f"mean({name.removeprefix(SLOPES)})", float(value), float(se)) for name, value, se in means]
     where = (f"posterior/{PRIOR}",)
     return [
         Finding(

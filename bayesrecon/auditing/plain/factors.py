@@ -49,8 +49,8 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
             findings.append(_finding(look, root, found, own))
     for estimates in look.contents.estimates:
         own = parts.get(estimates.where, {})
-        told = (_one_covariate(look, estimates, own), _sum(look, estimates, own), _count(estimates, own))
-        findings += [finding for finding in told if finding is not None]
+        candidates = (_one_covariate(look, estimates, own), _sum(look, estimates, own), _count(estimates, own))
+        findings += [finding for finding in candidates if finding is not None]
     findings += [f for root, own in parts.items() if (f := _knots(look, root, own)) is not None]
     named = {where for one in (*findings, *untried) for where in one.where}
     left = [e for e in look.contents.entries if e.role == DESIGN and e.kind == "array" and e.where not in named]
@@ -179,15 +179,15 @@ def _all(own: Mapping[str, Entry]) -> tuple[str, ...]:
 
 
 def _finding(look: Look, root: str, found: Mapping[str, np.ndarray], own: Mapping[str, Entry]) -> Finding:
-    told = {name: np.round(v, 10) for name, v in found.items() if not structure_of(v)}
-    count = max((len(v) for v in told.values()), default=0)
-    private = [f"{name}: the private column {column}" for name, v in told.items() if (column := look.named(v))]
+    columns = {name: np.round(v, 10) for name, v in found.items() if not structure_of(v)}
+    count = max((len(v) for v in columns.values()), default=0)
+    private = [f"{name}: the private column {column}" for name, v in columns.items() if (column := look.named(v))]
     where = _all(own) or tuple(e.where for e in own.values())
-    few = dict(list(told.items())[:_SHOWN])
+    few = dict(list(columns.items())[:_SHOWN])
     return Finding(
         "combination",
         of_rows(count) or "medium",
-        f"{root or 'the file'}: {places(list(told), 6)} of {count} records come back from {places(_words(own), 3)}",
+        f"{root or 'the file'}: {places(list(columns), 6)} of {count} records come back from {places(_words(own), 3)}",
         where,
         "by algebra, to the last digits: "
         + "; ".join(f"{name}: {preview(v)}" for name, v in few.items())

@@ -17,9 +17,9 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     means = np.zeros(0) if program is None else np.ravel(program.constants.get(MEANS, np.zeros(0)))
     if program is None or not means.any():  # sparse designs are not centred
         return [], []
-    shown = {own: name for name, own in program.names.items()}
+    names = {own: name for name, own in program.names.items()}
     items = tuple(
-        Item(f"mean({shown.get(f'beta[{k + 1}]', f'covariate {k + 1}')})", float(mean), 0.0)
+        Item(f"mean({names.get(f'beta[{k + 1}]', f'covariate {k + 1}')})", float(mean), 0.0)
         for k, mean in enumerate(means)
     )
     where = tuple(e.where for e in look.contents.entries if e.where.endswith(_ENDS) and "stanfit" in e.where)

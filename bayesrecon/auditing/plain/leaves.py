@@ -34,8 +34,8 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
                 found = _tree(look, own, tree, _moments(tree))
             elif classes is not None:
                 counts = classes[1].items()
-                told = tuple(Item(f"n[response={name}]", float(count), 0.0) for name, count in counts)
-                found = _tree(look, own, classes[0], told)
+                class_counts = tuple(Item(f"n[response={name}]", float(count), 0.0) for name, count in counts)
+                found = _tree(look, own, classes[0], class_counts)
             else:
                 found = _alone(look, own, str(method))
             findings += [found] if found is not None else []
@@ -94,15 +94,15 @@ def _alone(look: Look, own: dict[str, Entry], method: str) -> Finding | None:
 def _forest(look: Look, own: dict[str, Entry], trees: list[Tree]) -> Finding | None:
     if not trees:
         return None
-    told = [tree.responses() for tree in trees]
-    values, first = np.unique(np.round(np.concatenate([v for v, _ in told]), 9), return_index=True)
-    which = np.concatenate([np.full(len(v), t) for t, (v, _) in enumerate(told)])[first]
-    nodes = np.concatenate([n for _, n in told])[first]
-    shown = [_bounded(trees[t], values[[k]], nodes[[k]]) for k, t in enumerate(which[:_SHOWN].tolist())]
+    responses = [tree.responses() for tree in trees]
+    values, first = np.unique(np.round(np.concatenate([v for v, _ in responses]), 9), return_index=True)
+    which = np.concatenate([np.full(len(v), t) for t, (v, _) in enumerate(responses)])[first]
+    nodes = np.concatenate([n for _, n in responses])[first]
+    examples = [_bounded(trees[t], values[[k]], nodes[[k]]) for k, t in enumerate(which[:_SHOWN].tolist())]
     title = f"leaves of the forest that drew one record hold {len(values)} different responses"
     where = tuple(own[name].where for name in ("nodepred", "leftDaughter", "rightDaughter"))
     text = f"each of the {len(trees)} trees drew {trees[0].count[0]:.0f} records, as the means of its nodes say; "
-    return _finding(look, title, where, values, text + "; ".join(filter(None, shown)), ())
+    return _finding(look, title, where, values, text + "; ".join(filter(None, examples)), ())
 
 
 def _finding(
@@ -133,11 +133,11 @@ def _finding(
 def _bounded(tree: Tree, values: np.ndarray, nodes: np.ndarray) -> str:
     """The first records with the bounds of their covariates."""
     bounds = tree.bounds()
-    shown = []
+    lines = []
     for value, node in zip(values[:_SHOWN].tolist(), nodes[:_SHOWN].tolist(), strict=True):
         sides = [_between(name, *ends) for name, ends in bounds[node].items()]
-        shown.append(f"{value:.6g} has {', '.join(sides)}" if sides else "")
-    return "; ".join(filter(None, shown))
+        lines.append(f"{value:.6g} has {', '.join(sides)}" if sides else "")
+    return "; ".join(filter(None, lines))
 
 
 def _between(name: str, low: float, high: float) -> str:

@@ -57,16 +57,16 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
         return [], []
     parts = [p for p in parts_of(look.contents) if p.kind in ("array", "labels", "attribute") or p.role in _KEPT]
     columns = _columns(look, parts)
-    told = [p for p in parts if p.role in _KEPT and (p.where in columns or not _is_structure(p))]
+    private = [p for p in parts if p.role in _KEPT and (p.where in columns or not _is_structure(p))]
     order = list(_KEPT)
-    told.sort(key=lambda p: (order.index(p.role), p.why))
-    grouped = [list(group) for _, group in groupby(told, key=lambda p: (p.role, p.why))]
+    private.sort(key=lambda p: (order.index(p.role), p.why))
+    grouped = [list(group) for _, group in groupby(private, key=lambda p: (p.role, p.why))]
     classes = dict(look.contents.saved.objects)
     findings = [_kept(look, group, parts, columns, classes) for group in grouped]
     rest = [p for p in parts if p.role not in _KEPT]
     findings += [_copy(part, columns[part.where]) for part in rest if part.where in columns]
     findings += _labels(part for part in rest if part.kind == "labels" and part.where not in columns)
-    closed = tuple(p.where for p in told if p.role == LEAF and p.kind in ("text", "bytes"))
+    closed = tuple(p.where for p in private if p.role == LEAF and p.kind in ("text", "bytes"))
     return findings, [NotRun("trees", _OWN_FORMAT, f"drop {places(closed, 3)}", closed)] if closed else []
 
 

@@ -27,10 +27,10 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     entries = {e.where: e for e in look.contents.entries if e.kind in ("array", "text", "labels")}
     found: dict[tuple[float | None, ...], tuple[tuple[Item, ...], tuple[str, ...]]] = {}
     for root in (where.removesuffix(_INFO) for where in entries if where.endswith(_INFO)):
-        told = list(_items(entries, root))
-        if told:  # the `stanfit` inside has a copy
-            items, before = found.get(tuple(i.estimate for i, _ in told), (tuple(i for i, _ in told), ()))
-            found[tuple(i.estimate for i in items)] = items, (*before, *dict.fromkeys(w for _, w in told))
+        items_here = list(_items(entries, root))
+        if items_here:  # the `stanfit` inside has a copy
+            items, before = found.get(tuple(i.estimate for i, _ in items_here), (tuple(i for i, _ in items_here), ()))
+            found[tuple(i.estimate for i in items)] = items, (*before, *dict.fromkeys(w for _, w in items_here))
     return [_finding(items, where) for items, where in found.values()], []
 
 
@@ -71,11 +71,11 @@ def _items(entries: dict[str, Entry], root: str) -> Iterator[tuple[Item, str]]:
 
 def _ratio(entries: dict[str, Entry], where: str) -> np.ndarray:
     """How often the scale that was asked for goes into the one that was used; none where these are not there."""
-    asked, used = (_numbers(entries, f"{where}{name}") for name in ("scale", "adjusted_scale"))
-    if not len(used) or len(asked) not in (1, len(used)):
+    requested, used = (_numbers(entries, f"{where}{name}") for name in ("scale", "adjusted_scale"))
+    if not len(used) or len(requested) not in (1, len(used)):
         return np.zeros(0)
-    good = np.all(np.isfinite(used)) and np.all(np.isfinite(asked)) and np.all(used > 0) and np.all(asked > 0)
-    return used / asked if good else np.zeros(0)
+    good = np.all(np.isfinite(used)) and np.all(np.isfinite(requested)) and np.all(used > 0) and np.all(requested > 0)
+    return used / requested if good else np.zeros(0)
 
 
 def _numbers(entries: dict[str, Entry], where: str) -> np.ndarray:

@@ -60,14 +60,14 @@ def _records(look: Look, where: str, group: list[Entry]) -> Finding | None:
         return None
     private = [f"{_last(e)}: the private column {name}" for e in told if (name := look.named(e.values))]
     around = any(mark in where for mark in _WORKSPACE)
-    shown = "; ".join(f"{_last(e)}: {preview(e.values)}" for e in told[:_SHOWN])
+    examples = "; ".join(f"{_last(e)}: {preview(e.values)}" for e in told[:_SHOWN])
     names = places([_last(e) for e in told], 8)
     return Finding(
         "copy",
         "high" if private else severity,
         f"{short(where, 80) or 'the file'} holds values of {count} records: {names}",
         tuple(e.where for e in group),
-        f"{shown}. {_AROUND[0].upper() + _AROUND[1:] if around else _KEPT[0].upper() + _KEPT[1:]}"
+        f"{examples}. {_AROUND[0].upper() + _AROUND[1:] if around else _KEPT[0].upper() + _KEPT[1:]}"
         + (f"; {'; '.join(private)}" if private else ""),
         remedies=(Remedy(f"drop {places([e.where for e in told], 3)}; {_RECORDS}"),),
         drop=tuple(e.where for e in group),
@@ -96,13 +96,13 @@ def _other(look: Look, kept: list[Entry], severity: Severity | None, title: str,
     count = sum(int(np.size(e.values)) for e in kept)
     private = [f"{_last(e)}: the private column {name}" for e in kept if (name := look.named(e.values))]
     worst = "high" if private else severity or of_rows(max(int(np.size(e.values)) for e in kept)) or "medium"
-    shown = "; ".join(f"{short(e.where, 60)}: {preview(e.values)}" for e in kept[:_SHOWN])
+    examples = "; ".join(f"{short(e.where, 60)}: {preview(e.values)}" for e in kept[:_SHOWN])
     return Finding(
         "copy",
         worst,
         f"{title}: {places([_last(e) for e in kept], 6)}",
         tuple(e.where for e in kept),
-        f"{count} values, {shown}. {gives}" + (f"; {'; '.join(private)}" if private else ""),
+        f"{count} values, {examples}. {gives}" + (f"; {'; '.join(private)}" if private else ""),
         remedies=(Remedy(f"drop {places([e.where for e in kept], 3)}"),),
         drop=tuple(e.where for e in kept),
     )

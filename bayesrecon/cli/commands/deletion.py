@@ -169,12 +169,12 @@ def _show_inference(result: "DeletionInference") -> Iterable[Any]:
     if result.deleted:
         from bayesrecon.cli import tables
 
-        told = Table(title="what was deleted", title_justify="left")
+        totals = Table(title="what was deleted", title_justify="left")
         for heading in ("", "estimate", "lower", "upper"):
-            told.add_column(heading, justify="right" if heading else "left")
+            totals.add_column(heading, justify="right" if heading else "left")
         for one in result.deleted:
-            told.add_row(one.name, *(tables.number(v) for v in (one.estimate, one.lower, one.upper)))
-        yield told
+            totals.add_row(one.name, *(tables.number(v) for v in (one.estimate, one.lower, one.upper)))
+        yield totals
 
 
 def _show_all(result: "Deletions") -> Iterable[Any]:
@@ -192,9 +192,9 @@ def _show_all(result: "Deletions") -> Iterable[Any]:
         table.add_column(heading, justify="right")
     for i, one in enumerate(found[:_MOST_ROWS]):
         label = one.record.get("y")
-        shown = str(np.asarray(label)) if label is not None and np.ndim(label) == 0 else ""
+        label_text = str(np.asarray(label)) if label is not None and np.ndim(label) == 0 else ""
         similar = [tables.number(float(v[i])) for v in result.cosines.values()]
-        table.add_row(escape(one.after), shown, tables.number(one.effective, 3), *similar)
+        table.add_row(escape(one.after), label_text, tables.number(one.effective, 3), *similar)
     if len(found) > _MOST_ROWS:
         table.add_row(f"and {len(found) - _MOST_ROWS} more: see --json or --out")
     yield table

@@ -136,14 +136,14 @@ def table(result: "InputEstimate", details: bool = False) -> "Table":
 
     from bayesrecon.cli.tables import number
 
-    shown = Table()
-    shown.add_column("field", no_wrap=True)
+    fields_table = Table()
+    fields_table.add_column("field", no_wrap=True)
     visible = ("visibility",) if details else ()
     for heading in ("estimate", "std. error", "lower", "upper", *visible, "verdict"):
-        shown.add_column(heading, justify="right", no_wrap=True)
+        fields_table.add_column(heading, justify="right", no_wrap=True)
     frame = result.to_dataframe().sort_values("visibility", ascending=False, kind="stable")
     for row in frame.head(_ROWS).reset_index().itertuples(index=False):
-        shown.add_row(row.field, *(number(v) for v in row[1 : 6 if details else 5]), row.verdict)
+        fields_table.add_row(row.field, *(number(v) for v in row[1 : 6 if details else 5]), row.verdict)
     if len(frame) > _ROWS:
-        shown.add_row(f"and {len(frame) - _ROWS} more: see --json")
-    return shown
+        fields_table.add_row(f"and {len(frame) - _ROWS} more: see --json")
+    return fields_table

@@ -166,9 +166,9 @@ def _unit_shifts(column: str, shifts: Any) -> str:
     import numpy as np
 
     most = sorted(shifts, key=lambda value: -shifts[value])[:5]
-    told = ", ".join(f"{value} by {shifts[value]:.2g}" for value in most)
+    largest = ", ".join(f"{value} by {shifts[value]:.2g}" for value in most)
     median = np.median(list(shifts.values()))
-    return f"of all records of one {column} (not to be published): median {median:.2g}; {told}"
+    return f"of all records of one {column} (not to be published): median {median:.2g}; {largest}"
 
 
 def statistics_table(result: "Sanitised") -> Any:

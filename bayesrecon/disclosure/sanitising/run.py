@@ -201,7 +201,7 @@ def _prepared(release: Any, worth: float, private: Records | None, draws: int | 
 def _(release: PosteriorDraws, worth: float, private: Records | None, draws: int | None) -> _Job:
     if np.ptp(np.asarray(release.weights)) > 0:
         raise BayesreconError(f"{release.name} has weighted draws; sanitise draws of equal weight")
-    release, said = distinct(release)
+    release, notes = distinct(release)
     problem = solve_release(release)
     if problem.unfit:
         raise BayesreconError(f"{release.name} does not belong to {release.model.name}: {problem.unfit[0]}")
@@ -211,7 +211,7 @@ def _(release: PosteriorDraws, worth: float, private: Records | None, draws: int
         )
     count = _count(release, draws, private)
     law = tilt_law(problem, worth**-0.5, problem.rng, _records(problem, private))
-    return _Job(release, private, law, count, said)
+    return _Job(release, private, law, count, notes)
 
 
 def _records(problem: Problem, private: Records | None) -> float:

@@ -80,6 +80,6 @@ def hash_of_model(model: Model) -> str:
     theta = rng.normal(size=(_POINTS, model.dimension))
     records: Records = {name: f.domain.draw_broad(rng, (_POINTS, *f.shape)) for name, f in model.fields.items()}
     values = jax.vmap(lambda t, z: (model.log_lik(t, z), model.log_prior(t) + model.log_det(t)))(theta, records)
-    told = [[f"{float(v):.{_DIGITS}g}" for v in column] for column in values]
-    about = [model.name, repr(sorted(model.settings.items())), model.coordinates, sorted(model.fields), told]
+    digits = [[f"{float(v):.{_DIGITS}g}" for v in column] for column in values]
+    about = [model.name, repr(sorted(model.settings.items())), model.coordinates, sorted(model.fields), digits]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()

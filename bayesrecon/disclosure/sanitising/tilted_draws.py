@@ -62,8 +62,8 @@ def distinct(release: PosteriorDraws) -> tuple[PosteriorDraws, tuple[str, ...]]:
         first = np.sort(np.unique(whole, return_index=True)[1])
         repeats = repeats or len(rows) - len(first)
         if len(rows) - len(first) <= _REPEATED * len(rows):
-            said = f"{repeats} of {release.size} draws repeat another one: {len(first)} are used, of which none does"
-            return (one, ()) if not repeats else (one.take(first), (said,))
+            note = f"{repeats} of {release.size} draws repeat another one: {len(first)} are used, of which none does"
+            return (one, ()) if not repeats else (one.take(first), (note,))
     raise BayesreconError(
         f"{release.name}: {repeats} of {release.size} draws repeat another one, as of a Metropolis chain; thin them "
         "until none does, or sample with NUTS"

@@ -52,26 +52,26 @@ class ObjectivePerturbation(Perturbed):
 
     def settings(self, count: int) -> tuple[float, float]:
         """epsilon' and the extra penalty where so many records are trained on."""
-        left = self.epsilon - 2 * np.log1p(_CURVATURE / (count * self.penalty))
-        if left > 0:
-            return float(left), 0.0
+        remaining = self.epsilon - 2 * np.log1p(_CURVATURE / (count * self.penalty))
+        if remaining > 0:
+            return float(remaining), 0.0
         return self.epsilon / 2, float(_CURVATURE / (count * np.expm1(self.epsilon / 4)) - self.penalty)
 
     def fit(self, records: Records, classes: int, seed: int) -> Released:
         signed, count = self.signed(records), len(records.y)
-        left, extra = self.settings(count)
-        noise = spherical(signed.shape[1], 2 / left, seed) / count
+        remaining, extra = self.settings(count)
+        noise = spherical(signed.shape[1], 2 / remaining, seed) / count
         # The noise may be long, and rounding with it.
         tolerance = self.tolerance * max(1.0, float(np.linalg.norm(noise)))
         return Released(minimiser(signed, self.penalty + extra, noise, tolerance), self.rows)
 
     def log_density(self, fitted: Released, records: Records) -> float:
         signed, count, theta = self.signed(records), len(records.y), fitted.theta
-        left, extra = self.settings(count)
+        remaining, extra = self.settings(count)
         curvature = count * (self.penalty + extra)
         noise = -(curvature * theta + gradient(theta, signed))
         _, volume = np.linalg.slogdet(curvature * np.eye(len(theta)) + hessian(theta, signed))
-        return spherical_log_density(noise, 2 / left) + float(volume)
+        return spherical_log_density(noise, 2 / remaining) + float(volume)
 
 
 LEARNERS = {

@@ -203,21 +203,21 @@ class Walk:
         if values.ndim == 0 and values.dtype.kind in "biuf":
             self._add(where, "setting", values.item(), of)
             return
-        shown = values
+        visible_values = values
         if values.size > MOST_VALUES:
             self.unread.append((where, f"only the first {MOST_VALUES} of its {values.size} values were looked at"))
-            shown = (
+            visible_values = (
                 values.reshape(-1)[:MOST_VALUES] if values.ndim < 2 else values[: max(1, MOST_VALUES // values[0].size)]
             )
-        if shown.dtype.kind == "O":
-            shown, cut = _texts(shown)
+        if visible_values.dtype.kind == "O":
+            visible_values, cut = _texts(visible_values)
             if cut:
                 self.unread.append((where, "only the beginnings of its texts were looked at"))
-        elif shown.dtype.kind not in "biufU":
-            shown = plain_values(shown)
-        elif shown.dtype.kind == "f" and shown.dtype.itemsize not in (2, 4, 8):
-            shown = shown.astype(float)
-        self._add(where, kind, np.ascontiguousarray(shown), of)
+        elif visible_values.dtype.kind not in "biufU":
+            visible_values = plain_values(visible_values)
+        elif visible_values.dtype.kind == "f" and visible_values.dtype.itemsize not in (2, 4, 8):
+            visible_values = visible_values.astype(float)
+        self._add(where, kind, np.ascontiguousarray(visible_values), of)
 
     def _scalar(self, where: str, value: Any, of: str) -> None:
         if isinstance(value, int) and value.bit_length() > _WHOLE:
