@@ -65,7 +65,7 @@ def test_with_data_and_words(run, folder):
 REFUSED = {
     "a ledger beside the release": (("--ledger", "ledger.json"), "never lies beside a release"),
     "a worth below 100": (("--worth", "50"), "supported from a worth of 100"),
-    "another suffix": (("-o", "safe.csv"), r"must end in \.nc or \.npz"),
+    "another suffix": (("-o", "safe.txt"), r"must end in \.nc or \.npz or \.csv"),
     "records that cannot be hidden": (("--records", "0.5"), "a record moves the release by"),
 }
 
