@@ -15,7 +15,8 @@ from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.least_squares import Untold
 from bayesrecon.posteriors.printed.orthogonal import Orthogonal, orthogonal
 from bayesrecon.posteriors.printed.own_slopes import OwnSlopes
-from bayesrecon.posteriors.printed.powers import Beside, Squared, powers, presumed_square, with_square
+from bayesrecon.posteriors.printed.power_names import powers, presumed_square, with_square
+from bayesrecon.posteriors.printed.powers import Beside, Squared
 from bayesrecon.posteriors.printed.presumed_shapes import Presumed
 from bayesrecon.posteriors.printed.splines import Splines, bases
 from bayesrecon.posteriors.printed.weighted_counts import UntoldWeights

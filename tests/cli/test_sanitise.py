@@ -6,6 +6,7 @@ import stat
 
 import jsonschema
 import numpy as np
+import pandas as pd
 import pytest
 from command import X, Y, document, exact_draws, one_line
 
@@ -64,7 +65,7 @@ def test_with_data_and_words(run, folder):
 REFUSED = {
     "a ledger beside the release": (("--ledger", "ledger.json"), "never lies beside a release"),
     "a worth below 100": (("--worth", "50"), "supported from a worth of 100"),
-    "another suffix": (("-o", "safe.csv"), r"must end in \.nc or \.npz"),
+    "another suffix": (("-o", "safe.txt"), r"must end in \.nc or \.npz or \.csv"),
     "records that cannot be hidden": (("--records", "0.5"), "a record moves the release by"),
 }
 
@@ -76,3 +77,41 @@ def test_what_is_refused(run, folder, name):
     one_line(run(*ASKED, "-o", "safe.nc", *options), told)
     assert not (folder / "safe.nc").exists()
     assert not (folder / "book/ledger.json").exists()
+
+
+def mode_table(model, mean, covariance):
+    names = list(model.coordinates)
+    columns = ["mode", "sd", *(f"cov({name})" for name in names)]
+    rows = np.column_stack([mean, np.sqrt(np.diag(covariance)), covariance])
+    return pd.DataFrame(rows, pd.Index(names, name="coordinate"), columns)
+
+
+@pytest.mark.slow
+def test_a_mode_is_written_as_a_table_of_the_same_form(run, folder):
+    model = bayesrecon.models.load("kidscore_momiq")
+    theta = np.asarray(bayesrecon.posteriors.from_draws(exact_draws(2, 1000), model).theta)
+    given = mode_table(model, theta.mean(axis=0), np.cov(theta.T))
+    given.to_csv(folder / "mode.csv")
+    asked = ("sanitise", "mode.csv", *ASKED[2:], "--data", "private.npz")
+    found = document(run(*asked, "-o", "safe.csv", "--json"))
+    assert (found["draws"], found["worth"]) == (0, 100)
+    safe = pd.read_csv(folder / "safe.csv", index_col=0)
+    assert list(safe.index) == list(given.index)
+    assert list(safe.columns) == list(given.columns)
+    moved = (safe["mode"] - given["mode"]) / given["sd"]
+    assert 0 < np.abs(moved).max() < 1
+    again = run("sanitise", "safe.csv", *ASKED[2:], "-o", "more.csv")
+    one_line(again, "needs the private records")
+
+
+def test_a_mode_that_is_none_is_refused_in_a_line(run, folder):
+    model = bayesrecon.models.load("kidscore_momiq")
+    table = mode_table(model, np.array([25.8, 0.6, 2.9]), np.diag([36.0, 0.004, 0.001]))
+    table.to_csv(folder / "mode.csv")
+    table.drop(columns="cov(sigma)").to_csv(folder / "less.csv")
+    asked = (*ASKED[2:], "--data", "private.npz")
+    one_line(run("sanitise", "mode.csv", *asked, "-o", "safe.nc"), "a mode with its covariance is written to .csv")
+    one_line(run("sanitise", "draws.npz", *asked, "-o", "safe.csv"), "draws are written to .nc or .npz")
+    one_line(run("sanitise", "less.csv", *asked, "-o", "safe.csv"), r"has a column cov\(sigma\)")
+    without = run("sanitise", "mode.csv", "--ledger", "book/ledger.json", "-o", "safe.csv")
+    one_line(without, "name its model with --model")

@@ -21,11 +21,13 @@ _ROWS = 30  # of a table, the first ones
 @command(
     only(RELEASE, "release", "model", "settings", "constants", "power", "trusted", "download"),
     only(ENDING, "json"),
-    written=(".nc", ".npz"),
+    written=(".nc", ".npz", ".csv"),
 )
 def sanitise(
     given: Given,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Write the sanitised draws to this .nc or .npz file.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Write the sanitised draws to this .nc or .npz file, a mode to .csv.")
+    ],
     worth: Annotated[
         float | None,
         typer.Option(help="Number of independent draws that the release may be worth, at least 100 (the default)."),
@@ -61,6 +63,9 @@ def sanitise(
 ) -> None:
     """Make publishable draws: from the posterior of data that were randomly altered once.
 
+    The input may also be a mode with its covariance: a .csv file with the columns mode and cov(NAME), and a line for
+    each coordinate NAME. The altered mode is then searched for, which needs --data.
+
     The file holds only the model's parameters. It hides statistics of the data, but no individual person: it is not
     anonymous and not differentially private.
     """
@@ -70,7 +75,8 @@ def sanitise(
     if unit is not None and records is None:
         raise BayesreconError("--unit says whose records are hidden together: with --records MU")
 
-    from bayesrecon.cli import console, inputs
+    from bayesrecon.cli import console
+    from bayesrecon.cli.estimates import is_table
     from bayesrecon.disclosure.sanitising.ledger import ledger_path
     from bayesrecon.disclosure.sanitising.run import sanitise as run
 
@@ -79,15 +85,11 @@ def sanitise(
         raise BayesreconError(
             f"--ledger {book}: a ledger never lies beside a release; name a folder that stays private"
         )
-    opened = inputs.open_release(
-        given.release,
-        model=given.model,
-        settings=given.settings,
-        download=given.download,
-        trusted=given.trusted,
-        power=given.power,
-        constants=given.constants,
-    )
+    mode = len(given.release) == 1 and is_table(given.release[0])
+    if mode != (out.suffix == ".csv"):
+        kinds = "a mode with its covariance is written to .csv" if mode else "draws are written to .nc or .npz"
+        raise BayesreconError(f"--out {out}: {kinds}")
+    opened = _mode(given) if mode else _draws(given)
     with console.progress_bar() as progress:
         found = run(
             opened,
@@ -100,7 +102,7 @@ def sanitise(
             progress=progress,
         )
         progress("auditing the copy", 0.9)
-        audited = _written(found, out)
+        audited = _written_table(found, out) if mode else _written(found, out)
     console.wrote(out)
     if table is not None:
         write_whole(table, lambda temporary: temporary.write_text(found.table().to_csv(), encoding="utf-8"))
@@ -109,6 +111,36 @@ def sanitise(
 
 
 COMMAND = sanitise
+
+
+def _draws(given: Given) -> Any:
+    from bayesrecon.cli import inputs
+
+    return inputs.open_release(
+        given.release,
+        model=given.model,
+        settings=given.settings,
+        download=given.download,
+        trusted=given.trusted,
+        power=given.power,
+        constants=given.constants,
+    )
+
+
+def _mode(given: Given) -> Any:
+    from bayesrecon.cli import inputs
+    from bayesrecon.posteriors.printed.modes import mode_of_table
+
+    (path,) = given.release
+    if given.model is None:
+        raise BayesreconError(f"{path} is a table of a mode: name its model with --model")
+    settings = inputs.with_constants(inputs.parse_settings(given.settings), given.constants, given.model)
+    return mode_of_table(path, inputs.at_power(inputs.load_model(given.model, settings), given.power))
+
+
+def _written_table(found: "Sanitised", path: Path) -> None:
+    """The table of a mode, which holds nothing but its numbers."""
+    write_whole(path, lambda temporary: temporary.write_text(found.table().to_csv(), encoding="utf-8"))
 
 
 def _written(found: "Sanitised", path: Path) -> "Audit":
@@ -125,7 +157,7 @@ def _written(found: "Sanitised", path: Path) -> "Audit":
     return write_audited(named_draws(release).values, path, look, found.attributes)
 
 
-def _show(result: "Sanitised", audited: "Audit") -> list[Any]:
+def _show(result: "Sanitised", audited: "Audit | None") -> list[Any]:
     shifts = [] if result.shifts is None else [_shifts(result.shifts)]
     if result.bits is not None:
         shifts.append(_bits(result.bits, result.bits_of_draws))
@@ -139,7 +171,7 @@ def _show(result: "Sanitised", audited: "Audit") -> list[Any]:
         f"median, 95 % of them by up to {most:.2g}, and the farthest by {largest:.2g}: single records are not hidden",
         *shifts,
         *([] if result.spent is None else [f"ledger: {result.spent:g} of {result.budget:g} draws' worth is released"]),
-        f"audit of the copy: {audited.headline}",
+        *([] if audited is None else [f"audit of the copy: {audited.headline}"]),
         result.sentence,
     ]
 

@@ -1,0 +1,51 @@
+"""A mode with its covariance as a table: one line a coordinate, as `sanitise` writes it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.model import Model
+from bayesrecon.posteriors.approximated.approximations import gaussian
+from bayesrecon.posteriors.printed.summaries import read_frame
+
+
+def mode_of_table(path: str | Path, model: Model) -> Any:
+    """The mode of a posterior density in unconstrained coordinates, with the Jacobian, and its covariance.
+
+    Args:
+        path: of a CSV file with a line for each coordinate: its name first, a column `mode`, and a column `cov(NAME)`
+            for each of them, as `Sanitised.table()` has them; other columns are not read.
+
+    Raises:
+        BayesreconError: coordinates or columns that are missing or of another model, cells that are no numbers.
+
+    >>> import bayesrecon, pandas as pd, tempfile
+    >>> model, numbers = bayesrecon.models.load("kidscore_momiq"), np.diag([36.0, 0.0036, 0.0012])
+    >>> columns = ["mode", *(f"cov({name})" for name in model.coordinates)]
+    >>> table = pd.DataFrame(np.column_stack([[25.8, 0.61, 2.9], numbers]), list(model.coordinates), columns)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table.to_csv(f"{folder}/mode.csv")
+    ...     mode_of_table(f"{folder}/mode.csv", model).name
+    'mode'
+    """
+    frame = read_frame(path, str(path))
+    frame.index, frame.columns = ([str(x).strip() for x in axis] for axis in (frame.index, frame.columns))
+    names = list(model.coordinates)
+    columns = ["mode", *(f"cov({name})" for name in names)]
+    for wanted, given, what in ((names, list(frame.index), "line"), (columns, list(frame.columns), "column")):
+        for one in wanted:
+            if one not in given:
+                raise BayesreconError(
+                    f"{path}: a mode of model {model.name} has a {what} {one}, and there is none{near(one, given)}"
+                )
+    for one in frame.index:
+        if one not in names:
+            raise BayesreconError(f"{path} holds {one}, which model {model.name} does not have{near(one, names)}")
+    try:
+        numbers = np.array(frame.loc[names, columns], float)
+    except ValueError as error:
+        raise BayesreconError(f"{path}: {error}") from None
+    covariance = numbers[:, 1:]
+    return gaussian(model, numbers[:, 0], 0.5 * (covariance + covariance.T), jacobian=True, name=Path(path).stem)
