@@ -20,7 +20,7 @@ from functools import partial, reduce
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
 
 from bayesrecon.model import Atoms, Records
 
@@ -42,7 +42,7 @@ class Basis:
     """
 
     records: Records
-    coefficients: Float[np.ndarray | Array, "M r"]
+    coefficients: Float[Any, "M r"]
     decays: bool = False
 
     @property
