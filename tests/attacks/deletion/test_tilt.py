@@ -94,7 +94,7 @@ def test_bad_candidates():
     members, _, pair = play(1, draws=200)
     with pytest.raises(BayesreconError, match="lack field y"):
         bayesrecon.infer_deletion(pair, {"x": members["x"]})
-    with pytest.raises(BayesreconError, match="own curvature"):
+    with pytest.raises(BayesreconError, match="contain the curvature"):
         bayesrecon.infer_deletion(pair, members, public=members)
     with pytest.raises(BayesreconError, match="'ratio' or 'shift'"):
         bayesrecon.infer_deletion(pair, members, method="mean")
