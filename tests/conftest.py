@@ -25,8 +25,17 @@ import numpy as np
 import pytest
 from jaxtyping import install_import_hook
 
-# Before the package is loaded: what its annotations say of arrays and their shapes is checked at every call.
-install_import_hook(["bayesrecon.kernels", "bayesrecon.estimation", "bayesrecon.attacks"], "shaped.checked")
+KERNELS = Path(__file__).parent.parent / "bayesrecon" / "kernels"
+# Before the package is loaded: what its annotations say of arrays and their shapes is checked at every call. Compiled
+# functions (`score`) could not be sent to other processes when they are wrapped.
+install_import_hook(
+    [
+        *(f"bayesrecon.kernels.{path.stem}" for path in sorted(KERNELS.glob("*.py")) if path.stem != "score"),
+        "bayesrecon.estimation",
+        "bayesrecon.attacks",
+    ],
+    "shaped.checked",
+)
 
 from command import Outcome  # noqa: E402
 from documents import check_document  # noqa: E402

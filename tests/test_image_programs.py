@@ -60,7 +60,7 @@ def test_deletions(folder, end):
 def test_linear_outputs(folder, end, tmp_path):
     rows = end("outputs.outputs", "--data", folder, "--part", "all")
     assert rows["0.0"]["accuracy"] > 0.8
-    assert "800 images known" in (tmp_path / "OUTPUTS.md").read_text()
+    assert "800 images are known" in (tmp_path / "OUTPUTS.md").read_text()
 
 
 def test_vicious(folder, end, tmp_path):

@@ -69,7 +69,7 @@ class SampledTotals(Totals):
     unseen: Float[np.ndarray, "Q P"]
     beyond: np.ndarray
     floor: Float[np.ndarray, "P P"]
-    scores: Float[np.ndarray, "rows d"]
+    scores: Any
     chain: Int[np.ndarray, " T"]
     errors: EquationErrors | None = None
 

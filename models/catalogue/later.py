@@ -18,6 +18,10 @@ else:
         def __getattr__(self, name: str) -> Any:
             return getattr(importlib.import_module(self.__name__), name)
 
+        def __reduce__(self) -> tuple[Any, ...]:
+            """The module itself in another process."""
+            return importlib.import_module, (self.__name__,)
+
     numpyro = _Later("numpyro")
     dist = _Later("numpyro.distributions")
     constraints = _Later("numpyro.distributions.constraints")
