@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any, Unpack
 
 import numpy as np
-from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
@@ -84,7 +83,7 @@ class Problem:
         """What was noticed while reading, and questions about what was read."""
         return kind_of(self.release).asked(self)
 
-    def failures(self, fitted: Float[np.ndarray, "T d"]) -> tuple[str, ...]:
+    def failures(self, fitted: Any) -> tuple[str, ...]:
         """Whether release and model belong together: one line for each check that failed.
 
         Args:

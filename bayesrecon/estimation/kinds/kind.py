@@ -6,9 +6,6 @@ A module of this package that has `KIND`, an instance, adds one, and so does a p
 from functools import cache
 from typing import Any, ClassVar
 
-import numpy as np
-from jaxtyping import Float
-
 from bayesrecon.discovery import Plugins, added, discover
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.metric import in_coordinates
@@ -43,7 +40,7 @@ class Kind:
         """What was noticed while reading, and questions about what was read."""
         return problem.release.notes
 
-    def failures(self, problem: Any, fitted: Float[np.ndarray, "T d"]) -> tuple[str, ...]:
+    def failures(self, problem: Any, fitted: Any) -> tuple[str, ...]:
         """One line for each check of release and model that failed.
 
         Args:
