@@ -1,6 +1,9 @@
 """How a row says which piece of a paper it reproduces: the coverage page (`papers.py`) collects what they say."""
 
+from collections.abc import Callable
 from typing import Any
+
+from benchmarks.study import Study
 
 HREC, DELETION, VICIOUS, CENTRAL, MEMORY = "hrec", "deletion", "vicious", "central", "memory"
 
@@ -40,3 +43,11 @@ def rate(paper: str, piece: str, cell: str, stated: Any, **about: Any) -> dict[s
     """The tag of a rate `[estimate, lower, upper]`, in %."""
     p, low, high = (round(100 * value, 2) for value in stated)
     return tag(paper, piece, cell, p, interval=(low, high), **about)
+
+
+def keep_tags(study: Study, tags: Callable[[], list[dict[str, Any]]], document: str | None) -> None:
+    """The program of a study that keeps tags of other studies' rows."""
+    study.given(study.parser(document))
+    found = tags()
+    study.keep({"papers": found})
+    print(f"{len(found)} cells, {sum(bool(one['blocked']) for one in found)} of them blocked by data")

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.deletion.hrec_more import STUDY as MORE
 from benchmarks.deletion.page import ALL, MAXDIFF, PUBLISHED
 from benchmarks.deletion.page import STUDY as TABLES
-from benchmarks.paper_tags import HREC, tag
+from benchmarks.paper_tags import HREC, keep_tags, tag
 from benchmarks.quoted import rows_of
 from benchmarks.study import Study
 
@@ -109,16 +109,13 @@ def appendices(held, more):
     return found
 
 
+def tags():
+    held, more = TABLES.kept(), MORE.kept()
+    return [*targets(held, more), *figures(held), *appendices(held, more)]
+
+
 STUDY = Study(__file__)
 
 
-def main():
-    STUDY.given(STUDY.parser(__doc__))
-    held, more = TABLES.kept(), MORE.kept()
-    found = [*targets(held, more), *figures(held), *appendices(held, more)]
-    STUDY.keep({"papers": found})
-    print(f"{len(found)} cells, {sum(1 for one in found if one['blocked'])} of them blocked by data")
-
-
 if __name__ == "__main__":
-    main()
+    keep_tags(STUDY, tags, __doc__)

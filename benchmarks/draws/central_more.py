@@ -7,7 +7,6 @@ them are measured, anew. `--part small` takes few steps, shows the rows, and kee
 coresets are those of coreax (`pip install coreax`), no dependency; without it these rows are left out.
 """
 
-import time
 from functools import partial
 from typing import Any
 
@@ -24,6 +23,7 @@ from benchmarks.draws.central import PUBLISHED, settled
 from benchmarks.draws.central_more_page import page
 from benchmarks.draws.class_averages import averages
 from benchmarks.study import Study
+from benchmarks.tasks import run_tasks
 
 RECORDS, RATE, STEPS = 100, 0.01, 15_000
 TOTALS = (50, 100, 217, 434, 868, 1600, 4000)
@@ -184,22 +184,5 @@ TASKS |= {f"averages | {hidden}": partial(averages, hidden) for hidden in (0, 3)
 STUDY = Study(__file__, page)
 
 
-def main() -> None:
-    parser = STUDY.parser(__doc__)
-    parser.add_argument("words", nargs="*")
-    parser.add_argument("--part", choices=("small", "all"), default="all")
-    given = STUDY.given(parser)
-    kept, small = STUDY.kept(), given.part == "small"
-    for name, run in TASKS.items():
-        again = any(word in name for word in given.words)
-        if (given.words and not again) or (name in kept and not again and not small):
-            continue
-        began = time.process_time()
-        found = run(small)
-        print(f"{time.process_time() - began:6.1f} s  {name}  {found if small else ''}", flush=True)
-        if found is not None and not small:
-            STUDY.add(**{name: found})
-
-
 if __name__ == "__main__":
-    main()
+    run_tasks(STUDY, TASKS, __doc__)

@@ -20,7 +20,7 @@ from benchmarks.draws.objectives import STATISTICS
 from benchmarks.games.variants import STUDY as VARIANTS
 from benchmarks.games.variants_page import bound
 from benchmarks.games.variants_page import found as variants_of
-from benchmarks.paper_tags import CENTRAL, MEMORY, rate, tag
+from benchmarks.paper_tags import CENTRAL, MEMORY, keep_tags, rate, tag
 from benchmarks.study import HERE, Study
 
 Tags = Iterator[dict[str, Any]]
@@ -114,12 +114,5 @@ def tags() -> list[dict[str, Any]]:
 STUDY = Study(__file__)
 
 
-def main() -> None:
-    STUDY.given(STUDY.parser(__doc__))
-    found = tags()
-    STUDY.keep({"papers": found})
-    print(f"{len(found)} cells, {sum(bool(one['blocked']) for one in found)} of them blocked by data")
-
-
 if __name__ == "__main__":
-    main()
+    keep_tags(STUDY, tags, __doc__)

@@ -18,7 +18,7 @@ from benchmarks.games.games import STUDY as GAMES
 from benchmarks.games.instances import STUDY as INSTANCES
 from benchmarks.games.variants import STUDY as VARIANTS
 from benchmarks.games.variants_page import found as variants_of
-from benchmarks.paper_tags import DELETION, rate, tag
+from benchmarks.paper_tags import DELETION, keep_tags, rate, tag
 from benchmarks.study import Study
 
 Tags = Iterator[dict[str, Any]]
@@ -173,12 +173,5 @@ def tags() -> list[dict[str, Any]]:
 STUDY = Study(__file__)
 
 
-def main() -> None:
-    STUDY.given(STUDY.parser(__doc__))
-    found = tags()
-    STUDY.keep({"papers": found})
-    print(f"{len(found)} cells, {sum(bool(one['blocked']) for one in found)} of them blocked by data")
-
-
 if __name__ == "__main__":
-    main()
+    keep_tags(STUDY, tags, __doc__)

@@ -7,7 +7,6 @@ are played, anew. `--part small` plays few rounds of each, shows them, and keeps
 benchmarks/VARIANTS.md.
 """
 
-import time
 from functools import partial
 from typing import Any
 
@@ -43,6 +42,7 @@ from bayesrecon.games.memorisation import memorisation
 from bayesrecon.games.named import DATA
 from benchmarks.games.variants_page import page
 from benchmarks.study import Study
+from benchmarks.tasks import run_tasks
 
 SEED, TREE = 40, "decision tree"
 SIZES = (100, 200, 400, 800)
@@ -176,22 +176,5 @@ TASKS |= {f"batch | {size}": partial(batch, size) for size in SIZES}
 STUDY = Study(__file__, page)
 
 
-def main() -> None:
-    parser = STUDY.parser(__doc__)
-    parser.add_argument("words", nargs="*")
-    parser.add_argument("--part", choices=("small", "all"), default="all")
-    given = STUDY.given(parser)
-    kept, small = STUDY.kept(), given.part == "small"
-    for name, run in TASKS.items():
-        again = any(word in name for word in given.words)
-        if (given.words and not again) or (name in kept and not again and not small):
-            continue
-        began = time.process_time()
-        found = run(small)
-        print(f"{time.process_time() - began:6.1f} s  {name}  {found if small else ''}", flush=True)
-        if not small:
-            STUDY.add(**{name: found})
-
-
 if __name__ == "__main__":
-    main()
+    run_tasks(STUDY, TASKS, __doc__)

@@ -17,7 +17,7 @@ from benchmarks.games.vicious_more_page import of
 from benchmarks.games.vicious_page import HONEST, SCORES, VICIOUS, interval
 from benchmarks.games.vicious_page import of as of_table
 from benchmarks.paper_tags import VICIOUS as PAPER
-from benchmarks.paper_tags import tag
+from benchmarks.paper_tags import keep_tags, tag
 from benchmarks.study import Study
 
 LOGITS = {
@@ -170,16 +170,13 @@ def ends_of(values):
     return float(np.mean(values) - half), float(np.mean(values) + half)
 
 
+def tags():
+    held, more = TABLE.kept(), MORE.kept()
+    return [*table1(held, more), *other_tables(more), *figures(held, more)]
+
+
 STUDY = Study(__file__)
 
 
-def main():
-    STUDY.given(STUDY.parser(__doc__))
-    held, more = TABLE.kept(), MORE.kept()
-    found = [*table1(held, more), *other_tables(more), *figures(held, more)]
-    STUDY.keep({"papers": found})
-    print(f"{len(found)} cells, {sum(1 for one in found if one['blocked'])} of them blocked by data")
-
-
 if __name__ == "__main__":
-    main()
+    keep_tags(STUDY, tags, __doc__)

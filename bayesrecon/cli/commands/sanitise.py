@@ -105,7 +105,7 @@ def sanitise(
         audited = _written_table(found, out) if mode else _written(found, out)
     console.wrote(out)
     if table is not None:
-        write_whole(table, lambda temporary: temporary.write_text(found.table().to_csv(), encoding="utf-8"))
+        _written_table(found, table)
         console.wrote(table)
     deliver(found, out=page, plot=None, draw=None, json=given.json, show=lambda r: _show(r, audited))
 
@@ -139,7 +139,7 @@ def _mode(given: Given) -> Any:
 
 
 def _written_table(found: "Sanitised", path: Path) -> None:
-    """The table of a mode, which holds nothing but its numbers."""
+    """Means or a mode with standard deviations and covariance, which hold nothing but these numbers."""
     write_whole(path, lambda temporary: temporary.write_text(found.table().to_csv(), encoding="utf-8"))
 
 
