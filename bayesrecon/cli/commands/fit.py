@@ -136,18 +136,32 @@ def _device() -> str:
 
 
 def _convergence_table(release: Any, state: Any) -> Any:
-    import numpy as np
     from rich.markup import escape
     from rich.table import Table
 
-    theta = np.asarray(release.theta)
-    table = Table(title=f"{release.size} draws (unconstrained coordinates)", title_justify="left")
-    table.add_column("coordinate")
+    values = _own_values(release)
+    table = Table(title=f"{release.size} draws", title_justify="left")
+    table.add_column("parameter")
     for heading in ("mean", "sd", "R-hat", "ESS"):
         table.add_column(heading, justify="right")
     for j, name in enumerate(state.names[:40]):
-        mean, sd = theta[:, j].mean(), theta[:, j].std()
+        mean, sd = values[:, j].mean(), values[:, j].std()
         table.add_row(escape(name), f"{mean:.5g}", f"{sd:.3g}", f"{state.r_hat[j]:.3f}", f"{state.ess[j]:.0f}")
     if len(state.names) > 40:
         table.add_row(f"and {len(state.names) - 40} more", "", "", "", "")
     return table
+
+
+def _own_values(release: Any) -> Any:
+    """Draws as the model states them, `(T, d)`: a scale, not its logarithm. Unconstrained where numbers are not one to
+    one, as those of a simplex are not."""
+    import jax
+    import numpy as np
+
+    model, theta = release.model, np.asarray(release.theta)
+    own, free = jax.vmap(model.constrain)(theta), jax.vmap(model.split)(theta)
+    one_to_one = {p.name: p.shape == p.free_shape for p in model.parameters}
+    columns = [
+        np.asarray((own if one_to_one[p.name] else free)[p.name]).reshape(len(theta), -1) for p in model.parameters
+    ]
+    return np.concatenate(columns, axis=1)
