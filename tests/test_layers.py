@@ -61,7 +61,7 @@ def after(module, line):
 
 
 PLANTED = {
-    "upwards": ("bayesrecon.kernels.dense", "from bayesrecon.estimation.solve import Fit"),
+    "upwards": ("bayesrecon.kernels.dense", "from bayesrecon.estimation.span import Fit"),
     "upwards, inside a function": ("bayesrecon.results.audit", "def f():\n    import bayesrecon.plots.report"),
     "upwards, for type checkers": (
         "bayesrecon.plots.bounds",

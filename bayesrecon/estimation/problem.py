@@ -12,7 +12,8 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.categories import library_of
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.locate import locate
-from bayesrecon.estimation.solve import Fit, fit
+from bayesrecon.estimation.solve import fit
+from bayesrecon.estimation.span import Fit
 from bayesrecon.estimation.statistics import Library
 from bayesrecon.estimation.totals import SampledTotals, part_totals
 from bayesrecon.estimation.weighted_fits import restated

@@ -10,7 +10,7 @@ import numpy as np
 from bayesrecon.estimation.categories import shown
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.problem import Problem, solve_release
-from bayesrecon.estimation.solve import Fit
+from bayesrecon.estimation.span import Fit
 from bayesrecon.estimation.statistics import Library, components
 from bayesrecon.estimation.totals import SampledTotals, rows_of, slopes_of
 from bayesrecon.estimation.weighted_fits import presumed, with_weighted_names

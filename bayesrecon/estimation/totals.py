@@ -14,7 +14,8 @@ from bayesrecon.estimation.deviation import deviation
 from bayesrecon.estimation.error_laws import DETERMINED, PARTLY, SAMPLED, SPANNED, STATIONARY, ErrorLaw
 from bayesrecon.estimation.influence import Influence
 from bayesrecon.estimation.intervals import EquationErrors
-from bayesrecon.estimation.solve import Fit, spans
+from bayesrecon.estimation.solve import spans
+from bayesrecon.estimation.span import Fit
 from bayesrecon.estimation.statistics import Library, Statistic, components, function_part, moments
 from bayesrecon.kernels.definite import solver
 from bayesrecon.kernels.embedding import MeanEmbedding

@@ -191,7 +191,7 @@ def over_coordinates(coordinates: int) -> Numbers:
     products of the same flops: processor time of one thread of BLAS each."""
     from bayesrecon.diagnostics import evenly
     from bayesrecon.estimation.anchors import Reference
-    from bayesrecon.estimation.solve import find_basis
+    from bayesrecon.estimation.basis import find_basis
     from bayesrecon.kernels.adaptive import AdaptiveEmbedding
     from bayesrecon.kernels.metric import metric_factor
     from bayesrecon.precision import x64

@@ -6,7 +6,7 @@ import numpyro.distributions as dist
 import pytest
 
 import bayesrecon
-from bayesrecon.estimation import solve
+from bayesrecon.estimation import basis, solve
 from bayesrecon.estimation.kinds.draws import drawn_alone
 from bayesrecon.estimation.problem import embedding_of, solve_release
 from bayesrecon.kernels.embedding import Basis
@@ -40,7 +40,8 @@ def regression(draws, seed=0):
 @pytest.fixture(autouse=True)
 def many(monkeypatch):
     """As if so few features were many."""
-    monkeypatch.setattr(solve, "_LARGER_POOL", 8)
+    for module in (basis, solve):
+        monkeypatch.setattr(module, "LARGER_POOL", 8)
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.error_laws import SPANNED, TRAINED
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.problem import Problem, solve_release
-from bayesrecon.estimation.solve import Projection, spans
+from bayesrecon.estimation.solve import spans
+from bayesrecon.estimation.span import Projection
 from bayesrecon.estimation.statistics import components
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.model import Records
