@@ -50,7 +50,7 @@ def test_the_facade_is_imported_by_nobody():
     assert users - layers.FACADE == set()
 
 
-MOST_LEVELS = 10
+MOST_LEVELS = 9
 MOST_INSIDE = 14
 
 

@@ -13,7 +13,8 @@ from bayesrecon.auditing.private import Private, read_private
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents
-from bayesrecon.results.audit import Audit, Finding, NotRun, ordered, with_score
+from bayesrecon.results.audit import Audit, ordered, with_score
+from bayesrecon.results.findings import Finding, NotRun
 
 
 @dataclass(frozen=True)

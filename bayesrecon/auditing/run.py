@@ -50,7 +50,8 @@ from bayesrecon.posteriors.printed.acro import is_acro
 from bayesrecon.posteriors.printed.summaries import is_table
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import OneAtom, Release
-from bayesrecon.results.audit import LEVELS, Audit, Finding, NotRun, Thresholds, ordered
+from bayesrecon.results.audit import Audit, ordered
+from bayesrecon.results.findings import LEVELS, Finding, NotRun, Thresholds
 from bayesrecon.running.threads import on_one_thread
 
 _OTHERS = "pass the model that made these draws, prior included, and draws with all their digits"

@@ -16,7 +16,7 @@ from scipy.stats import kurtosis, skew
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.problem import solve_release
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.estimation.span import Fit, shrunk
 from bayesrecon.evaluate import clopper_pearson, true_statistics
 from bayesrecon.precision import in_float64

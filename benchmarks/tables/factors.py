@@ -20,7 +20,7 @@ import statsmodels.formula.api as smf
 import bayesrecon
 from bayesrecon.posteriors import from_table
 from bayesrecon.posteriors.printed.numbers import cell
-from bayesrecon.results.audit import Thresholds
+from bayesrecon.results.findings import Thresholds
 from benchmarks.study import Study
 from benchmarks.study import table as markdown
 from benchmarks.tables.factor_data import Case, cases

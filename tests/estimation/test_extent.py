@@ -13,8 +13,8 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.decay import decays
 from bayesrecon.estimation.extent import Likelihood, looked_for
 from bayesrecon.estimation.predictive import responses
-from bayesrecon.estimation.problem import embedding_of
 from bayesrecon.estimation.solve import fit
+from bayesrecon.kernels.adaptive import embedding_of
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.precision import x64
 

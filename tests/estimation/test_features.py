@@ -8,7 +8,8 @@ import pytest
 import bayesrecon
 from bayesrecon.estimation import basis, solve
 from bayesrecon.estimation.kinds.draws import drawn_alone
-from bayesrecon.estimation.problem import embedding_of, solve_release
+from bayesrecon.estimation.recovered import solve_release
+from bayesrecon.kernels.adaptive import embedding_of
 from bayesrecon.kernels.embedding import Basis
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws

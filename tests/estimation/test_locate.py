@@ -9,8 +9,8 @@ from gridded import logistic, poisson
 
 import bayesrecon
 from bayesrecon.estimation import basis, locate, measure, solve
-from bayesrecon.estimation.problem import embedding_of
 from bayesrecon.estimation.solve import fit
+from bayesrecon.kernels.adaptive import embedding_of
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb

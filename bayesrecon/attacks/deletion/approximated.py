@@ -22,7 +22,8 @@ from jaxtyping import Float
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.error_laws import SPANNED, TRAINED
 from bayesrecon.estimation.intervals import EquationErrors
-from bayesrecon.estimation.problem import Problem, solve_release
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.estimation.solve import spans
 from bayesrecon.estimation.span import Projection
 from bayesrecon.estimation.statistics import components
