@@ -35,7 +35,7 @@ from .disclosure.planner import plan as plan
 from .disclosure.sanitising.run import sanitise as sanitise
 from .disclosure.witness import witness as witness
 from .errors import BayesreconError as BayesreconError
-from .estimation.problem import Estimator as Estimator
+from .estimation.estimator import Estimator as Estimator
 from .results.loading import load_result as load_result
 from .verbs.door import deletion as deletion
 
