@@ -5,8 +5,7 @@ python -m benchmarks.networks.network --seeds 2
 
 Three small tanh networks on the square [-1, 1]^2, trained on their summed losses with weight decay: the log intensity
 of events (the loss of a record is minus its log intensity, the integral belongs to the regulariser), a classifier by
-softmax, and one by a logistic loss per class. The attack sees the parameters, the losses and the square. Rows are kept
-in benchmarks/network.json.
+softmax, and one by a logistic loss per class. The attack sees the parameters, the losses and the square.
 """
 
 from functools import cache

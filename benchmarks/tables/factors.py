@@ -3,7 +3,7 @@
 python -m benchmarks.tables.factors [tables] [simulated] [acro] [--acro PYTHON] [--tables 300]
 
 Tables are printed without correlations, and recover and audit are given nothing else but what a row says. With --acro,
-an interpreter in which ACRO is installed, its checks run on the same data. Rows are kept in benchmarks/factors.json.
+an interpreter in which ACRO is installed, its checks run on the same data.
 """
 
 import json
