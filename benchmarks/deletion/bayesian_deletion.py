@@ -40,19 +40,10 @@ again. Both posteriors are conjugate. T independent exact draws are taken from e
 * *In its interval* is the share of covariates and responses inside the 95 % intervals of `reconstruct(pair)`.
 """
 HEADS = {
-    "count": "N",
-    "draws": "T",
-    "width": "coefficients",
-    "games": "games",
-    "ratio": "ratio",
-    "stated": "stated",
-    "shift": "mean shift",
-    "chance": "chance",
-    "direction": "direction",
-    "record": "record",
-    "other": "other",
+    "count": "N", "draws": "T", "width": "coefficients", "games": "games", "ratio": "ratio", "stated": "stated",
+    "shift": "mean shift", "chance": "chance", "direction": "direction", "record": "record", "other": "other",
     "covered": "in its interval",
-}
+}  # fmt: skip
 
 
 def play(count, draws, width, known, seed, rebuild=True):

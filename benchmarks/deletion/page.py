@@ -41,17 +41,10 @@ NEED_DATA = {
 """Data sets that a folder has to be named for, and who runs them."""
 
 COLUMNS = {
-    "method": "method",
-    "deletions": "deletions",
-    "median": "median cosine",
-    "interval": "95 %",
-    "features": "of the features",
-    "tenth": "10 % quantile",
-    "scale": "scale",
-    "above": "above both",
-    "above_probabilities": "above both, of probabilities",
-    "label": "label",
-}
+    "method": "method", "deletions": "deletions", "median": "median cosine", "interval": "95 %",
+    "features": "of the features", "tenth": "10 % quantile", "scale": "scale", "above": "above both",
+    "above_probabilities": "above both, of probabilities", "label": "label",
+}  # fmt: skip
 """Headings; a section shows those that one of its rows has."""
 
 

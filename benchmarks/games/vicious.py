@@ -39,15 +39,10 @@ STOPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
 EARLY = 10
 """Epochs of vicious models for the detector alone, a stopping time of their own."""
 OTHERS = (
-    ("honest", 0.0, "softmax"),
-    ("vicious", 5.0, "softmax"),
-    ("centred", 3.0, "logits"),
-    ("vicious", 1.0, "logits"),
-    ("vicious", 5.0, "logits"),
-    ("vicious", math.inf, "logits"),
-    ("vicious", 1.0, "softmax"),
-    ("vicious", 3.0, "softmax"),
-)
+    ("honest", 0.0, "softmax"), ("vicious", 5.0, "softmax"), ("centred", 3.0, "logits"),
+    ("vicious", 1.0, "logits"), ("vicious", 5.0, "logits"), ("vicious", math.inf, "logits"),
+    ("vicious", 1.0, "softmax"), ("vicious", 3.0, "softmax"),
+)  # fmt: skip
 
 
 def plan():
