@@ -17,7 +17,7 @@ from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.digits import round_to
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.rounding import rounding_of
-from bayesrecon.estimation.totals import SampledTotals, slopes_of
+from bayesrecon.estimation.totals import SampledTotals, slopes_of, totals_of
 from bayesrecon.model import Model
 from bayesrecon.results.plan import Outlook
 from bayesrecon.results.row import Row
@@ -43,7 +43,7 @@ def foreseen(
     problem: Problem, draws: Sequence[int], digits: Sequence[int], statistics: Mapping[str, Any] | None
 ) -> tuple[SampledTotals, tuple[Row, ...], dict[int, np.ndarray], dict[int, np.ndarray], np.ndarray]:
     """Totals, rows, by draws and digits the errors and shifts of the rows, and their slopes in the basis `(r, S)`."""
-    library, totals = problem.totals(statistics)
+    library, totals = totals_of(problem.solved, problem.knowledge, problem.reference, statistics)
     rows, slopes = slopes_of(library, totals)
     series = totals.influence @ slopes
     errors = {t: _thinned_error(series, totals.chain, t) for t in sorted(set(draws))}

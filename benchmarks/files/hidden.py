@@ -9,7 +9,6 @@ have data hidden in them, by mistake or on purpose, and others have nothing hidd
 A file counts as found in three cases: the audit reports a finding of medium or high severity that the unchanged file
 does not have, an item is not recognised, or an attack on it did not run. A refused file counts as found too, since the
 unchanged file is read. The authors of the audit chose the places and disguises, and the shares hold only for these.
-Rows are kept in benchmarks/hidden.json.
 
 A run that was interrupted goes on where it ended: what it found lies in benchmarks/hidden.part.json until it is done.
 A file of the folder of untouched ones belongs to the same regression, or to the Stan program of its name beside it.

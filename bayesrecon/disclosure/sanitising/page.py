@@ -13,8 +13,9 @@ import numpy as np
 
 from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_law
 from bayesrecon.disclosure.sanitising.streams import public_stream
-from bayesrecon.estimation.problem import Problem, solve_release
-from bayesrecon.estimation.totals import rows_of, slopes_of
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.recovered import solve_release
+from bayesrecon.estimation.totals import rows_of, slopes_of, totals_of
 from bayesrecon.model import Model, entry
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.row import Row
@@ -61,7 +62,8 @@ def page_of(release: PosteriorDraws, k: float, times: float, count: float | None
 def statistics_of(problem: Problem) -> tuple[tuple[Row, ...], np.ndarray]:
     """What `recover` says of a solved release, and the slopes of its statistics in the basis `(r, S)`, zero where
     nothing is seen."""
-    solved, (library, totals) = problem.solved, problem.totals()
+    solved = problem.solved
+    library, totals = totals_of(solved, problem.knowledge, problem.reference)
     rows = rows_of(library, totals, solved.embedding)
     seen, slopes = slopes_of(library, totals)
     own = dict(zip((row.name for row in seen), (totals.directions @ slopes).T, strict=True))
