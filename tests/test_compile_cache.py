@@ -141,7 +141,7 @@ def test_a_folder_that_cannot_be_used_is_refused_when_asked_for(monkeypatch, tmp
 
     monkeypatch.setattr(compiled.tempfile, "TemporaryFile", full)
     before = dict(os.environ)
-    with pytest.raises(BayesreconError, match=r"cannot keep compiled programs in .*No space left"):
+    with pytest.raises(BayesreconError, match=r"cannot cache compiled programs in .*No space left"):
         compile_cache(tmp_path / "programs")
     assert dict(os.environ) == before
 
@@ -165,11 +165,11 @@ def test_a_folder_that_others_can_write_to_is_refused(tmp_path, monkeypatch, mod
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(mode)
-    with pytest.raises(BayesreconError, match="others can write to"):
+    with pytest.raises(BayesreconError, match="other users can write to"):
         compile_cache(folder)
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder))
     monkeypatch.delitem(sys.modules, "jax", raising=False)
-    with pytest.raises(BayesreconError, match="others can write to"):
+    with pytest.raises(BayesreconError, match="other users can write to"):
         compiled.keep_by_default()
 
 
@@ -179,5 +179,5 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: owner + 1)
     if owner == 0:  # what the system's owner made is no stranger's
         os.chown(tmp_path, 12345, -1)
-    with pytest.raises(BayesreconError, match="belongs to somebody else"):
+    with pytest.raises(BayesreconError, match="belongs to another user"):
         compile_cache(tmp_path)

@@ -204,7 +204,7 @@ def test_the_choice_ends_with_its_block():
 
 @pytest.mark.parametrize("engine", [3, "threads", []])
 def test_what_is_no_engine_is_refused(engine):
-    with pytest.raises(BayesreconError, match=r"no engine.*bayesrecon\[distributed\]"), using(engine):
+    with pytest.raises(BayesreconError, match=r"not an engine.*bayesrecon\[distributed\]"), using(engine):
         pass
 
 

@@ -13,7 +13,7 @@ from bayesrecon.auditing.evidence import independent, items
 from bayesrecon.auditing.held import DROP_DRAWS
 from bayesrecon.diagnostics import Z95
 from bayesrecon.digits import round_to
-from bayesrecon.disclosure.thinning import planned
+from bayesrecon.disclosure.thinning import predicted_outlooks
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import recovered, recovered_with_problem
@@ -95,7 +95,7 @@ def draws_remedies(
     thinnings = [t for t in _THINNINGS if 3 * t <= release.size and t > 10 * release.model.dimension]
     if not names or problem.knowledge.known or not recovery.gap:
         return ()
-    outlook = planned(problem, thinnings or (10,), _DIGITS)
+    outlook = predicted_outlooks(problem, thinnings or (10,), _DIGITS)
     at = {r.name: (float(r.estimate), float(r.se)) for r in recovery if r.estimate is not None and r.se}
     remedies = []
     for digits in _DIGITS:

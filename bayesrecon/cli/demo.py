@@ -18,7 +18,7 @@ from bayesrecon.evaluate.truth import true_statistics
 from bayesrecon.files import write_whole
 from bayesrecon.model import Records
 from bayesrecon.models import load
-from bayesrecon.plots.told import Told, plot_told
+from bayesrecon.plots.plain_statistics import PlainStatistic, plot_plain_statistics
 from bayesrecon.posteriors.made.nuts import nuts
 from bayesrecon.results.recovery import Recovery
 
@@ -72,15 +72,15 @@ def run_demo(folder: Path, *, seed: int = 0, every: bool = False, json: bool = F
         model, records, key=seed, chains=4, draws=2000, warmup=500, progress=console.err.is_terminal, name="diabetes"
     )
     console.say(f"2. it publishes {release.size} draws of {model.dimension} parameters, and no data")
-    console.say("3. what the draws tell about the patients:")
+    console.say("3. what the draws reveal about the patients:")
     with console.progress_bar() as progress:
         result = recover(release, progress=progress)
     truth = true_statistics(model, records)
     for warning in result.warnings:
         console.warn(warning)
     plot, document = folder / "bayesrecon_demo.png", folder / "bayesrecon_demo.json"
-    comparison = _told(result, truth)
-    plot_told(comparison, f"{count} patients, from {release.size} draws alone", plot)
+    comparison = _compared(result, truth)
+    plot_plain_statistics(comparison, f"{count} patients, from {release.size} draws alone", plot)
     content = {**result.to_dict(), "truth": truth}
     write_whole(document, lambda path: path.write_text(json_module.dumps(content, indent=2) + "\n", encoding="utf-8"))
     if json:
@@ -97,22 +97,22 @@ def run_demo(folder: Path, *, seed: int = 0, every: bool = False, json: bool = F
     console.say(f"wrote {plot} and {document} after {time.perf_counter() - start:.0f} s")
 
 
-def _told(result: Recovery, truth: Mapping[str, float]) -> list[Told]:
-    """The six statistics of the patients that a steward would look for, beside the true ones."""
+def _compared(result: Recovery, truth: Mapping[str, float]) -> list[PlainStatistic]:
+    """Six statistics that a data steward would check first, with the true values."""
     found = []
     for words, name, shift, form in _LINES:
         row = result[name]
         estimate, lower, upper = (np.nan if x is None else x - shift for x in (row.estimate, row.lower, row.upper))
-        found.append(Told(words, estimate, lower, upper, truth[name] - shift, form))
+        found.append(PlainStatistic(words, estimate, lower, upper, truth[name] - shift, form))
     return found
 
 
-def _table(told: list[Told]) -> Table:
+def _table(statistics: list[PlainStatistic]) -> Table:
     table = Table(title="the patients, from the draws alone", title_justify="left")
     table.add_column("", no_wrap=True)
     for heading in ("recovered", "95 % interval", "true"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for line in told:
+    for line in statistics:
         estimate, low, high, true = line.numbers
         table.add_row(line.words, estimate, f"{low} to {high}", true)
     return table

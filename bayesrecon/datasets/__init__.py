@@ -1,4 +1,4 @@
-"""Public data sets from files that the user has: a folder is named, and nothing is downloaded."""
+"""Loaders for public data sets. They read files in a folder that you name, and download nothing."""
 
 import lazy_loader
 

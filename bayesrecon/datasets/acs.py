@@ -1,4 +1,4 @@
-"""ACS income: persons of the American Community Survey, the task ACSIncome (Ding, Hardt, Miller and Schmidt 2021)."""
+"""ACS income: people in the American Community Survey, task ACSIncome (Ding, Hardt, Miller and Schmidt 2021)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,34 +14,37 @@ FEATURES = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX",
 INCOME, WEIGHT = "PINCP", "PWGTP"
 THRESHOLD = 50_000.0
 
-# Codes of the states in the names of the Census Bureau's files.
+# State codes in the file names of the Census Bureau.
 _CODES = (
     "AL01 AK02 AZ04 AR05 CA06 CO08 CT09 DE10 DC11 FL12 GA13 HI15 ID16 IL17 IN18 IA19 KS20 KY21 LA22 ME23 MD24 MA25 "
     "MI26 MN27 MS28 MO29 MT30 NE31 NV32 NH33 NJ34 NM35 NY36 NC37 ND38 OH39 OK40 OR41 PA42 RI44 SC45 SD46 TN47 TX48 "
     "UT49 VT50 VA51 WA53 WV54 WI55 WY56 PR72"
 )
 STATES = {code[:2]: code[2:] for code in _CODES.split()}
-_CHUNK, _MOST = 100_000, 10_000_000  # rows at once, and kept: no state has so many in a survey
+_CHUNK, _MOST = 100_000, 10_000_000  # rows per chunk, and rows per state at most: more than any state has
 
 
 def acs_income(
     folder: str | Path, states: str | Sequence[str] = "CA", *, threshold: float | None = THRESHOLD, year: int = 2018
 ) -> LabelledData:
-    """Ten features of adults with an income, and whether it is above a threshold.
+    """Ten features of working adults, and whether their income is above a threshold.
 
-    Persons are those with AGEP > 16, PINCP > 100, WKHP > 0 and PWGTP >= 1. Features are the survey's own codes and
-    numbers: AGEP, COW, SCHL, MAR, OCCP, POBP, RELP, WKHP, SEX, RAC1P; most are categories.
+    The data contain people with AGEP > 16, PINCP > 100, WKHP > 0 and PWGTP >= 1. The features are AGEP, COW, SCHL, MAR,
+    OCCP, POBP, RELP, WKHP, SEX and RAC1P, with the survey's own codes and numbers. Most of them are categorical.
 
     Args:
-        folder: holds `psam_p06.csv` (California; 06 is the state's code), in `2018/1-Year` or alone, plain, with `.gz`
-            or in a `.zip` of that name, or the bureau's `csv_pca.zip`.
-        states: one or several, by two letters; their records come one state after the other.
-        threshold: in dollars; None for the income itself as the response.
-        year: of the survey, the folder's name; from 2019 on the files have no RELP.
+        folder: folder with `psam_p06.csv` (California; 06 is the state's code), directly or in `2018/1-Year`; plain,
+            with `.gz`, in a `.zip` of that name, or in the Census Bureau's `csv_pca.zip`.
+        states: one or several two-letter codes. The records are in the order of the states.
+        threshold: in dollars. With None the response is the income itself, in dollars.
+        year: of the survey. From 2019 on the files have no RELP.
+
+    Returns:
+        `x (N, 10)`; `y (N,)` is 1 for an income above the threshold and 0 otherwise.
 
     Raises:
-        BayesreconError: no such folder or state, a file is missing or lacks a column, values that are no numbers or
-            are missing, or nobody is left.
+        BayesreconError: the folder or state does not exist, a file or column is missing, values are missing or not
+            numeric, or no record is left.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -55,9 +58,9 @@ def acs_income(
     chosen = [states] if isinstance(states, str) else list(states)
     for state in chosen:
         if state not in STATES:
-            raise BayesreconError(f"there is no state {state!r}{near(state, STATES)}; two letters, such as CA")
+            raise BayesreconError(f"there is no state {state!r}{near(state, STATES)}; use two letters, such as CA")
     if not chosen or len(set(chosen)) < len(chosen):
-        raise BayesreconError(f"states={chosen}: expected one or several, each once")
+        raise BayesreconError(f"states={chosen}: expected one or several different states")
     return joined([_state(where, state, threshold, year) for state in chosen])
 
 
@@ -70,7 +73,7 @@ def _state(folder: Path, state: str, threshold: float | None, year: int) -> Labe
     with opened(places, [name], "persons of the survey", archives=[archive], hint=hint) as (path, stream):
         rows = _adults(path, stream, pd)
     if not len(rows):
-        raise BayesreconError(f"{path}: nobody is above 16 with an income and hours of work")
+        raise BayesreconError(f"{path}: nobody above 16 has an income and hours of work")
     income = rows[:, len(FEATURES)]
     y = income if threshold is None else (income > threshold).astype(np.int64)
     names = () if threshold is None else (f"at most {threshold:,.0f}", f"above {threshold:,.0f}")
@@ -78,21 +81,21 @@ def _state(folder: Path, state: str, threshold: float | None, year: int) -> Labe
 
 
 def _adults(path: Path, stream: Any, pd: Any) -> np.ndarray:
-    """Features and income of the persons that the task is about, `(N, 11)`."""
+    """Features and income of the working adults, `(N, 11)`."""
     wanted, kept = [*FEATURES, INCOME, WEIGHT], []
     with pd.read_csv(stream, usecols=lambda column: column in wanted, chunksize=_CHUNK, low_memory=False) as chunks:
         for chunk in chunks:
             if missing := [column for column in wanted if column not in chunk]:
-                other = " (from 2019 on it is RELSHIPP: take 2018)" if missing[0] == "RELP" else ""
+                other = " (RELSHIPP replaced it in 2019; use the survey of 2018)" if missing[0] == "RELP" else ""
                 raise BayesreconError(f"{path}: column {missing[0]} is missing{other}")
             text = [column for column in wanted if chunk[column].dtype.kind not in "iuf"]
             if text:
-                raise BayesreconError(f"{path}: column {text[0]} holds values that are no numbers")
+                raise BayesreconError(f"{path}: column {text[0]} has values that are not numbers")
             adult = (chunk.AGEP > 16) & (chunk[INCOME] > 100) & (chunk.WKHP > 0) & (chunk[WEIGHT] >= 1)
             rows = chunk.loc[adult, wanted[:-1]].to_numpy(float)
             if (column := np.flatnonzero(~np.isfinite(rows).all(axis=0))).size:
                 raise BayesreconError(f"{path}: an adult at work has no {wanted[column[0]]}")
             kept.append(rows)
             if sum(map(len, kept)) > _MOST:
-                raise BayesreconError(f"{path}: more than {_MOST:,} adults at work, refused; is it one state's file?")
+                raise BayesreconError(f"{path}: more than {_MOST:,} working adults; is this the file of one state?")
     return np.concatenate(kept) if kept else np.empty((0, len(wanted) - 1))

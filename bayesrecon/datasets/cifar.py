@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100, binary versions (Krizhevsky 2009): labels and 3,072 pixels a record, in files or archives."""
+"""CIFAR-10 and CIFAR-100, binary versions (Krizhevsky 2009): labels and 3,072 bytes of pixels per record."""
 
 import gzip
 import tarfile
@@ -29,7 +29,7 @@ _TRAIN = tuple(f"data_batch_{i}.bin" for i in range(1, 6))
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where the files of a data set lie, and what a record is: `labels` bytes, the last of which is the class."""
+    """Files of a data set, and the layout of a record: `labels` bytes, the last of which is the class, then pixels."""
 
     name: str
     archive: str
@@ -68,16 +68,19 @@ _HUNDRED = _Layout(
 
 
 def cifar10(folder: str | Path, part: str = "train") -> LabelledData:
-    """Photographs of 32 by 32 pixels and three colours, from 0 to 1; an image is `(32, 32, 3)`.
+    """Photographs of ten classes, with 32 by 32 pixels and three colours, from 0 to 1.
 
     Args:
-        folder: holds `data_batch_1.bin` to `data_batch_5.bin` and `test_batch.bin`, alone, in `cifar-10-batches-bin`,
-            or in `cifar-10-binary.tar.gz`.
-        part: "train" (50,000 images), "test" (10,000), or "all", the training images first.
+        folder: folder with `data_batch_1.bin` to `data_batch_5.bin` and `test_batch.bin`, directly, in
+            `cifar-10-batches-bin`, or in `cifar-10-binary.tar.gz`.
+        part: "train" (50,000 images), "test" (10,000 images), or "all", with the training images first.
+
+    Returns:
+        `x (N, 3072)` and classes `y (N,)`; `images()` is `(N, 32, 32, 3)`.
 
     Raises:
-        BayesreconError: no such folder, a file is missing or no such file, labels beyond 9, or the Python version,
-            which is made of pickles: they can run code, and are not opened.
+        BayesreconError: the folder or a file does not exist or is damaged, a label is above 9, or the files are the
+            Python version. That version consists of pickles, which can run code and are never opened.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -90,14 +93,18 @@ def cifar10(folder: str | Path, part: str = "train") -> LabelledData:
 
 
 def cifar100(folder: str | Path, part: str = "train") -> LabelledData:
-    """Photographs of a hundred classes, of 32 by 32 pixels and three colours, from 0 to 1.
+    """Photographs of a hundred classes, with 32 by 32 pixels and three colours, from 0 to 1.
 
     Args:
-        folder: holds `train.bin` and `test.bin`, alone, in `cifar-100-binary`, or in `cifar-100-binary.tar.gz`.
-        part: "train" (50,000 images), "test" (10,000), or "all", the training images first.
+        folder: folder with `train.bin` and `test.bin`, directly, in `cifar-100-binary`, or in
+            `cifar-100-binary.tar.gz`.
+        part: "train" (50,000 images), "test" (10,000 images), or "all", with the training images first.
+
+    Returns:
+        `x (N, 3072)` and classes `y (N,)`; `images()` is `(N, 32, 32, 3)`.
 
     Raises:
-        BayesreconError: as `cifar10` does.
+        BayesreconError: as in `cifar10`.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -120,7 +127,7 @@ def _read(about: _Layout, folder: str | Path, part: str) -> LabelledData:
         pickled = (*about.pickled, wanted[0].removesuffix(".bin"))
         if found := next((name for name in pickled if (where / name).exists()), None):
             raise BayesreconError(
-                f"{where / found}: the Python version is made of pickles, which can run code; get the binary version "
+                f"{where / found}: the Python version consists of pickles, which can run code; get the binary version "
                 f"({about.archive})"
             )
         raise BayesreconError(f"{where}: {wanted[0]} is missing (nor {about.archive})")
@@ -137,7 +144,7 @@ def _batch(about: _Layout, folder: Path, name: str) -> bytes:
 
 
 def _from_archive(about: _Layout, path: Path, wanted: tuple[str, ...]) -> list[bytes]:
-    """The batches in the order that is wanted; other members are passed over."""
+    """The batches in the given order. Other members of the archive are ignored."""
     found: dict[str, bytes] = {}
     with (
         reading(path, f"an archive of {about.name}"),
@@ -164,8 +171,8 @@ def _from_archive(about: _Layout, path: Path, wanted: tuple[str, ...]) -> list[b
 def _check_size(about: _Layout, what: str | Path, size: int) -> None:
     if not size or size % about.record or size > about.most * about.record:
         raise BayesreconError(
-            f"{what}: {size:,} bytes are no batch of at most {about.most:,} records of {about.record:,} bytes; get the "
-            "file again"
+            f"{what}: {size:,} bytes are not a batch of at most {about.most:,} records of {about.record:,} bytes; "
+            "download the file again"
         )
 
 

@@ -20,19 +20,22 @@ PARTS = {
 
 
 def omniglot(folder: str | Path, part: str = "train", *, side: int | None = None) -> LabelledData:
-    """Drawings from 0 (paper) to 1 (ink), sorted by alphabet, character and who drew it; a class is a character.
+    """Drawings of characters, from 0 (paper) to 1 (ink), sorted by alphabet, character and drawer.
 
-    A class is named `Alphabet/character01`; drawings of one class come in the order of the people who drew them.
+    A class is a character. Its name is of the form `Alphabet/character01`.
 
     Args:
-        folder: holds `images_background` and `images_evaluation` (folders, or `.zip` of these names), or one of the
-            small sets.
-        part: "train" (30 alphabets, 964 characters), "test" (20 alphabets, 659 characters), "all", or "small1" and
-            "small2" (5 alphabets).
-        side: of the images that are made of the 105 by 105 pixels; None keeps them.
+        folder: folder with `images_background` and `images_evaluation` (folders, or `.zip` files of these names), or
+            with one of the small sets.
+        part: "train" (30 alphabets, 964 characters), "test" (20 alphabets, 659 characters), "all", or "small1" or
+            "small2" (5 alphabets each).
+        side: height and width of the returned images in pixels. None keeps 105.
+
+    Returns:
+        `x (N, side^2)` and classes `y (N,)`.
 
     Raises:
-        BayesreconError: no such folder, a file is missing or no such file.
+        BayesreconError: the folder or a file does not exist, or a file is damaged.
 
     >>> omniglot("no/such/folder")
     Traceback (most recent call last):

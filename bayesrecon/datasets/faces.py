@@ -12,20 +12,23 @@ from bayesrecon.errors import BayesreconError
 
 INNER, ATTRIBUTES, PARTITION = "img_align_celeba", "list_attr_celeba.txt", "list_eval_partition.txt"
 PARTS = {"train": ("0",), "validation": ("1",), "test": ("2",), "all": ("0", "1", "2")}
-_MOST = 2**26  # bytes of a list: CelebA's have 27 million
+_MOST = 2**26  # bytes: CelebA's lists have 27 million
 
 
 def celeba(folder: str | Path, part: str = "train", *, side: int = 32) -> LabelledData:
-    """Faces in three colours from 0 to 1, and their attributes, zeros and ones, as `y (N, 40)`.
+    """Faces in three colours from 0 to 1, and their 40 binary attributes.
 
     Args:
-        folder: holds `img_align_celeba` (a folder, or `img_align_celeba.zip`), `list_attr_celeba.txt` and, for a part,
-            `list_eval_partition.txt`.
+        folder: folder with `img_align_celeba` (a folder, or `img_align_celeba.zip`), `list_attr_celeba.txt` and, unless
+            `part` is "all", `list_eval_partition.txt`.
         part: "train" (162,770 images), "validation" (19,867), "test" (19,962) or "all", in the order of the list.
-        side: of the images that are made of the 218 by 178 pixels.
+        side: height and width of the returned images in pixels. The files have 218 by 178.
+
+    Returns:
+        `x (N, 3 side^2)` and attributes `y (N, 40)`, zeros and ones.
 
     Raises:
-        BayesreconError: no such folder, a file is missing or no such file, or lists that do not go together.
+        BayesreconError: the folder or a file does not exist, a file is damaged, or the lists do not match.
 
     >>> celeba("no/such/folder")
     Traceback (most recent call last):
@@ -58,4 +61,4 @@ def _lines(folder: Path, name: str) -> list[str]:
     try:
         return content.decode("utf-8").splitlines() or [""]
     except UnicodeDecodeError:
-        raise BayesreconError(f"{path} is no text; get the file again") from None
+        raise BayesreconError(f"{path} is not a text file; download it again") from None

@@ -15,22 +15,25 @@ DIGITS = tuple("0123456789")
 CLOTHES = ("T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 PREFIXES = {"train": ("train",), "test": ("t10k",), "all": ("train", "t10k")}
 
-_BYTES = 8  # type of the elements: unsigned bytes
+_BYTES = 8  # IDX code for unsigned bytes
 _SIDE = 28
-_KEPT = 5  # bytes of memory a pixel: as it was read, and as float32
+_KEPT = 5  # bytes of memory per pixel: one as read, four as float32
 
 
 def mnist(folder: str | Path, part: str = "train") -> LabelledData:
-    """Handwritten digits of 28 by 28 pixels from 0 (background) to 1.
+    """Handwritten digits with 28 by 28 pixels, from 0 (background) to 1.
 
     Args:
-        folder: holds `train-images-idx3-ubyte` and `train-labels-idx1-ubyte`, or `t10k-...` for the test images: plain,
-            with `.gz`, or in a `.zip` of that name.
-        part: "train" (60,000 images), "test" (10,000), or "all", the training images first.
+        folder: folder with `train-images-idx3-ubyte` and `train-labels-idx1-ubyte`, and `t10k-...` for the test images;
+            plain, with `.gz`, or in a `.zip` of that name.
+        part: "train" (60,000 images), "test" (10,000 images), or "all", with the training images first.
+
+    Returns:
+        `x (N, 784)` and classes `y (N,)`; `images()` is `(N, 28, 28)`.
 
     Raises:
-        BayesreconError: no such folder, a file is missing, or is no such IDX file: wrong magic number, truncated, of
-            another number of records than the other file, or labels beyond 9.
+        BayesreconError: the folder or a file does not exist, a file is damaged (wrong magic number, truncated), the
+            numbers of images and labels differ, or a label is above 9.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -44,15 +47,15 @@ def mnist(folder: str | Path, part: str = "train") -> LabelledData:
 
 
 def fashion_mnist(folder: str | Path, part: str = "train") -> LabelledData:
-    """Pictures of clothes of 28 by 28 pixels from 0 (background) to 1.
+    """Images of clothes with 28 by 28 pixels, from 0 (background) to 1.
 
-    The files have the names and the format of MNIST's; nothing in them tells the two apart.
+    The files have the same names and format as those of MNIST, and nothing in them distinguishes the two.
 
     Args:
-        folder, part: as for `mnist`.
+        folder, part: as in `mnist`.
 
     Raises:
-        BayesreconError: as `mnist` does.
+        BayesreconError: as in `mnist`.
 
     >>> fashion_mnist("no/such/folder")
     Traceback (most recent call last):
@@ -70,7 +73,7 @@ def chosen(part: str, parts: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
     """The files of a part of a data set.
 
     Raises:
-        BayesreconError: there is no such part.
+        BayesreconError: the part does not exist.
     """
     if part not in parts:
         raise BayesreconError(f"part={part!r}: expected {', '.join(parts)}{near(part, parts)}")
@@ -86,17 +89,21 @@ def _half(name: str, folder: Path, prefix: str, names: tuple[str, ...]) -> Label
     if pixels.shape[1:] != (_SIDE, _SIDE):
         raise BayesreconError(f"{folder}: images of {name} are 28 by 28, those of {prefix}-images {pixels.shape[1:]}")
     if len(pixels) != len(labels):
-        raise BayesreconError(f"{folder}: {prefix} has {len(pixels)} images and {len(labels)} labels; get both again")
+        raise BayesreconError(
+            f"{folder}: {prefix} has {len(pixels)} images and {len(labels)} labels; download both files again"
+        )
     y = checked_labels(f"{folder}: {prefix}-labels", labels, len(names))
     x = pixels.reshape(len(pixels), -1).astype(np.float32) / np.float32(255)
     return LabelledData(name, x, y, names, shape=(_SIDE, _SIDE))
 
 
 def read_idx(folder: Path, stem: str, dimensions: int, hint: str = "") -> np.ndarray:
-    """The unsigned bytes of an IDX file; its first four bytes are zero, zero, their type and how many dimensions.
+    """The unsigned bytes of an IDX file.
+
+    Its first four bytes are zero, zero, the code of the type, and the number of dimensions.
 
     Raises:
-        BayesreconError: it is missing, no such file, or not as long as its header says.
+        BayesreconError: the file is missing, is not an IDX file, or has another length than its header says.
     """
     names = [f"{stem}{mark}idx{dimensions}-ubyte" for mark in ("-", ".")]
     with opened([folder], names, "an IDX file", hint=hint) as (path, stream):
@@ -104,14 +111,16 @@ def read_idx(folder: Path, stem: str, dimensions: int, hint: str = "") -> np.nda
         header = stream.read(length)
         magic = 256 * _BYTES + dimensions
         if len(header) < length or struct.unpack(">I", header[:4])[0] != magic:
-            raise BayesreconError(f"{path}: does not start like {names[0]} (magic number {magic}); is it another file?")
+            raise BayesreconError(f"{path}: the magic number of {names[0]} is {magic}; is this another file?")
         shape = struct.unpack(f">{dimensions}I", header[4:])
         size = math.prod(shape)
         check_declared(path, _KEPT * size, path.stat().st_size)
         content = stream.read(size + 1)
         if len(content) != size or not size:
             longer = "more" if len(content) > size else f"{len(content):,} bytes"
-            raise BayesreconError(f"{path}: says {size:,} bytes and holds {longer}; get the file again")
+            raise BayesreconError(
+                f"{path}: the header declares {size:,} bytes, but the file has {longer}; download it again"
+            )
     return np.frombuffer(content, np.uint8).reshape(shape)
 
 
@@ -119,7 +128,7 @@ def checked_labels(what: str, labels: np.ndarray, count: int) -> np.ndarray:
     """Labels as int64.
 
     Raises:
-        BayesreconError: one lies beyond the classes.
+        BayesreconError: a label is not one of the classes.
     """
     if (wrong := np.flatnonzero(labels >= count)).size:
         raise BayesreconError(f"{what}: record {wrong[0]} has label {labels[wrong[0]]}, expected 0 to {count - 1}")

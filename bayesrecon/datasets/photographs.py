@@ -15,16 +15,20 @@ PARTS = {"train": ("train",), "test": ("val",), "all": ("train", "val")}
 
 
 def tiny_imagenet(folder: str | Path, part: str = "train", *, side: int = 32) -> LabelledData:
-    """Photographs in three colours from 0 to 1, and their classes in the order of `wnids.txt`.
+    """Photographs in three colours from 0 to 1. The classes have the order of `wnids.txt`.
 
     Args:
-        folder: holds `tiny-imagenet-200` (a folder, or `tiny-imagenet-200.zip`) with `wnids.txt`, `words.txt`, `train`
-            and `val`.
-        part: "train" (100,000 images), "test" (the 10,000 of `val`: those of `test` have no labels), or "all".
-        side: of the images that are made of the 64 by 64 pixels.
+        folder: folder with `tiny-imagenet-200` (a folder, or `tiny-imagenet-200.zip`), which contains `wnids.txt`,
+            `words.txt`, `train` and `val`.
+        part: "train" (100,000 images), "test" (the 10,000 images of `val`, since those of `test` have no labels), or
+            "all".
+        side: height and width of the returned images in pixels. The files have 64 by 64.
+
+    Returns:
+        `x (N, 3 side^2)` and classes `y (N,)`.
 
     Raises:
-        BayesreconError: no such folder, a file is missing or no such file, or classes that `wnids.txt` does not have.
+        BayesreconError: the folder or a file does not exist, a file is damaged, or `wnids.txt` lacks a class.
 
     >>> tiny_imagenet("no/such/folder")
     Traceback (most recent call last):

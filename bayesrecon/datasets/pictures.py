@@ -1,7 +1,7 @@
-"""Images that are files of their own, in a folder or in a zip file of it: what CelebA, TinyImageNet and Omniglot are.
+"""Data sets with one file per image, in a folder or a zip file: CelebA, TinyImageNet and Omniglot.
 
-Nothing is written. Of an archive only members inside it are seen, and a file is decoded as the one format that the data
-set has, after its declared size was held against what the data set's images may be.
+Nothing is written. Members of an archive whose names lead out of it are ignored. A file is decoded only in the format
+of its data set, and only after its declared size was compared with the largest size that the data set can have.
 """
 
 import io
@@ -15,13 +15,13 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
 
-_MOST_FILES = 1_000_000  # of a folder or archive: five times the largest of these data sets
-_MOST_BYTES = 2**24  # of one file: lists of 200,000 records have half as many
-_MOST_PIXELS = 2**20  # of one image: CelebA's have 39,000
+_MOST_FILES = 1_000_000  # in a folder or archive: five times as many as in the largest of these data sets
+_MOST_BYTES = 2**24  # per file: twice as many as a list of 200,000 records has
+_MOST_PIXELS = 2**20  # per image: those of CelebA have 39,000
 
 
 class Files:
-    """Files of a data set by their paths inside it, `name/...`."""
+    """The files of a data set, by their paths inside it, `name/...`."""
 
     def __init__(self, where: Path, names: Iterable[str], read: Any) -> None:
         self.where, self._read = where, read
@@ -34,12 +34,16 @@ class Files:
         self.names = sorted(kept)
 
     def under(self, *parts: str, end: str = "") -> list[str]:
-        """Sorted names below a folder with an ending, in any case."""
+        """Sorted names of the files below a folder with this ending, in upper or lower case."""
         begin = "".join(f"{part}/" for part in parts)
         return [n for n in self.names if n.startswith(begin) and n.lower().endswith(end.lower())]
 
     def bytes(self, name: str) -> bytes:
-        """A file's content, or an error that says that it is missing or too large."""
+        """The content of a file.
+
+        Raises:
+            BayesreconError: the file is missing or too large.
+        """
         with reading(self.where, "a folder of images"):
             try:
                 content = self._read(name)
@@ -64,10 +68,10 @@ def _inside(name: str) -> bool:
 
 @contextmanager
 def files_of(folder: Path, names: Sequence[str]) -> Iterator[Files]:
-    """A data set's files, from the folder of one of these names or the zip file that holds it.
+    """Open a data set in the folder with one of these names, or in a zip file of that folder.
 
     Raises:
-        BayesreconError: neither is there, or the archive cannot be read.
+        BayesreconError: neither exists, or the archive cannot be read.
     """
     for name in names:
         if (inner := folder / name).is_dir():
@@ -91,11 +95,11 @@ def pictures(files: Files, names: Sequence[str], kind: str, *, side: int | None,
     """Images `(N, height, width)` or `(N, height, width, 3)` between 0 and 1, float32.
 
     Args:
-        kind: "JPEG" or "PNG", as which files are decoded whatever they are called.
-        side: of the images that are made, means over pixels of a coarser grid; None keeps their size.
+        kind: "JPEG" or "PNG", the only format that is decoded, whatever the file's name.
+        side: height and width of the returned images, which are averages over a coarser grid. None keeps the size.
 
     Raises:
-        BayesreconError: a file that is no such image, is too large, or has another size than the first.
+        BayesreconError: a file is not an image of this format, is too large, or has another size than the first one.
     """
     found: list[np.ndarray] = []
     for name in names:
@@ -119,11 +123,11 @@ def _decoded(files: Files, name: str, kind: str, colours: bool) -> np.ndarray:
     except BayesreconError:
         raise
     except (OSError, SyntaxError, ValueError, EOFError, MemoryError, Image.DecompressionBombError):
-        raise BayesreconError(f"{files.where}: {name} is no {kind} image; get the file again") from None
+        raise BayesreconError(f"{files.where}: {name} is not a {kind} image; download it again") from None
 
 
 def smaller(image: np.ndarray, side: int) -> np.ndarray:
-    """Means over the pixels of a grid of `side` by `side` cells, whose edges may cut pixels.
+    """Average an image over a grid of `side` by `side` cells, whose edges may divide pixels.
 
     >>> smaller(np.arange(9.0).reshape(3, 3), 1).round(6).tolist()
     [[4.0]]

@@ -1,6 +1,6 @@
-"""One file of a data set in the folder that a user names: plain, compressed, or in an archive.
+"""One file of a data set in the user's folder: plain, compressed, or in an archive.
 
-Nothing is written: members of archives are read in place, and only those whose names were asked for.
+Nothing is written. Members of archives are read in place, and only those with the requested names.
 """
 
 import gzip
@@ -16,10 +16,10 @@ from bayesrecon.untrusted.limits import FREE, MAX_BYTES, RATIO
 
 
 def checked_folder(folder: str | Path) -> Path:
-    """The folder, where it is one.
+    """The folder as a path.
 
     Raises:
-        BayesreconError: there is none.
+        BayesreconError: it does not exist.
     """
     path = Path(folder).expanduser()
     if not path.is_dir():
@@ -31,17 +31,17 @@ def checked_folder(folder: str | Path) -> Path:
 def opened(
     folders: Sequence[Path], names: Sequence[str], kind: str, archives: Sequence[str] = (), hint: str = ""
 ) -> Iterator[tuple[Path, Any]]:
-    """The first of these files that is there, as a stream that refuses to unpack more than its file may hold.
+    """Open the first of these files that exists, as a stream with a limit on its unpacked size.
 
     Args:
-        folders: where files may lie.
-        names: that one and the same file may have; each plain, with `.gz`, or in a `.zip` of its name.
-        kind: what it is, for messages.
-        archives: further zip files that may hold it.
-        hint: what to do where it is missing.
+        folders: folders to search.
+        names: alternative names of the file. Each can be plain, with `.gz`, or in a `.zip` of its name.
+        kind: what the file is, for messages.
+        archives: further zip files that may contain it.
+        hint: what to do if the file is missing, for messages.
 
     Raises:
-        BayesreconError: none is there, an archive without it, or what cannot be read.
+        BayesreconError: no file exists, an archive does not contain it, or it cannot be read.
     """
     plain = [(folder / f"{name}{end}") for folder in folders for name in names for end in ("", ".gz", ".zip")]
     held = [folder / archive for folder in folders for archive in archives]
@@ -68,7 +68,7 @@ def _member(path: Path, archive: zipfile.ZipFile, names: Sequence[str]) -> zipfi
 
 
 def is_named(member: str, names: Sequence[str]) -> bool:
-    """Whether a member of an archive is one of these files; names that lead out of the archive are none.
+    """Whether a member of an archive has one of these names and is inside the archive.
 
     >>> is_named("raw/a.bin", ["a.bin"]), is_named("../a.bin", ["a.bin"])
     (True, False)
@@ -78,14 +78,14 @@ def is_named(member: str, names: Sequence[str]) -> bool:
 
 
 class Bounded(io.RawIOBase):
-    """A stream that refuses to give more than `most` bytes, before it reads them."""
+    """A stream that refuses to read more than `most` bytes."""
 
     def __init__(self, stream: Any, path: Path, most: int):
         self._stream, self._path, self._left = stream, path, most
 
     @classmethod
     def of(cls, stream: Any, path: Path) -> "Bounded":
-        """With what a file of this size may hold."""
+        """A stream with the largest unpacked size that a file of this size can plausibly have."""
         return cls(stream, path, min(MAX_BYTES, max(FREE, RATIO * path.stat().st_size)))
 
     def readable(self) -> bool:
@@ -95,7 +95,7 @@ class Bounded(io.RawIOBase):
         content = self._stream.read(self._left + 1 if size < 0 else min(size, self._left + 1))
         self._left -= len(content)
         if self._left < 0:
-            raise BayesreconError(f"{self._path}: unpacks to more than a file of its size may hold, refused")
+            raise BayesreconError(f"{self._path}: refused, because it unpacks to far more than its size")
         return content
 
     def readinto(self, buffer: Any) -> int:

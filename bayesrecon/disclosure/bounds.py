@@ -42,15 +42,16 @@ from bayesrecon.results.bounds import Bounds, Interval
 from bayesrecon.stated import domains_of
 from bayesrecon.verbs.door import verb
 
-_CANDIDATES = 4500  # records that measures are made of: with fewer an interval leaves out data sets that fit as well
-_MOST_COUNTED = 50  # categories of a field up to which each is counted: two linear programs each
-_CENTRES = 9  # of second moments, of which the variance is the least and whose step is allowed for
-# Least slack, in its own units, that is used where the candidates miss the release, so that more than one measure fits;
-# and, in units of the stated level's, the slack from which they are said to miss it.
+_CANDIDATES = 4500  # candidate records: with fewer, the intervals would exclude data sets that also fit
+_MOST_COUNTED = 50  # largest number of categories that are counted one by one: each takes two linear programs
+_CENTRES = 9  # grid points for the centre of a second moment; the grid's step is allowed for
+# If no measure on the candidates fits, the slack is widened to this multiple of the smallest one that fits, so that
+# more than one measure does. Beyond the second number, a multiple of the slack at the stated level, the release is
+# refused.
 _MARGIN, _FARTHEST = 1.2, 3.0
-_ROUNDING = 1e-13  # of the largest variance of a target by sampling
-_MET = 1e-6  # of a total, to which equations without errors are met
-_TAKES = (PosteriorDraws, Approximation, VariationalOptimum, Summary, OptimisedFit)  # whose errors are of known sizes
+_ROUNDING = 1e-13  # variances below this share of the largest are rounding
+_MET = 1e-6  # relative tolerance of equations that have no error of their own
+_TAKES = (PosteriorDraws, Approximation, VariationalOptimum, Summary, OptimisedFit)  # the size of their errors is known
 _WHY = "the errors of its equations have no known size in every direction; `recover` takes it"
 
 
@@ -136,7 +137,7 @@ class _Program:
         whiten = vectors[:, kept] / np.sqrt(values[kept])
         self.matrix, self.target = whiten.T @ cross.T, whiten.T @ solved.target
         quantile = -ndtri((1 - level) / (2 * len(self.target)))
-        # Rounding is at most what it is, and no part of it is noise.
+        # Rounding errors are bounded, so they are added with their largest value and get no normal quantile.
         normal = np.sqrt(np.einsum("rk,rs,sk->k", whiten, noise, whiten, optimize=True)) if sure.size else 1.0
         allowed = np.broadcast_to(quantile * normal + np.abs(whiten.T @ sure).sum(axis=1), self.target.shape)
         self.size = cross.shape[0]
@@ -144,8 +145,10 @@ class _Program:
         self.slack = allowed * max(1.0, _MARGIN * self._least_slack(allowed))
 
     def _least_slack(self, allowed: np.ndarray) -> float:
-        """The smallest share of the slack at which any measure on the candidates fits: they are a sample, and may just
-        miss."""
+        """The smallest multiple of the allowed slack at which some measure on the candidates fits.
+
+        It can exceed one, because the candidates are a sample.
+        """
         ones = allowed[:, None]
         upper = np.concatenate([np.hstack([self.matrix, -ones]), np.hstack([-self.matrix, -ones])])
         limit = np.concatenate([self.target, -self.target])
@@ -182,13 +185,14 @@ class _Program:
         return self._solve(np.append(values, 0.0), upper, np.zeros(len(upper)), equal, right)
 
     def variance(self, c: Component, mean: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
-        """Range of the variance: it is the least second moment about any centre."""
+        """Range of the variance, which is the smallest second moment about any centre."""
         low, high = mean
         if low is None or high is None:
             return None, None
         values = c.values(self.records)
         moments = [self.ratio((values - centre) ** 2) for centre in np.linspace(low, high, _CENTRES)]
-        # About a centre off by at most half a step, the second moment exceeds the variance by the step squared.
+        # A centre of the grid is off by at most `step`, so the second moment exceeds the variance by at most its
+        # square.
         step = (high - low) / (_CENTRES - 1) / 2
         lowest = [m[0] for m in moments if m[0] is not None]
         highest = [m[1] for m in moments if m[1] is not None]
@@ -216,16 +220,20 @@ class _Program:
 
 
 def _of_draws(problem: Problem, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Covariance `(r, r)` of the target, no bounded errors, and the share of the largest variance that is rounding."""
+    """Errors of the target of posterior draws.
+
+    Returns:
+        Covariance `(r, r)`, bounded errors `(r, 0)`, and the share of the largest variance below which all is rounding.
+    """
     noise = problem.solved.noise()
     return noise, np.zeros((len(noise), 0)), _ROUNDING
 
 
 def _of_equations(problem: Problem, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """The same of a trained parameter, with its bounded errors `(r, b)`.
+    """Errors of the target of a trained parameter: as `_of_draws`, with bounded errors `(r, b)`.
 
     Args:
-        cross: `(M, r)` the basis functions at the candidates, in whose units equations without errors are met.
+        cross: `(M, r)` the basis functions at the candidates. They set the scale of the tolerance.
     """
     solved, errors = problem.solved, problem.solved.errors
     records = abs(float(np.sum(solved.pseudo.weights)))
@@ -243,7 +251,7 @@ _ERRORS = {SAMPLED: _of_draws, STATIONARY: _of_equations}
 def _candidates(problem: Problem) -> Records:
     """Candidate records: some around the recovered data, and some over the whole domain."""
     rng, fields, known = problem.rng, problem.knowledge.fields, problem.knowledge.known
-    # Wider than the recovered cloud: records in its tail must have neighbours too.
+    # Wider than the recovered distribution: records in its tails need candidates near them, too.
     wider = {name: 1.4 * np.asarray(scale) for name, scale in problem.reference.scale.items()}
     near = Reference(fields, known, problem.reference.centre, wider).draw(rng, _CANDIDATES * 2 // 3)
     whole: Records = {}

@@ -1,4 +1,4 @@
-"""Which fields of codes are told by the numbers of their categories."""
+"""Categorical fields: which of them have category counts that the release determines."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,8 +11,10 @@ from bayesrecon.model import Field
 def counted(
     solved: Fit, fields: Mapping[str, Field], found: Sequence[Component]
 ) -> tuple[dict[str, list[Part]], dict[str, list[Part]]]:
-    """Categories of the components whose values are codes, by the component's name: of those whose records are counted
-    by category in the limit of infinitely many draws, and of the others, which may be told by the mean of their codes.
+    """Categories of the fields whose values are codes, by the component's name, in two dictionaries.
+
+    The first has the fields whose category counts are determined in the limit of infinitely many draws. The second has
+    the others, of which the mean of the codes may still be determined.
     """
     seen: dict[str, list[Part]] = {}
     others: dict[str, list[Part]] = {}

@@ -23,7 +23,7 @@ from bayesrecon.releases import EQUATIONS, LIMITED, Release
 from bayesrecon.results.diagnosis import Diagnosis, Eigenfunction, Feature
 from bayesrecon.verbs.door import verb
 
-_MOST_FEATURES = 400  # monomials that are tried: of records with many fields the higher degrees are left out
+_MOST_FEATURES = 400  # largest number of monomials; records with many fields lose the higher degrees
 
 
 @verb((*EQUATIONS, Outputs), instead=LIMITED)
@@ -136,20 +136,23 @@ def _(release: Outputs, order: int, statistics: Statistics, options: dict[str, A
 
 
 def _left_out(highest: int, order: int) -> tuple[str, ...]:
-    """What was asked for and not looked at."""
+    """A note on the degrees that were requested and not tried."""
     if highest >= order:
         return ()
     degrees = f"degree {order}" if highest + 1 == order else f"degrees {highest + 1} to {order}"
-    return (f"monomials of {degrees} were not looked at: there are more than {_MOST_FEATURES} of them",)
+    return (f"monomials of {degrees} were not tried: there are more than {_MOST_FEATURES} of them",)
 
 
 def monomials(
     found: Sequence[Component], order: int, categories: Mapping[str, Sequence[Part]]
 ) -> tuple[Library, dict[str, int], int]:
-    """Monomials of the standardised fields, each with all lower ones; their degrees; and the highest degree included.
+    """Monomials of the standardised fields, each preceded by those of lower degree.
 
     Args:
-        categories: for fields of codes, the indicators that replace the powers of the field.
+        categories: for categorical fields, the indicators that replace the powers of the field.
+
+    Returns:
+        The monomials, the degree of each by name, and the highest degree that is included.
     """
     library = Library()
     orders: dict[str, int] = {}
@@ -177,7 +180,7 @@ def monomials(
 def _terms(
     found: Sequence[Component], categories: Mapping[str, Sequence[Part]], degree: int
 ) -> Iterator[tuple[Component | Part, ...]]:
-    """Factors of the monomials of one degree: of each field at most one category."""
+    """Factors of the monomials of one degree, with at most one category per field."""
     for many in range(min(degree, len(categories)) + 1):
         for fields in itertools.combinations(categories, many):
             for chosen in itertools.product(*(categories[name] for name in fields)):
@@ -225,7 +228,7 @@ def mercer(solved: Fit, count: float) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def _describe(
     eigenvalues: np.ndarray, noise: np.ndarray, functions: np.ndarray, library: Library, solved: Fit
 ) -> tuple[Eigenfunction, ...]:
-    """Shares of the leading eigenfunctions' variance on monomials cleared of the simpler ones."""
+    """Shares of the leading eigenfunctions' variance on monomials, each orthogonalised against simpler ones."""
     names = list(library.parts)
     q, r = np.linalg.qr(library.evaluate(solved.probes))
     alive = np.abs(np.diag(r)) > 1e-9 * np.abs(np.diag(r)).max()

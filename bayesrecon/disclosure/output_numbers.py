@@ -1,4 +1,4 @@
-"""How many numbers about its input the outputs of a model determine."""
+"""How many independent quantities the outputs of a model determine about its input."""
 
 import math
 import time
@@ -13,14 +13,15 @@ from bayesrecon.model import entry
 from bayesrecon.results.diagnosis import Feature
 from bayesrecon.results.input_estimate import OutputsDiagnosis
 
-_RANK = 1e-10  # of the largest variance, below which an output is a function of the others
+_RANK = 1e-10  # an output with a residual variance below this share of the largest is a function of the others
 
 
 def diagnose_outputs(release: Outputs) -> OutputsDiagnosis:
-    """The spectrum of the outputs' covariance on public records with the noise beside it, and what each field shows.
+    """The spectrum of the outputs' covariance on public records, the noise, and the visibility of each field.
 
-    With eigenvalues l_k of the covariance and noise s the visibility of a field is the share of its variance that is
-    `sum_k cor_k^2 l_k / (l_k + s^2)`; a normal channel carries `sum_k log2(1 + l_k / s^2) / 2` bits.
+    Let l_k be the eigenvalues of the covariance, s the standard deviation of the noise, and cor_k the correlation of a
+    field with the k-th principal component. The visibility of the field is `sum_k cor_k^2 l_k / (l_k + s^2)`. A normal
+    channel carries `sum_k log2(1 + l_k / s^2) / 2` bits.
 
     Raises:
         BayesreconError: no more public records than outputs.
@@ -71,7 +72,7 @@ def diagnose_outputs(release: Outputs) -> OutputsDiagnosis:
 
 
 def _visibilities(x: np.ndarray, scores: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shares of the fields' variances, cleared of what chance gives, and what is left in their units."""
+    """Visibility of each field, corrected for chance correlation, and its residual standard deviation in its units."""
     about = x - x.mean(axis=0)
     variance = (about**2).mean(axis=0)
     moving = variance > 0
@@ -83,7 +84,7 @@ def _visibilities(x: np.ndarray, scores: np.ndarray, seen: np.ndarray) -> tuple[
 
 
 def _noise(release: Outputs) -> float:
-    """Standard deviation of what is added to an output, rounding included."""
+    """Standard deviation of the noise of an output, rounding included."""
     return max(release.noise, rounding_noise(release.answer.decimals) if release.answer.view == "rounded" else 0.0)
 
 

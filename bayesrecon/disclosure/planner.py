@@ -13,7 +13,7 @@ import numpy as np
 from bayesrecon.diagnostics import Z95
 from bayesrecon.disclosure.sanitising.supported import tilted_errors
 from bayesrecon.disclosure.summaries import Summarised, half_widths, summarised
-from bayesrecon.disclosure.thinning import foreseen
+from bayesrecon.disclosure.thinning import predicted_errors
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.knowledge import Knows
@@ -67,7 +67,7 @@ def plan(
     if min(draws, default=1) < 10 or min(digits, default=1) < 1:
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
     problem = solve_release(release, key=key, progress=progress, **knows)
-    totals, rows, errors, shifts, slopes = foreseen(problem, draws, digits, statistics)
+    totals, rows, errors, shifts, slopes = predicted_errors(problem, draws, digits, statistics)
     failures = problem.failures(totals.scores)
     found = Summarised()
     if summaries and not failures:

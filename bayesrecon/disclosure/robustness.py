@@ -11,33 +11,39 @@ from bayesrecon.errors import BayesreconError
 def reconstruction_bound(
     guess: Any, *, epsilon: float | None = None, delta: float = 0.0, mu: float | None = None
 ) -> Any:
-    """The most often that anybody reconstructs a record from a private release, all other records being known.
+    """Upper bound on the success rate of any reconstruction of one record from a differentially private release.
 
-    A reconstruction succeeds where it is near enough to the record, by whatever measure. `guess` is how often the best
-    fixed guess succeeds without the release (1 / K for one of K records that are equally likely). Then
+    The attacker may know all other records. A reconstruction succeeds if it is close enough to the record, by any
+    criterion. Let `guess` be the success rate of the best fixed guess without the release. For K equally likely records
+    it is 1 / K. Then
 
         success <= 1 - f(guess)
 
-    with f the trade-off function of the release under the substitution of one record: f(a) is the least rate of misses
-    of a test of level a that tells two data sets apart that differ in it. For `(epsilon, delta)`-privacy that is
-    `min(e^epsilon guess + delta, 1 - e^-epsilon (1 - delta - guess))`, for Gaussian privacy `Phi(Phi^-1(guess) + mu)`.
-    (Balle, Cherubin and Hayes 2022 bound the success by `e^epsilon guess`; Hayes, Mahloujifar and Balle 2023 by the
-    trade-off function.)
+    where f is the trade-off function of the release under substitution of one record: f(a) is the smallest type II
+    error of any test of level a between two data sets that differ in one record. The bound is
 
-    Why: for each record z, "success for z" is a test between the release with z and one with a fixed record in its
-    place, so `P(success with z) <= 1 - f(P(success without z))`; 1 - f is concave, and the mean over z of the latter is
-    at most `guess`, since a release without z is a fixed guess.
+        min(e^epsilon guess + delta, 1 - e^-epsilon (1 - delta - guess))   for (epsilon, delta)-privacy,
+        Phi(Phi^-1(guess) + mu)                                             for Gaussian privacy.
+
+    Balle, Cherubin and Hayes (2022) bound the success rate by `e^epsilon guess`, and Hayes, Mahloujifar and Balle
+    (2023) by the trade-off function.
+
+    Proof: for each record z, "the reconstruction succeeds for z" is a test between the release with z and the release
+    with a fixed record in its place. So `P(success with z) <= 1 - f(P(success without z))`. The function 1 - f is
+    concave. The mean over z of the second probability is at most `guess`, since a release without z is a fixed guess.
 
     Args:
-        guess: between 0 and 1, any shape.
-        epsilon, delta: of privacy under substitution; twice an epsilon for adding or leaving out a record.
-        mu: of Gaussian privacy, in their place: the distance of two means with the noise of variance one.
+        guess: success rates between 0 and 1, of any shape.
+        epsilon, delta: privacy parameters under substitution. If they are stated for adding or removing a record, use
+            twice that epsilon.
+        mu: parameter of Gaussian privacy, instead of epsilon and delta: the distance between two normal means in units
+            of the standard deviation of the noise.
 
     Returns:
-        the bound, of the shape of `guess`.
+        The bound, with the shape of `guess`.
 
     Raises:
-        BayesreconError: a rate outside [0, 1], a negative epsilon or mu, or both of them or neither.
+        BayesreconError: a rate is outside [0, 1], epsilon or mu is negative, or both or neither of them are given.
 
     >>> round(reconstruction_bound(0.1, epsilon=1.0), 4)
     0.2718

@@ -1,6 +1,7 @@
-"""What summaries of draws would give away: their mean and covariance, a mode with its covariance, variational fits.
+"""What summaries of draws would reveal: their mean and covariance, a mode with its covariance, and variational fits.
 
-All are made of the data that the draws determine, and solved like any release."""
+Each summary is computed from the data that the draws determine, and solved like any other release.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,15 +23,20 @@ from bayesrecon.releases import Release
 from bayesrecon.results.plan import EXACT
 
 HalfWidths = dict[str, float | None]
-"""Of the intervals of statistics, by name; None where nothing is said."""
+"""Half widths of the statistics' intervals, by name; None if a statistic is not determined."""
 
-_NEWTON, _SETTLED = 100, 1e-10  # steps to a mode, and the last one in standard deviations
+_NEWTON, _CONVERGED = 100, 1e-10  # most steps to a mode, and the largest last step in standard deviations
 
 
 @dataclass(frozen=True)
 class Summarised:
-    """What each summary leaves of the statistics, by significant digits but of the moments; `warnings` say why one is
-    missing."""
+    """Half widths of the statistics' intervals under each summary.
+
+    Attributes:
+        moments: mean and covariance of the draws.
+        modes, full_rank, mean_field: the mode with its covariance and two variational fits, by significant digits.
+        warnings: the reason for each summary that is missing.
+    """
 
     moments: HalfWidths = field(default_factory=dict)
     modes: dict[int, HalfWidths] = field(default_factory=dict)
@@ -40,8 +46,12 @@ class Summarised:
 
 
 def summarised(problem: Problem, digits: Sequence[int], solve: Callable[[Release], HalfWidths]) -> Summarised:
-    """What the mean and covariance of the draws leave, and at so many digits the mode with its covariance and
-    converged variational fits, of full rank and mean field."""
+    """Attack each summary: mean and covariance, mode with covariance, and converged variational fits.
+
+    Args:
+        digits: numbers of significant digits to which modes and variational fits are rounded.
+        solve: function that attacks a release.
+    """
     release, model = problem.release, problem.release.model
     theta, weights = np.asarray(release.theta), np.asarray(release.weights)
     centre = weights @ theta
@@ -75,10 +85,12 @@ def summarised(problem: Problem, digits: Sequence[int], solve: Callable[[Release
 def _full_rank(
     model: Model, pseudo: PseudoData, mean: np.ndarray, covariance: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The normal law that maximises the ELBO of the pseudo-data."""
+    """Mean and covariance of the normal distribution that maximises the ELBO of the pseudo-data."""
     phi = fitted_normal(model, variational(model), pack(model, mean, covariance), pseudo)
     if not np.isfinite(phi).all():
-        raise BayesreconError(f"no normal law maximises the ELBO of {model.name} near the draws")
+        raise BayesreconError(
+            f"no normal distribution was found that maximises the ELBO of {model.name} near the draws"
+        )
     at, factor = (np.asarray(x) for x in unpack(model, phi))
     return at, factor @ factor.T
 
@@ -86,16 +98,16 @@ def _full_rank(
 def _mean_field(
     model: Model, pseudo: PseudoData, mean: np.ndarray, covariance: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same of independent coordinates, whose variances are those given the others where the posterior is normal."""
+    """The same for a mean field. It starts at the conditional variances of a normal posterior."""
     sd = 1 / np.sqrt(np.diag(np.linalg.inv(covariance)))
     mean, sd = fitted_mean_field(model, variational(model), mean, sd, pseudo)
     if not np.isfinite(sd).all():
-        raise BayesreconError(f"no mean field maximises the ELBO of {model.name} near the draws")
+        raise BayesreconError(f"no mean field was found that maximises the ELBO of {model.name} near the draws")
     return mean, np.diag(sd**2)
 
 
 def half_widths(release: Release, statistics: Any, key: Any, progress: Any, knows: Any) -> HalfWidths:
-    """Of each statistic; None where it is not determined."""
+    """Half width of each statistic's interval; None if it is not determined."""
     problem = solve_release(release, key=key, progress=progress, **knows)
     rows = rows_of(
         *totals_of(problem.solved, problem.knowledge, problem.reference, statistics), problem.solved.embedding
@@ -117,7 +129,7 @@ def _mode(model: Model, pseudo: PseudoData, start: np.ndarray, covariance: np.nd
         step = np.linalg.solve(hessian, slope)
         far = float(np.abs(step / root).max())
         at = at - step / max(1.0, far)
-        if far < _SETTLED:
+        if far < _CONVERGED:
             inverse = np.linalg.inv(-np.asarray(_derivatives(model, at, pseudo.records, pseudo.weights)[1]))
             return at, 0.5 * (inverse + inverse.T)
     raise BayesreconError(f"no mode of {model.name} was found near the draws")
@@ -133,7 +145,10 @@ def _derivatives(model: Model, theta: Any, records: Any, weights: Any) -> tuple[
 
 
 def _printed(mean: np.ndarray, covariance: np.ndarray, digits: int) -> tuple[np.ndarray, np.ndarray]:
-    """As a table prints them: mean and standard deviations with so many digits, correlations as many decimals."""
+    """Mean and covariance as a table prints them.
+
+    Mean and standard deviations are rounded to `digits` significant digits, correlations to as many decimals.
+    """
     if digits == EXACT:
         return mean, covariance
     sd = np.sqrt(np.diag(covariance))

@@ -1,9 +1,10 @@
-"""What thinner and rounder draws leave, predicted from one solve.
+"""Errors of statistics after thinning or rounding the draws, predicted from one solve.
 
-Thinning: the error of a statistic with T' of the draws follows from its influence series, thinned alike, so
-that autocorrelation is accounted for. Rounding: with the measure solved on the full draws, the residuals
-at the rounded draws no longer average to zero, and their average along a statistic is how far it would move. Digits
-that `recover` puts back are no remedy: nothing moves then.
+Thinning: the error of a statistic with fewer draws follows from its influence series. The series is thinned in the same
+way, which accounts for autocorrelation.
+
+Rounding: take the measure that was solved on the full draws. Its residuals at the rounded draws do not average to zero.
+Their average along a statistic is the statistic's shift. If `recover` can restore the digits, the shift is zero.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,12 +23,12 @@ from bayesrecon.model import Model
 from bayesrecon.results.plan import Outlook
 from bayesrecon.results.row import Row
 
-_STARTS = 8  # of thinned series
+_STARTS = 8  # thinned series that are averaged
 
 
-def planned(problem: Problem, draws: Sequence[int], digits: Sequence[int]) -> dict[str, Outlook]:
-    """The same for draws and digits alone, by the name of a statistic, where the release is solved already."""
-    _, rows, errors, shifts, _ = foreseen(problem, draws, digits, None)
+def predicted_outlooks(problem: Problem, draws: Sequence[int], digits: Sequence[int]) -> dict[str, Outlook]:
+    """Predicted errors by numbers of draws and shifts by numbers of digits, for each statistic of a solved release."""
+    _, rows, errors, shifts, _ = predicted_errors(problem, draws, digits, None)
     return {
         row.name: Outlook(
             row.name,
@@ -39,10 +40,14 @@ def planned(problem: Problem, draws: Sequence[int], digits: Sequence[int]) -> di
     }
 
 
-def foreseen(
+def predicted_errors(
     problem: Problem, draws: Sequence[int], digits: Sequence[int], statistics: Mapping[str, Any] | None
 ) -> tuple[SampledTotals, tuple[Row, ...], dict[int, np.ndarray], dict[int, np.ndarray], np.ndarray]:
-    """Totals, rows, by draws and digits the errors and shifts of the rows, and their slopes in the basis `(r, S)`."""
+    """Predict the S statistics of a solved release for fewer draws and fewer digits.
+
+    Returns:
+        The totals, the rows, `{draws: errors (S,)}`, `{digits: shifts (S,)}`, and the slopes in the basis `(r, S)`.
+    """
     library, totals = totals_of(problem.solved, problem.knowledge, problem.reference, statistics)
     rows, slopes = slopes_of(library, totals)
     series = totals.influence @ slopes
@@ -52,9 +57,9 @@ def foreseen(
 
 
 def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndarray:
-    """Standard error of the mean of the series over `draws` atoms kept at even distances, `(S,)`.
+    """Standard error of the mean of the series over `draws` evenly spaced atoms, `(S,)`.
 
-    Every start tells the autocorrelation of what is kept; they are averaged, as a short series tells it badly.
+    A single short series estimates autocorrelation badly, so the estimates from several starting points are averaged.
     """
     step = max(1, len(series) // draws)
     shares = []
@@ -62,7 +67,7 @@ def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndar
         kept = np.concatenate([np.flatnonzero(chain == c)[start::step] for c in np.unique(chain)])
         shares.append(len(kept) / effective_sample_size(series[kept], chain[kept]))
     share = np.mean(shares, axis=0)
-    # Neighbours may be antithetic; draws far apart are independent at best, whatever a short series suggests.
+    # Consecutive draws may be antithetic. Thinned draws are at best independent, whatever a short series suggests.
     return np.sqrt(series.var(axis=0) * (share if step == 1 else np.maximum(share, 1.0)) / draws)
 
 
@@ -79,8 +84,8 @@ def _moved(problem: Problem, directions: np.ndarray, digits: int) -> np.ndarray:
 
 
 def _rounded(model: Model, theta: np.ndarray, digits: int) -> np.ndarray:
-    """Draws after their parameters were printed with so many significant digits."""
+    """Unconstrained draws whose parameters were rounded to `digits` significant digits."""
     params = {k: np.asarray(v) for k, v in jax.vmap(model.constrain)(theta).items()}
     moved = np.asarray(jax.vmap(model.unconstrain)({k: round_to(v, digits) for k, v in params.items()}))
-    # A draw rounded onto a boundary would be dropped by a reader; here it keeps its place.
+    # A reader would drop a draw that was rounded onto a boundary; here it is kept as it was.
     return np.where(np.isfinite(moved), moved, theta)

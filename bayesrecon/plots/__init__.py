@@ -1,10 +1,12 @@
-"""Plots of a recovery: what was recovered and how precisely, against the truth, and the kernel's spectrum.
+"""Plots of results, with matplotlib.
 
-Plots of a diagnosis: the spectrum beside its noise, and the visibility of features. Plots of a reconstruction: its
-records, its gap and its traces.
+* Recovery: the statistics with their errors, recovered against true values, the kernel's spectrum.
+* Diagnosis: the spectrum with its noise, and the visibility of features.
+* Reconstruction: its records, its gap and its traces.
+* Further results: audits, bounds, deletions, games, plans, records and witnesses.
 
-Every function draws into the `ax` it is given, or into a new pyplot figure, and returns the Axes. Nothing
-here shows a figure, chooses a backend or changes a global setting; matplotlib is imported on first use.
+Every function draws into the given `ax`, or else into a new pyplot figure, and returns the Axes. No function shows a
+figure, selects a backend or changes a global setting. Matplotlib is imported on first use.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Plots of an audit: what remedies would leave, and records that came back."""
+"""Plots of an audit: the effect of remedies, and recovered records."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,13 @@ _MOST_RECORDS = 1500
 
 
 def plot_audit(audit: "Audit", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
-    """Errors of an attacker as the file is, and after each remedy: predicted, and measured by attacking again.
+    """The attacker's error after each remedy, relative to the error with the file as it is.
+
+    The error is predicted, and measured by attacking again.
 
     Args:
-        ax: where to draw.
+        audit: result of `bayesrecon.audit`.
+        ax: Axes to draw into; by default a new figure.
         path: save the figure there (.png, .pdf or .svg).
 
     Returns:
@@ -37,7 +40,7 @@ def plot_audit(audit: "Audit", ax: "Axes | None" = None, path: str | Path | None
     >>> plot_audit(audit).get_title("left")
     'What remedies would leave'
     """
-    rows = [(f, r) for f in audit.findings for r in f.remedies if _told(r)]
+    rows = [(f, r) for f in audit.findings for r in f.remedies if _has_errors(r)]
     with panel(ax, path, (max(1.2, _ROW * len(rows)),)) as ax:
         names = [f"{r.action}: {r.statistic}" for _, r in rows]
         # Two findings can have the same remedy for the same statistic.
@@ -50,7 +53,15 @@ def plot_audit(audit: "Audit", ax: "Axes | None" = None, path: str | Path | None
 
 
 def plot_remedies(finding: "Finding", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
-    """The same for one finding.
+    """The attacker's error after each remedy of one finding, as in `plot_audit`.
+
+    Args:
+        finding: one of `audit.findings`.
+        ax: Axes to draw into; by default a new figure.
+        path: save the figure there (.png, .pdf or .svg).
+
+    Returns:
+        The Axes.
 
     Raises:
         BayesreconError: a path with another suffix or in a folder that does not exist.
@@ -61,7 +72,7 @@ def plot_remedies(finding: "Finding", ax: "Axes | None" = None, path: str | Path
     >>> [label.get_text() for label in plot_remedies(finding).get_yticklabels()]
     ['keep 100 draws: n']
     """
-    rows = [r for r in finding.remedies if _told(r)]
+    rows = [r for r in finding.remedies if _has_errors(r)]
     with panel(ax, path, (max(1.2, _ROW * len(rows)),)) as ax:
         _draw(ax, rows, [f"{r.action}: {r.statistic}" for r in rows])
     return ax
@@ -89,23 +100,27 @@ def _draw(ax: "Axes", rows: list[Any], names: list[str]) -> None:
     ax.grid(axis="x", color=GREY, alpha=0.25, lw=0.6)
 
 
-def _told(remedy: "Remedy") -> bool:
-    """Whether there are errors to draw."""
+def _has_errors(remedy: "Remedy") -> bool:
+    """Whether a remedy has errors to plot."""
     return remedy.status in ("predicted", "measured") and bool(remedy.before)
 
 
 def plot_pointwise(
     finding: "Finding", truth: dict[str, Any] | None = None, ax: "Axes | None" = None, path: str | Path | None = None
 ) -> "Axes":
-    """Recovered records: the first two fields against each other, or the only one with its errors.
+    """Recovered records: the first two fields against each other, or a single field with error bars.
 
     Args:
-        truth: the private records, drawn as rings.
-        ax: where to draw.
-        path: save the figure there.
+        finding: a finding with records.
+        truth: the private records `{field: (N,)}`, drawn as rings.
+        ax: Axes to draw into; by default a new figure.
+        path: save the figure there (.png, .pdf or .svg).
+
+    Returns:
+        The Axes.
 
     Raises:
-        BayesreconError: the finding holds no records that can be drawn, or a path with another suffix or in a folder
+        BayesreconError: the finding has no records or they are arrays, or the path has another suffix or is in a folder
             that does not exist.
 
     >>> from bayesrecon.results.audit import Finding
@@ -115,12 +130,12 @@ def plot_pointwise(
     'y'
     """
     if not finding.records:
-        raise BayesreconError(f"{finding.title}: there are no records to draw")
+        raise BayesreconError(f"{finding.title}: this finding has no records to plot")
     with panel(ax, path) as ax:
         fields = [f for f, v in finding.records.items() if np.asarray(v).ndim == 1][:2]
         columns = [np.asarray(finding.records[f], float)[:_MOST_RECORDS] for f in fields]
         if not fields:
-            raise BayesreconError(f"{finding.title}: its records are arrays, which are not drawn")
+            raise BayesreconError(f"{finding.title}: its records are arrays, which cannot be plotted")
         if len(fields) == 1:
             order = np.argsort(columns[0])
             se = np.asarray(finding.errors[fields[0]], float)[:_MOST_RECORDS][order]
@@ -128,7 +143,7 @@ def plot_pointwise(
             ax.errorbar(
                 np.arange(len(order)), columns[0][order], 1.96 * se, fmt=".", ms=3, color=BLUE, ecolor=GREY, lw=0.6
             )
-            ax.set(xlabel="records, in order of the field", ylabel=label(fields[0]))
+            ax.set(xlabel="records, sorted by the field", ylabel=label(fields[0]))
         else:
             if truth is not None:
                 ring = [np.asarray(truth[f], float)[:_MOST_RECORDS] for f in fields]

@@ -1,4 +1,4 @@
-"""Intervals of statistics that a release leaves open."""
+"""Intervals of statistics that a release determines only in part."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 
 def plot_bounds(bounds: "Bounds", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
-    """Each interval about its middle, in per cent of it, with its ends written beside it.
+    """Each interval relative to its midpoint, in per cent, labelled with its ends.
 
-    Statistics that nothing bounds are grey.
+    Statistics without bounds are grey.
 
     Args:
-        ax: where to draw.
+        bounds: result of `bayesrecon.bound`.
+        ax: Axes to draw into; by default a new figure.
         path: save the figure there (.png, .pdf or .svg).
 
     Returns:
@@ -51,7 +52,7 @@ def plot_bounds(bounds: "Bounds", ax: "Axes | None" = None, path: str | Path | N
         ax.set_yticks(range(len(bounds.intervals)), [label(interval.name) for interval in bounds.intervals])
         ax.set_ylim(len(bounds.intervals) - 0.5, -0.5)
         ax.set_xlim(-1.1 * (widest or 1.0), 1.1 * (widest or 1.0))
-        ax.set_xlabel("per cent of the interval's middle")
+        ax.set_xlabel("per cent of the interval's midpoint")
         where = ", ".join(f"{k} in {v}" for k, v in bounds.domain.items())
         ax.set_title(label(f"{bounds.level:.0%} bounds, {where}"), loc="left")
     return ax

@@ -1,4 +1,4 @@
-"""Deletions: the reconstructed record, the candidates' probabilities, records as images, similarities as curves."""
+"""Plots of deletions: the reconstructed record, the candidates' probabilities, images of records, similarities."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,11 +28,17 @@ def plot_deleted(
     """The reconstructed record, entry by entry with 95 % intervals, or as an image.
 
     Args:
-        shape: (height, width) of the longest field, when it is an image.
-        path: where to save the figure.
+        result: result of a deletion attack.
+        ax: Axes to draw into; by default a new figure.
+        shape: (height, width), if the longest field is an image.
+        path: save the figure there (.png, .pdf or .svg).
+
+    Returns:
+        The Axes.
 
     Raises:
-        BayesreconError: no image of this shape, or a path with another suffix or in a folder that does not exist.
+        BayesreconError: the field does not have this shape, or the path has another suffix or is in a folder that does
+            not exist.
 
     >>> import numpy as np
     >>> from bayesrecon.results.deletion import DeletedRecord
@@ -64,8 +70,16 @@ def plot_deleted(
 def plot_inference(result: "DeletionInference", ax: "Axes | None" = None, *, path: str | Path | None = None) -> "Axes":
     """Probabilities of the twenty most likely candidates.
 
+    Args:
+        result: result of `bayesrecon.infer_deletion`.
+        ax: Axes to draw into; by default a new figure.
+        path: save the figure there (.png, .pdf or .svg).
+
+    Returns:
+        The Axes.
+
     Raises:
-        BayesreconError: a path with another suffix or in a folder that does not exist.
+        BayesreconError: the path has another suffix or is in a folder that does not exist.
 
     >>> import numpy as np
     >>> from bayesrecon.results.deletion import DeletionInference
@@ -81,34 +95,42 @@ def plot_inference(result: "DeletionInference", ax: "Axes | None" = None, *, pat
         ax.set_yticks(np.arange(len(frame)), labels=[str(i) for i in frame.index])
         ax.invert_yaxis()
         ax.set(xlim=(0, 1), xlabel="probability that this record was deleted", ylabel="candidate")
-        ax.set_title("Which record was deleted", loc="left")
+        ax.set_title("Which record was deleted?", loc="left")
     return ax
 
 
 def plot_similarity(
     scores: Mapping[str, Any], ax: "Axes | None" = None, *, level: float = 0.95, path: str | Path | None = None
 ) -> "Axes":
-    """Distribution functions of cosine similarities, with simultaneous bands (Dvoretzky, Kiefer and Wolfowitz).
+    """Empirical distribution functions of cosine similarities, with simultaneous confidence bands.
+
+    The half width of a band is `sqrt(log(2 / (1 - level)) / (2 N))` (Dvoretzky, Kiefer and Wolfowitz 1956).
 
     Args:
         scores: `{label: (N,)}`, one similarity per deletion.
-        level: of the band, `sqrt(log(2 / (1 - level)) / (2 N))` either side.
+        ax: Axes to draw into; by default a new figure.
+        level: confidence level of each band.
+        path: save the figure there (.png, .pdf or .svg).
+
+    Returns:
+        The Axes.
 
     Raises:
-        BayesreconError: no similarities, or a path with another suffix or in a folder that does not exist.
+        BayesreconError: there are no similarities, or the path has another suffix or is in a folder that does not
+            exist.
 
     >>> ax = plot_similarity({"HRec": [0.9, 0.95, 0.99], "mean record": [0.5, 0.6, 0.7]})
     >>> ax.get_legend().get_texts()[0].get_text()
     'HRec (median 0.950)'
     """
     if not scores:
-        raise BayesreconError("there are no similarities to draw")
+        raise BayesreconError("there are no similarities to plot")
     with panel(ax, path) as ax:
         low = 1.0
         for (name, values), style in zip(scores.items(), styles(len(scores)), strict=True):
             x = np.sort(np.asarray(values, float)[np.isfinite(values)])
             if not x.size:
-                raise BayesreconError(f"{name}: there are no similarities to draw")
+                raise BayesreconError(f"{name}: there are no similarities to plot")
             colour, dashes = style.colour, style.dashes
             share = np.arange(1, x.size + 1) / x.size
             half = np.sqrt(np.log(2 / (1 - level)) / (2 * x.size))
@@ -120,7 +142,7 @@ def plot_similarity(
             )
             low = min(low, float(np.quantile(x, 0.02)))
         ax.set(xlim=(max(low, -1.0), 1.0), ylim=(0, 1), xlabel="cosine similarity", ylabel="share of deletions below")
-        ax.set_title("Deleted against reconstructed", loc="left")
+        ax.set_title("Similarity of deleted and reconstructed records", loc="left")
     return ax
 
 
@@ -136,14 +158,15 @@ def plot_images(
     Args:
         rows: `{label: (n, p)}`, all with the same n.
         shape: (height, width), whose product is p.
-        captions: over the columns.
+        captions: captions of the columns.
+        path: save the figure there (.png, .pdf or .svg).
 
     Returns:
         The Axes, `(labels, n)`.
 
     Raises:
-        BayesreconError: rows of different length or none, no images of this shape, or a path with another suffix or in
-            a folder that does not exist.
+        BayesreconError: the rows differ in length or there are none, the images do not have this shape, or the path has
+            another suffix or is in a folder that does not exist.
 
     >>> import numpy as np
     >>> plot_images({"true": np.eye(4), "reconstructed": np.ones((4, 4))}, (2, 2)).shape
@@ -152,7 +175,7 @@ def plot_images(
     check_path(path)
     tables = {k: np.asarray(v, float).reshape(len(v), -1) for k, v in rows.items()}
     if not tables or len({len(v) for v in tables.values()}) != 1:
-        raise BayesreconError("rows of a grid of images must hold the same number of them")
+        raise BayesreconError("all rows must have the same number of images, at least one")
     count = len(next(iter(tables.values())))
     figure = new_figure()
     axes = figure.subplots(len(tables), count, squeeze=False)
@@ -170,7 +193,7 @@ def plot_images(
 
 def _image(ax: "Axes", pixels: np.ndarray, shape: tuple[int, int]) -> None:
     if pixels.size != shape[0] * shape[1]:
-        raise BayesreconError(f"{pixels.size} values are no image of {shape[0]} by {shape[1]} pixels")
+        raise BayesreconError(f"{pixels.size} values are not an image of {shape[0]} by {shape[1]} pixels")
     ax.imshow(pixels.reshape(shape), cmap="gray", interpolation="nearest")
     ax.set_xticks([])
     ax.set_yticks([])

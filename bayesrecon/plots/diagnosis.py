@@ -1,4 +1,4 @@
-"""What a release can give away: the kernel's eigenvalues beside their noise, and the features it shows."""
+"""Plots of a diagnosis: the kernel's eigenvalues with their noise, and the visibility of features."""
 
 import math
 from pathlib import Path
@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 
 _SMALLEST = 1e-33
 _COLOURS = {"determined": BLUE, "partly": ORANGE, "undetermined": GREY}
-_SIDE_BY_SIDE = 20  # more features are taller than the spectrum next to them
+_SIDE_BY_SIDE = 20  # with more features, the left panel would be taller than the spectrum beside it
 _TITLE_PAD = 10
 
 
 def plot_diagnosis_spectrum(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
     """Eigenvalues of the kernel, largest first, with a dash for the noise of each.
 
-    Filled marks stand above the noise: these draws resolve them. The hollow ones need more draws.
+    Eigenvalues above the noise, which the draws resolve, have filled markers. Hollow ones need more draws.
 
     Args:
-        ax: where to draw.
+        diagnosis: result of `bayesrecon.diagnose`.
+        ax: Axes to draw into; by default a new figure.
 
     Returns:
         The Axes.
@@ -74,12 +75,13 @@ def plot_diagnosis_spectrum(diagnosis: "Diagnosis", ax: "Axes | None" = None) ->
 
 
 def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
-    """Share of each feature that the release determines; the lighter part shows with more draws only.
+    """Share of each feature that the release determines. The lighter part needs more draws.
 
-    The colour is the verdict. Monomials are of the standardised fields; the first 40 features are drawn.
+    The colour is the verdict. Monomials are of the standardised fields. At most 40 features are drawn.
 
     Args:
-        ax: where to draw; the legend lies outside it, so use a constrained layout.
+        diagnosis: result of `bayesrecon.diagnose`.
+        ax: Axes to draw into; by default a new figure. The legend is outside it, so use a constrained layout.
 
     Returns:
         The Axes.
@@ -138,17 +140,18 @@ def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
 
 
 def plot_diagnosis(diagnosis: "Diagnosis", path: str | Path | None = None) -> np.ndarray:
-    """One figure of the diagnosis: visibility of the features, the spectrum with its noise, and the plan where one is.
+    """One figure of the diagnosis: visibility of the features, the spectrum with its noise, and the plan if it has one.
 
     Args:
-        path: where to save the figure, a .png, .pdf or .svg file that appears only once it is complete. The
-            figure then stays outside pyplot, so that nothing is left to close or to be shown.
+        diagnosis: result of `bayesrecon.diagnose`.
+        path: save the figure there (.png, .pdf or .svg). The figure is then not registered with pyplot, so it need not
+            be closed.
 
     Returns:
         The Axes in an array: visibility, spectrum, plan.
 
     Raises:
-        BayesreconError: for a path with another suffix or in a folder that does not exist.
+        BayesreconError: the path has another suffix or is in a folder that does not exist.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
@@ -192,5 +195,5 @@ def _verdict(diagnosis: "Diagnosis") -> str:
 
 
 def _percent(share: float) -> str:
-    """Less than everything must not round up to everything."""
+    """A share as a percentage, which is 100 only if the share is exactly one."""
     return minus(f"{min(100 * share, 99.9) if share < 1 - 5e-6 else 100:.3g} %" if share >= 5e-4 else "0 %")

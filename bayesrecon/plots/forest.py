@@ -1,4 +1,4 @@
-"""The forest plot: recovered statistics, one row each, with their precision or their error."""
+"""The forest plot: one row per recovered statistic, with its precision or its error."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40
 _FARTHEST_Z = 12.0
-_ARROW = 0.4  # standard errors from the end of the axis
+_ARROW = 0.4  # length of an arrow at the end of the axis, in standard errors
 
 
 def plot_recovery(
@@ -31,26 +31,30 @@ def plot_recovery(
     statistics: Sequence[str] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> "Axes":
-    """A forest plot of the recovered statistics, one row each, with their values in columns at the right.
+    """A forest plot of the recovered statistics: one row each, with their values in columns on the right.
 
-    With `truth`, the horizontal axis is the error in units of the standard error: points with 95 % intervals
-    over a band from -1.96 to 1.96. Without it, bars show the standard error relative to the estimate, a tick
-    marks the Cramer-Rao floor, and from 51 % on a 95 % interval includes zero. A trained parameter has no
-    sampling error: the relative difference from the truth takes its place, or the visibility. Hollow marks
-    are statistics seen only in part, for which half the 95 % interval over 1.96 stands in for a standard error;
-    those not determined are grey.
+    * With `truth`: the horizontal axis is the error in standard errors. Points have 95 % intervals. The grey band is
+      from -1.96 to 1.96.
+    * Without `truth`: bars are standard errors relative to the estimates. A tick is the Cramer-Rao floor. Above 51 %
+      the 95 % interval includes zero.
+    * A trained parameter has no sampling error. The axis is then the relative error with `truth`, and the visibility
+      without.
+
+    Hollow markers are partly determined statistics. Their scale is half the 95 % interval divided by 1.96 instead of a
+    standard error. Undetermined statistics are grey.
 
     Args:
+        result: result of `bayesrecon.recover`.
         truth: true values by name, from `bayesrecon.evaluate.true_statistics`.
-        ax: where to draw; columns and legend lie outside it, so use a constrained layout.
-        statistics: names of those to show, in this order; by default the first 40.
+        ax: Axes to draw into; by default a new figure. Columns and legend are outside it, so use a constrained layout.
+        statistics: names of the statistics to show, in this order; by default the first 40.
         names: `{name: label}`, other labels for some of the statistics.
 
     Returns:
         The Axes.
 
     Raises:
-        BayesreconError: when `statistics` names one that the result lacks.
+        BayesreconError: `statistics` names one that the result does not have.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
@@ -99,7 +103,7 @@ def table_height(lines: int) -> float:
 
 
 def _draw_errors(ax: "Axes", table: Any) -> None:
-    """Errors in units of the standard error; those beyond the axis as arrows at its end."""
+    """Errors in standard errors. Errors beyond the end of the axis are arrows there."""
     z, rows = table["z"].to_numpy(), np.arange(len(table))
     limit = float(np.clip(np.abs(np.nan_to_num(z)).max() + Z95 + _ARROW, 4.0, _FARTHEST_Z))
     far = np.abs(z) > limit - _ARROW
@@ -138,7 +142,7 @@ def _share(part: Any, whole: Any) -> np.ndarray:
 
 
 def _draw_bars(ax: "Axes", table: Any, bars: np.ndarray, others: np.ndarray | None = None) -> None:
-    """Bars on a logarithmic axis of shares, with ticks in per cent, that has room for the `others`."""
+    """Bars on a logarithmic axis with ticks in per cent. The axis also covers the values `others`."""
     inner = bars if others is None else np.concatenate([bars, others])
     inner = np.log10(np.clip(inner[inner > 0], 1e-12, 10)) if (inner > 0).any() else np.array([-3, -1])
     bottom = math.floor(inner.min() - 0.3)
@@ -176,7 +180,7 @@ def _draw_arrow(ax: "Axes", x: float, y: float, text: str, colour: str) -> None:
 
 
 def _label_rows(ax: "Axes", table: Any, labels: Sequence[str]) -> None:
-    """A label and a faint line for each row; a label more says how many rows are left out."""
+    """A label and a faint line for each row, and a note if rows are omitted."""
     ax.set_ylim(len(labels) - 0.4, -0.6)
     ax.set_yticks(range(len(labels)), labels)
     ax.tick_params(axis="y", length=0, pad=8)

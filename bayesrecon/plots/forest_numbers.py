@@ -1,4 +1,4 @@
-"""The numbers right of a forest plot."""
+"""The columns of numbers on the right of a forest plot."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ _START, _BETWEEN, _SPACE = 10, 14, 3  # points: right of the axes, between colum
 
 
 def write_columns(ax: "Axes", table: Any, compared: bool, sampled: bool) -> None:
-    """Recovered values with their errors, and true values (or intervals), row by row under a head."""
+    """Columns with a header: recovered values with their errors, and true values or intervals."""
     rows = table[["estimate", "se", "scale", "lower", "upper", "true"]].to_numpy()
     values, errors, intervals, true = zip(*(numbers(*row) for row in rows), strict=True)
     absent = ["" if value else "not determined" for value in values]

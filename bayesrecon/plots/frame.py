@@ -1,4 +1,4 @@
-"""What the plots share: colours, marks and their legend, ticks, and the size of a figure."""
+"""Shared parts of the plots: colours, markers and their legend, ticks, and the size of a figure."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# From the Okabe-Ito palette; they also differ in lightness, and marks differ in shape wherever colours do.
+# The Okabe-Ito palette. The colours also differ in lightness, and markers of different colours differ in shape.
 BLUE, RED, ORANGE, GREY = "#0072B2", "#D55E00", "#E69F00", "#8C8C8C"
 _GREEN, _PURPLE, _SKY = "#009E73", "#CC79A7", "#56B4E9"
 _COLOURS = (BLUE, ORANGE, _GREEN, RED, _PURPLE, _SKY, GREY)
@@ -23,13 +23,13 @@ _MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (7, 2, 1.5, 2)), (0, (1.5, 1.5)), (0, (4, 1, 1, 1, 1, 1)))
 PANEL = 3.6  # inches
 TITLE_PAD = 22  # points from the axes to a title, above the columns' heads
-_PAD = 0.12  # inches around a panel
+_PAD = 0.12  # inches, around a panel
 _LEGEND_PAD = 38 / 8.33  # font sizes from the axes to a legend, below the axis label
 
 
 @dataclass(frozen=True)
 class Style:
-    """How one of several series is drawn: no two that stand beside each other share colour, dashes or marker."""
+    """Colour, marker and dashes of one of several series. Neighbouring series differ in all three."""
 
     colour: str
     marker: str
@@ -37,7 +37,7 @@ class Style:
 
 
 def styles(count: int) -> list[Style]:
-    """Styles of `count` series, told apart without colours, too.
+    """Styles of `count` series, which can be distinguished without colours.
 
     >>> one, *_, last = styles(7)
     >>> one.colour, one.marker, last.colour, last.marker
@@ -58,7 +58,7 @@ def new_figure(pyplot: bool = True) -> "Figure":
 
 
 def fit(figure: Any, widths: Sequence[float] = (PANEL,), heights: Sequence[float] = (PANEL,)) -> None:
-    """Give the figure the size at which its panels have these widths and heights, and lay it out."""
+    """Resize and lay out the figure so that its panels have these widths and heights, in inches."""
     last = figure.axes[-1].get_position(original=True)
     figure.set_size_inches(widths[-1] / last.width, heights[0] / last.height)  # to see which titles are too wide
     sides, ends, tallest = np.zeros((len(widths), 2)), np.zeros((len(heights), 2)), 0.0
@@ -78,9 +78,9 @@ def fit(figure: Any, widths: Sequence[float] = (PANEL,), heights: Sequence[float
 
 @contextmanager
 def panel(ax: "Axes | None", path: str | Path | None, heights: Sequence[float] = (PANEL,)) -> "Iterator[Axes]":
-    """The axes to draw into, those given or a new figure's; afterwards finished, and saved where a path is given.
+    """The Axes to draw into: the given ones, or those of a new figure. On exit they are finished and saved.
 
-    A new figure is given its size; where it is only saved, it is no pyplot figure.
+    A new figure gets its size from `heights`. If `path` is given, it is not registered with pyplot.
     """
     check_path(path)
     own = ax is None
@@ -94,9 +94,9 @@ def panel(ax: "Axes | None", path: str | Path | None, heights: Sequence[float] =
 
 
 def draw_marks(ax: "Axes", table: Any, x: Any, y: Any, clip: bool = False) -> None:
-    """A mark per statistic, hollow when it is seen in part, and the number of each kind in the legend.
+    """A marker per statistic, hollow if it is partly determined, and the number of each kind in the legend.
 
-    Statistics at NaN are left out; those at infinity are counted, but not drawn.
+    Statistics at NaN are omitted. Statistics at infinity are counted, but not drawn.
     """
     inside, outside, exact = "truth in 95 % interval", "truth outside", "exact"
     kinds = np.select([table["off"], table["se"] == 0, table["z"].notna()], [outside, exact, inside], "")
@@ -114,13 +114,13 @@ def draw_marks(ax: "Axes", table: Any, x: Any, y: Any, clip: bool = False) -> No
 
 
 def set_ticks(axis: Any, ticks: Sequence[float], labels: Sequence[str] | None = None) -> None:
-    """These ticks alone, also on a logarithmic axis."""
+    """Set exactly these ticks, also on a logarithmic axis."""
     axis.set_ticks(ticks, labels=labels or [power(tick) for tick in ticks])
     axis.set_ticks([], minor=True)
 
 
 def finish(ax: "Axes") -> None:
-    """A legend under the axis label, no frame but the axes, and no TeX: names come from files."""
+    """Put the legend under the axis label, remove the frame, and turn TeX off, because names come from files."""
     from matplotlib.text import Text
 
     ax.spines[["top", "right"]].set_visible(False)

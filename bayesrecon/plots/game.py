@@ -1,4 +1,4 @@
-"""Games: how often every adversary won."""
+"""Plots of games: the success rate of every adversary."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +15,20 @@ if TYPE_CHECKING:
 
 
 def plot_game(result: "GameResult", ax: "Axes | None" = None, *, path: str | Path | None = None) -> "Axes":
-    """Success of every adversary with 95 % intervals: as stated, and, where scores tied, with ties as wins.
+    """Success rates of all adversaries with 95 % intervals.
+
+    Ties are decided by a coin. If there are ties, a second marker counts them as wins.
+
+    Args:
+        result: result of `bayesrecon.games.play`.
+        ax: Axes to draw into; by default a new figure.
+        path: save the figure there (.png, .pdf or .svg).
+
+    Returns:
+        The Axes.
 
     Raises:
-        BayesreconError: a path with another suffix or in a folder that does not exist.
+        BayesreconError: the path has another suffix or is in a folder that does not exist.
 
     >>> from bayesrecon.games import Exm, Game, Ins, Law, LeastSquares, LinearLaw, play
     >>> result = play(Game(Law("linear", LinearLaw(), size=30), LeastSquares(), (Exm(), Ins())), n=20)
@@ -27,7 +37,7 @@ def plot_game(result: "GameResult", ax: "Axes | None" = None, *, path: str | Pat
     """
     with panel(ax, path) as ax:
         position = np.arange(len(result.rows))
-        kinds = [("as stated: a coin decides ties", "stated", BLUE, "o", 0.0)]
+        kinds = [("ties decided by a coin", "stated", BLUE, "o", 0.0)]
         if any(row.ties for row in result.rows):
             kinds.append(("ties counted as wins", "counted", ORANGE, "s", 0.18))
         for words, kind, colour, marker, shift in kinds:

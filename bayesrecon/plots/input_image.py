@@ -1,4 +1,4 @@
-"""An input as the outputs of a model tell it: estimate, error and visibility, as images or field by field."""
+"""An input recovered from the outputs of a model: estimate, error and visibility, as images or field by field."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from bayesrecon.plots.saving import check_path, save_figure
 if TYPE_CHECKING:
     from bayesrecon.results.input_estimate import InputEstimate
 
-_MOST = 40  # fields in one column
+_MOST = 40  # largest number of fields in one column
 _DRAWS = 4
 
 
@@ -23,19 +23,23 @@ def plot_input(
     truth: Any = None,
     path: str | Path | None = None,
 ) -> np.ndarray:
-    """Images of the estimate, of its error (half the 95 % interval) and of the visibility of every pixel, with some
-    posterior draws where there are any; of records that are no images, intervals and visibilities of the fields.
+    """The recovered input: the estimate, its error (half the 95 % interval), and the visibility of every field.
+
+    Images are drawn as images, with some posterior draws if the result has draws. Other records are drawn as intervals
+    and visibilities, field by field.
 
     Args:
-        shape: (height, width), by default the record's own where that is an image.
-        truth: the record itself, drawn beside the estimate to compare.
-        path: where to save the figure.
+        result: result of `bayesrecon.recover` for the outputs of a model.
+        shape: (height, width); by default the shape of the record, if it is an image.
+        truth: the true record, for comparison.
+        path: save the figure there (.png, .pdf or .svg).
 
     Returns:
         The Axes in an array.
 
     Raises:
-        BayesreconError: no image of this shape, or a path with another suffix or in a folder that does not exist.
+        BayesreconError: the record does not have this shape, or the path has another suffix or is in a folder that does
+            not exist.
 
     >>> import bayesrecon
     >>> x, w = np.random.default_rng(0).normal(size=(2, 200, 6))
@@ -46,12 +50,12 @@ def plot_input(
     check_path(path)
     shape = shape or (result.shape[:2] if len(result.shape) == 2 else None)  # type: ignore[assignment]
     if shape is not None and shape[0] * shape[1] != len(result.estimate):
-        raise BayesreconError(f"{len(result.estimate)} fields are no image of {shape[0]} by {shape[1]} pixels")
+        raise BayesreconError(f"{len(result.estimate)} fields are not an image of {shape[0]} by {shape[1]} pixels")
     figure = new_figure(pyplot=path is None)
     axes = _fields(figure, result, truth) if shape is None else _images(figure, result, shape, truth)
     for ax in axes:
         ax.title.set_usetex(False)
-    figure.suptitle(f"{result.method}: {result.gain:.0%} of the variance told", fontsize="medium", usetex=False)
+    figure.suptitle(f"{result.method}: {result.gain:.0%} of the variance recovered", fontsize="medium", usetex=False)
     if path is not None:
         save_figure(figure, path)
     return axes
@@ -78,7 +82,7 @@ def _images(figure: Any, result: "InputEstimate", shape: tuple[int, int], truth:
 
 
 def _some(draws: np.ndarray) -> np.ndarray:
-    """A few draws, far apart in their order."""
+    """A few draws, evenly spaced."""
     return draws[np.linspace(0, len(draws) - 1, min(_DRAWS, len(draws))).astype(int)] if len(draws) else draws
 
 

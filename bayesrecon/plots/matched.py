@@ -1,4 +1,4 @@
-"""Records whose gradients match a trained parameter's."""
+"""Plots of records whose gradients match a trained parameter."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,14 +23,22 @@ def plot_matched(
     shape: tuple[int, int] | None = None,
     path: str | Path | None = None,
 ) -> "Axes":
-    """Records by their first two numbers, areas by multiplier, hollow where the equations do not fix them; or images.
+    """Matched records: a scatter of their first two numbers, or images.
+
+    The area of a marker is the record's multiplier. Records that the equations do not determine are hollow.
 
     Args:
-        shape: (height, width) of the longest field, when it is an image; the heaviest records come first.
-        path: where to save the figure.
+        result: result of `bayesrecon.reconstruct` with `GradientMatching`.
+        ax: Axes to draw into; by default a new figure.
+        shape: (height, width), if the longest field is an image. Records with the largest multipliers come first.
+        path: save the figure there (.png, .pdf or .svg).
+
+    Returns:
+        The Axes.
 
     Raises:
-        BayesreconError: no images of this shape, or a path with another suffix or in a folder that does not exist.
+        BayesreconError: the field does not have this shape, or the path has another suffix or is in a folder that does
+            not exist.
 
     >>> import bayesrecon
     >>> from bayesrecon.posteriors import dirac
@@ -52,10 +60,10 @@ def plot_matched(
 
 
 def mosaic(images: Any, shape: tuple[int, int]) -> np.ndarray:
-    """Images `(n, p)` side by side, ten in a row, with a line of NaN between them."""
+    """One large image of n images `(n, p)`, ten in a row, separated by lines of NaN."""
     images = np.asarray(images, float)
     if images.shape[1] != shape[0] * shape[1]:
-        raise BayesreconError(f"{images.shape[1]} values are no image of {shape[0]} by {shape[1]} pixels")
+        raise BayesreconError(f"{images.shape[1]} values are not an image of {shape[0]} by {shape[1]} pixels")
     across = min(_ACROSS, len(images))
     down = -(-len(images) // across)
     whole = np.full((down * (shape[0] + 1) - 1, across * (shape[1] + 1) - 1), np.nan)

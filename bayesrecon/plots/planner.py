@@ -1,4 +1,4 @@
-"""What every way to publish would leave of the statistics: fewer draws, rounder ones, or summaries."""
+"""The precision that each form of a release would leave: fewer draws, fewer digits, or summaries."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,22 +16,23 @@ if TYPE_CHECKING:
 
     from bayesrecon.results.plan import Outlook, Plan
 
-_MOST = 7  # statistics, each with a colour and a marker of its own
-_LINE, _LEAST = 0.3, 3.0  # inches a way to publish, and of the panel
-_WITHIN = 0.64  # of the distance between ways that the marks of one take up
-_EXACTLY = 1e-9  # relative half width from which rounding of the arithmetic is all there is
-_BEYOND = 3.0  # factor from the least or largest number to what has none
+_MOST = 7  # largest number of statistics: as many as there are distinct colours and markers
+_LINE, _LEAST = 0.3, 3.0  # inches: height of a line, and smallest height of the panel
+_WITHIN = 0.64  # share of a line's height that its markers are spread over
+_EXACTLY = 1e-9  # relative half widths below this are rounding: the statistic is exact
+_BEYOND = 3.0  # factor from the smallest or largest number to the edge where exact or missing ones are drawn
 
 
 def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
-    """Half the width of each statistic's interval, relative to its estimate, by what is published.
+    """Half the width of each statistic's interval, relative to its estimate, for each form of the release.
 
-    Of draws and of their mean and covariance it is the 95 % interval, of a mode with its covariance and of converged
-    variational fits the bounds that rounding leaves. What is exact stands at the left edge; at the right what nothing
-    is said of, which is no proof that nothing can be.
+    For draws, and for their mean and covariance, it is the 95 % interval. For a mode with its covariance and for
+    variational fits it is the range that rounding leaves. Exact statistics are at the left edge. Statistics that are
+    not determined are at the right edge, which does not prove that no attack determines them.
 
     Args:
-        ax: where to draw.
+        plan: result of `bayesrecon.plan`.
+        ax: Axes to draw into; by default a new figure.
         path: save the figure there (.png, .pdf or .svg).
 
     Returns:
@@ -71,7 +72,7 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
         if (values == 0).any():
             _edge(ax, 0.0, "left", "exact")
         if np.isnan(values).any():
-            _edge(ax, 1.0, "right", "nothing said")
+            _edge(ax, 1.0, "right", "not determined")
         ax.set_xlabel("half width of the interval, relative to the estimate")
         more = f" (first {_MOST} of {len(plan.outlooks)})" if len(plan.outlooks) > _MOST else ""
         ax.set_title(f"What each release would leave{more}", loc="left", pad=20)
@@ -79,12 +80,12 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
 
 
 def plan_height(plan: "Plan") -> float:
-    """Of the panel, in inches."""
+    """Height of the panel, in inches."""
     return max(_LEAST, _LINE * sum(1 for o in plan.outlooks[:1] for _ in _ways(o)))
 
 
 def _ways(outlook: "Outlook") -> Iterator[tuple[str, float | None]]:
-    """Names of the ways to publish, and half the width of the interval that each leaves."""
+    """Names of the forms of the release, and half the width of the interval that each leaves."""
     for draws, se in outlook.se.items():
         yield f"{draws:,} draws", Z95 * se
     most = max(outlook.se, default=0)
@@ -102,7 +103,7 @@ def _ways(outlook: "Outlook") -> Iterator[tuple[str, float | None]]:
 
 
 def _kind(name: str) -> str:
-    """What the lines that stand together have in common."""
+    """The group of lines that a form of the release belongs to."""
     return next((k for k in ("mean, cov", "mode", "full-rank", "mean-field", "digits", "sanitised") if k in name), "")
 
 

@@ -1,4 +1,4 @@
-"""How a reconstruction went: traces of its moments, its distance from the optimum, and its weighted records."""
+"""Plots of a reconstruction: traces of its moments, its distance from the optimum, and its weighted records."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
     from bayesrecon.results.reconstruction import Reconstruction
 
-_WIDTH, _HEIGHT = 2.5, 1.7  # inches of a panel of a trace
+_WIDTH, _HEIGHT = 2.5, 1.7  # inches: size of a panel with a trace
 _ALONE = styles(1)[0]
-_A_ROW = 3  # fields beside each other
-_MOST = 7  # fields whose traces are drawn
-_LEADING = 4  # columns of a trace before the moments
-_DECADES = 2  # iterations over more than these are on a logarithmic axis
-_FEW = 60  # points of a trace that are marked one by one
-_LARGEST = 1e290  # beyond, an axis would overflow
-_INK, _LARGEST_MARK = 6000.0, 150.0  # square points of all marks together, and of one
-_DISTINCT = 12  # records of a single field that get a line each
-_LEVELS = 10  # whole values closer than this get a tick each
-_TITLE = 28  # characters over a panel
+_A_ROW = 3  # fields per row of panels
+_MOST = 7  # largest number of fields with traces
+_LEADING = 4  # number of columns of a trace before the moments
+_DECADES = 2  # if the iterations span more decades, their axis is logarithmic
+_FEW = 60  # largest number of points of a trace that get markers
+_LARGEST = 1e290  # larger values would overflow an axis
+_INK, _LARGEST_MARK = 6000.0, 150.0  # square points: area of all markers together, and of the largest one
+_DISTINCT = 12  # largest number of records of a single field that are drawn as one line each
+_LEVELS = 10  # if integer values span less than this, each gets a tick
+_TITLE = 28  # largest number of characters in a panel's title
 
 
 def plot_traces(
@@ -36,19 +36,19 @@ def plot_traces(
     axes: "Sequence[Axes] | np.ndarray | None" = None,
     x: Literal["iteration", "seconds"] = "iteration",
 ) -> np.ndarray:
-    """Sum of the weights, weighted means and variances while several reconstructions ran, in the same panels.
+    """Traces of several reconstructions: the sum of the weights, and the weighted means and variances.
 
     Args:
-        results: reconstructions of the same fields by the label of each.
+        results: reconstructions of the same fields, by label.
         truth: true values by name, from `bayesrecon.evaluate.true_statistics`, drawn as dashed lines.
-        axes: where to draw, one panel for each statistic of the first result (default: a new figure).
-        x: "iteration" or "seconds".
+        axes: Axes to draw into, one for each statistic of the first result; by default a new figure.
+        x: horizontal axis, "iteration" or "seconds".
 
     Returns:
         The Axes in an array, in the order of the statistics: n, means, variances.
 
     Raises:
-        BayesreconError: for another `x`, no results, or too few axes.
+        BayesreconError: `x` is neither of these, there are no results, or there are too few axes.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
@@ -64,7 +64,7 @@ def plot_traces(
         raise BayesreconError("results: expected at least one reconstruction")
     first = next(iter(results.values()))
     own = axes is None
-    names = _shown(first) if own else list(first.columns[_LEADING:])
+    names = _panel_names(first) if own else list(first.columns[_LEADING:])
     sizes: tuple[list[float], list[float]] = ([], [])
     if axes is None:
         panels, sizes = _grid(new_figure(), names)
@@ -80,7 +80,7 @@ def plot_traces(
             ax.axhline(value, color=ax.title.get_color(), lw=1, ls="--", zorder=1, label="true")
         _frame_trace(ax, _short(name))
         _set_iterations(ax, np.concatenate([_column(result, x) for result in results.values()]), x)
-        # One legend for all panels: under the first, where the grid has room, or under the last that was given.
+        # One legend for all panels: under the first one in a new figure, which has room there, or else under the last.
         finish(ax)
         if (legend := ax.get_legend()) is not None and ax is not panels[0 if own else len(names) - 1]:
             legend.remove()
@@ -93,19 +93,20 @@ def plot_traces(
 
 
 def plot_reconstruction(result: "Reconstruction", path: str | Path | None = None) -> np.ndarray:
-    """One figure of a reconstruction: its weighted records, how far it is from the optimum, and its traces.
+    """One figure of a reconstruction: its weighted records, its distance from the optimum, and its traces.
 
-    A dot marks the iterate that was kept; its value is in the panel's corner. At most seven fields have traces.
+    A dot marks the iterate that was kept. Its value is in the corner of the panel. At most seven fields have traces.
 
     Args:
-        path: where to save the figure, a .png, .pdf or .svg file that appears only once it is complete. The
-            figure then stays outside pyplot, so that nothing is left to close or to be shown.
+        result: result of `bayesrecon.reconstruct`.
+        path: save the figure there (.png, .pdf or .svg). The figure is then not registered with pyplot, so it need not
+            be closed.
 
     Returns:
         The Axes in an array: traces of n, means and variances, then the relative gap, then the records.
 
     Raises:
-        BayesreconError: for a path with another suffix or in a folder that does not exist.
+        BayesreconError: the path has another suffix or is in a folder that does not exist.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
@@ -116,10 +117,10 @@ def plot_reconstruction(result: "Reconstruction", path: str | Path | None = None
     ('x[1]', 'y')
     """
     check_path(path)
-    figure, names = new_figure(pyplot=path is None), _shown(result)
+    figure, names = new_figure(pyplot=path is None), _panel_names(result)
     panels, sizes = _grid(figure, names, full=True)
     *traces, gap, records = panels
-    iterations, kept, values = _column(result, "iteration"), _kept(result), result.statistics()
+    iterations, kept, values = _column(result, "iteration"), _kept_row(result), result.statistics()
     for ax, name in zip(traces, names, strict=True):
         trace = _column(result, name)
         _draw_trace(ax, iterations, trace, _ALONE)
@@ -145,7 +146,7 @@ def plot_reconstruction(result: "Reconstruction", path: str | Path | None = None
     return np.array(panels, dtype=object)
 
 
-def _shown(result: "Reconstruction") -> list[str]:
+def _panel_names(result: "Reconstruction") -> list[str]:
     """The statistics that get a panel: n, and the mean and variance of the first fields."""
     means, variances = (
         [c for c in result.columns[_LEADING:] if c.startswith(kind)][:_MOST] for kind in ("mean(", "var(")
@@ -154,13 +155,13 @@ def _shown(result: "Reconstruction") -> list[str]:
 
 
 def _column(result: "Reconstruction", name: str) -> np.ndarray:
-    """A column of the trace; NaN where a number is not finite, or too large to be drawn."""
+    """A column of the trace. Numbers that are not finite, or too large to draw, are NaN."""
     values = np.array(result.trace, float).reshape(-1, len(result.columns))[:, result.columns.index(name)]
     return np.where(np.abs(values) < _LARGEST, values, np.nan)
 
 
-def _kept(result: "Reconstruction") -> int | None:
-    """The row of the trace that the result is, if it is one."""
+def _kept_row(result: "Reconstruction") -> int | None:
+    """The row of the trace that is the result, if any."""
     distance = np.abs(_column(result, "objective") - result.objective_value)
     same = distance <= 1e-9 * max(abs(result.objective_value), abs(result.bound))
     if not same.any():
@@ -169,19 +170,20 @@ def _kept(result: "Reconstruction") -> int | None:
 
 
 def _short(name: str) -> str:
-    """A title that leaves room for a number beside it."""
+    """A title short enough to leave room for a number beside it."""
     return label(name if len(name) <= _TITLE else f"{name[: _TITLE - 1]}…")
 
 
 def _grid(figure: Any, names: list[str], full: bool = False) -> "tuple[list[Axes], tuple[list[float], list[float]]]":
-    """A column of panels for each field, mean over variance, beside n; where `full`, also the gap and the records.
+    """Panels for n and, per field, a column with mean above variance. With `full`, also for the gap and the records.
 
-    The Axes are in the order of `names`, gap, records; with them come widths and heights, in inches.
+    Returns:
+        The Axes in the order of `names`, gap, records; and the panels' widths and heights, in inches.
     """
     fields = len(names) // 2
     left = int(full)  # the column of n, beside that of the records
     across = min(max(fields, 1), _A_ROW)
-    # Where one pair of rows is not enough, the next ones begin under n.
+    # If one pair of rows is not enough, the next pair begins under n.
     cells = [(0, 1 + i) for i in range(_A_ROW)]
     cells += [(2 + 2 * (i // (1 + _A_ROW)), i % (1 + _A_ROW)) for i in range(max(fields - _A_ROW, 0))]
     rows = 2 + cells[max(fields, 1) - 1][0]
@@ -203,7 +205,7 @@ def _draw_trace(ax: "Axes", x: np.ndarray, y: np.ndarray, style: Style, name: st
 
 
 def _frame_trace(ax: "Axes", title: str) -> None:
-    """Limits around what is drawn, however little it moves; symmetric-logarithmic where it ran away."""
+    """Limits around the traces, even if they hardly change. If one diverged, the axis is symmetric-logarithmic."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     lines = [line for shared in ax.get_shared_y_axes().get_siblings(ax) for line in shared.lines]
@@ -224,7 +226,7 @@ def _frame_trace(ax: "Axes", title: str) -> None:
 
 
 def _set_iterations(ax: "Axes", x: np.ndarray, name: str = "iteration") -> None:
-    """A logarithmic axis where the iterations (or seconds) span more than two decades."""
+    """A logarithmic axis if the iterations (or seconds) span more than two decades."""
     from matplotlib.ticker import MaxNLocator
 
     ax.set_xlabel(name)
@@ -253,7 +255,7 @@ def _set_iterations(ax: "Axes", x: np.ndarray, name: str = "iteration") -> None:
 
 
 def _draw_gap(ax: "Axes", result: "Reconstruction", iterations: np.ndarray, kept: int | None) -> None:
-    """The distance from the smallest divergence, what of it is certified, and what the draws resolve."""
+    """The gap to the smallest divergence, the part of it that is certified, and the resolution of the draws."""
     scale = abs(result.bound) or 1.0
     gaps = _column(result, "gap") / scale
     gaps = np.where(gaps > 0, gaps, np.nan)
@@ -264,7 +266,7 @@ def _draw_gap(ax: "Axes", result: "Reconstruction", iterations: np.ndarray, kept
     if kept is not None:
         ax.plot(iterations[kept], gaps[kept], "o", ms=6, color=BLUE, zorder=3)
     if result.gap > 0 and not signed:
-        # The bound over signed measures is too low where the weights are positive: a second one is certified.
+        # For positive weights the bound over signed measures is loose, so there is a second, certified bound.
         ax.axhline(result.gap / scale, color=RED, lw=1.2, zorder=1, label="certified")
         heights.append(result.gap / scale)
     if result.gap_in_noise and result.gap > 0:
@@ -298,7 +300,7 @@ def _draw_records(ax: "Axes", result: "Reconstruction") -> None:
     names = names[:2] if len(names) > 1 else [*known[:1], *names]
     table = table[["weight", *names]].astype(float)
     table = table[(table.abs() < _LARGEST).all(axis=1)]
-    # Records that coincide are one mark.
+    # Coinciding records get one marker.
     table = table.groupby(names, as_index=False)["weight"].sum()
     weights = table["weight"].to_numpy()
     negative = weights < 0

@@ -1,4 +1,4 @@
-"""Recovered records: estimates with errors, probabilities, and against the truth where it is given."""
+"""Plots of recovered records: estimates with errors and probabilities, compared with the truth if it is known."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from bayesrecon.results.records import Column, RecordTable
 
-_MOST_BARS = 60  # records up to which every one has its own error bar
-_MOST_NAMED = 30  # units up to which every one has its place on an axis of units
-_LETTERS = 40  # of all names up to which they stand side by side without being turned
+_MOST_BARS = 60  # largest number of records with an error bar each
+_MOST_NAMED = 30  # largest number of units that are named on the axis
+_LETTERS = 40  # with more letters in all names together, the names are rotated
 _SHOWN_UNITS = 15
 _BINS = [i / 20 for i in range(21)]
 
@@ -25,17 +25,22 @@ _BINS = [i / 20 for i in range(21)]
 def plot_records(
     table: "RecordTable", *, truth: dict[str, Any] | None = None, path: str | Path | None = None
 ) -> "np.ndarray[Any, Any]":
-    """Two panels a field: the estimates, and the stated probabilities (or the most exposed units).
+    """Two panels per field: the estimates, and the stated probabilities (or the most exposed units).
 
-    Up to thirty units have their names on the first panel's horizontal axis. With `truth` true values stand beside
-    the estimates, or on that axis where there are more units; the second panel is then the calibration of the
-    probabilities: how often a value stated with probability p is right.
+    Up to thirty units are named on the horizontal axis of the first panel. With `truth`, that panel also shows the true
+    values: beside the estimates, or on the horizontal axis if there are more units. The second panel is then the
+    calibration of the probabilities: how often values that are stated with probability p are right.
+
+    Args:
+        table: result of `bayesrecon.reconstruct` for individual records.
+        truth: true values `{field: (units,)}`.
+        path: save the figure there (.png, .pdf or .svg).
 
     Returns:
-        `(fields, 2)` axes.
+        The Axes, `(fields, 2)`.
 
     Raises:
-        BayesreconError: a path with another suffix or in a folder that does not exist.
+        BayesreconError: the path has another suffix or is in a folder that does not exist.
 
     >>> import numpy as np
     >>> from bayesrecon.results.records import Column, RecordTable
@@ -82,7 +87,7 @@ def _estimates(ax: "Axes", table: "RecordTable", name: str, true: np.ndarray | N
         ax.set_xlabel("records, by estimate")
     else:
         order = np.arange(seen.sum())
-        spread = 0.0 if len(np.unique(true)) > 12 else 0.3  # a few values: beside each other, not on top
+        spread = 0.0 if len(np.unique(true)) > 12 else 0.3  # markers at a few distinct values are moved apart
         x = true[seen] + spread * np.linspace(-1, 1, int(seen.sum())) * (np.ptp(true) or 1) / len(np.unique(true))
         ends = [true.min(), true.max()]
         ax.plot(ends, ends, color=GREY, lw=1, zorder=1)

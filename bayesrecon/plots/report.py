@@ -1,6 +1,6 @@
-"""The report as one page of HTML: no network, plots inside, printable, light and dark.
+"""The audit report as one HTML page. It needs no network, contains its plots, prints, and has a light and a dark style.
 
-All text that comes from files passes through Jinja's autoescape; plots are drawn by matplotlib without TeX.
+All text from files passes through Jinja's autoescape. Matplotlib draws the plots without TeX.
 """
 
 import io
@@ -22,23 +22,24 @@ if TYPE_CHECKING:
     from bayesrecon.results.audit import Audit
     from bayesrecon.results.findings import Finding, Item
 
-_ERRORS = ("predicted", "measured")  # remedies with errors to draw
-_SHOWN = 8  # records in the page: it must not be a second copy of the data
+_ERRORS = ("predicted", "measured")  # statuses of remedies whose errors are plotted
+_SHOWN = 8  # largest number of records on the page, which must not be a second copy of the data
 _MEANINGS = {
-    "exact_count": "totals are exact: the number of records, or of those of a category, has a standard error below",
-    "record": "a record is recovered: its fields' standard errors, as shares of their spread, are below",
-    "vague": "something is learnt about a record: the same, below",
-    "share": "a finding about records is high: share of such records from",
-    "misfit": "values do not belong to the model: residuals, in units of the noise, above",
-    "small_count": "a level, a cell or residual degrees of freedom are small: records below",
+    "exact_count": "a count is exact if its standard error is below this number of records",
+    "record": "a record is recovered if its fields' standard errors, relative to the fields' spread, are below",
+    "vague": "something is learnt about a record if the same standard errors are below",
+    "share": "a finding about records is high if the share of recovered records is at least",
+    "misfit": "values do not belong to the model if their residuals, in units of the noise, are above",
+    "small_count": "a level, a cell or the residual degrees of freedom are small if below this number of records",
 }
 
 
 def audit_page(audit: "Audit", command: str | None = None) -> str:
-    """The page of an audit.
+    """The HTML page of an audit.
 
     Args:
-        command: with which the audit was made, where it was made on the command line.
+        audit: result of `bayesrecon.audit`.
+        command: the command line that made the audit, if any.
 
     >>> import bayesrecon, numpy as np
     >>> page = audit_page(bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0) ** 2}))
@@ -49,19 +50,19 @@ def audit_page(audit: "Audit", command: str | None = None) -> str:
 
     environment = jinja2.Environment(
         autoescape=True,
-        finalize=_shown,
+        finalize=_without_controls,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": _number, "records": _records, "told": _told, "intervals": _intervals}
+    environment.filters |= {"number": _number, "records": _records, "cells": _cells, "intervals": _intervals}
     template = environment.from_string((files("bayesrecon.plots") / "report.html").read_text(encoding="utf-8"))
     plots = {id(f): [_markup(svg) for svg in _plots(f)] for f in (*audit, *(audit.fixed or ()))}
     return template.render(
         audit=audit,
         document=audit.to_dict(),
         plain=(plain := in_plain_words(audit)),
-        again=_again(audit, command) if plain.remove and audit.draws and audit.fixed is None else None,
+        again=_fix_command(audit, command) if plain.remove and audit.draws and audit.fixed is None else None,
         plots=lambda finding: plots.get(id(finding), []),
         told={str(n) for n in audit.not_run},
         meanings=_MEANINGS,
@@ -71,8 +72,8 @@ def audit_page(audit: "Audit", command: str | None = None) -> str:
     )
 
 
-def _again(audit: "Audit", command: str | None) -> str:
-    """The command that writes a cleaned copy: the one that was typed, or with the place of the model left open."""
+def _fix_command(audit: "Audit", command: str | None) -> str:
+    """The command that writes a cleaned copy: the typed one with `--fix`, or one with a placeholder for the model."""
     if command is not None:
         return f"{command} --fix cleaned.nc"
     paths = [str(file.get("path", audit.name)) for file in audit.files] or [audit.name]
@@ -80,13 +81,13 @@ def _again(audit: "Audit", command: str | None) -> str:
     return f"bayesrecon audit {' '.join(map(shlex.quote, paths))}{model} --fix cleaned.nc"
 
 
-def _shown(value: Any) -> Any:
-    """Texts without what would turn the direction of the page around."""
+def _without_controls(value: Any) -> Any:
+    """Strings without the characters that would reverse the direction of text on the page."""
     return visible(value) if type(value) is str else value
 
 
 def _markup(svg: str) -> Any:
-    """A drawing of our own, which holds text as outlines only."""
+    """A plot of ours as markup. It contains text only as outlines."""
     from markupsafe import Markup
 
     return Markup(svg)
@@ -104,7 +105,7 @@ def _plots(finding: "Finding") -> list[str]:
 
 
 def _svg(draw: Any, finding: "Finding") -> str:
-    """A figure as inline SVG, beside pyplot and without the XML declaration."""
+    """A figure as inline SVG, without pyplot and without the XML declaration."""
     import matplotlib as mpl
 
     from bayesrecon.plots.frame import fit, new_figure
@@ -126,14 +127,14 @@ def _number(value: Any, digits: int = 5) -> str:
     return f"{value:.{digits}g}" if np.isfinite(value) else "∞"
 
 
-def _told(item: "Item") -> tuple[str, str, str, str]:
-    """Value, error, interval and truth, to the digits that the error supports; what there is none of is a dash."""
+def _cells(item: "Item") -> tuple[str, str, str, str]:
+    """Value, error, interval and truth, to the digits that the error supports. Missing ones are dashes."""
     value, se, lower, upper, true = (
         np.nan if x is None or not np.isfinite(x) else float(x)
         for x in (item.estimate, item.se, item.lower, item.upper, item.truth)
     )
     scale = se if se > 0 else (upper - lower) / (2 * Z95)
-    if not scale > 0:  # nothing says how many digits are right
+    if not scale > 0:  # without an error, the number of correct digits is unknown
         shown = [_number(None if np.isnan(x) else x, 9) for x in (value, true)]
         return shown[0], "exact" if se == 0 else "–", "–", shown[1]
     texts = numbers(value, se, scale, lower, upper, true)
@@ -145,7 +146,7 @@ def _intervals(finding: "Finding") -> bool:
 
 
 def _records(finding: "Finding") -> list[list[str]]:
-    """The first records as rows of text: value ± error of every field."""
+    """The first records as rows of text, with value ± error for every field."""
     columns = []
     for name, values in finding.records.items():
         flat = np.asarray(values, float)[:_SHOWN].reshape(min(len(values), _SHOWN), -1)

@@ -1,4 +1,4 @@
-"""Figures as files that appear only once they are complete."""
+"""Save figures to files. A file appears only when it is complete."""
 
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,15 @@ _SUFFIXES = (".png", ".pdf", ".svg")
 
 
 def check_path(path: str | Path | None) -> None:
-    """Refuse a name with another suffix before anything is drawn."""
+    """Check the suffix of a path before anything is drawn.
+
+    Raises:
+        BayesreconError: the suffix is another one.
+    """
     if path is not None and Path(path).suffix.lower() not in _SUFFIXES:
         raise BayesreconError(f"cannot write {path}: the name must end in {', '.join(_SUFFIXES)}")
 
 
 def save_figure(figure: Any, path: str | Path) -> None:
-    """Write the figure, whole or not at all."""
+    """Write the figure completely or not at all."""
     write_whole(Path(path), lambda temporary: figure.savefig(temporary, dpi=150))

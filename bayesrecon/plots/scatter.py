@@ -15,7 +15,7 @@ from bayesrecon.results.recovery import Recovery
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Where a name may stand: the offset from its point, and its alignment.
+# Possible positions of a name: the offset from its point, and its alignment.
 _PLACES = (
     (7, -1, "left", "center"),
     (-7, 1, "right", "center"),
@@ -28,12 +28,13 @@ _CROWD = 16
 def plot_recovered_against_true(result: Recovery, truth: Mapping[str, float], ax: "Axes | None" = None) -> "Axes":
     """Recovered values against true ones, with 95 % intervals and the identity line.
 
-    Both axes share one scale: linear, or (symmetric-)logarithmic when the values span orders of magnitude.
-    Statistics that are not determined are counted in a corner; points are named where there is room.
+    Both axes have the same scale: linear, or (symmetric-)logarithmic if the values span orders of magnitude. A note in
+    a corner counts the undetermined statistics. Points are labelled if there is room.
 
     Args:
+        result: result of `bayesrecon.recover`.
         truth: true values by name, from `bayesrecon.evaluate.true_statistics`.
-        ax: where to draw.
+        ax: Axes to draw into; by default a new figure.
 
     Returns:
         The Axes.
@@ -58,7 +59,7 @@ def plot_recovered_against_true(result: Recovery, truth: Mapping[str, float], ax
 
 
 def draw_scatter(ax: "Axes", result: Recovery, truth: Mapping[str, float]) -> Any:
-    """Everything but the names, which need the final layout; returns the table of those shown."""
+    """Draw everything except the names, which need the final layout. Returns the table of the statistics shown."""
     table = tabulate(result, truth)
     hidden = int(table["estimate"].isna().sum())
     table = table.dropna(subset=["estimate", "true"])
@@ -86,7 +87,7 @@ def _set_common_scale(ax: "Axes", table: Any) -> tuple[float, float]:
     values = table[["true", "estimate", "lower", "upper"]].to_numpy()
     values = values[np.isfinite(values)] if len(table) else np.array([0.0, 1.0])
     low, high, largest = values.min(), values.max(), np.abs(values).max() or 1.0
-    # Values of both signs: symmetric-logarithmic if even a usual interval would vanish on a linear scale.
+    # Values of both signs: symmetric-logarithmic if a typical interval would be invisible on a linear scale.
     usual = Z95 * table["scale"][table["scale"] > 0]
     unit = max(np.median(usual if usual.size else np.abs(values)), largest * 1e-9)
     if low > 0 and high > 20 * low:
@@ -124,7 +125,7 @@ def _powers(low: float, high: float, most: int) -> list[float]:
 
 
 def label_points(ax: "Axes", table: Any) -> None:
-    """Names beside the points where there is room, those that miss the truth first."""
+    """Names beside the points if there is room. Points that miss the truth come first."""
     from matplotlib.transforms import Bbox
 
     frame, ends = ax.get_window_extent(), table[["lower", "estimate", "upper"]]

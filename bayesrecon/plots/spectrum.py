@@ -17,11 +17,12 @@ _SMALLEST = 1e-33
 def plot_spectrum(result: Recovery, ax: "Axes | None" = None) -> "Axes":
     """Eigenvalues of the score kernel on generic records, largest first, and the rank that was kept.
 
-    A clear gap after the rank means that the release determines finitely many features of the data and that
-    all of them were used. Values at rounding level are grey; zeros are drawn at 1e-33.
+    A clear gap after the rank means that the release determines finitely many features of the data, and that all of
+    them were used. Values at rounding level are grey. Zeros are drawn at 1e-33.
 
     Args:
-        ax: where to draw.
+        result: result of `bayesrecon.recover`.
+        ax: Axes to draw into; by default a new figure.
 
     Returns:
         The Axes.

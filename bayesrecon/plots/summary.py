@@ -1,4 +1,4 @@
-"""One figure of the whole result."""
+"""One figure of a whole recovery."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ from bayesrecon.plots.text import label
 from bayesrecon.results.recovery import Recovery
 
 _TITLES = {"scatter": "Recovered against true", "table": "Recovered statistics", "spectrum": "Spectrum"}
-_SIDE_BY_SIDE = 14  # a longer table is taller than the panels next to it
+_SIDE_BY_SIDE = 14  # with more rows, the table would be taller than the panels beside it
 
 
 def plot_summary(
@@ -23,19 +23,20 @@ def plot_summary(
 ) -> np.ndarray:
     """One figure of the whole result: the recovered statistics and the spectrum.
 
-    With `truth`, a scatter of recovered against true values is added and the statistics are shown by their
-    error in standard errors.
+    With `truth`, the figure also has a scatter plot of recovered against true values, and shows errors in standard
+    errors.
 
     Args:
+        result: result of `bayesrecon.recover`.
         truth: true values by name, from `bayesrecon.evaluate.true_statistics`.
-        path: where to save the figure, a .png, .pdf or .svg file that appears only once it is complete. The
-            figure then stays outside pyplot, so that nothing is left to close or to be shown.
+        path: save the figure there (.png, .pdf or .svg). The figure is then not registered with pyplot, so it need not
+            be closed.
 
     Returns:
         The Axes in an array: recovered against true (with `truth`), statistics, spectrum.
 
     Raises:
-        BayesreconError: for a path with another suffix or in a folder that does not exist.
+        BayesreconError: the path has another suffix or is in a folder that does not exist.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")

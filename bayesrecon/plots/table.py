@@ -1,4 +1,4 @@
-"""What the plots show of the statistics."""
+"""The table of statistics that the plots share."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,16 +10,18 @@ from bayesrecon.results.recovery import Recovery
 
 
 def tabulate(result: Recovery, truth: Mapping[str, float] | None) -> Any:
-    """The result as a DataFrame with true values and errors; NaN where a number is absent or not finite.
+    """The result as a DataFrame with true values and errors. Numbers that are missing or not finite are NaN.
 
-    A statistic that is not determined has no estimate. `scale` is its standard error, or half the 95 % interval
-    over 1.96 where there is an interval alone (statistics seen in part). `z` is the error in units of it, infinite
-    for an exact value that is off; `off` says that the truth lies beyond the interval.
+    Undetermined statistics have no estimate. Further columns:
+
+    * `scale`: the standard error, or half the 95 % interval divided by 1.96 for partly determined statistics.
+    * `z`: the error divided by `scale`, or infinity for an exact value that is wrong.
+    * `off`: whether the truth is outside the interval.
     """
     table = result.to_dataframe().reset_index()
     table["true"] = np.array([(truth or {}).get(name, np.nan) for name in table["name"]], float)
     numbers = table.select_dtypes(float)
-    table[numbers.columns] = numbers.where(numbers.abs() < 1e290)  # beyond, an axis would overflow
+    table[numbers.columns] = numbers.where(numbers.abs() < 1e290)  # larger values would overflow an axis
     table.loc[(table["verdict"] == "undetermined") | table["estimate"].isna(), ["estimate", "se"]] = np.nan
     table.loc[table["estimate"].isna() | ~(table["se"].isna() | (table["se"] > 0)), ["lower", "upper", "floor"]] = (
         np.nan

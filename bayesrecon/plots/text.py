@@ -1,4 +1,4 @@
-"""Names as labels, and numbers as texts."""
+"""Labels from names, and strings from numbers."""
 
 import math
 
@@ -7,7 +7,7 @@ _MOST_DECIMALS = 8
 
 
 def label(name: str) -> str:
-    """A name as a label: printable characters that the font has, not too long, no mathematics between `$`."""
+    """A name as a label: shortened, with only printable characters of the font, and without mathematics in `$`."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
     fonts = [get_font(findfont(FontProperties(family=[family]))) for family in FontProperties().get_family()]
@@ -17,7 +17,7 @@ def label(name: str) -> str:
 
 
 def minus(text: str) -> str:
-    """Hyphens as minus signs, unless the user's style says otherwise."""
+    """Replace hyphens by minus signs, unless the user's style prefers hyphens."""
     from matplotlib.ticker import Formatter
 
     return Formatter.fix_minus(text)
@@ -35,7 +35,7 @@ def power(value: float) -> str:
 def numbers(
     value: float, se: float, scale: float, lower: float, upper: float, true: float
 ) -> tuple[str, str, str, str]:
-    """Value, error, interval and true value, to the digits that the size of errors supports; NaN is left out."""
+    """Value, error, interval and true value as strings, to the digits that the error supports. NaN is omitted."""
     spec, unit, suffix = ".5g" if math.isnan(value) else ".6g", 1.0, ""
     if scale > 0:
         exponent = math.floor(math.log10(max(abs(value), scale)))

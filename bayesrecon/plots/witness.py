@@ -1,4 +1,4 @@
-"""The witness over one or two fields."""
+"""Plots of a witness: the estimated density of the private records over one or two fields."""
 
 from typing import TYPE_CHECKING
 
@@ -13,17 +13,19 @@ if TYPE_CHECKING:
 
     from bayesrecon.results.witness import Witness
 
-_MAP = (5.4, 4.4)  # inches, with its scale of colours
+_MAP = (5.4, 4.4)  # inches, including the colour bar
 
 
 def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":
-    """Where the private data lie as far as the release can tell.
+    """The estimated density of the private records over one or two fields.
 
-    One field gives a density with a 95 % band (shares for a field with few values), two fields a map. What the
-    release does not determine is filled in with a smooth cloud of the recovered moments; the title says how much.
+    For one field it is a curve with a 95 % band, or bars if the field has few values. For two fields it is a map. The
+    part that the release does not determine is replaced by a smooth density with the recovered moments. The title
+    states its share.
 
     Args:
-        ax: where to draw.
+        witness: result of `bayesrecon.witness`.
+        ax: Axes to draw into; by default a new figure.
 
     Returns:
         The Axes.
@@ -58,7 +60,7 @@ def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":
         ax.figure.colorbar(drawn, ax=ax, label="density of the records")
         ax.set_ylabel(names[1])
     ax.set_xlabel(names[0])
-    ax.set_title(f"Where the private records lie\n({share})", loc="left")
+    ax.set_title(f"Density of the private records\n({share})", loc="left")
     finish(ax)
     if own and len(names) == 1:
         fit(ax.figure)

@@ -1,4 +1,4 @@
-"""How work is run: by which processes and devices, on how many threads, with which rows on disk, compiled once."""
+"""How work is run: processes and devices, threads, rows on disk, and the compile cache."""
 
 import lazy_loader
 

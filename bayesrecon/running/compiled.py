@@ -1,9 +1,9 @@
-"""Compiled programs kept on disk, so that the next process that asks the same need not compile them again.
+"""A cache of compiled programs on disk, so that later processes need not compile them again.
 
-JAX keeps them (its persistent compilation cache) and reads its settings from the environment when it is imported.
-Nothing here imports it. Several processes may share a folder: entries are named by hashes of the programs, of the
-versions and of the hardware. JAX does not write them atomically, but packs them with a checksum: one that another
-process has not finished, or never will, is compiled again, and never run.
+It is JAX's persistent compilation cache, whose settings JAX reads from the environment when it is imported. This module
+does not import JAX. Several processes can share a folder, because entries are named by hashes of the program, the
+versions and the hardware. JAX does not write entries atomically, but stores a checksum with them. So an incomplete
+entry is compiled again and never run.
 """
 
 import hashlib
@@ -24,36 +24,35 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.files import cache_folder, private_folder
 
 SWITCH = "BAYESRECON_COMPILE_CACHE"
-"""Environment variable: the command line keeps nothing where it is 0."""
+"""Environment variable. If it is 0, the command line does not cache programs."""
 
 _FOLDER = "JAX_COMPILATION_CACHE_DIR"
 _EVERYTHING = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
 
 
 def compile_cache(folder: str | Path | None = None) -> Path:
-    """Keep compiled programs on disk; the command line does so by itself.
+    """Cache compiled programs on disk. The command line does this by default.
 
-    Call it before JAX is imported (`import bayesrecon` does not import it): it sets environment variables that JAX
-    reads then, where they are not set. Later, JAX is told the folder and keeps what took as long to compile as its
-    own settings say: by default a second, unless `jax.config` has `jax_persistent_cache_min_compile_time_secs` at 0.
+    Call it before JAX is imported; `import bayesrecon` does not import JAX. It then sets environment variables for JAX,
+    unless they are already set. If JAX is already imported, it sets JAX's folder only. JAX then caches programs that
+    take at least `jax_persistent_cache_min_compile_time_secs` to compile, by default one second.
 
     Args:
-        folder: default JAX_COMPILATION_CACHE_DIR, or else one for the versions of bayesrecon and JAX and the kind of
-            processor in the user's cache directory (`bayesrecon.posteriors.made.cache`). Who can write to it can make
-            this process run anything.
+        folder: the folder of the cache. The default is JAX_COMPILATION_CACHE_DIR, or else a folder in the user's cache
+            directory that is named by the versions of bayesrecon and JAX and by the kind of processor. Anybody who can
+            write to the folder can run code in this process.
 
     Returns:
         The folder.
 
     Raises:
-        BayesreconError: a folder that cannot be made or written to, that belongs to somebody else, or that others can
-            write to.
+        BayesreconError: the folder cannot be created or written to, belongs to another user, or is writable by others.
 
     >>> import jax
     >>> before = jax.config.jax_compilation_cache_dir
     >>> compile_cache("compiled").name
     'compiled'
-    >>> jax.config.update("jax_compilation_cache_dir", before)  # and as it was
+    >>> jax.config.update("jax_compilation_cache_dir", before)  # restore it
     """
     given = folder or os.environ.get(_FOLDER)
     path = Path(given).expanduser().absolute() if given else _own()
@@ -63,13 +62,13 @@ def compile_cache(folder: str | Path | None = None) -> Path:
             pass
     except OSError as error:
         raise BayesreconError(
-            f"cannot keep compiled programs in {path} ({error.strerror}); name a folder that can be written to"
+            f"cannot cache compiled programs in {path} ({error.strerror}); name a folder that you can write to"
         ) from error
     if "jax" in sys.modules:
         from jax.experimental.compilation_cache import compilation_cache
 
         compilation_cache.set_cache_dir(str(path))
-        compilation_cache.reset_cache()  # it looks for a folder once only
+        compilation_cache.reset_cache()  # JAX reads the folder only once
     else:
         os.environ[_FOLDER] = str(path)
         for name, value in _EVERYTHING.items():
@@ -78,9 +77,12 @@ def compile_cache(folder: str | Path | None = None) -> Path:
 
 
 def keep_by_default() -> None:
-    """What the command line does: nothing where that is switched off, already settled, or cannot be.
+    """Cache programs as the command line does.
 
-    Raises `BayesreconError` where the environment names a folder that others can write to.
+    It does nothing if caching is switched off, already configured or not possible.
+
+    Raises:
+        BayesreconError: the environment names a folder that other users can write to.
     """
     if os.environ.get(SWITCH) == "0" or "jax" in sys.modules or _crashes():
         return
@@ -99,15 +101,15 @@ def keep_by_default() -> None:
 
 
 def _overlook_errors() -> None:
-    """An entry that cannot be read or written costs a compilation, nothing else."""
+    """Ignore warnings about cache entries that cannot be read or written: they only cost a compilation."""
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
 
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Programs that are compiled in the block are kept as those of the command line are, where nothing was settled.
+    """Context manager in which programs are cached as by the command line.
 
-    Neither the user's settings nor BAYESRECON_COMPILE_CACHE=0 are overruled, and settings are as they were after it.
+    It does not override the user's settings or BAYESRECON_COMPILE_CACHE=0, and restores all settings afterwards.
     """
     import jax
 
@@ -139,41 +141,42 @@ def _settle(settings: dict[str, Any]) -> None:
 
     for name, value in settings.items():
         jax.config.update(name, value)
-    compilation_cache.reset_cache()  # it looks for a folder once only
+    compilation_cache.reset_cache()  # JAX reads the folder only once
 
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """What XLA logs of entries that it reads is not shown, as in `keep_by_default`, after JAX has been imported."""
+    """Context manager that hides XLA's log messages about cache entries after JAX was imported."""
     import jax
 
     config: Any = jax.config
     before = config.jax_logging_level
-    levels = {"0": "INFO", "1": "WARNING", "2": "ERROR", "3": "CRITICAL"}  # by what XLA's own variable says
+    levels = {"0": "INFO", "1": "WARNING", "2": "ERROR", "3": "CRITICAL"}  # by the values of XLA's own variable
     config.update("jax_logging_level", "CRITICAL")
     try:
         yield
     finally:
         own = levels.get(os.environ.get("TF_CPP_MIN_LOG_LEVEL", ""), "WARNING")
         config.update("jax_logging_level", own if before in (None, "NOTSET") else before)
-        config.update("jax_logging_level", before)  # which may leave XLA's as it is
+        config.update("jax_logging_level", before)  # this may leave XLA's own level unchanged
 
 
 def _refuse_others(path: Path) -> None:
-    """Refuse a folder in which somebody else could lay a program that runs here.
+    """Check that no other user can put programs into the folder.
 
-    Raises `BayesreconError`.
+    Raises:
+        BayesreconError: the folder belongs to another user or is writable by others.
     """
     if sys.platform == "win32" or not path.is_dir():
         return
     found = path.stat()
     if found.st_uid not in (os.getuid(), 0):
         raise BayesreconError(
-            f"compiled programs run as you, and {path} belongs to somebody else; name one of your own"
+            f"compiled programs run as you, and {path} belongs to another user; name a folder of your own"
         )
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise BayesreconError(
-            f"compiled programs run as you, and others can write to {path}; chmod go-w, or name another"
+            f"compiled programs run as you, and other users can write to {path}; chmod go-w, or name another folder"
         )
 
 
@@ -187,7 +190,7 @@ def _versions() -> dict[str, str]:
 
 
 def _processor() -> str:
-    """A name for what the processor can do: machines that share a home folder may differ, and so do their programs."""
+    """A name for the instruction set of the processor, since machines that share a home folder may differ in it."""
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
             features = next(line for line in lines if line.startswith(("flags", "Features")))
@@ -197,5 +200,5 @@ def _processor() -> str:
 
 
 def _crashes() -> bool:
-    """On macOS jaxlib below 0.10 overflows its stack on reading large programs."""
+    """Whether reading large programs would overflow the stack: on macOS with jaxlib below 0.10."""
     return sys.platform == "darwin" and tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 10)

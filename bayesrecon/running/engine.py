@@ -1,6 +1,6 @@
-"""Where a pass over draws is worked on: in this process, by an engine that the caller has, or on several devices.
+"""Where passes over draws are computed: in this process, by an engine of the caller, or on several devices.
 
-A pass is a map over fixed parts of the draws and a sum in their order, whoever does the parts: results are the same.
+A pass is a map over fixed parts of the draws, followed by a sum in their order. So results do not depend on the engine.
 """
 
 from collections import deque
@@ -18,11 +18,11 @@ from bayesrecon.errors import BayesreconError, MissingExtraError
 from bayesrecon.precision import x64
 
 Work = Callable[[Any, Any, Any], Any]
-"""`(model, what all parts share, part) -> result`: a function of a module, so that others find it by its name."""
+"""A function `(model, shared, part) -> result`. It is defined at module level, so that workers can import it."""
 
-_AHEAD = 2  # parts under way for every worker
-_KEPT = 2**20  # bytes shared by all parts, beyond which a cluster holds one copy for them
-_DEAD = {"KilledWorker"}  # what clusters raise when a part has ended one worker after another
+_AHEAD = 2  # submitted parts per worker
+_KEPT = 2**20  # bytes: larger shared data are sent to a cluster only once
+_DEAD = {"KilledWorker"}  # exceptions of clusters when a part has killed several workers
 
 
 class _Place(Protocol):
@@ -34,21 +34,20 @@ _CHOSEN: ContextVar["_Place | None"] = ContextVar("bayesrecon_engine", default=N
 
 @contextmanager
 def using(engine: Any) -> Iterator[None]:
-    """Passes over draws, inside the block, by an engine.
+    """Context manager in which an engine computes the passes over draws.
 
-    Every pass is `sum_k f(part_k)` over fixed parts of the draws, in their order, wherever the parts are worked on, so
-    that numbers are those of one process but for what different processors round. Parts of a release that is backed by
-    a file are read where they are worked on. Rounds of games, and whatever else many releases are attacked for, go to
-    the workers of an engine whole.
+    A pass is `sum_k f(part_k)` over fixed parts of the draws, in their order. So the numbers are those of one process,
+    except for rounding differences between processors. Parts of a release that is backed by a file are read by the
+    workers. Work on many releases, such as the rounds of a game, is sent to the workers one release at a time.
 
     Args:
-        engine: a `concurrent.futures.Executor` (threads, processes, `mpi4py.futures`), a client of a Dask cluster, or
-            several devices of JAX (`jax.local_devices()`), over which the draws of every block are spread; None works
-            here, inside another engine's block too.
+        engine: a `concurrent.futures.Executor` (threads, processes, `mpi4py.futures`), a client of a Dask cluster, or a
+            list of JAX devices (`jax.local_devices()`), among which the draws of every block are divided. None computes
+            in this process, even inside the block of another engine.
 
     Raises:
-        BayesreconError: what is no engine, or an engine whose workers died.
-        MissingExtraError: work for other processes, and cloudpickle is not installed.
+        BayesreconError: `engine` is not an engine, or its workers died.
+        MissingExtraError: work goes to other processes and cloudpickle is not installed.
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> import bayesrecon, numpy as np
@@ -69,7 +68,7 @@ def using(engine: Any) -> Iterator[None]:
 
 @contextmanager
 def processes(count: int) -> Iterator[None]:
-    """`using` so many processes of this machine, which end with the block; one changes nothing."""
+    """`using` with `count` processes of this machine, which end with the block. A count of one changes nothing."""
     if count < 2:
         yield
         return
@@ -78,7 +77,7 @@ def processes(count: int) -> Iterator[None]:
 
 
 def mapped(work: Work, model: Any, shared: Any, parts: Sequence[Any]) -> Iterator[Any]:
-    """`work(model, shared, part)` of every part, in their order, by the engine in use."""
+    """Results of `work(model, shared, part)` for all parts in order, computed by the current engine."""
     place = _CHOSEN.get()
     if place is None or len(parts) < 2:
         return _here(work, model, shared, parts)
@@ -86,13 +85,14 @@ def mapped(work: Work, model: Any, shared: Any, parts: Sequence[Any]) -> Iterato
 
 
 def pooled() -> bool:
-    """Whether an engine in use has workers of its own."""
+    """Whether the current engine has workers."""
     return isinstance(_CHOSEN.get(), _Workers)
 
 
 def swept(work: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any]) -> Iterator[Any]:
-    """`work(shared, item)` of every item, in their order, by the workers of the engine in use, or here: studies of many
-    releases, whose passes then stay with the worker.
+    """Results of `work(shared, item)` for all items in order, computed by the workers of the current engine or here.
+
+    It is for studies of many releases. The passes over a release's draws then run in the same worker.
 
     >>> list(swept(pow, 2, range(4)))
     [1, 2, 4, 8]
@@ -104,8 +104,11 @@ def swept(work: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any]) ->
 
 
 def spread(array: Any) -> Any:
-    """An array with its first axis over the devices in use, whole on each where they do not divide it; as it is where
-    none are chosen and this process's memory will do."""
+    """Divide the first axis of an array among the current devices.
+
+    If its length is not a multiple of their number, every device gets the whole array. Without chosen devices, the
+    array stays in this process's memory if it is the default device.
+    """
     place = _CHOSEN.get()
     if isinstance(place, _Devices):
         return place.put(array, len(array) % len(place.devices) == 0)
@@ -113,7 +116,7 @@ def spread(array: Any) -> Any:
 
 
 def placed(arrays: Any) -> Any:
-    """Arrays, in whatever they are held, whole on every device in use, where they stay as long as the result."""
+    """Copy all arrays of a tree to every current device."""
     place = _CHOSEN.get()
     return place.put(arrays, False) if isinstance(place, _Devices) else _put(arrays)
 
@@ -125,7 +128,7 @@ def _put(arrays: Any) -> Any:
 
 
 def block_entries(least: int) -> int:
-    """Numbers of a block that a device has room for, a thirty-second of its memory; `least` where it does not say."""
+    """How many numbers a block may have: a thirty-second of the device's memory, or `least` if that is unknown."""
     if on_host():
         return least
     import jax
@@ -135,8 +138,7 @@ def block_entries(least: int) -> int:
 
 
 def on_host() -> bool:
-    """Whether arrays are worked on in this process's own memory: then products are those of BLAS, which knows that a
-    product with itself is symmetric."""
+    """Whether arrays are in this process's memory. Products then use BLAS, which exploits symmetry."""
     import jax
 
     return jax.default_backend() == "cpu" and not isinstance(_CHOSEN.get(), _Devices)
@@ -152,7 +154,7 @@ def _place(engine: Any) -> "_Place | None":
     if isinstance(engine, Sequence) and engine and all(hasattr(one, "device_kind") for one in engine):
         return _Devices(tuple(engine))
     raise BayesreconError(
-        f"{type(engine).__name__} is no engine: expected a concurrent.futures.Executor, a Dask client (pip install "
+        f"{type(engine).__name__} is not an engine: expected a concurrent.futures.Executor, a Dask client (pip install "
         "'bayesrecon[distributed]') or a list of JAX devices"
     )
 
@@ -179,16 +181,16 @@ class _Devices:
 
 @dataclass(frozen=True)
 class _Workers:
-    """An engine whose parts are handed over a few at a time.
+    """An engine with workers, to which parts are submitted a few at a time.
 
     Attributes:
-        engine: with `submit`.
-        workers: that it has, 0 where it is asked.
+        engine: an object with a method `submit`.
+        workers: number of workers; 0 if the engine has to be asked.
     """
 
     engine: Any
     workers: int
-    models: dict[Any, bytes] = field(default_factory=dict)  # by identity, and one text each, so that workers keep it
+    models: dict[Any, bytes] = field(default_factory=dict)  # pickled once each, so that workers recognise the bytes
 
     def map(self, work: Work, model: Any, shared: Any, parts: Sequence[Any]) -> Iterator[Any]:
         if type(self.engine) is ThreadPoolExecutor:
@@ -223,8 +225,8 @@ class _Workers:
         except Exception as error:
             if isinstance(error, BrokenExecutor) or type(error).__name__ in _DEAD:
                 raise BayesreconError(
-                    "the engine's workers died (out of memory, or killed), and it does not replace them; give each "
-                    "more memory, or take a Dask cluster, which does"
+                    "the engine's workers died (out of memory, or killed); give each of them more memory, or use a "
+                    "Dask cluster, which replaces workers"
                 ) from error
             raise
         finally:
@@ -237,10 +239,10 @@ class _Workers:
 
 
 class _Cluster(_Workers):
-    """Of Dask: it does the parts of a lost worker again."""
+    """A Dask cluster, which repeats the parts of a lost worker."""
 
     def _held(self, shared: bytes) -> Any:
-        # The result of a task, unlike what is scattered, can be made again where the worker that holds it is lost.
+        # Unlike scattered data, the result of a task can be recomputed if its worker is lost.
         return shared if len(shared) < _KEPT else self.engine.submit(_same, shared, pure=False)
 
     def _submitted(self, *arguments: Any) -> Any:
@@ -259,9 +261,7 @@ def _pickled(value: Any, what: str) -> bytes:
         return cloudpickle.dumps(value)
     except Exception as error:
         text = " ".join(str(error).split())[:200]
-        raise BayesreconError(
-            f"{what} cannot be sent to other processes ({text}); take an engine of threads"
-        ) from error
+        raise BayesreconError(f"{what} cannot be sent to other processes ({text}); use an engine of threads") from error
 
 
 def _same(value: Any) -> Any:
@@ -284,7 +284,7 @@ def _swept_elsewhere(given: bytes, item: Any) -> Any:
     return work(shared, item)
 
 
-@lru_cache(maxsize=8)  # one model for all parts, so that its programs are compiled once in every worker
+@lru_cache(maxsize=8)  # the same object for all parts, so that every worker compiles its programs once
 def _opened(pickled: bytes) -> Any:
     import cloudpickle
 

@@ -1,4 +1,4 @@
-"""Rows of numbers in HDF5 files: read in any process, written a block at a time."""
+"""Rows of numbers in HDF5 files, which are written in blocks and can be read in any process."""
 
 import os
 import tempfile
@@ -12,14 +12,14 @@ import numpy as np
 from bayesrecon.running.stored import Stored
 from bayesrecon.temporary import locked_file, remove_abandoned
 
-_CHUNK = (2**12, 1)  # columns are read by themselves, rows a few thousand at a time
+_CHUNK = (2**12, 1)  # single columns are read, or a few thousand rows at a time
 _ROWS = "rows"
-_SPOOLED = 2**24  # numbers of a series from which it goes to a file
+_SPOOLED = 2**24  # series with more numbers are stored in a file
 
 
 @dataclass(frozen=True)
 class HDF5Rows(Stored):
-    """Rows `start` to `start + shape[0]` of a file by `RowWriter`, which is opened for every look."""
+    """Rows `start` to `start + shape[0]` of a file that `RowWriter` wrote. Every access opens the file."""
 
     path: str
     shape: tuple[int, int]
@@ -30,7 +30,7 @@ class HDF5Rows(Stored):
         if isinstance(at, slice):
             first, last, step = at.indices(len(self))
             if step != 1:
-                raise IndexError("rows are taken without step")
+                raise IndexError("slices of rows must not have a step")
             return self._read(slice(self.start + first, self.start + max(first, last)), slice(None))
         at = np.asarray(at)
         if at.dtype == bool:
@@ -41,7 +41,7 @@ class HDF5Rows(Stored):
         return np.concatenate([np.empty((0, self.shape[1])), *pieces])[which]
 
     def _scattered(self, at: np.ndarray) -> np.ndarray:
-        """Rows at increasing positions, none far from the one before."""
+        """Rows at increasing positions that are close together."""
         steps = np.array_split(at, -(-(int(at[-1] - at[0]) + 1) // (16 * _CHUNK[0])))
         return np.concatenate([self[int(x[0]) : int(x[-1]) + 1][x - x[0]] for x in steps if x.size])
 
@@ -59,7 +59,7 @@ class HDF5Rows(Stored):
 
 
 class RowWriter:
-    """Writes blocks of rows `(n, d)` one after another."""
+    """Writes blocks of rows `(n, d)` to a file."""
 
     def __init__(self, path: Path, width: int) -> None:
         import h5py
@@ -84,9 +84,9 @@ class RowWriter:
 
 
 class Scratch:
-    """A file of rows that goes with the last `HDF5Rows` of it in this process.
+    """A temporary file of rows, deleted with the last `HDF5Rows` that uses it in this process.
 
-    What a process that was killed left behind goes when the next file is made.
+    Files that a killed process left behind are deleted when the next file is created.
     """
 
     def __init__(self, width: int) -> None:
@@ -112,7 +112,7 @@ def _removed(handle: int, path: Path) -> None:
 
 
 class Series:
-    """Rows `(T, S)` as they come, block by block: in memory, or in a file where there are many."""
+    """Collects rows `(T, S)` block by block, in memory or, if there are many, in a file."""
 
     def __init__(self, count: int, width: int) -> None:
         self._scratch = Scratch(width) if count * width > _SPOOLED else None

@@ -1,4 +1,4 @@
-"""Draws that lie in a file, of which some are read at a time."""
+"""Draws in a file, which are read in parts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 ROWS, COLUMNS = 2**20, 2**22
-"""Numbers of a block of rows and of one of columns."""
+"""Largest number of rows per block of rows, and of columns per block of columns."""
 
 
 class Stored(ABC):
-    """Numbers `(T, d)` that lie elsewhere; `numpy.asarray` reads all of them."""
+    """An array `(T, d)` in a file. `numpy.asarray` reads all of it."""
 
     shape: tuple[int, int]
 
@@ -20,32 +20,32 @@ class Stored(ABC):
 
     @abstractmethod
     def __getitem__(self, at: Any) -> np.ndarray:
-        """Rows, read now: a slice without step, or positions in increasing order."""
+        """Read rows: a slice without step, or increasing positions."""
 
     @abstractmethod
     def part(self, start: int, stop: int) -> "Stored":
-        """Some rows, not yet read."""
+        """Rows `start` to `stop`, without reading them."""
 
     @abstractmethod
     def columns(self, start: int, stop: int) -> np.ndarray:
-        """`(T, stop - start)`, read now."""
+        """Read columns `start` to `stop`, `(T, stop - start)`."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self[:].astype(dtype or np.float64, copy=False)
 
 
 def as_rows(theta: Any) -> Any:
-    """What rows can be taken of: an array, or `Stored` as it is."""
+    """The argument if it is `Stored`, or else a NumPy array."""
     return theta if isinstance(theta, Stored) else np.asarray(theta)
 
 
 def part_of(theta: Any, start: int, stop: int) -> Any:
-    """Some rows, not yet read where they lie in a file."""
+    """Rows `start` to `stop`. Rows in a file are not read yet."""
     return theta.part(start, stop) if isinstance(theta, Stored) else theta[start:stop]
 
 
 def row_blocks(theta: Any, most: int = ROWS) -> Iterator[tuple[slice, np.ndarray]]:
-    """Blocks of successive rows, and where they are."""
+    """Consecutive blocks of rows, each with its position."""
     height = max(1, most // max(1, theta.shape[1]))
     for start in range(0, len(theta), height):
         at = slice(start, min(start + height, len(theta)))
@@ -61,7 +61,7 @@ def weighted_sum(theta: Any, weights: np.ndarray) -> np.ndarray:
 
 
 def mean_and_covariance(theta: Any, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of weighted atoms, `(d,)` and `(d, d)`, read twice in blocks of rows."""
+    """Mean `(d,)` and covariance `(d, d)` of weighted atoms, which are read twice in blocks of rows."""
     centre, total = weighted_sum(theta, weights), np.zeros((theta.shape[1], theta.shape[1]))
     for at, rows in row_blocks(theta):
         off = rows - centre
@@ -70,7 +70,7 @@ def mean_and_covariance(theta: Any, weights: np.ndarray) -> tuple[np.ndarray, np
 
 
 def column_blocks(theta: Any, most: int = COLUMNS, stop: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
-    """Blocks of successive columns, and where they are; of the first `stop` alone."""
+    """Consecutive blocks of the first `stop` columns, each with its position."""
     width, end = max(1, most // max(1, len(theta))), min(theta.shape[1], stop or theta.shape[1])
     for start in range(0, end, width):
         at = slice(start, min(start + width, end))

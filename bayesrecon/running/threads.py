@@ -1,7 +1,7 @@
-"""Threads of BLAS: one, where matrices are small.
+"""Run BLAS with one thread for small matrices.
 
-Threads cost more than they bring to a small solve, and where other processes keep the cores busy each of them waits for
-the others to be given one: a triangular solve of six unknowns then takes a thousand times as long.
+Several threads make small solves slower. If other processes keep the cores busy, the threads also wait for each other:
+a triangular solve with six unknowns can then take a thousand times as long.
 """
 
 import functools
@@ -10,14 +10,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
-_LARGE = 2**31  # multiplications, about half a second of one thread: what more threads save of fewer is soon lost
+_LARGE = 2**31  # multiplications, about half a second on one thread; smaller products do not profit from threads
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class _Threads:
-    """How many the libraries of this process may use. Their setting is the process's: the thread that asks first
-    settles it until it has ended what it asked for, and others go along."""
+    """The number of BLAS threads of this process.
+
+    The setting belongs to the process. The thread that changes it first owns it until it is done, and other threads use
+    the same setting.
+    """
 
     def __init__(self) -> None:
         self._lock, self._few, self._many = threading.Lock(), 0, 0
@@ -26,7 +29,7 @@ class _Threads:
         self._limit: Any = None
 
     @contextmanager
-    def asked(self, few: int, many: int) -> Iterator[None]:
+    def requested(self, few: int, many: int) -> Iterator[None]:
         with self._lock:
             mine = self._owner in (None, threading.get_ident())
             self._owner = threading.get_ident() if mine else self._owner
@@ -43,15 +46,15 @@ class _Threads:
         self._few, self._many = self._few + few, self._many + many
         one = self._few > 0 and not self._many
         if one and self._limit is None:
-            self._limit = self._controlled().limit(limits=1, user_api="blas").__enter__()
+            self._limit = self._get_controller().limit(limits=1, user_api="blas").__enter__()
         elif not one and self._limit is not None:
             self._limit.__exit__(None, None, None)
             self._limit = None
         if not self._few + self._many:
             self._owner = None
 
-    def _controlled(self) -> Any:
-        if self._controller is None:  # looking for the libraries takes a thousand times as long as setting them
+    def _get_controller(self) -> Any:
+        if self._controller is None:  # finding the libraries takes a thousand times as long as setting their threads
             import scipy.linalg  # noqa: F401  # NumPy and SciPy may have one each
             from threadpoolctl import ThreadpoolController
 
@@ -63,17 +66,17 @@ _THREADS = _Threads()
 
 
 def one_thread() -> Any:
-    """Context manager inside which BLAS uses one thread."""
-    return _THREADS.asked(1, 0)
+    """Context manager in which BLAS uses one thread."""
+    return _THREADS.requested(1, 0)
 
 
 def threads_for(multiplications: float) -> Any:
-    """Context manager for a product or decomposition inside `one_thread`: all threads again where it is large."""
-    return _THREADS.asked(0, int(multiplications > _LARGE))
+    """Context manager for a product or decomposition inside `one_thread`. Large ones get all threads."""
+    return _THREADS.requested(0, int(multiplications > _LARGE))
 
 
 def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """Run `function` with one thread of BLAS."""
+    """Decorator that runs `function` with one BLAS thread."""
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:

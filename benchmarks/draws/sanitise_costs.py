@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_law
-from bayesrecon.disclosure.sanitising.page import statistics_of
+from bayesrecon.disclosure.sanitising.public_numbers import statistics_of
 from bayesrecon.disclosure.sanitising.supported import MOST_NATS, settled
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.recovered import solve_release

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 import bayesrecon
 from bayesrecon.disclosure.sanitising.law import TiltLaw, tilt_at
-from bayesrecon.disclosure.sanitising.page import hidden, statistics_of
+from bayesrecon.disclosure.sanitising.public_numbers import hidden, statistics_of
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.evaluate import clopper_pearson

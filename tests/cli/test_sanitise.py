@@ -59,12 +59,12 @@ def test_with_data_and_words(run, folder):
     assert "not anonymous" in words
     assert "wrote safe.nc" in outcome.err
     same = run(*ASKED, "-o", "other.nc", "--data", "private.npz")
-    assert "the tilt is the same" in same.err
+    assert "the same tilt is reused" in same.err
 
 
 REFUSED = {
     "a ledger beside the release": (("--ledger", "ledger.json"), "never lies beside a release"),
-    "a worth below 100": (("--worth", "50"), "supported from a worth of 100"),
+    "a worth below 100": (("--worth", "50"), "smallest supported worth is 100"),
     "another suffix": (("-o", "safe.txt"), r"must end in \.nc or \.npz or \.csv"),
     "records that cannot be hidden": (("--records", "0.5"), "a record moves the release by"),
 }
@@ -101,7 +101,7 @@ def test_a_mode_is_written_as_a_table_of_the_same_form(run, folder):
     moved = (safe["mode"] - given["mode"]) / given["sd"]
     assert 0 < np.abs(moved).max() < 1
     again = run("sanitise", "safe.csv", *ASKED[2:], "-o", "more.csv")
-    one_line(again, "needs the private records")
+    one_line(again, "supply the private records")
 
 
 def test_a_mode_that_is_none_is_refused_in_a_line(run, folder):

@@ -71,7 +71,7 @@ def test_what_is_no_such_table_is_refused(tmp_path):
         pd.DataFrame({k: v for k, v in PATIENTS.items() if k != left_out}).to_pickle(path)
         refused(f"expected a table with a column '{left_out}'".replace("(", r"\(").replace(")", r"\)"), warfarin, path)
     pd.DataFrame(PATIENTS | {"Height (cm)": ["tall"] * 5}).to_pickle(path)
-    refused("holds values that are no numbers", warfarin, path)
+    refused("has values that are not numbers", warfarin, path)
     path.write_bytes(b"cos\nsystem\n(S'touch ran'\ntR.")
     refused("expected a table with a column 'Age'", warfarin, path)
     assert not (tmp_path / "ran").exists()

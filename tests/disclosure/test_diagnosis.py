@@ -28,7 +28,7 @@ def test_degrees_that_are_left_out_are_named(kidiq, diagnosis, monkeypatch):
     monkeypatch.setattr("bayesrecon.disclosure.diagnosis._MOST_FEATURES", 8)
     found = bayesrecon.diagnose(kidiq, order=4)
     assert (len(found.features), max(feature.order for feature in found.features)) == (6, 2)
-    assert found.warnings == ("monomials of degrees 3 to 4 were not looked at: there are more than 8 of them",)
+    assert found.warnings == ("monomials of degrees 3 to 4 were not tried: there are more than 8 of them",)
 
 
 def test_a_regression_shows_its_second_moments_and_nothing_else(diagnosis):

@@ -120,7 +120,7 @@ def test_what_nothing_is_said_of_stands_apart():
     at = ax.lines[0].get_xdata()
     assert at[1] == at[4] == max(ax.get_xlim())
     assert at[3] == min(ax.get_xlim())
-    assert {text.get_text() for text in ax.texts} == {"exact", "nothing said"}
+    assert {text.get_text() for text in ax.texts} == {"exact", "not determined"}
 
 
 def test_sanitised_draws_are_planned_by_their_worth():

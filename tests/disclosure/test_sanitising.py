@@ -16,7 +16,7 @@ from bayesrecon.disclosure.sanitising.bits import bits_of
 from bayesrecon.disclosure.sanitising.law import divergences, tilt_at, tilt_law, unit_blocks
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, opened_ledger
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_model, keyed
-from bayesrecon.disclosure.sanitising.supported import check_worth, settled, worth_for
+from bayesrecon.disclosure.sanitising.supported import check_worth, with_widest_cap, worth_for
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen, distinct, redrawn
 from bayesrecon.disclosure.sanitising.tilted_mode import tilted_mode
 from bayesrecon.errors import BayesreconError
@@ -92,7 +92,7 @@ def test_a_record_moves_by_its_own_likelihood(law):
 @pytest.mark.slow
 def test_tilted_draws_are_those_of_the_altered_data(law, release, model):
     """What is recovered of them is that of the data with the tilt beside them."""
-    law, _ = settled(law, "exact")
+    law, _ = with_widest_cap(law, "exact")
     before = bayesrecon.recover(release)
     gap = []
     for seed in range(8):
@@ -157,7 +157,7 @@ def test_the_mode_of_a_tilted_posterior_is_that_of_the_altered_data(law, release
 def test_a_mode_without_its_data_is_refused(release, model):
     theta = np.asarray(release.theta)
     mode = bayesrecon.posteriors.gaussian(model, theta.mean(axis=0), np.cov(theta.T), jacobian=True)
-    with pytest.raises(BayesreconError, match=r"needs the private records: supply them \(data=\)"):
+    with pytest.raises(BayesreconError, match=r"supply the private records \(data=\)"):
         bayesrecon.sanitise(mode, unsafe_seed=0)
 
 
@@ -172,7 +172,7 @@ def test_a_mode_is_sanitised_with_its_data(release, model):
     table = safe.table()
     np.testing.assert_allclose(np.diag(table.iloc[:, 2:]), table["sd"] ** 2)
     assert "published mode with its covariance is" in safe.sentence
-    with pytest.raises(BayesreconError, match="of a mode there are none"):
+    with pytest.raises(BayesreconError, match="a mode has no draws"):
         bayesrecon.sanitise(mode, data=DATA, draws=100, unsafe_seed=0)
 
 
@@ -231,7 +231,7 @@ def test_the_same_seed_gives_the_same_draws(safe, release):
 def test_the_page_is_made_of_what_is_published(safe, release):
     """The same page from the sanitised draws alone: it tells no more than they do."""
     with x64():
-        page = run.page_of(safe.release, K, safe.times)
+        page = run.public_numbers(safe.release, K, safe.times)
     for one, other in zip(page.statistics, safe.statistics, strict=True):
         assert (one.name, one.verdict) == (other.name, other.verdict)
         assert [one.scatter, one.se, one.draws] == pytest.approx([other.scatter, other.se, other.draws], rel=1e-9)
@@ -239,7 +239,7 @@ def test_the_page_is_made_of_what_is_published(safe, release):
         assert one.name == other.name
         assert dataclasses.astuple(one)[1:] == pytest.approx(dataclasses.astuple(other)[1:], rel=1e-9)
     source = inspect.getsource(run._result)
-    assert "page_of(safe," in source
+    assert "public_numbers(safe," in source
 
 
 def test_it_comes_back_from_a_file(safe, tmp_path):
@@ -274,11 +274,11 @@ def test_the_ledger_keeps_tilts_and_adds_worths(tmp_path):
     path = tmp_path / "book" / "ledger.json"
     with opened_ledger(path) as book:
         _, first, account = book.tilt("data", "model", 100.0, 300.0, make)
-        assert (account.spent, account.budget, account.again) == (100, 300, False)
+        assert (account.spent, account.budget, account.reused) == (100, 300, False)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with opened_ledger(path) as book:
         secret, same, account = book.tilt("data", "model", 100.0, None, make)
-        assert (account.spent, account.again) == (100, True)
+        assert (account.spent, account.reused) == (100, True)
         np.testing.assert_array_equal(same.weights, first.weights)
         np.testing.assert_array_equal(same.weights, make(secret).weights)
         _, other, account = book.tilt("data", "another model", 200.0, None, make)
@@ -298,7 +298,7 @@ def test_the_ledger_keeps_tilts_and_adds_worths(tmp_path):
     [
         (lambda path: path.write_text("{"), "is not a ledger"),
         (lambda path: path.write_text('{"bayesrecon_ledger": 1, "key": "00", "accounts": {}}'), "is not a ledger"),
-        (lambda path: path.chmod(0o644), "others can read this ledger"),
+        (lambda path: path.chmod(0o644), "other users can read this ledger"),
     ],
 )
 def test_a_ledger_that_is_none_is_refused(tmp_path, damage, told):
@@ -339,13 +339,13 @@ def test_without_data_every_run_is_another_release(model, tmp_path):
 
 
 REFUSED = {
-    "a worth below 100": ({"worth": 50}, "supported from a worth of 100"),
+    "a worth below 100": ({"worth": 50}, "smallest supported worth is 100"),
     "no number": ({"worth": "much"}, "not a number"),
     "both": ({"worth": 100, "records": 1.0}, "give one of"),
     "a record that cannot be hidden": ({"records": 0.1}, "a record moves the release by"),
     "a budget below the worth": ({"budget": 50}, "below worth"),
-    "too many draws": ({"draws": 3000}, "without telling the tilt"),
-    "too few draws": ({"draws": 50}, "100 are the fewest"),
+    "too many draws": ({"draws": 3000}, "would reveal the tilt"),
+    "too few draws": ({"draws": 50}, "at least 100 are needed"),
     "data of another model": ({"data": {"y": Y}}, "the data lack field"),
 }
 
@@ -373,8 +373,8 @@ def test_too_many_directions_cost_too_much(law):
     """By the law alone: no secret has a say in it."""
     many = law.of(1)
     object.__setattr__(many, "own", np.full_like(law.own, 1.0))
-    with pytest.raises(BayesreconError, match=r"nats in .* directions, and 0.045 are supported"):
-        settled(many, "release")
+    with pytest.raises(BayesreconError, match=r"nats in .* directions, and at most 0.045 are supported"):
+        with_widest_cap(many, "release")
 
 
 def test_the_worth_that_hides_records():
@@ -382,9 +382,9 @@ def test_the_worth_that_hides_records():
     assert worth_for(1.0, lambda k: 0.0199 / k) == 2500
     with pytest.raises(BayesreconError, match="a record moves the release by 2 "):
         worth_for(1.0, lambda k: 0.2 / k)
-    with pytest.raises(BayesreconError, match="above zero"):
+    with pytest.raises(BayesreconError, match="positive number"):
         worth_for(-1.0, lambda k: k)
-    with pytest.raises(BayesreconError, match="supported from"):
+    with pytest.raises(BayesreconError, match="smallest supported worth"):
         check_worth(np.nan)
 
 

@@ -29,7 +29,7 @@ def test_records_that_are_no_images_are_intervals(found, tmp_path):
     left, right = found.plot(path=tmp_path / "fields.png")
     assert len(left.get_yticks()) == len(right.patches) == 12
     assert (tmp_path / "fields.png").exists()
-    with pytest.raises(BayesreconError, match="12 fields are no image of 5 by 5"):
+    with pytest.raises(BayesreconError, match="12 fields are not an image of 5 by 5"):
         found.plot(shape=(5, 5))
     with pytest.raises(BayesreconError, match="must end in"):
         found.plot(path=tmp_path / "fields.gif")

@@ -1,2 +1,1 @@
-"""Draws of the posterior of data that were altered at random, once: what they hide, what they cost, and how
-they are made."""
+"""Sanitised draws, from the posterior of data that were randomly altered once: what they hide and what they cost."""

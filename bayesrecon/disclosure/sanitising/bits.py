@@ -1,13 +1,14 @@
-"""How many bits of a record's response are given away to somebody who knows everything else.
+"""Upper limit on the bits of a record's response that sanitised draws reveal to somebody who knows everything else.
 
-Whoever knows all other records, and of this one all but its response y, sees in the whitened directions the sum of
-`a_i(y) = Cov(l(., (x, y)), f_i)` and of noise: of the tilt, of variance c_i, and of T independent draws, 1 / T. What no
-tilt hides, the rest of `l(., (x, y))`, stands in noise of the draws alone. With y as the posterior predicts it, no
-attack gets more bits of it than a normal signal of the same covariance S carries,
+The attacker knows all other records, and all fields of this record except its response y. In the i-th whitened
+direction f_i of the value kernel, the attacker sees `a_i(y) = Cov(l(., (x, y)), f_i)` plus noise. The tilt contributes
+noise of variance c_i, and T independent draws contribute variance 1 / T. The part of `l(., (x, y))` outside these
+directions has only the noise of the draws. Let y have the posterior predictive distribution, and let S be the
+covariance of the signal and C that of the noise. No signal of covariance S carries more bits than a normal one:
 
-    log2 det(1 + S^(1/2) C^-1 S^(1/2)) / 2,    C the covariance of the noise,
+    log2 det(1 + S^(1/2) C^-1 S^(1/2)) / 2.
 
-which is an upper limit, to the order at which the noise is normal.
+So this is an upper limit, as far as the noise is normal.
 """
 
 from collections.abc import Callable
@@ -19,10 +20,10 @@ from bayesrecon.kernels.score import log_liks
 from bayesrecon.model import Records
 
 RECORDS = 128
-"""Records that are looked at, at even distances: some seconds."""
+"""Number of evenly spaced records that are computed, which takes some seconds."""
 
-_RESPONSES = 32  # of each record, as the posterior predicts them: a covariance to a quarter, bits to a tenth
-_SMALLEST = 1e-9  # eigenvalue of the law, relative to the largest, that is not rounding
+_RESPONSES = 32  # predicted responses per record: enough for the covariance to 25 % and the bits to 10 %
+_SMALLEST = 1e-9  # eigenvalues below this share of the largest are rounding
 
 Predict = Callable[[np.random.Generator, Records], Records]
 
@@ -30,11 +31,11 @@ Predict = Callable[[np.random.Generator, Records], Records]
 def bits_of(
     law: TiltLaw, records: Records, predict: Predict, draws: float, given: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Upper limits of the bits of each record's response, `(R,)`: in sanitised draws, and in the draws themselves.
+    """Upper limits on the bits of each record's response in the sanitised draws and in the original ones, each `(R,)`.
 
     Args:
-        draws: T of the sanitised draws.
-        given: independent draws of the posterior that there were.
+        draws: T, the number of sanitised draws.
+        given: effective number of original draws.
     """
     rng = np.random.default_rng(0)
     alive = law.own > _SMALLEST * law.own[-1]
@@ -45,7 +46,7 @@ def bits_of(
         same = {k: np.repeat(np.asarray(v)[i : i + 1], _RESPONSES, axis=0) for k, v in records.items()}
         l = np.asarray(log_liks(law.model, law.theta, predict(rng, same)))
         l = l - l.mean(axis=0)
-        l = l - l.mean(axis=1, keepdims=True)  # what is expected of the response tells nothing of it
+        l = l - l.mean(axis=1, keepdims=True)  # the expected value carries no information about the response
         along = features.T @ l / len(l)
         rest = l.T @ l / len(l) - along.T @ along
         found.append([_carried(along, rest, noise, size) for noise, size in ((tilted, draws), (plain, given))])
@@ -54,6 +55,13 @@ def bits_of(
 
 
 def _carried(along: np.ndarray, rest: np.ndarray, noise: np.ndarray, draws: float) -> float:
-    """Bits of responses `(J,)`, of which each has a signal along the directions `(p, J)` and a rest."""
+    """Bits about one record's response, from the signals of its J possible values.
+
+    Args:
+        along: `(p, J)` signals in the whitened directions.
+        rest: `(J, J)` covariance of the signals outside them.
+        noise: variances in the directions.
+        draws: T.
+    """
     gram = along.T @ (along / noise[:, None]) + draws * rest
     return float(0.5 * np.log2(1 + np.maximum(np.linalg.eigvalsh(gram), 0.0) / along.shape[1]).sum())

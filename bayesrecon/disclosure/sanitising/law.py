@@ -1,28 +1,31 @@
-"""The law of the tilts of a posterior: how data are altered at random, what that costs, and what it hides.
+"""The distribution of the tilts of a posterior: how data are randomly altered, what that costs, and what it hides.
 
-Posteriors of other data are an exponential family around the released one,
+Posteriors of other data form an exponential family around the released posterior pi,
 
     log pi_w = sum_m w_m l(., z_m) + log pi0.
 
-So the posterior of the data with a signed measure `sum_m w_m delta_{z_m}` beside them is pi times `exp g` with the tilt
-`g = sum_m w_m l(., z_m)`. To second order its divergence from pi is `Var(g) / 2` nats, with V the value kernel
+Add a signed measure `sum_m w_m delta_{z_m}` to the data. Their posterior is then proportional to `pi exp(g)` with the
+tilt `g = sum_m w_m l(., z_m)`. To second order its divergence from pi is `Var(g) / 2` nats. With the value kernel V,
 
     V(z, z') = Cov(l(theta, z), l(theta, z')),    Var(g) = w' V w.
 
-In V's whitened directions the tilts here are independent normal, `Delta_i ~ N(0, c_i)` with
+In the whitened directions of V the tilts are independent and normal, `Delta_i ~ N(0, c_i)`, with
 
     1 / c_i = 1 / k^2 + 1 / s_i^2.
 
-k^2 is the variance that an unbiased attacker has of `1 / k^2` independent draws, who has a Fisher information of one
-per draw and direction. s_i^2 are the eigenvalues of V over R records of the predictive law, that is the scatter of R
-ordinary records: without this cap infinitely many directions cost infinitely much. R is N, the number of private
-records, or a few times as many where the theory still holds (`supported`): the less of the cap, the nearer a statistic
-is to `1 / k^2` draws. With M records of the law, `R / M V(Z, Z) = U diag(s_i^2) U'` and standard normal eta, the
+* k^2 is the variance of an unbiased attacker who has `1 / k^2` independent draws, since one draw has a Fisher
+  information of one in every direction.
+* s_i^2 are the eigenvalues of V over R records of the predictive distribution: the scatter of R ordinary records. It
+  caps c_i. Without a cap, infinitely many directions would cost infinitely much.
+* R is N, the number of private records, or a multiple of N if the theory still holds (`supported`). The larger R, the
+  closer a statistic is to what `1 / k^2` draws reveal.
+
+Let Z be M records of the predictive distribution, `R / M V(Z, Z) = U diag(s_i^2) U'`, and eta standard normal. Then the
 measure
 
     w = (R / M)^(1/2) U diag(1 + s_i^2 / k^2)^(-1/2) U' eta
 
-has exactly this law at all ranks, and no direction has to be cut off.
+has exactly this distribution at all ranks. No direction has to be truncated.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,23 +44,23 @@ from bayesrecon.model import Model, PseudoData, Records
 from bayesrecon.results.row import Row
 from bayesrecon.running.stored import as_rows
 
-_RECORDS = 1024  # of the predictive law: many times the directions that a few thousand draws resolve
-_DRAWS = 4096  # on which variances are taken: their own error is two per cent
-_AT_ONCE = 2**22  # log likelihoods of a block
-_SMALLEST = 1e-12  # eigenvalue, relative to the largest, that is not rounding
+_RECORDS = 1024  # M: many times the number of directions that a few thousand draws resolve
+_DRAWS = 4096  # largest number of draws for variances, which then have an error of two per cent
+_AT_ONCE = 2**22  # log likelihoods per block
+_SMALLEST = 1e-12  # eigenvalues below this share of the largest are rounding
 
 
 @dataclass(frozen=True, eq=False)
 class TiltLaw:
-    """The law of the tilts of one posterior.
+    """The distribution of the tilts of one posterior.
 
     Attributes:
-        k: of `1 / k^2` independent draws.
-        records: M of the predictive law, `{field: (M, *shape)}`.
+        k: size of the tilts: they hide as much as `1 / k^2` independent draws leave open.
+        records: M records of the predictive distribution, `{field: (M, *shape)}`.
         multiple: `(R / M)^(1/2)`.
-        theta: `(T, d)` draws on which variances were taken.
-        values: `(T, M)` log likelihoods of the records at these draws, their means taken off.
-        own: `(M,)` s_i^2, the scatter of R ordinary records, the smallest first.
+        theta: `(T, d)` draws from which variances are computed.
+        values: `(T, M)` log likelihoods of the records at these draws, minus their means.
+        own: `(M,)` s_i^2, the scatter of R ordinary records, smallest first.
         vectors: `(M, M)`, U.
     """
 
@@ -71,35 +74,35 @@ class TiltLaw:
     vectors: np.ndarray
 
     def at(self, k: float) -> "TiltLaw":
-        """The same records with tilts of another size."""
+        """The distribution with another size k of the tilts and the same records."""
         return replace(self, k=k)
 
     def of(self, times: float) -> "TiltLaw":
-        """The same with the scatter of so many times as many ordinary records as the cap."""
+        """The distribution whose cap is the scatter of `times` as many ordinary records."""
         return replace(self, multiple=self.multiple * times**0.5, own=self.own * times)
 
     @cached_property
     def variances(self) -> np.ndarray:
-        """`(M,)` c_i, those of the tilt in each direction."""
+        """`(M,)` c_i, the variance of the tilt in each direction."""
         return self.own / (1 + self.own / self.k**2)
 
     @property
     def effective_rank(self) -> float:
-        """`sum_i s_i^2 / (s_i^2 + k^2)`, how many directions are tilted by k."""
+        """`sum_i s_i^2 / (s_i^2 + k^2)`, the number of directions with tilts of size k."""
         return float(self.variances.sum() / self.k**2)
 
     @property
     def cost(self) -> float:
-        """Divergence that the tilts cost on average, in nats to second order: `k^2 / 2` times the effective rank."""
+        """Average divergence of the tilted posterior in nats, to second order: `k^2 / 2` times the effective rank."""
         return float(self.variances.sum() / 2)
 
     def weights(self, normals: np.ndarray) -> np.ndarray:
-        """Weights of the records `(M, S)`, from standard normal numbers `(M, S)`."""
+        """Weights of the records for S tilts, `(M, S)`, from standard normal numbers `(M, S)`."""
         root = self.multiple / np.sqrt(1 + self.own / self.k**2)
         return self.vectors @ (root[:, None] * (self.vectors.T @ normals))
 
     def drawn(self, rng: np.random.Generator) -> PseudoData:
-        """One tilt, the measure that is added to the data."""
+        """One random tilt: the measure that is added to the data."""
         return PseudoData(self.weights(rng.normal(size=(len(self.own), 1)))[:, 0], self.records)
 
     def scatter(self, functions: np.ndarray) -> np.ndarray:
@@ -108,16 +111,21 @@ class TiltLaw:
         return np.linalg.norm(root[:, None] * (self.vectors.T @ functions), axis=0)
 
     def shift(self, records: Records, draws: float, units: np.ndarray | None = None) -> np.ndarray:
-        """How far single records move a release, in standard deviations of what hides them, `(R,)`.
+        """How far single records shift a release, in standard deviations of the noise that hides them, `(R,)`.
 
-        Somebody who knows all other records asks whether one more is among the data. In the whitened directions it
-        moves the release by `a_i = Cov(l(., x), f_i)`, among tilts of variance c_i and so many independent draws:
-        `mu^2 = sum_i a_i^2 / (c_i + 1 / T) + T rest`, with the rest of `Var l(., x)` that no tilt hides. For many draws
-        that is at least `sd(l(theta, x)) / k`.
+        The attacker knows all other records and asks whether one more record x is among the data. In the i-th whitened
+        direction f_i, x shifts the release by `a_i = Cov(l(., x), f_i)`. The noise is that of the tilt, with variance
+        c_i, and that of T independent draws:
+
+            mu^2 = sum_i a_i^2 / (c_i + 1 / T) + T rest,
+
+        where `rest` is the part of `Var l(., x)` outside these directions, which no tilt hides. For many draws mu is at
+        least `sd(l(theta, x)) / k`.
 
         Args:
             draws: T.
-            units: `(R,)` numbers 0 to U - 1, whose record each is. Then of all records of a unit together, `(U,)`.
+            units: `(R,)` unit of each record, numbered from 0 to U - 1. If given, all records of a unit are taken
+                together, and the result is `(U,)`.
         """
         alive = self.own > _SMALLEST * self.own[-1]
         features = self.multiple * (self.values @ self.vectors[:, alive]) / np.sqrt(self.own[alive])
@@ -132,21 +140,21 @@ class TiltLaw:
 
 
 def count_of(rows: Sequence[Row]) -> float | None:
-    """N, the number of records, where the draws tell it."""
+    """N, the number of records, if the draws determine it."""
     return next((r.estimate for r in rows if r.name == "n" and r.estimate and r.verdict != "undetermined"), None)
 
 
 def tilt_law(problem: Problem, k: float, rng: np.random.Generator, count: float) -> TiltLaw:
-    """The law of the tilts of a solved release.
+    """The distribution of the tilts of a solved release.
 
     Args:
-        k: of `1 / k^2` independent draws.
-        rng: of the records of the predictive law.
-        count: N, of the private records.
+        k: size of the tilts: they hide as much as `1 / k^2` independent draws leave open.
+        rng: random numbers for the records of the predictive distribution.
+        count: N, the number of private records.
 
     Raises:
-        BayesreconError: records whose likelihood is not finite at the draws, or more coordinates than there are
-            directions.
+        BayesreconError: most predicted records have no finite likelihood at the draws, or there are too many
+            coordinates for the number of directions.
     """
     release = problem.release
     if 4 * release.theta.shape[1] > _RECORDS:
@@ -172,15 +180,18 @@ def tilt_at(model: Model, theta: Any, tilt: PseudoData) -> np.ndarray:
     rows, found = as_rows(theta), []
     step = max(1, _AT_ONCE // len(tilt.weights))
     for start in range(0, len(rows), step):
-        at = np.minimum(np.arange(start, start + step), len(rows) - 1)  # one program serves all blocks
+        at = np.minimum(np.arange(start, start + step), len(rows) - 1)  # equal shapes, so that JAX compiles once
         values = np.asarray(log_liks(model, np.asarray(rows[at]), tilt.records)) @ np.asarray(tilt.weights)
         found.append(values[: len(rows) - start])
     return np.concatenate(found)
 
 
 def divergences(tilts: np.ndarray) -> np.ndarray:
-    """`KL(tilted || posterior)` in nats of each of S tilts `(T, S)` at the draws, averaged with that of the opposite
-    tilt."""
+    """`KL(tilted || posterior)` in nats for S tilts, each averaged with the opposite tilt, `(S,)`.
+
+    Args:
+        tilts: `(T, S)` values of the tilts at the draws.
+    """
     found = []
     for g in (tilts, -tilts):
         top = g.max(axis=0)
@@ -190,7 +201,8 @@ def divergences(tilts: np.ndarray) -> np.ndarray:
 
 
 def _predicted(problem: Problem, rng: np.random.Generator) -> Records:
-    """Records where the data lie, with responses that the posterior predicts for them."""
+    """Records of the predictive distribution: covariates like those of the data, and responses that the posterior
+    predicts."""
     plain = replace(problem.reference, broad=0.0, tails=None, predict=None, predicted=0.0)
     records = plain.draw(rng, _RECORDS)
     predict = responses(problem.release, ())
@@ -209,8 +221,10 @@ def _centred(model: Model, theta: np.ndarray, records: Records) -> np.ndarray:
 
 
 def unit_blocks(records: Records, draws: int, units: np.ndarray | None) -> Iterator[tuple[Records, np.ndarray]]:
-    """Parts of the records, of which the log likelihoods at so many draws fit into memory, and where their units
-    begin. Units are in the order of their numbers, and none is in two parts."""
+    """Blocks of records whose log likelihoods at `draws` draws fit into memory, and the start of each unit in a block.
+
+    Units are in the order of their numbers. No unit is in two blocks.
+    """
     count, step = len(next(iter(records.values()))), max(1, _AT_ONCE // draws)
     if units is None:
         for i in range(0, count, step):

@@ -1,7 +1,8 @@
-"""The ledger of a steward: the key of all tilts, the tilts that were drawn, and what they are worth together.
+"""The data steward's ledger: the key of all tilts, the tilts that were drawn, and their combined worth.
 
-A file that its owner alone can read (mode 0600). A release of the same data under the same model takes the tilt that
-stands in it; any other takes a new one, and their worths add. Past a budget that was stated nothing is made.
+It is a file that only its owner can read (mode 0600). Another release of the same data under the same model reuses the
+tilt in the ledger. Any other release of these data gets a new tilt, and the worths are added. A release that would
+exceed the stated budget is refused.
 """
 
 import json
@@ -22,17 +23,16 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.files import private_folder, write_whole
 from bayesrecon.model import PseudoData
 
-_VERSION = 1  # of the file: another one is not read
+_VERSION = 1  # of the file's format; no other version is read
 _KEY = 32  # bytes
-_LARGEST = 2**28  # bytes of a file that is read: tilts of hundreds of releases
+_LARGEST = 2**28  # bytes: enough for the tilts of hundreds of releases
 
 UNNAMED = "releases without their data"
-"""The account of releases whose data were not given: nobody can tell whose they are, so they are taken for those of one
-data set."""
+"""The account of releases whose data were not supplied. They might share data, so they are treated as one data set."""
 
 
 def ledger_path() -> Path:
-    """Where the ledger is unless somebody says otherwise: BAYESRECON_LEDGER, or in the user's data directory.
+    """The default path of the ledger: BAYESRECON_LEDGER, or `ledger.json` in the user's data directory.
 
     >>> ledger_path().is_absolute()
     True
@@ -46,18 +46,18 @@ def ledger_path() -> Path:
 
 @dataclass(frozen=True)
 class Account:
-    """What of one data set was released.
+    """The account of one data set after a release.
 
     Attributes:
-        spent: worths of independent tilts, added up, in draws.
-        budget: past which nothing more is released.
-        again: whether the tilt was there already, and costs nothing more.
-        times: what its cap is in scatters of ordinary records.
+        spent: total worth of its independent tilts, in draws.
+        budget: largest total worth, in draws.
+        reused: whether the tilt was already in the ledger, so that the release adds no worth.
+        times: R / N, the tilt's cap in multiples of the number of records.
     """
 
     spent: float
     budget: float
-    again: bool
+    reused: bool
     times: int
 
 
@@ -76,18 +76,18 @@ class Ledger:
         make: Callable[[Secret], PseudoData],
         times: int = 1,
     ) -> tuple[Secret, PseudoData, Account]:
-        """The tilt of a release, entered before anybody has it.
+        """The tilt of a release. A new tilt is written to the ledger before it is returned.
 
         Args:
-            account: what identifies the data.
-            model: what identifies the model.
-            worth: of the tilt, in draws.
-            budget: to state for this account; None leaves the one that stands, or states the worth of the first tilt.
-            make: draws a tilt.
-            times: what its cap is.
+            account: identifier of the data.
+            model: identifier of the model.
+            worth: worth of the tilt, in draws.
+            budget: new budget of this account. With None the budget stays, or becomes the worth of the first tilt.
+            make: function that draws a tilt.
+            times: R / N, the tilt's cap.
 
         Raises:
-            BayesreconError: the worths of independent tilts would exceed the budget.
+            BayesreconError: the total worth of independent tilts would exceed the budget.
         """
         secret = keyed(bytes.fromhex(self._content["key"]), account, model, repr(float(worth)))
         one = self._content["accounts"].setdefault(account, {"budget": None, "tilts": []})
@@ -106,13 +106,13 @@ class Ledger:
             weights = np.asarray(made.weights).tolist()
             found = {"model": model, "worth": worth, "times": times, "records": records, "weights": weights}
             one["tilts"].append(found)
-            again = False
+            reused = False
         else:
-            again = True
+            reused = True
         one["budget"] = stated
         self._write()
         tilt = PseudoData(np.asarray(found["weights"]), {k: np.asarray(v) for k, v in found["records"].items()})
-        return secret, tilt, Account(spent + (0 if again else worth), stated, again, int(found["times"]))
+        return secret, tilt, Account(spent + (0 if reused else worth), stated, reused, int(found["times"]))
 
     def _write(self) -> None:
         text = json.dumps(self._content, allow_nan=False)
@@ -121,14 +121,14 @@ class Ledger:
 
 @contextmanager
 def opened_ledger(path: Path) -> Iterator[Ledger]:
-    """A ledger that nobody else opens meanwhile; made where there is none.
+    """Open a ledger for this process alone; create it if it does not exist.
 
     Raises:
-        BayesreconError: what is no ledger, or what others can read.
+        BayesreconError: the file is not a ledger, or other users can read it.
     """
     if not path.parent.is_dir():
         private_folder(path.parent)
-    with _held(path.with_name(path.name + ".lock")):
+    with _locked(path.with_name(path.name + ".lock")):
         if not path.exists():
             content = {"bayesrecon_ledger": _VERSION, "key": secrets.token_hex(_KEY), "accounts": {}}
             with (
@@ -142,10 +142,10 @@ def opened_ledger(path: Path) -> Iterator[Ledger]:
 def _read(path: Path) -> dict[str, Any]:
     state = path.stat()
     if not stat.S_ISREG(state.st_mode):
-        raise BayesreconError(f"{path} is no plain file; name a ledger of your own (ledger=)")
+        raise BayesreconError(f"{path} is not a regular file; name another ledger (ledger=)")
     if sys.platform != "win32" and state.st_mode & 0o077:
         raise BayesreconError(
-            f"{path}: others can read this ledger, so its tilts are no secret; chmod 600 it, or name another"
+            f"{path}: other users can read this ledger, so its tilts are not secret; chmod 600 it, or name another one"
         )
     if state.st_size > _LARGEST:
         raise BayesreconError(f"{path} is larger than any ledger; name another file (ledger=)")
@@ -171,8 +171,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _held(path: Path) -> Iterator[None]:
-    """One process at a time: two that read the same sum would both spend it."""
+def _locked(path: Path) -> Iterator[None]:
+    """Lock the ledger: two processes that read the same total could both spend the rest of the budget."""
     handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         if sys.platform != "win32":

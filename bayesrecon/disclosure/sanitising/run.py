@@ -12,9 +12,9 @@ from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.disclosure.sanitising.bits import RECORDS, bits_of
 from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, tilt_at, tilt_law
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, Account, ledger_path, opened_ledger
-from bayesrecon.disclosure.sanitising.page import page_of, statistics_of
+from bayesrecon.disclosure.sanitising.public_numbers import public_numbers, statistics_of
 from bayesrecon.disclosure.sanitising.secret import Secret, hash_of_data, hash_of_draws, hash_of_model, keyed
-from bayesrecon.disclosure.sanitising.supported import LEAST_WORTH, check_worth, settled, worth_for
+from bayesrecon.disclosure.sanitising.supported import LEAST_WORTH, check_worth, with_widest_cap, worth_for
 from bayesrecon.disclosure.sanitising.tilted_draws import MOST, USUAL, chosen, distinct, redrawn
 from bayesrecon.disclosure.sanitising.tilted_mode import as_draws, numbers_of, tilted_mode
 from bayesrecon.errors import BayesreconError
@@ -28,10 +28,10 @@ from bayesrecon.releases import Approximation, OptimisedFit, PosteriorDraws
 from bayesrecon.results.sanitised import Sanitised
 from bayesrecon.verbs.door import verb
 
-_FEWEST = 100  # draws to publish: with fewer no reader computes a quantile
-_DRAWS, _THINNING = 1000, 2  # a chain, of the posterior of a mode: what a law of tilts is taken from
-_NO_END = 10**6  # draws that a mode is taken for: with more of them numbers of the page are rounding
-_CHAINS = 8  # up to which the published draws stand in as many chains
+_FEWEST = 100  # smallest number of draws to publish: readers cannot compute quantiles from fewer
+_DRAWS, _THINNING = 1000, 2  # draws per chain and thinning of the posterior behind a mode, to compute the tilts
+_NO_END = 10**6  # a mode counts as this many draws; larger numbers change the results only by rounding
+_CHAINS = 8  # largest number of chains that the published draws are divided into
 
 
 @verb(
@@ -110,17 +110,17 @@ def sanitise(
     worth = check_worth(100.0 if worth is None else worth)
     table = read_table(data) if data is not None and not isinstance(data, Mapping) else data
     private = None if table is None else check_records(release.model, table)
-    who, most = _hidden_whole(records, table)
+    who, most = _hidden_units(records, table)
     job = _prepared(release, worth, private, draws)
     if most is not None:
         about = job.law.records if private is None else private
         codes = None if who is None or table is None else _codes(table[who])[1]
         one = "a record moves" if who is None else f"all records of one {who} together move"
         found = worth_for(most, lambda k: float(job.law.at(k).shift(about, job.count, codes).max()), one)
-        worth = min(found, max(LEAST_WORTH, float(job.count)))  # beyond it the draws' own error hides more
+        worth = min(found, max(LEAST_WORTH, float(job.count)))  # above it the sampling error of the draws hides more
     if budget is not None and not budget >= worth:
-        raise BayesreconError(f"budget={budget}: it is below worth={worth:g}, so that nothing could be released")
-    law, times = settled(job.law.at(worth**-0.5), release.name)
+        raise BayesreconError(f"budget={budget} is below worth={worth:g}; state a budget of at least the worth")
+    law, times = with_widest_cap(job.law.at(worth**-0.5), release.name)
     job = replace(job, law=law, times=times)
     if unsafe_seed is None:
         owner = None if table is None else hash_of_data(table)
@@ -129,7 +129,7 @@ def sanitise(
         secret = keyed(b"unsafe", str(int(unsafe_seed)), hash_of_model(job.release.model), repr(worth))
         tilt, account = job.tilt(secret), None
     if account is not None:
-        job = replace(job, times=account.times)  # of the tilt that is used, which may be older than this run
+        job = replace(job, times=account.times)  # the tilt may come from an earlier run
     if progress is not None:
         progress("altering the draws", 0.5)
     if job.mode and private is not None:
@@ -141,13 +141,23 @@ def sanitise(
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """What is sanitised: its law of tilts, how many draws are published, and the name of a mode in their place."""
+    """What is to be sanitised.
+
+    Attributes:
+        release: the draws.
+        private: the private records, if supplied.
+        law: distribution of the tilts.
+        count: number of draws to publish.
+        notes: notes for the result.
+        times: R / N, the cap of the tilts.
+        mode: name of the mode to publish instead of draws, or empty.
+    """
 
     release: PosteriorDraws
     private: Records | None
     law: TiltLaw
     count: int
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     times: int = 1
     mode: str = ""
 
@@ -157,10 +167,10 @@ class _Job:
     def entered(
         self, owner: str | None, worth: float, budget: float | None, path: Path
     ) -> tuple[Secret, PseudoData, Account]:
-        """Its tilt, in the ledger before anybody sees a draw of it.
+        """The tilt, from the ledger or newly entered there.
 
         Args:
-            owner: what identifies the data; without them the draws tell releases apart.
+            owner: identifier of the data; None if they were not supplied, and then the draws identify the release.
         """
         about = hash_of_model(self.release.model)
         about = about if owner is not None else f"{about} {hash_of_draws(self.release.theta)}"
@@ -168,7 +178,7 @@ class _Job:
             return book.tilt(owner or UNNAMED, about, worth, budget, self.tilt, self.times)
 
     def published(self, secret: Secret, tilt: PseudoData) -> PosteriorDraws:
-        """Draws of the tilted posterior, shuffled and numbered anew."""
+        """Draws from the tilted posterior in random order, in new chains."""
         release, theta = self.release, np.asarray(self.release.theta)
         rng = secret.generator(f"draws of {hash_of_draws(theta)}")
         if self.count <= MOST * len(theta):
@@ -186,14 +196,14 @@ class _Job:
 
 @singledispatch
 def _prepared(release: Any, worth: float, private: Records | None, draws: int | None) -> _Job:
-    """Everything that does not depend on the secret: of a mode, by draws of its posterior."""
+    """Everything that does not depend on the secret. A mode's posterior is sampled first."""
     if private is None:
         raise BayesreconError(
-            f"{release.name} is {release.what}; a mode is sanitised by finding it anew, which needs the private "
-            "records: supply them (data=), or sanitise draws (`bayesrecon fit` makes some), and publish their `table()`"
+            f"{release.name} is {release.what}; to sanitise a mode, supply the private records (data=), because the "
+            "mode is computed anew; or sanitise draws (`bayesrecon fit` makes some) and publish their `table()`"
         )
     if draws is not None:
-        raise BayesreconError("draws= says how many draws are published, and of a mode there are none")
+        raise BayesreconError("draws= is the number of draws to publish; leave it out, since a mode has no draws")
     sampled = nuts(release.of, private, draws=_DRAWS, thinning=_THINNING, name=release.name)
     return replace(_prepared(sampled, worth, private, None), count=_NO_END, mode=release.name)
 
@@ -201,15 +211,13 @@ def _prepared(release: Any, worth: float, private: Records | None, draws: int | 
 @_prepared.register
 def _(release: PosteriorDraws, worth: float, private: Records | None, draws: int | None) -> _Job:
     if np.ptp(np.asarray(release.weights)) > 0:
-        raise BayesreconError(f"{release.name} has weighted draws; sanitise draws of equal weight")
+        raise BayesreconError(f"{release.name} has weighted draws; supply draws of equal weight")
     release, notes = distinct(release)
     problem = solve_release(release)
     if problem.unfit:
         raise BayesreconError(f"{release.name} does not belong to {release.model.name}: {problem.unfit[0]}")
     if problem.release.model is not release.model:
-        raise BayesreconError(
-            f"{release.name}: draws whose digits were cut are not sanitised; supply them with all digits"
-        )
+        raise BayesreconError(f"{release.name}: the draws were rounded; supply them with all digits")
     count = _count(release, draws, private)
     law = tilt_law(problem, worth**-0.5, problem.rng, _records(problem, private))
     return _Job(release, private, law, count, notes)
@@ -222,14 +230,14 @@ def _records(problem: Problem, private: Records | None) -> float:
     found = count_of(statistics_of(problem)[0])
     if found is None:
         raise BayesreconError(
-            f"{problem.release.name} does not tell how many records there are, and the scatter of ordinary "
-            "records needs it; supply the private records (data=)"
+            f"{problem.release.name} does not determine the number of records, which is needed; supply the private "
+            "records (data=)"
         )
     return max(1.0, found)
 
 
 def _count(release: PosteriorDraws, draws: int | None, private: Records | None) -> int:
-    """How many draws are published: nothing that the tilt has a say in."""
+    """The number of draws to publish. It does not depend on the tilt."""
     theta = np.asarray(release.theta)
     chains = len(np.unique(release.chain))
     if draws is None:
@@ -237,19 +245,19 @@ def _count(release: PosteriorDraws, draws: int | None, private: Records | None) 
         draws = int(min(USUAL * len(theta), independent)) // chains * chains
     if draws < _FEWEST:
         raise BayesreconError(
-            f"{release.name}: {draws} draws would be published, and {_FEWEST} are the fewest; supply four times "
-            "as many draws as are to be published"
+            f"{release.name}: only {draws} draws could be published, and at least {_FEWEST} are needed; supply four "
+            "times as many draws as you want to publish"
         )
     if draws > MOST * len(theta) and private is None:
         raise BayesreconError(
-            f"{draws} draws cannot be chosen among {len(theta)} without telling the tilt; publish "
-            f"{int(MOST * len(theta))} at most, or supply the private records (data=), so that new ones are sampled"
+            f"choosing {draws} of {len(theta)} draws would reveal the tilt; publish at most {int(MOST * len(theta))}, "
+            "or supply the private records (data=), so that new draws are sampled"
         )
     return draws
 
 
-def _hidden_whole(records: float | Mapping[str, float] | None, table: Any) -> tuple[str | None, float | None]:
-    """The column whose records are hidden together, None for single ones, and by how much a release may move."""
+def _hidden_units(records: float | Mapping[str, float] | None, table: Any) -> tuple[str | None, float | None]:
+    """The column whose records are hidden together (None for single records), and the largest allowed shift."""
     if not isinstance(records, Mapping):
         return None, records
     if len(records) != 1:
@@ -262,7 +270,7 @@ def _hidden_whole(records: float | Mapping[str, float] | None, table: Any) -> tu
 
 
 def _columns(model: Model, table: Any, named: str | None) -> dict[str, Any]:
-    """Columns of the data that say whose a record is: the one that was named, and fields of three or more levels."""
+    """Columns that group records into units: the named one, and fields with three or more levels."""
     if table is None:
         return {}
     groups = [k for k, f in model.fields.items() if not f.shape and len(f.domain.levels) > 2 and k in table]
@@ -271,13 +279,13 @@ def _columns(model: Model, table: Any, named: str | None) -> dict[str, Any]:
 
 
 def _codes(column: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The values of a column, and which of them each record has."""
+    """The distinct values of a column, and the index of each record's value."""
     values, codes = np.unique(np.asarray(column), return_inverse=True)
     return values, codes.ravel()
 
 
 def _unit_shifts(job: _Job, columns: Mapping[str, Any], draws: int) -> dict[str, dict[Any, float]] | None:
-    """How far all records of each value of a column move the release."""
+    """Shift of the release by all records together that share a value, for each column and value."""
     if job.private is None:
         return None
     found = {}
@@ -292,7 +300,7 @@ def _result(
     job: _Job, worth: float, safe: PosteriorDraws, account: Account | None, columns: Mapping[str, Any]
 ) -> Sanitised:
     own = None if job.private is None else _one_digit(len(next(iter(job.private.values()))))
-    page = page_of(safe, worth**-0.5, job.times, own)
+    public = public_numbers(safe, worth**-0.5, job.times, own)
     bits = _bits(job)
     found = Sanitised(
         source=job.release.name,
@@ -300,12 +308,12 @@ def _result(
         draws=safe.size,
         worth=worth,
         times=job.times,
-        cost=page.law.cost,
-        measured=page.measured,
-        directions=page.law.effective_rank,
-        statistics=page.statistics,
-        changes=page.changes,
-        typical=page.typical,
+        cost=public.law.cost,
+        measured=public.measured,
+        directions=public.law.effective_rank,
+        statistics=public.statistics,
+        changes=public.changes,
+        typical=public.typical,
         shifts=None if job.private is None else job.law.shift(job.private, job.count),
         units=_unit_shifts(job, columns, job.count),
         bits=None if bits is None else bits[0],
@@ -319,7 +327,10 @@ def _result(
 
 
 def _bits(job: _Job) -> tuple[np.ndarray, np.ndarray] | None:
-    """What is given away of the responses of some private records; None where there are none, or none can be drawn."""
+    """Upper limits on the bits of some private records' responses.
+
+    None if the data were not supplied, or if responses cannot be drawn from the model.
+    """
     predict = responses(job.release, ())
     if job.private is None or predict is None:
         return None
@@ -330,19 +341,19 @@ def _bits(job: _Job) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _one_digit(count: int) -> float:
-    """What the page may be made with where the draws do not tell the number of records."""
+    """The number of records to one digit, for the public numbers if the draws do not determine it."""
     unit = 10.0 ** np.floor(np.log10(count))
     return float(np.round(count / unit) * unit)
 
 
 def _warnings(job: _Job, account: Account | None) -> list[str]:
-    found = list(job.said)
+    found = list(job.notes)
     if account is None:
-        found.append("unsafe_seed: anybody can compute this tilt again, so that these draws protect nothing")
+        found.append("unsafe_seed: anybody can compute this tilt again, so these draws protect nothing")
     elif job.private is None:
         found.append(
-            "the data were not given: another run of the sampler on them takes another tilt, and the worths of both add"
+            "the data were not supplied: another run of the sampler on them gets another tilt, and the worths add"
         )
-    if account is not None and account.again:
-        found.append("these data were sanitised under this model before: the tilt is the same, and costs nothing more")
+    if account is not None and account.reused:
+        found.append("these data were sanitised under this model before: the same tilt is reused, and adds no worth")
     return found

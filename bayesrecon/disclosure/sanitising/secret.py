@@ -1,8 +1,8 @@
-"""The secret of a tilt: a keyed function of what is sanitised, so that nobody draws again until a tilt pleases.
+"""The secret behind a tilt: a keyed function of what is sanitised, so that nobody can redraw until a tilt suits them.
 
-The key is 32 bytes of `secrets`. Seeds are HMAC-SHA256 of it over the data, the model and the worth: the same give the
-same tilt, and any change gives an independent one. Two tilts that are alike, but not the same, would be worse than two
-independent ones: their difference tells the random numbers of both.
+The key is 32 random bytes (`secrets`). A seed is the HMAC-SHA256 of data, model and worth under this key. The same
+inputs give the same tilt, and any change gives an independent one. Two similar tilts would be worse than two
+independent ones, because their difference would reveal the random numbers of both.
 """
 
 import hashlib
@@ -18,25 +18,25 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 
-_POINTS = 4  # at which a model is looked at, beside its name: enough to tell another prior
-_DIGITS = 6  # of its values there: what differs between machines is in later ones
-_POOL = 8  # words of entropy that a seed keeps: all 256 bits
+_POINTS = 4  # points at which a model is evaluated to identify it: enough to distinguish priors
+_DIGITS = 6  # digits of the values there: machines differ only in later digits
+_POOL = 8  # words of a seed's entropy pool: all 256 bits
 
 
 @dataclass(frozen=True)
 class Secret:
-    """What is drawn at random for one release."""
+    """The source of all random numbers of one sanitised release."""
 
     seed: bytes
 
     def generator(self, what: str) -> np.random.Generator:
-        """Random numbers for one purpose, independent of those for others."""
+        """Random numbers for one purpose, independent of those for other purposes."""
         mixed = hmac.digest(self.seed, what.encode(), "sha256")
         return np.random.default_rng(np.random.SeedSequence(int.from_bytes(mixed, "big"), pool_size=_POOL))
 
 
 def keyed(key: bytes, *parts: str) -> Secret:
-    """The secret of what the parts name.
+    """The secret that belongs to these parts under this key.
 
     >>> keyed(b"k" * 32, "data", "model") == keyed(b"k" * 32, "data", "model") != keyed(b"k" * 32, "datamodel")
     True
@@ -45,10 +45,10 @@ def keyed(key: bytes, *parts: str) -> Secret:
 
 
 def hash_of_data(data: Mapping[str, Any]) -> str:
-    """Of a table `{column: (N, *shape)}` of numbers or texts, whatever the order of its rows and columns.
+    """Hash of a table `{column: (N, *shape)}` of numbers or strings. The order of rows and columns does not matter.
 
     Raises:
-        BayesreconError: columns of different lengths.
+        BayesreconError: the columns differ in length, or there are none.
 
     >>> hash_of_data({"y": [1.0, 2.0], "x": ["a", "b"]}) == hash_of_data({"x": ["b", "a"], "y": [2, 1]})
     True
@@ -69,13 +69,13 @@ def hash_of_data(data: Mapping[str, Any]) -> str:
 
 
 def hash_of_draws(theta: Any) -> str:
-    """Of draws `(T, d)`, in their order."""
+    """Hash of draws `(T, d)`, in their order."""
     array = np.ascontiguousarray(np.asarray(theta, float))
     return hashlib.sha256(json.dumps(array.shape).encode() + array.tobytes()).hexdigest()
 
 
 def hash_of_model(model: Model) -> str:
-    """Of a model: its name, settings and coordinates, and its likelihood and prior at a few points."""
+    """Hash of a model: name, settings, coordinates, and its likelihood and prior at a few points."""
     rng = np.random.default_rng(0)
     theta = rng.normal(size=(_POINTS, model.dimension))
     records: Records = {name: f.domain.draw_broad(rng, (_POINTS, *f.shape)) for name, f in model.fields.items()}

@@ -1,6 +1,6 @@
-"""Draws of a tilted posterior: some of the draws that there are, none twice, or new ones of NUTS.
+"""Draws from a tilted posterior: a sample of the existing draws without replacement, or new draws from NUTS.
 
-Never by weights or by sampling with replacement: how often a draw is repeated would tell the tilt at it.
+The draws never get weights and are never sampled with replacement: the weight of a draw would reveal the tilt there.
 """
 
 from dataclasses import replace
@@ -17,42 +17,42 @@ from bayesrecon.posteriors.made.nuts import DENSE
 from bayesrecon.releases import PosteriorDraws
 
 MOST = 1 / 3
-"""Share of the draws that may be published: of more of them, those that the tilt favours most would be too few."""
+"""Largest share of the draws that may be published. With more, too few draws would be left that the tilt favours."""
 
 USUAL = 1 / 4
-"""The share unless somebody says otherwise."""
+"""Default share of the draws to publish."""
 
-_REPEATED = 0.01  # share of draws that may repeat others
-_STEPS = (1, 2, 4)  # every which draw is taken
-_CHAINS, _WARMUP, _ACCEPTED, _DEEPEST = 4, 1000, 0.8, 10  # of NUTS, as `posteriors.nuts` has them
-_THINNING = 2  # of NUTS, which stays where it is now and then
-_MORE = 1.1  # times as many draws as are needed, of which those that repeat one are left out
+_REPEATED = 0.01  # largest share of draws that repeat another draw
+_STEPS = (1, 2, 4)  # thinning steps that are tried
+_CHAINS, _WARMUP, _ACCEPTED, _DEEPEST = 4, 1000, 0.8, 10  # settings of NUTS, as in `posteriors.nuts`
+_THINNING = 2  # of NUTS, because it sometimes repeats a draw
+_MORE = 1.1  # factor for the number of new draws, since repeated ones are dropped
 
 
 def chosen(tilt: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Positions of `count` of the draws, in random order and none twice, by weights `exp tilt`.
+    """A weighted sample of `count` draws without replacement, as indices in random order.
 
-    Sequential Poisson sampling (Ohlsson 1998): those with the smallest `u_t exp(-g_t)`, u uniform. Draws are in with
-    probabilities in proportion to `exp g` but for terms of the order `1 / count`. The number does not depend on the
-    tilt, and fewer of the same draws are some of the more: both together tell no more than the larger set.
+    The weights are `exp(g_t)`, where g is the tilt. Sequential Poisson sampling (Ohlsson 1998) takes the draws with the
+    smallest `u_t exp(-g_t)`, where u_t is uniform. Inclusion probabilities are proportional to `exp(g_t)` up to terms
+    of order `1 / count`. A smaller sample is a subset of a larger one, so both together reveal no more than the larger.
 
     >>> sorted(chosen(np.array([9.0, 0.0, 9.0, 0.0]), 2, np.random.default_rng(0)).tolist())
     [0, 2]
     """
     order = np.log(rng.random(len(tilt))) - tilt
     kept = np.argpartition(order, count - 1)[:count]
-    return kept[np.argsort(rng.random(len(tilt))[kept])]  # by numbers that do not depend on who is in
+    return kept[np.argsort(rng.random(len(tilt))[kept])]  # the order does not depend on which draws were chosen
 
 
 def distinct(release: PosteriorDraws) -> tuple[PosteriorDraws, tuple[str, ...]]:
-    """Draws of which none repeats another, and what was done to have them.
+    """Draws without repetitions, and notes on how they were chosen.
 
-    Which of several equal ones stay would tell how often each was there. A sampler stays where it is now and then:
-    every second draw, or every fourth, is taken until at most one in a hundred repeats another, and that one is left
-    out, which moves means by hundredths of a posterior standard deviation.
+    Samplers sometimes repeat a draw, and the number of published copies would reveal the tilt. So the draws are thinned
+    to every second or every fourth one until at most 1 % repeat another one, and the repeated ones are dropped. That
+    moves means by hundredths of a posterior standard deviation.
 
     Raises:
-        BayesreconError: more repeat others.
+        BayesreconError: even after thinning, more than 1 % are repeated.
     """
     repeats = 0
     for step in _STEPS:
@@ -62,22 +62,24 @@ def distinct(release: PosteriorDraws) -> tuple[PosteriorDraws, tuple[str, ...]]:
         first = np.sort(np.unique(whole, return_index=True)[1])
         repeats = repeats or len(rows) - len(first)
         if len(rows) - len(first) <= _REPEATED * len(rows):
-            note = f"{repeats} of {release.size} draws repeat another one: {len(first)} are used, of which none does"
+            note = (
+                f"{repeats} of {release.size} draws repeat another one: the {len(first)} distinct draws left are used"
+            )
             return (one, ()) if not repeats else (one.take(first), (note,))
     raise BayesreconError(
-        f"{release.name}: {repeats} of {release.size} draws repeat another one, as of a Metropolis chain; thin them "
-        "until none does, or sample with NUTS"
+        f"{release.name}: {repeats} of {release.size} draws repeat another one, as in a Metropolis chain; thin them "
+        "until none is repeated, or sample with NUTS"
     )
 
 
 def redrawn(model: Model, data: Records, tilt: PseudoData, starts: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """Draws `(count, d)` of the posterior of the data with the tilt beside them, by NUTS.
+    """New draws `(count, d)` from the tilted posterior, by NUTS.
 
     Args:
-        starts: `(T, d)` draws at which chains begin.
+        starts: `(T, d)` draws from which the chains start.
 
     Returns:
-        draws in random order, none twice; fewer where chains stood still.
+        Distinct draws in random order; fewer than `count` if chains got stuck.
     """
     weights, added = jnp.asarray(tilt.weights), {k: jnp.asarray(v) for k, v in tilt.records.items()}
 

@@ -1,6 +1,6 @@
 """The mode of a tilted posterior with its covariance: a Laplace approximation, for those who publish no draws.
 
-It is a function of the tilted log density alone, so that it tells no more than draws without end of the same tilt do.
+It is a function of the tilted log density alone, so it reveals no more than infinitely many draws with the same tilt.
 """
 
 from typing import Any
@@ -14,16 +14,17 @@ from bayesrecon.posteriors.approximated.approximations import gaussian
 from bayesrecon.posteriors.approximated.normal import fitted_normal, laplace, pack, unpack
 from bayesrecon.releases import Approximation, PosteriorDraws
 
-_DRAWS = 4096  # of a published normal law, on which its page is computed: a tenth of what limits a mean square there
-_SETTLED = 1e-6  # posterior standard deviations that another step may move
+_DRAWS = 4096  # of the published normal distribution: their error is a tenth of that of the simulated tilts
+_CONVERGED = 1e-6  # largest last step, in posterior standard deviations
 
 
 def tilted_mode(model: Model, data: Records, tilt: PseudoData, starts: np.ndarray, name: str) -> Approximation:
-    """Mode and inverse of minus the Hessian there, of the posterior of the data with the tilt beside them: of its
-    density in unconstrained coordinates, with the Jacobian.
+    """The mode of the tilted posterior, and the inverse of minus its Hessian there.
+
+    The density is in unconstrained coordinates and includes the Jacobian.
 
     Args:
-        starts: `(T, d)` draws of the posterior, from whose normal law Newton's method starts.
+        starts: `(T, d)` posterior draws, from whose mean Newton's method starts.
 
     Raises:
         BayesreconError: no mode was found.
@@ -35,8 +36,8 @@ def tilted_mode(model: Model, data: Records, tilt: PseudoData, starts: np.ndarra
     phi = fitted_normal(model, derived, pack(model, starts.mean(axis=0), covariance), altered)
     again = fitted_normal(model, derived, phi, altered)
     sd = np.sqrt(np.diag(covariance))
-    if not np.isfinite(phi).all() or (np.abs(again - phi)[: len(sd)] > _SETTLED * sd).any():
-        raise BayesreconError(f"{name}: the altered posterior has no mode that was found; sanitise draws of it")
+    if not np.isfinite(phi).all() or (np.abs(again - phi)[: len(sd)] > _CONVERGED * sd).any():
+        raise BayesreconError(f"{name}: no mode of the tilted posterior was found; sanitise draws instead")
     mean, factor = (np.asarray(x) for x in unpack(model, phi))
     found: Any = gaussian(model, mean, factor @ factor.T, jacobian=True, name=name)
     return found
@@ -49,7 +50,7 @@ def numbers_of(mode: Approximation) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_draws(mode: Approximation) -> PosteriorDraws:
-    """Draws of the normal law that was published, for what is computed of it."""
+    """Draws from the published normal distribution, to compute its public numbers."""
     mean, factor = (np.asarray(x) for x in unpack(mode.of, np.asarray(mode.theta)[0]))
     theta = mean + public_stream("draws of a mode").normal(size=(_DRAWS, len(mean))) @ factor.T
     weights, chain = np.full(_DRAWS, 1 / _DRAWS), np.ones(_DRAWS, int)

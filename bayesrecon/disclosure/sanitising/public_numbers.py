@@ -1,7 +1,7 @@
 """What tilted draws hide and what they cost, computed from the tilted draws alone.
 
-Whoever has the draws can compute it, so it tells nothing that they do not. Changes that the one tilt made would tell
-the tilt: what stands here are averages over others.
+Anybody who has the draws can compute these numbers, so they reveal nothing more. The change that the actual tilt made
+would reveal the tilt. So all numbers here are averages over other random tilts.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,21 @@ from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.row import Row
 from bayesrecon.results.sanitised import Change, Hidden
 
-_TILTS = 200  # simulated: a mean square to ten per cent
-_LOW, _HIGH = 0.05, 0.95  # quantiles that readers quote
+_TILTS = 200  # simulated tilts: enough for a mean square to ten per cent
+_LOW, _HIGH = 0.05, 0.95  # the quantiles that readers usually quote
 
 
 @dataclass(frozen=True)
-class Page:
-    """What can be told of sanitised draws."""
+class PublicNumbers:
+    """Public numbers about sanitised draws.
+
+    Attributes:
+        law: distribution of the tilts.
+        measured: average divergence of the tilts in nats, measured on the draws.
+        statistics: what an attacker can know of each statistic.
+        changes: typical changes of numbers about the parameters.
+        typical: median, 95 % quantile and maximum of the shift by one predicted record.
+    """
 
     law: TiltLaw
     measured: float
@@ -36,12 +44,13 @@ class Page:
     typical: tuple[float, float, float]
 
 
-def page_of(release: PosteriorDraws, k: float, times: float, count: float | None = None) -> Page:
-    """What draws of a tilted posterior hide and cost.
+def public_numbers(release: PosteriorDraws, k: float, times: float, count: float | None = None) -> PublicNumbers:
+    """What draws from a tilted posterior hide and cost.
 
     Args:
-        k, times: of the law: the size of the tilts, and how many times as many ordinary records cap them.
-        count: of records, where the draws do not tell it.
+        k: size of the tilts.
+        times: R / N, the cap of the tilts.
+        count: number of records, if the draws do not determine it.
     """
     problem = solve_release(release)
     rows, slopes = statistics_of(problem)
@@ -50,7 +59,7 @@ def page_of(release: PosteriorDraws, k: float, times: float, count: float | None
     weights = law.weights(public_stream("tilts of the page").normal(size=(len(law.own), _TILTS)))
     tilts = law.values @ weights
     shift = law.shift(law.records, release.size)
-    return Page(
+    return PublicNumbers(
         law,
         float(divergences(tilts).mean()),
         hidden(problem, law, rows, slopes),
@@ -60,8 +69,10 @@ def page_of(release: PosteriorDraws, k: float, times: float, count: float | None
 
 
 def statistics_of(problem: Problem) -> tuple[tuple[Row, ...], np.ndarray]:
-    """What `recover` says of a solved release, and the slopes of its statistics in the basis `(r, S)`, zero where
-    nothing is seen."""
+    """The rows of `recover` for a solved release, and the statistics' slopes in the basis, `(r, S)`.
+
+    Slopes of statistics that are not determined are zero.
+    """
     solved = problem.solved
     library, totals = totals_of(solved, problem.knowledge, problem.reference)
     rows = rows_of(library, totals, solved.embedding)
@@ -71,7 +82,7 @@ def statistics_of(problem: Problem) -> tuple[tuple[Row, ...], np.ndarray]:
 
 
 def hidden(problem: Problem, law: TiltLaw, rows: Sequence[Row], slopes: np.ndarray) -> tuple[Hidden, ...]:
-    """What the best unbiased attacker can know of each statistic when the release is tilted by a law."""
+    """What the best unbiased attacker can know of each statistic when the release has random tilts."""
     solved = problem.solved
     cross = np.asarray(solved.embedding.cross(solved.basis, law.records))
     scatter = law.scatter(cross @ slopes)
@@ -87,7 +98,7 @@ def hidden(problem: Problem, law: TiltLaw, rows: Sequence[Row], slopes: np.ndarr
 
 
 def _changes(model: Model, theta: np.ndarray, tilts: np.ndarray) -> tuple[Change, ...]:
-    """How far numbers about the parameters move, root mean square over the tilts `(T, S)`."""
+    """Root mean square change of means and quantiles of the parameters over S tilts `(T, S)`."""
     params = {k: np.asarray(v) for k, v in jax.vmap(model.constrain)(theta).items()}
     weights = np.exp(tilts - tilts.max(axis=0))
     weights /= weights.sum(axis=0)

@@ -1,4 +1,4 @@
-"""A few statistics in plain words, with their intervals, beside the truth: a picture for the width of a phone."""
+"""A plot for phones: a few statistics in plain words, with their intervals and the true values."""
 
 import math
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from bayesrecon.plots.frame import BLUE, RED
 from bayesrecon.plots.saving import check_path, save_figure
 from bayesrecon.plots.text import label
 
-_SIZE, _LINE = 5.0, 0.82  # inches: the width, and the height of a line; 390 pixels then show 12 points as 13 pixels
-_REACH = 1.3  # of the widest of interval and error, to each side
+_SIZE, _LINE = 5.0, 0.82  # inches: width, and height of a line; at 390 pixels wide, 12 points are 13 pixels
+_REACH = 1.3  # half width of the axis, relative to the largest interval or error
 
 
-class Told(NamedTuple):
-    """One statistic: what it is in words, what was recovered with its interval, and the true value."""
+class PlainStatistic(NamedTuple):
+    """One statistic: its name in words, the recovered value with its interval, and the true value."""
 
     words: str
     estimate: float
@@ -25,23 +25,24 @@ class Told(NamedTuple):
 
     @property
     def numbers(self) -> tuple[str, str, str, str]:
-        """Estimate, ends and truth as they are printed."""
+        """Estimate, lower end, upper end and true value as strings."""
         return tuple(format(x, self.form) for x in (self.estimate, self.lower, self.upper, self.true))  # type: ignore[return-value]
 
 
-def plot_told(lines: Sequence[Told], title: str, path: str | Path) -> None:
-    """A line for each statistic: its words and numbers, and below them the interval with the true value.
+def plot_plain_statistics(lines: Sequence[PlainStatistic], title: str, path: str | Path) -> None:
+    """One line per statistic: its name and numbers, and below them the interval with the true value.
 
     Args:
-        lines: at least one.
-        title: above them.
-        path: a .png, .pdf or .svg file, written whole or not at all.
+        lines: at least one statistic.
+        title: title of the figure.
+        path: a .png, .pdf or .svg file.
 
     Raises:
-        BayesreconError: for a path with another suffix.
+        BayesreconError: the path has another suffix.
 
-    >>> plot_told([Told("number of patients", 445.0, 433.0, 458.0, 442.0, ".0f")], "from draws alone", "told.png")
-    >>> Path("told.png").read_bytes()[1:4]
+    >>> patients = PlainStatistic("number of patients", 445.0, 433.0, 458.0, 442.0, ".0f")
+    >>> plot_plain_statistics([patients], "from draws alone", "patients.png")
+    >>> Path("patients.png").read_bytes()[1:4]
     b'PNG'
     """
     from matplotlib.figure import Figure
@@ -61,7 +62,7 @@ def plot_told(lines: Sequence[Told], title: str, path: str | Path) -> None:
         reach = max(line.upper - line.estimate, line.estimate - line.lower, abs(line.true - line.estimate))
         half = _REACH * reach if math.isfinite(reach) and reach else 1.0
 
-        def at(x: float, line: Told = line, half: float = half) -> float:
+        def at(x: float, line: PlainStatistic = line, half: float = half) -> float:
             return 0.5 + 0.45 * (x - line.estimate) / half
 
         ax.plot([0.05, 0.95], [y, y], color="0.85", lw=1, zorder=1)
