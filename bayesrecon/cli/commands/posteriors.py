@@ -53,7 +53,7 @@ def posteriors(
         return
     ready = sum(r["reference_draws"] and r["model"] is not None for r in rows)
     table = Table(
-        title=f"{len(rows)} posteriors, {ready} with reference draws and a shipped model; others use their own programs",
+        title=f"{len(rows)} posteriors, {ready} with reference draws and a shipped model (others: their own programs)",
         title_justify="left",
     )
     for heading in ("posterior", "reference draws", "shipped model"):
