@@ -31,9 +31,10 @@ from bayesrecon.estimation.checks.check import Looked
 from bayesrecon.estimation.checks.ends import check_ends
 from bayesrecon.estimation.checks.stein import check_identities
 from bayesrecon.estimation.scored import ScoredDraws
-from bayesrecon.models.registry import shipped
 from bayesrecon.posteriors import from_draws, from_posteriordb
-from bayesrecon.posteriors.made.database import open_database, read_data
+from bayesrecon.posteriors.made.database import open_database
+from bayesrecon.posteriors.made.programs import served_by
+from bayesrecon.posteriors.made.reference import released
 from bayesrecon.running.engine import swept
 from bayesrecon.types import Model, Release
 from benchmarks import workers
@@ -252,9 +253,8 @@ BLOCKS = 10  # fewer where parameters are many: a covariance takes twice as many
 
 def attacked(posterior: str) -> tuple[Release, dict[str, Any]]:
     """A posterior of posteriordb, sampled by NUTS where it has no draws, and what is known of its rows."""
-    programs = {name: program for program in shipped().values() for name in program.posteriors}
-    program, release = programs[posterior], from_posteriordb(posterior, build=True)
-    data = program.records(read_data(open_database(), posterior.rsplit("-", 1)[0]))
+    program = served_by(open_database(), posterior)
+    release, data = released(open_database(), program), program.records()
     known = {k: np.asarray(data[k]) for k in program.design}
     private = [np.asarray(v) for k, v in data.items() if k not in known]
     told = known and all(v.ndim == 1 for v in (*private, *known.values()))

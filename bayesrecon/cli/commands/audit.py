@@ -205,14 +205,8 @@ def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:
 
 def _reference(name: str, download: bool) -> tuple[Any, Any]:
     """Reference draws of a posteriordb posterior, and its model."""
-    from bayesrecon.posteriors.made.database import (
-        open_database,
-        posterior_info,
-        posteriordb_model,
-        read_data,
-        read_reference_draws,
-    )
+    from bayesrecon.posteriors.made.database import open_database, read_reference_draws
+    from bayesrecon.posteriors.made.programs import served_by
 
     database = open_database(download=download)
-    info = posterior_info(database, name)
-    return read_reference_draws(database, name), posteriordb_model(info, lambda: read_data(database, name))
+    return read_reference_draws(database, name), served_by(database, name).model

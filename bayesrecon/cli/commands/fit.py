@@ -95,14 +95,16 @@ COMMAND = fit
 def _by_name(name: str, settings: dict[str, Any], refresh: bool) -> "PosteriorDraws":
     from bayesrecon.cli import console
     from bayesrecon.posteriors.made.database import has_reference_draws, open_database, posterior_info
-    from bayesrecon.posteriors.made.fitted import Run, fitted_posterior
+    from bayesrecon.posteriors.made.fitted import Run, fitted
+    from bayesrecon.posteriors.made.programs import served_by
 
     database = open_database()
-    info = posterior_info(database, name)
+    posterior_info(database, name)
     if has_reference_draws(database, name):
         raise BayesreconError(f"posteriordb has reference draws of {name}: there is nothing to build")
     run = Run(**{k: v for k, v in settings.items() if v is not None})
-    return fitted_posterior(database, info, run, refresh=refresh, say=console.say)
+    served = served_by(database, name)
+    return fitted(name, served.model, served.records(), run, refresh=refresh, say=console.say)
 
 
 def _from_data(
