@@ -53,6 +53,7 @@ def safe(release):
     return bayesrecon.sanitise(release, unsafe_seed=0)
 
 
+@pytest.mark.slow
 def test_the_law_is_the_one_that_is_stated(law):
     """In whitened directions, normal with variances `1 / (1 / k^2 + 1 / s_i^2)`."""
     alive = law.own > 1e-9 * law.own[-1]

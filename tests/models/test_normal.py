@@ -69,6 +69,7 @@ def test_too_many_parameters():
         laplace(wide, True)
 
 
+@pytest.mark.slow
 @in_float64
 def test_a_mean_field_that_is_fitted_is_the_optimum():
     """Newton's method in standard deviations against one in the entries of the factor, whose Hessian is another."""

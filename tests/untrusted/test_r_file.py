@@ -45,7 +45,12 @@ def count(objects):
     return numbers, texts, total
 
 
-LARGE = {"stanreg", "stanreg-stripped"}  # they hold the definitions of hundreds of classes
+LARGE = {
+    "stanreg",
+    "stanreg-stripped",
+    "stanreg_glmer",
+    "stanreg_glmer-stripped",
+}  # they hold the definitions of hundreds of classes
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LARGE else n for n in COUNTS])
