@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from flags import known
+from flags import quickly_compiled
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # one process a core, one thread a process; before NumPy is loaded
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -22,10 +22,7 @@ elif "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
-# The older way to emit fused loops takes half the time to compile.
-EMITTERS = "xla_cpu_use_fusion_emitters"
-if EMITTERS not in os.environ.get("XLA_FLAGS", "") and known(EMITTERS):
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --{EMITTERS}=false".strip()
+os.environ["XLA_FLAGS"] = quickly_compiled(os.environ.get("XLA_FLAGS", ""))
 
 import numpy as np
 import pytest
