@@ -76,6 +76,8 @@ LONG = {
     "bayesrecon.games.membership_game.MembershipGame",
     "bayesrecon.games.vicious.detection.detection_scores",
     "bayesrecon.games.vicious.network.train",
+    "bayesrecon.plots.reconstruction.plot_traces",
+    "bayesrecon.posteriors.approximated.guides.from_guide",
 }
 
 

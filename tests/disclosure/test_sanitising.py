@@ -141,6 +141,7 @@ def test_new_draws_of_nuts_are_of_the_tilted_posterior(law, release, model):
     assert len(np.unique(drawn, axis=0)) == 2000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_mode_of_a_tilted_posterior_is_that_of_the_altered_data(law, release, model, seed):
     """Its equations are exact: what they tell of n is that of the data with the tilt beside them, and nothing else."""

@@ -80,6 +80,7 @@ def test_a_table_states_that_nothing_was_weighed():
     assert said.condition == "if the fit used no robust errors"
 
 
+@pytest.mark.slow
 def test_a_table_of_analytic_weights():
     """n is not the sum of weights, and the scale tells the response's variance where n is known alone."""
     weights = RNG.gamma(2, 0.8, len(AGE))
