@@ -14,6 +14,7 @@ def program():
     return lambda name: importlib.import_module(f"benchmarks.deletion.{name}")
 
 
+@pytest.mark.slow
 def test_rows_over_features_are_those_of_records(program):
     experiment, fourier, guesses = map(program, ("experiment", "fourier", "guesses"))
     rng = np.random.default_rng(0)

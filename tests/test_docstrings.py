@@ -12,6 +12,7 @@ from pathlib import Path
 
 import layers
 import pytest
+from quick import quick
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("bayesrecon", "models", "posteriors")
@@ -65,7 +66,22 @@ TESTS = {
 }
 
 
-@pytest.mark.parametrize("name", TESTS)
+# They train, sample or play for a second or more.
+LONG = {
+    "bayesrecon.attacks.outputs.decoder.train_decoder",
+    "bayesrecon.attacks.reconstruction.reconstruct",
+    "bayesrecon.auditing.fits.audit_fit",
+    "bayesrecon.disclosure.sanitising.run.sanitise",
+    "bayesrecon.games.compliance.ComplianceGame",
+    "bayesrecon.games.membership_game.MembershipGame",
+    "bayesrecon.games.vicious.detection.detection_scores",
+    "bayesrecon.games.vicious.network.train",
+    "bayesrecon.plots.reconstruction.plot_traces",
+    "bayesrecon.posteriors.approximated.guides.from_guide",
+}
+
+
+@pytest.mark.parametrize("name", quick(TESTS, TESTS.keys() - LONG))
 def test_examples_run(name, request, monkeypatch, tmp_path):
     module, test = TESTS[name]
     if any(NEEDS_DATA.search(example.source) for example in test.examples):

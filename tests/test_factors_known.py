@@ -14,6 +14,7 @@ FIT = bayesrecon.posteriors.from_statsmodels(smf.ols("y ~ C(g)", GROUPS).fit())
 FACTORS = {"g": ["C_g__T_b_", "C_g__T_c_"]}
 
 
+@pytest.mark.slow
 def test_bounds_hold_and_need_no_domain_of_the_columns():
     found = bayesrecon.bound(FIT, domain={"y": (-4.0, 4.0)}, factors=FACTORS, variances=False)
     truth = {"n": 15.0, "mean(C_g__T_b_)": 5 / 15, "mean(C_g__T_c_)": 2 / 15, "mean(y)": GROUPS.y.mean()}
@@ -39,6 +40,7 @@ def test_levels_are_the_only_values(verb):
     assert coded.rank < plain.rank
 
 
+@pytest.mark.slow
 def test_a_plan_takes_them():
     """Squares of dummies are the dummies, so that fewer features are left to be told apart."""
     rng, design = np.random.default_rng(0), pd.get_dummies(GROUPS.g).to_numpy(float)

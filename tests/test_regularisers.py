@@ -28,6 +28,7 @@ def test_total_variation_is_the_length_of_edges():
     np.testing.assert_allclose(found, [0.7 * 4 / 32, 0.7 * 4 / 32, 0.7 * 4 / 64], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_penalties_add_up_over_records_and_each_other():
     rng = np.random.default_rng(0)
     tv, box = TotalVariation((3, 3), 2.0), Box(0.0, 1.0, 3.0)

@@ -179,6 +179,7 @@ def test_known_design(regression):
         assert abs(row.estimate - truth[row.name]) < 4.5 * row.se
 
 
+@pytest.mark.slow
 def test_eight_schools(database):
     """Each school's effect, its standard error known; non-centred coordinates."""
     data = read_data(database, "eight_schools")

@@ -111,6 +111,7 @@ def of_cells():
     return from_numpyro(by_cell, {"g": (), "y": ()}, domain={"g": [0, 1, 2]})
 
 
+@pytest.mark.slow
 def test_draws_that_tell_sums_of_cells_show_the_record_that_is_most_of_one(of_cells):
     groups = [np.array([4.0, 5, 6, 5, 4, 6]), np.array([90.0, 2, 3, 2.5]), np.array([7.0, 8, 6, 9, 7])]
     found = bayesrecon.audit(draws_of(groups, np.random.default_rng(0)), of_cells, remedies=False)

@@ -33,6 +33,7 @@ def test_draws_that_were_rounded_after_their_densities_were_computed(tmp_path, d
     assert abs(n.estimate - hiding.SIZE) < 5 * n.se
 
 
+@pytest.mark.slow
 def test_records_that_do_not_fit_are_left_out_of_the_score(tmp_path):
     terms = hiding.TERMS.copy()
     terms[..., :9] += np.random.default_rng(0).normal(0, 0.1, terms[..., :9].shape)

@@ -68,6 +68,7 @@ def test_bad_input_of_several(folder, extra, message, monkeypatch):
     assert message in str(done.exception)
 
 
+@pytest.mark.slow
 def test_candidates_on_the_command_line(folder, tmp_path):
     path, _ = folder
     done = run(

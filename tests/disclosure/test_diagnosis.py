@@ -161,6 +161,7 @@ def test_a_polynomial_shows_twice_its_degree(degree):
             assert feature.verdict == "undetermined"
 
 
+@pytest.mark.slow
 def test_a_gaussian_mean_shows_count_and_sum():
     rng = np.random.default_rng(3)
     release = from_draws(sample_normal_mean(rng.normal(2, 1, 50), 2000, rng), normal_mean_model())

@@ -53,6 +53,7 @@ def test_planned_error_of_ten_thousand_exact_draws():
     assert 0.75 < np.sqrt(np.mean(np.square(ratios))) < 1.25
 
 
+@pytest.mark.slow
 def test_planned_effect_of_rounding(database, monkeypatch):
     """Rounding moves the estimates as predicted from the full draws alone, unless it is made good for."""
     release = from_posteriordb("kidiq-kidscore_momiq")
@@ -72,6 +73,7 @@ def test_planned_effect_of_rounding(database, monkeypatch):
         assert abs(plan[row.name].shift[6]) < 0.01 * row.se
 
 
+@pytest.mark.slow
 def test_draws_for_a_precision(database):
     plan = bayesrecon.plan(from_posteriordb("kidiq-kidscore_momiq"), digits=(), summaries=False)
     few = plan.most_draws("n", precision=44)
@@ -123,6 +125,7 @@ def test_what_nothing_is_said_of_stands_apart():
     assert {text.get_text() for text in ax.texts} == {"exact", "not determined"}
 
 
+@pytest.mark.slow
 def test_sanitised_draws_are_planned_by_their_worth():
     """As many draws leave about the same error, which is what a worth is."""
     rng = np.random.default_rng(0)

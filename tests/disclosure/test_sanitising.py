@@ -53,6 +53,7 @@ def safe(release):
     return bayesrecon.sanitise(release, unsafe_seed=0)
 
 
+@pytest.mark.slow
 def test_the_law_is_the_one_that_is_stated(law):
     """In whitened directions, normal with variances `1 / (1 / k^2 + 1 / s_i^2)`."""
     alive = law.own > 1e-9 * law.own[-1]
@@ -140,6 +141,7 @@ def test_new_draws_of_nuts_are_of_the_tilted_posterior(law, release, model):
     assert len(np.unique(drawn, axis=0)) == 2000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_mode_of_a_tilted_posterior_is_that_of_the_altered_data(law, release, model, seed):
     """Its equations are exact: what they tell of n is that of the data with the tilt beside them, and nothing else."""

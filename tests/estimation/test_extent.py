@@ -27,6 +27,7 @@ def logistic():
         yield data, release, embedding_of(release, "covariance")
 
 
+@pytest.mark.slow
 def test_a_law_too_wide_and_beside_the_data_is_moved_to_them(logistic):
     data, release, embedding = logistic
     knowledge, rng = check_knowledge(release.model), np.random.default_rng(1)

@@ -71,6 +71,7 @@ def test_pseudo_data_have_the_totals(without):
     np.testing.assert_allclose(*totals, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_other_draws_have_other_features():
     """A basis of features is one of records to draws that it is not made of, and to a model without features."""
     with x64():

@@ -84,6 +84,7 @@ def test_data_are_found_without_a_domain(seed):
     assert n.upper - n.lower < 80
 
 
+@pytest.mark.slow
 def test_few_records_that_show_an_end_are_asked_more(monkeypatch):
     """Over many orders of magnitude 64 records show 16 features of a censored normal law and then rounding, and others
     show others."""

@@ -50,6 +50,7 @@ def test_targets_add(kidiq):
         assert other.floor == pytest.approx(one.floor, rel=0.01)
 
 
+@pytest.mark.slow
 def test_releases_determine_together_what_neither_does_alone():
     """One model sees the total of a, the other that of b, with common knowledge of nothing but their fields."""
 

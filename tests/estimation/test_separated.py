@@ -48,7 +48,7 @@ def line(groups, rng):
 
 
 @pytest.mark.parametrize(
-    ("release", "groups"), [(effects, 12), (line, 12), pytest.param(effects, 50, marks=pytest.mark.slow)]
+    ("release", "groups"), [(line, 12), *(pytest.param(effects, k, marks=pytest.mark.slow) for k in (12, 50))]
 )
 def test_groups_one_by_one_are_all_together(monkeypatch, release, groups):
     release = release(groups, np.random.default_rng(groups))

@@ -9,6 +9,7 @@ from bayesrecon.evaluate.joint import joint_test
 from bayesrecon.posteriors import from_draws
 
 
+@pytest.mark.slow
 def test_chances_are_uniform():
     """Of exact draws, correlated ones included, by Kolmogorov and Smirnov."""
     from scipy.stats import kstest

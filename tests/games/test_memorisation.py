@@ -54,6 +54,7 @@ def test_labels_around_an_instance_tell_more_than_labels_at_it():
     np.testing.assert_array_equal(answers.argmax(1), Logistic().fit(DATA, 2, 0)(DATA.x).argmax(1))
 
 
+@pytest.mark.slow
 def test_membership_by_itself():
     """The nearest neighbour is right about every member, and errs about some of the others."""
     game = MembershipGame(NORMALS, Neighbours(1), (Yeom(), Shokri(2)), records=10)

@@ -238,6 +238,7 @@ def test_known_scales_and_a_mean_alone():
     agree(*(bayesrecon.recover(r, known=known) for r in (release, general(release))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [{}, pytest.param({"estimator": Estimator(metric="identity", coordinates="constrained")}, marks=pytest.mark.slow)],

@@ -158,6 +158,7 @@ def test_records_that_touch_everything_are_left_dense():
         assert sparse.touched({"x": rng.normal(size=(9, 6)), "y": np.zeros(9)}) is None
 
 
+@pytest.mark.slow
 def test_an_engine_takes_the_parts(both, monkeypatch):
     _, adaptive, basis, probes = both
     monkeypatch.setattr("bayesrecon.kernels.sparse.CHUNK", 2**9)

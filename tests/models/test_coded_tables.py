@@ -137,6 +137,7 @@ def test_what_no_data_print_is_a_failure():
     assert found["n"].estimate is None
 
 
+@pytest.mark.slow
 def test_with_correlations_levels_are_counted_too():
     level = of_levels((30, 18, 12))
     design = np.column_stack([np.ones(60), np.eye(3)[level][:, 1:], RNG.normal(size=60)])

@@ -17,9 +17,10 @@ ACROSS = np.linspace(7.9, 8.1, 21)  # where `betaln` changes its formula
 
 def test_a_log_beta_function_is_right_where_jax_has_a_step():
     with x64():
+        slope = jax.jit(jax.vmap(jax.grad(log_beta), (0, None)))
         for b in (1.0, 5.0, 8.0, 12.0):
             found = np.asarray(log_beta(ACROSS, b))
-            slopes = np.asarray(jax.vmap(jax.grad(log_beta), (0, None))(ACROSS, b))
+            slopes = np.asarray(slope(ACROSS, b))
             np.testing.assert_allclose(found, special.betaln(ACROSS, b), atol=1e-12)
             np.testing.assert_allclose(slopes, special.digamma(ACROSS) - special.digamma(ACROSS + b), atol=1e-13)
 
@@ -32,8 +33,8 @@ def test_slopes_of_a_negative_binomial_are_sums_of_fractions(value):
         def density(size):
             return smooth(dist.NegativeBinomial2(mean, size)).log_prob(value)
 
-        found = np.asarray(jax.vmap(density)(ACROSS))
-        slopes = np.asarray(jax.vmap(jax.grad(density))(ACROSS))
+        found = np.asarray(jax.jit(jax.vmap(density))(ACROSS))
+        slopes = np.asarray(jax.jit(jax.vmap(jax.grad(density)))(ACROSS))
     rising = sum((1 / (ACROSS + i) for i in range(value)), np.zeros_like(ACROSS))
     exact = rising + np.log(ACROSS / (ACROSS + mean)) + (mean - value) / (ACROSS + mean)
     np.testing.assert_allclose(slopes, exact, atol=1e-13)
@@ -96,10 +97,13 @@ def test_steins_identity_holds_for_a_negative_binomial_record(value):
         def prior(t):
             return model.log_prior(t) + model.log_det(t)
 
-        terms = jax.vmap(lambda t: likelihood(t) + prior(t))(theta)
-        slopes = jax.vmap(jax.grad(likelihood))(theta)[:, 0]
-        total = slopes + jax.vmap(jax.grad(prior))(theta)[:, 0]
-        bends = jax.vmap(jax.hessian(likelihood))(theta)[:, 0, 0]
-        weights = np.exp(np.asarray(terms) - np.max(terms))
-        found = np.average(np.asarray(slopes * total + bends), weights=weights)
+        @jax.jit
+        @jax.vmap
+        def parts(t):
+            slope = jax.grad(likelihood)(t)[0]
+            total = slope + jax.grad(prior)(t)[0]
+            return likelihood(t) + prior(t), slope * total + jax.hessian(likelihood)(t)[0, 0]
+
+        terms, values = (np.asarray(part) for part in parts(theta))
+        found = np.average(values, weights=np.exp(terms - terms.max()))
     assert abs(found) < 1e-11

@@ -14,7 +14,7 @@ def test_the_log_posterior_is_stationary_and_an_error_moves_it_by_itself():
         def log_p(theta):
             return jax.vmap(MODEL.log_lik, (None, 0))(theta, DATA).sum() + MODEL.log_prior(theta) + MODEL.log_det(theta)
 
-        exact, off = np.asarray(jax.vmap(log_p)(points)), rng.normal(size=7)
+        exact, off = np.asarray(jax.jit(jax.vmap(log_p))(points)), rng.normal(size=7)
         slopes = []
         for values in (exact + 9, exact + off):
             derived = evaluated(MODEL, points, values)
@@ -22,7 +22,7 @@ def test_the_log_posterior_is_stationary_and_an_error_moves_it_by_itself():
             def total(e, derived=derived):
                 return jax.vmap(derived.log_lik, (None, 0))(e, DATA).sum() + derived.log_prior(e)
 
-            slopes.append(np.asarray(jax.grad(total)(np.zeros(7))))
+            slopes.append(np.asarray(jax.jit(jax.grad(total))(np.zeros(7))))
     np.testing.assert_allclose(slopes[0], 0, atol=1e-10)
     np.testing.assert_allclose(slopes[1], off.mean() - off, atol=1e-10)
 

@@ -7,6 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 from costs import measured
+from quick import quick
 from written import refused
 
 from bayesrecon.auditing.around import look_around
@@ -103,7 +104,7 @@ QUOTED = {
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="memory is not measured there")
-@pytest.mark.parametrize("name", QUOTED)
+@pytest.mark.parametrize("name", quick(QUOTED, ["quotes in a name", "after empty lines"]))
 def test_many_columns_in_more_than_a_line(tmp_path, name):
     path = tmp_path / "a.csv"
     path.write_bytes(QUOTED[name])

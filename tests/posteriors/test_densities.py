@@ -79,6 +79,7 @@ def test_the_density_of_another_law_determines_nothing():
     assert found["n"].estimate is None
 
 
+@pytest.mark.slow
 def test_too_few_points_to_tell(points):
     found = bayesrecon.recover(from_log_density(MODEL, log_posterior(MODEL, DATA), points[:12]))
     assert "23 or more are needed" in found.failures[0]

@@ -1,3 +1,5 @@
+from functools import cache
+
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -18,6 +20,7 @@ from bayesrecon.posteriors.made.database import read_data
 MODEL = from_numpyro(variational.program, {"x": (1,), "y": ()})
 
 
+@cache
 def guide_of(kind, program=variational.program):
     return variational.ready(getattr(autoguide, kind)(program), jnp.ones((3, 1)), jnp.ones(3))
 

@@ -47,6 +47,7 @@ def entries(path):
     return {part.where: part for part in read_contents(path).entries if part.kind != "name"}
 
 
+@pytest.mark.slow
 def test_the_case_of_a_result_without_its_data(save):
     """`remove_data=True` leaves the table that the formula was given."""
     found = audited(save("ols_removed.pickle"))

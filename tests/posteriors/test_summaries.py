@@ -80,6 +80,7 @@ def test_a_table_states_that_nothing_was_weighed():
     assert said.condition == "if the fit used no robust errors"
 
 
+@pytest.mark.slow
 def test_a_table_of_analytic_weights():
     """n is not the sum of weights, and the scale tells the response's variance where n is known alone."""
     weights = RNG.gamma(2, 0.8, len(AGE))
@@ -120,6 +121,7 @@ def test_rounded_tables_of_analytic_weights_hold(seed):
             assert (row.lower is None) == (name == "var(y)" and total is None)
 
 
+@pytest.mark.slow
 def test_a_table_of_a_fit_with_an_offset():
     offset = RNG.normal(0, 3, len(AGE))
     fit = sm.GLM(INCOME, sm.add_constant(AGE), offset=offset).fit()
@@ -238,6 +240,7 @@ def test_generalised_linear_models(kind):
             assert abs(row.estimate - truth) < 0.05 * max(1.0, abs(truth))
 
 
+@pytest.mark.slow
 def test_counts_of_a_fit_by_reweighting_hold_to_its_last_step():
     """Its covariance is that of the weights before the last step; and a rare cell is among what the check looks at."""
     rng = np.random.default_rng(20)

@@ -230,6 +230,7 @@ def test_suffixes_of_two_parts():
     assert formats.suffix_of("a.tar.gz") == ".gz"
 
 
+@pytest.mark.slow
 def test_comments_of_a_law_are_looked_at_with_its_model(tmp_path):
     """The law is attacked as what it is, and its file holds more."""
     path = tmp_path / "fit.csv"

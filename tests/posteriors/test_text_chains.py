@@ -107,6 +107,7 @@ def test_a_table_of_data_is_no_draws(tmp_path):
     refused("a table of data, not of draws", read_draws, tmp_path / "a.txt")
 
 
+@pytest.mark.slow
 def test_a_chain_of_getdist_with_its_model(tmp_path):
     """Weights and names are what they are, and minus a log density is one, not of minus so many records."""
     draws = np.column_stack([hiding.DRAWS["coef"].reshape(-1, 2), hiding.DRAWS["sigma"].ravel()])

@@ -59,6 +59,7 @@ def of(theta, **beside):
     return {"variance": np.exp(theta[..., 0]), "beta": theta[..., 1:], **beside}
 
 
+@pytest.mark.slow
 def test_visits_of_a_chain_count(states):
     """4.5 standard errors are exceeded once in 150,000 data sets; without the weights n is off by more."""
     theta, count = states

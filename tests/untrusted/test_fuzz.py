@@ -136,7 +136,7 @@ def check(path):
             assert "\n" not in str(error)
 
 
-@pytest.mark.parametrize("count", [15, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [15, pytest.param(500, marks=pytest.mark.slow)])
 def test_any_hdf5_structure(tmp_path, count):
     @given(content=FILES)
     @settings(max_examples=count, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -167,7 +167,7 @@ KEYS = [
 ]
 
 
-@pytest.mark.parametrize("count", [15, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [15, pytest.param(500, marks=pytest.mark.slow)])
 def test_any_zarr_metadata(tmp_path, count):
     pytest.importorskip("zarr")
     path = zarr(2)(tmp_path)
@@ -183,7 +183,7 @@ def test_any_zarr_metadata(tmp_path, count):
     run()
 
 
-@pytest.mark.parametrize("count", [15, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [15, pytest.param(500, marks=pytest.mark.slow)])
 def test_any_archive(tmp_path, count):
     arrays = st.builds(
         lambda kind, shape: np.zeros(shape, kind), st.sampled_from(["f8", "i2", "?", "U3", "c8"]), SHAPES

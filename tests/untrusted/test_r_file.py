@@ -45,7 +45,12 @@ def count(objects):
     return numbers, texts, total
 
 
-LARGE = {"stanreg", "stanreg-stripped"}  # they hold the definitions of hundreds of classes
+LARGE = {
+    "stanreg",
+    "stanreg-stripped",
+    "stanreg_glmer",
+    "stanreg_glmer-stripped",
+}  # they hold the definitions of hundreds of classes
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LARGE else n for n in COUNTS])
@@ -115,7 +120,7 @@ def test_bytes_behind_the_end_are_listed(tmp_path):
     assert ("bytes behind the end", "ask Ann") in [(e.where, e.values) for e in read_contents(path).entries]
 
 
-@pytest.mark.parametrize("many", [40, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("many", [40, pytest.param(500, marks=pytest.mark.slow)])
 def test_mutated_files(tmp_path, many):
     """`benchmarks/files/r_objects.py --fuzz` reads ten thousand."""
     path, outcomes = tmp_path / "a.rds", {"read": 0, "refused": 0}

@@ -28,6 +28,7 @@ def games(loss, penalty, load_data, share, rows, seed=0, **settings):
         yield pair, table, {"x": x[public], "y": y[public]}, len(private)
 
 
+@pytest.mark.slow
 def test_a_tenth_that_is_public_tells_which_of_twenty_it_was():
     found = [
         bayesrecon.infer_deletion(pair, table, public=public, total=n).probability
@@ -37,6 +38,7 @@ def test_a_tenth_that_is_public_tells_which_of_twenty_it_was():
     assert hits >= 28  # all of 480 in other splits; by H Delta beside g, 46 % of them at 72 % stated
 
 
+@pytest.mark.slow
 def test_many_outputs_are_taken_one_by_one(monkeypatch):
     cases = list(games("softmax", 1.0, load_wine, 0.5, 10, outputs=3))
 

@@ -37,7 +37,7 @@ def hessian(model, theta, records, scale):
     def whole(t):
         return -scale * jax.vmap(lambda z: model.log_lik(t, z))(records).sum() - model.log_prior(t)
 
-    return np.asarray(jax.hessian(whole)(jnp.asarray(theta)))
+    return np.asarray(jax.jit(jax.hessian(whole))(jnp.asarray(theta)))
 
 
 @pytest.mark.parametrize("loss", ["squared", "softmax"])
@@ -57,8 +57,8 @@ def test_of_a_prediction_it_is_the_information_of_its_law(network):
     expected = PENALTY * np.eye(len(theta))
     for label in range(3):
         every = {**records, "y": np.full(12, label)}
-        logs = jax.vmap(lambda z: model.log_lik(theta, z))(every)
-        each = np.asarray(jax.vmap(jax.grad(model.log_lik), in_axes=(None, 0))(jnp.asarray(theta), every))
+        logs = jax.jit(jax.vmap(lambda z: model.log_lik(theta, z)))(every)
+        each = np.asarray(jax.jit(jax.vmap(jax.grad(model.log_lik), in_axes=(None, 0)))(jnp.asarray(theta), every))
         expected += 5.0 * (each * np.exp(np.asarray(logs))[:, None]).T @ each
     found = curvature(model, [theta], records, 5.0)
     np.testing.assert_allclose(found.matrix, expected, rtol=1e-9, atol=1e-10)

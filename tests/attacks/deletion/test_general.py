@@ -114,6 +114,7 @@ def test_what_cannot_be(network):
             bayesrecon.reconstruct(pair, attack=HRec(public=wrong))
 
 
+@pytest.mark.slow
 def test_above_four_thousand_parameters_products_do_the_same(network, monkeypatch):
     """The same network by products and a sketch: the same gradient, nearly the same record, the same candidate."""
     _, data, public, before = network

@@ -25,6 +25,7 @@ def fitted(six):
     return bayesrecon.posteriors.from_statsmodels(sm.OLS(six["y"], sm.add_constant(six["x1"])).fit())
 
 
+@pytest.mark.slow
 def test_real_records_of_an_approximation_are_never_certified_away(fitted, six):
     """Estimates and covariance of six records: three of nine directions are no equations."""
     assert type(fitted) is Approximation

@@ -39,6 +39,7 @@ def two_layers(width, entries, size, seed=0, towards_start=True):
     return train_network(model, begin, data).release, data
 
 
+@pytest.mark.slow
 def test_records_come_back_where_random_starts_fail():
     release, data = two_layers(32, 2, 6)
     attack = GradientMatching(n=6, multipliers="one", restarts=6, steps=200)
@@ -64,6 +65,7 @@ def test_starts_from_a_measure_alone_do_not_determine_a_square_system():
     assert not found.determined.any()
 
 
+@pytest.mark.slow
 def test_many_entries_or_an_unknown_sum_leave_random_starts():
     release, _ = two_layers(10, 2, 6)
     with x64():

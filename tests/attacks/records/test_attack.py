@@ -259,6 +259,7 @@ def test_counties_are_counted(database):
     assert ((table["sum(log_radon)"] - sums) / table["sum(log_radon)_se"]).std() < 1.4
 
 
+@pytest.mark.slow
 def test_draws_that_are_none_of_the_model_determine_no_record():
     """Effects around a mean of their own: exactly normal, as a mean-field fit has them, and shuffled by column."""
 

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import pytest
 
 from bayesrecon.attacks.records.candidates import naive_guesses, readout
 from bayesrecon.attacks.records.rows import make_rows
@@ -40,6 +41,7 @@ def test_probabilities_are_averaged_over_the_draws():
     assert guesses(observed(lambda eta: dist.Bernoulli(logits=eta)), theta - 0.75, "y")["y"].value.tolist() == [0, 1]
 
 
+@pytest.mark.slow
 def test_a_count_has_its_most_probable_value():
     """Rates near 0.6 and 3.5: the first has mean 0.6, and most often it is none at all."""
     theta = np.log([0.6, 3.5]) + 0.02 * np.random.default_rng(1).normal(size=(200, 2))

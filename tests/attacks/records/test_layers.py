@@ -143,6 +143,7 @@ def system():
             return dense, make(layers=True)
 
 
+@pytest.mark.slow
 def test_the_release_in_layers_is_the_release(system):
     dense, sparse = system
     np.testing.assert_allclose(sparse.gram.dense(), dense.gram, rtol=1e-12)

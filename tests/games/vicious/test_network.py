@@ -71,6 +71,7 @@ def test_reconstruction_only_does_not_learn_the_task(digits):
     assert model.decoder is not None
 
 
+@pytest.mark.slow
 def test_centred_logits_have_no_mean_and_softmax_sees_none(digits):
     x, y = digits
     model = small(x[:300], y[:300], centred=True, schedule=Schedule(epochs=2, batch=100)).classifier

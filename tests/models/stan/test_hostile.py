@@ -76,9 +76,9 @@ def test_mutated_programs_are_evaluated_or_refused():
 
 
 @pytest.mark.slow
-def test_ten_thousand_mutated_programs():
+def test_many_mutated_programs():
     rng = np.random.default_rng(1)
-    assert max(meets(mutated(rng)) for _ in range(10_000)) < 60
+    assert max(meets(mutated(rng)) for _ in range(2_500)) < 60
 
 
 BOMBS = {

@@ -61,6 +61,7 @@ def test_effects_give_back_what_they_are_made_of():
         np.testing.assert_allclose(found[name], own[name], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_what_is_not_determined_stays_missing():
     own, computed = drawn(np.random.default_rng(0))
     found = model_of_groups().prepare({"b": own["b"], "sd": own["sd"], **computed})  # nobody knows the means

@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from quick import quick
 from scipy.special import expit
 
 from bayesrecon.models import from_stan
@@ -79,7 +80,10 @@ REAL = {
 }
 
 
-@pytest.mark.parametrize("density", [*COUNTED, *REAL])
+@pytest.mark.parametrize(
+    "density",
+    quick({**COUNTED, **REAL}, ["poisson(exp(b))", "binomial(7, 0.4 * b)", "logistic(b, 2)", "gamma(6 * b, 2)"]),
+)
 def test_means_and_variances(density):
     kind = "array[N] int<lower=0>" if density in COUNTED else "vector[N]"
     mean, variance = (COUNTED | REAL)[density]
