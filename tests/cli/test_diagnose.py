@@ -10,7 +10,8 @@ from command import document
 
 import bayesrecon
 from bayesrecon.cli.inputs import open_releases
-from bayesrecon.posteriors import from_posteriordb, save_draws
+from bayesrecon.posteriors import from_posteriordb
+from bayesrecon.posteriors.made.nuts import save_draws
 
 KIDIQ = "kidiq-kidscore_momiq"
 
