@@ -40,15 +40,8 @@ loss. After each of {count} deletions, training continues from the old parameter
 
 {table}
 """
-HEAD = (
-    "network",
-    "parameters",
-    "public records",
-    "HRec",
-    "avg",
-    "MaxDiff",
-    "of probabilities",
-    "above both",
+HEAD = ("network", "parameters", "public records", "HRec", "avg", "MaxDiff", "of probabilities", "above both")
+HEAD += (
     "of probabilities",
     "label right",
     "stated",
