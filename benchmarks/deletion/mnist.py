@@ -81,11 +81,8 @@ def parameters(name, part, options):
     if options.keep is not None:
         stem = part if name == "mnist" else f"{name}-{part}"
         held = options.keep / f"{stem}-{'development' if options.development else 'fresh'}-{options.deletions}.npz"
-    phi = (
-        None
-        if part == "softmax"
-        else Fourier(x.shape[1], WIDTH, about.scale or spread(x[private]), np.random.default_rng(2))
-    )
+    scale, rng = about.scale or spread(x[private]), np.random.default_rng(2)
+    phi = None if part == "softmax" else Fourier(x.shape[1], WIDTH, scale, rng)
     loss, target = ("squared", np.eye(classes)[y]) if part == "ridge-rff" else ("softmax", y)
     settings = {"loss": loss, "outputs": classes, "phi": phi}
     penalty = PENALTY[part] if name == "mnist" else tuned(x, target, private, PENALTIES, **settings)
