@@ -4,6 +4,7 @@ import ast
 import importlib
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 import textwrap
@@ -210,6 +211,17 @@ def test_every_folder_is_installed():
         listed = tomllib.load(file)["tool"]["setuptools"]["packages"]
     modules = (layers.module_name(path, ROOT) for path in PACKAGE if path.name == "__init__.py")
     assert sorted(listed) == sorted(modules)
+
+
+def test_plots_are_where_results_and_commands_look_for_them():
+    named = {
+        found
+        for path in PACKAGE
+        for found in re.findall(r'"(\w+)\.((?:plot|audit)_\w+)"', path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 15
+    for module, function in named:
+        assert callable(getattr(importlib.import_module(f"bayesrecon.plots.{module}"), function))
 
 
 def test_public_names_are_few():
