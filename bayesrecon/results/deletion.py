@@ -64,8 +64,8 @@ class DeletedRecord(Result):
         return pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
 
     def plot(self, ax: Any = None, shape: tuple[int, int] | None = None) -> Any:
-        """Plot the record as an image, or field by field; see `bayesrecon.plots.plot_deleted`."""
-        return self.drawn("plot_deleted", ax=ax, shape=shape)
+        """Plot the record as an image, or field by field; see `bayesrecon.plots.deletion`."""
+        return self.drawn("deletion.plot_deleted", ax=ax, shape=shape)
 
     @property
     def headline(self) -> str:

@@ -198,8 +198,8 @@ class GameResult(Result):
         return self.to_dataframe()[columns + (["bound"] if self.bound is not None else [])]
 
     def plot(self, ax: Any = None, path: Any = None) -> Any:
-        """Plot the success of every adversary, as defined and with ties as wins; see `bayesrecon.plots.plot_game`."""
-        return self.drawn("plot_game", ax=ax, path=path)
+        """Plot the success of every adversary, as defined and with ties as wins; see `bayesrecon.plots.game`."""
+        return self.drawn("game.plot_game", ax=ax, path=path)
 
 
 @dataclass(frozen=True)

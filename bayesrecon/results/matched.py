@@ -69,8 +69,8 @@ class Matched(Result):
         return self.pseudo.to_dataframe(determined=self.determined)
 
     def plot(self, ax: Any = None, shape: tuple[int, int] | None = None, path: str | Path | None = None) -> Any:
-        """Plot the records by multiplier, or as images; see `bayesrecon.plots.plot_matched`."""
-        return self.drawn("plot_matched", ax=ax, shape=shape, path=path)
+        """Plot the records by multiplier, or as images; see `bayesrecon.plots.matched`."""
+        return self.drawn("matched.plot_matched", ax=ax, shape=shape, path=path)
 
     @property
     def headline(self) -> str:

@@ -4,10 +4,10 @@ python -m benchmarks.draws.checks [good] [size] [ends] [shipped] [bad] [handled]
     [--posteriors NAME ...] [--workers 4]
 
 To be run when a check changes. Good releases are blocks of posteriordb's reference draws and exact draws of simulated
-data; bad ones are spoilt by a stated size. The best any test could do knows what is wrong and how far: with `delta =
-log q - log p` over draws of q, p the stated model's posterior, the part of delta that other data of the same model
-explain (the span of the records' log likelihoods) is taken out; the rest has standard deviation s, and the best z is `s
-sqrt(T)`. Its power is that of a one-sided test with the same false alarms.
+data; bad ones are spoilt by a stated size. The best any test could do knows what is wrong and how far: with
+`delta = log q - log p` over draws of q, p the stated model's posterior, the part of delta that other data of the same
+model explain (the span of the records' log likelihoods) is taken out; the rest has standard deviation s, and the best
+z is `s sqrt(T)`. Its power is that of a one-sided test with the same false alarms.
 """
 
 import dataclasses
