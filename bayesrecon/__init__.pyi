@@ -19,8 +19,8 @@ from .attacks.deletion.sentence import deleted_sentence as deleted_sentence
 from .attacks.deletion.tilted import Tilt as Tilt
 from .attacks.matching.gradient import GradientMatching as GradientMatching
 from .attacks.outputs.decoding import LinearDecoding as LinearDecoding
+from .attacks.outputs.decoding import TrainedDecoding as TrainedDecoding
 from .attacks.outputs.inversion import OutputInversion as OutputInversion
-from .attacks.outputs.own import TrainedDecoding as TrainedDecoding
 from .attacks.outputs.sampling import PosteriorSampling as PosteriorSampling
 from .attacks.pseudodata.score_matching import ScoreMatching as ScoreMatching
 from .attacks.pseudodata.weighted import WeightedRecords as WeightedRecords
@@ -35,7 +35,7 @@ from .disclosure.planner import plan as plan
 from .disclosure.sanitising.run import sanitise as sanitise
 from .disclosure.witness import witness as witness
 from .errors import BayesreconError as BayesreconError
-from .estimation.problem import Estimator as Estimator
+from .estimation.estimator import Estimator as Estimator
 from .results.loading import load_result as load_result
 from .verbs.door import deletion as deletion
 

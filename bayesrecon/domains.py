@@ -171,3 +171,14 @@ REAL = Domain()
 POSITIVE = Domain("interval", low=0.0)
 BINARY = Domain("levels", levels=(0.0, 1.0))
 COUNT = Domain("integer", low=0.0)
+
+Records = dict[str, Any]
+"""`{field: (M, *shape)}`, the same number of entries in every field."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a record: its shape and the domain of its entries."""
+
+    shape: tuple[int, ...] = ()
+    domain: Domain = REAL

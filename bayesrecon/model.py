@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.domains import REAL, Domain
+from bayesrecon.domains import Field as Field
+from bayesrecon.domains import Records as Records
 from bayesrecon.errors import BayesreconError
 
 Params = dict[str, Any]
-Records = dict[str, Any]
 Progress = Callable[[str, float], None]
 """Called with a label and the fraction done."""
 
@@ -71,14 +71,6 @@ class Parameter:
     def unconstrained(self, value: Any) -> Any:
         """The unconstrained form of a value of this parameter."""
         return self.transform._inverse(value)
-
-
-@dataclass(frozen=True)
-class Field:
-    """One field of a record: its shape and the domain of its entries."""
-
-    shape: tuple[int, ...] = ()
-    domain: Domain = REAL
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon._version import __version__
+from bayesrecon.evaluate import clopper_pearson
 
 HERE = Path(__file__).resolve().parent
 """Where rows, pages and figures lie."""
@@ -101,6 +102,14 @@ def form(rows: Any) -> str:
     if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
         return "[\n" + ",\n".join(json.dumps(row, default=float) for row in rows) + "\n]\n"
     return json.dumps(rows, indent=1, default=float) + "\n"
+
+
+def share(hits: Sequence[bool]) -> tuple[str, str, str]:
+    """How many there are, the share that is true, and its 95 % Clopper-Pearson interval, in words."""
+    if not len(hits):
+        return "0", "", ""
+    range_ = clopper_pearson(sum(hits), len(hits))
+    return f"{len(hits)}", f"{sum(hits) / len(hits):.1%}", f"{range_.lower:.1%} to {range_.upper:.1%}"
 
 
 def table(head: Sequence[object], rows: Sequence[Sequence[object]], words: int = 1, gap: str = " ") -> str:

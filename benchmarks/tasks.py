@@ -1,10 +1,57 @@
-"""Named tasks of a study, one row each: those that have no row yet, or whose names hold a word that is given."""
+"""Rows that a study lacks, measured one after the other and kept as they come: of named tasks, or of a list."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import jax
+
 from benchmarks.study import Study
+
+
+def add_missing(
+    study: Study, tasks: Mapping[str, Callable[[], Any]], words: Sequence[str] = (), seconds: float = float("inf")
+) -> Any:
+    """The rows, with those of named tasks that have none yet, or whose names hold a word that is given; no task is
+    begun after so many seconds."""
+    end = time.monotonic() + seconds
+    for name, run in tasks.items():
+        again = any(word in name for word in words)
+        if (words or name in study.kept()) and not again:
+            continue
+        if time.monotonic() > end:
+            break
+        began = time.monotonic()
+        study.add(**{name: run()})
+        print(f"{time.monotonic() - began:6.1f} s  {name}  {shortly(study.kept()[name])}", flush=True)
+        jax.clear_caches()
+    return study.kept()
+
+
+def add_rows(
+    study: Study, items: Iterable[Any], place: Callable[[Any], Any], measure: Callable[..., Any], seconds: float
+) -> None:
+    """Rows `measure(*item)` behind those that there are, of the items that have none; `place` is the item of a row. No
+    item is begun after so many seconds."""
+    end = time.monotonic() + seconds
+    for item in items:
+        if time.monotonic() > end:
+            break
+        if all(place(row) != item for row in study.kept()):
+            row = measure(*item)
+            study.keep([*study.kept(), row])  # another process may have added some meanwhile
+            print(item, shortly(row), flush=True)
+
+
+def timed(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Its row, with the CPU time that it took."""
+    began = time.process_time()
+    return run() | {"seconds": time.process_time() - began}
+
+
+def shortly(row: Any) -> Any:
+    """What is short in a row."""
+    return {k: v for k, v in row.items() if len(str(v)) < 40} if isinstance(row, dict) else row
 
 
 def run_tasks(study: Study, tasks: Mapping[str, Callable[[bool], Any]], document: str | None) -> None:

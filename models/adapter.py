@@ -12,6 +12,7 @@ import numpy as np
 from bayesrecon.domains import REAL, Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Field, GaussianPredictor, Model, Params, Records
+from bayesrecon.models.described import program_fields, pymc_model
 from bayesrecon.models.inspection import (
     Program,
     check_sites,
@@ -251,3 +252,13 @@ def _check_factorises(
             raise BayesreconError(
                 f"{model.name}: the prior of {n!r} depends on the records; pass what it needs as a constant"
             )
+
+
+def adapted(given: Any, sizes: Any = None) -> Model | None:
+    """The model of a NumPyro program with one number per record in every field; None for anything else."""
+    if not callable(given) or isinstance(given, type) or pymc_model(given) is not None:
+        return None
+    return from_numpyro(given, dict.fromkeys(program_fields(given), ()))
+
+
+ADAPTS = adapted

@@ -1,20 +1,16 @@
-"""Models from anything that describes one."""
+"""Models from anything that describes one.
 
-import inspect
-import os
+A module of this package that has `ADAPTS`, a function `(given, sizes) -> Model | None`, adds a kind of description.
+"""
+
 from collections.abc import Mapping
 from typing import Any
 
-from bayesrecon.errors import BayesreconError, first_line
+from bayesrecon.discovery import discover
+from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
-from bayesrecon.models.adapter import from_numpyro
-from bayesrecon.models.pymc.program import from_pymc, pymc_model
+from bayesrecon.models.described import is_program, pymc_model
 from bayesrecon.models.registry import load
-
-
-def is_program(given: Any) -> bool:
-    """Whether the argument is the path of a Stan program."""
-    return isinstance(given, str | os.PathLike) and os.fspath(given).endswith(".stan")
 
 
 def model_of(given: Any, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model:
@@ -35,16 +31,11 @@ def model_of(given: Any, sizes: Mapping[str, tuple[int, ...]] | None = None) -> 
     """
     if isinstance(given, Model):
         return given
-    if is_program(given):
-        from bayesrecon.models.stan import from_stan  # only then: a language takes a fifth of a second to load
-
-        return from_stan(given, sizes=sizes)
-    if isinstance(given, str):
+    if isinstance(given, str) and not is_program(given):
         return load(given)
-    if pymc_model(given) is not None:
-        return from_pymc(given)
-    if callable(given) and not isinstance(given, type):
-        return from_numpyro(given, dict.fromkeys(program_fields(given), ()))
+    for adapted in discover("bayesrecon.models", "ADAPTS"):
+        if (model := adapted(given, sizes)) is not None:
+            return model
     raise BayesreconError(
         f"cannot make a model of a {type(given).__name__}: give a Model (models.from_numpyro makes one), the name of a "
         "shipped model, or a PyMC or Bambi model"
@@ -60,23 +51,3 @@ def is_model(given: Any) -> bool:
     (True, False)
     """
     return isinstance(given, Model) or pymc_model(given) is not None
-
-
-def program_fields(program: Any, given: Mapping[str, Any] | None = None) -> list[str]:
-    """Arguments of a function without a default or with the default None, except for those given.
-
-    >>> program_fields(lambda x, scale=2.0, y=None: None)
-    ['x', 'y']
-    """
-    try:
-        found = inspect.signature(program).parameters.values()
-    except (TypeError, ValueError, OverflowError) as error:
-        raise BayesreconError(f"cannot see the arguments of the program: {first_line(error)}") from None
-    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return [
-        p.name
-        for p in found
-        if p.kind in kinds
-        and (p.default is inspect.Parameter.empty or p.default is None)
-        and p.name not in (given or {})
-    ]

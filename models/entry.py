@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bayesrecon.model import Model, Records
+from bayesrecon.domains import Records
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Shipped:
     """
 
     name: str
-    build: Callable[..., Model]
+    build: Callable[..., Any]
     summary: str
     records: Callable[[Mapping[str, Any]], Records] | None = None
     posteriors: tuple[str, ...] = ()

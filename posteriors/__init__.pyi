@@ -20,8 +20,8 @@ from .made.training import Trained as Trained
 from .made.training import retrain_without as retrain_without
 from .made.training import train as train
 from .printed.summaries import from_table as from_table
+from .readers import from_arviz as from_arviz
+from .readers import from_cmdstan as from_cmdstan
+from .readers import from_npz as from_npz
 from .sources import dirac as dirac
-from .sources import from_arviz as from_arviz
-from .sources import from_cmdstan as from_cmdstan
 from .sources import from_draws as from_draws
-from .sources import from_npz as from_npz

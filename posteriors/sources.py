@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,9 +14,6 @@ from bayesrecon.models.losses import named_leaves
 from bayesrecon.models.power import tempered
 from bayesrecon.models.registry import load
 from bayesrecon.posteriors.draws import Draws
-from bayesrecon.posteriors.formats.arviz import read_arviz
-from bayesrecon.posteriors.formats.cmdstan import read_cmdstan
-from bayesrecon.posteriors.formats.npz import read_npz
 from bayesrecon.posteriors.weights import in_runs, weighted, weights_among
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import PosteriorDraws, TrainedParameter
@@ -135,97 +131,6 @@ def accepted_draws(
     return (release if found is None else weighted(release, found, kept)), kept
 
 
-def from_arviz(
-    source: Any,
-    model: Model | None = None,
-    *,
-    power: float | None = None,
-    name: str | None = None,
-    trusted: bool = False,
-    weights: str | bool = True,
-) -> PosteriorDraws:
-    """A release from an InferenceData, a DataTree, or the path of a netCDF file or zarr folder.
-
-    `model` may be omitted for files written by `bayesrecon fit`, which name a shipped model. A netCDF file is opened in
-    a separate process with limits on time and memory, unless it is `trusted`. `power` and `weights` are as in
-    `from_draws`.
-
-    Raises:
-        BayesreconError: the source cannot be read or names no model, or `from_draws` refuses the draws.
-        MissingExtraError: it is a zarr folder, and zarr is not installed.
-
-    >>> import numpy as np, xarray as xr
-    >>> from bayesrecon.models import load
-    >>> rng, dims = np.random.default_rng(0), ("chain", "draw", "k")
-    >>> values = {"beta": (dims, rng.normal(size=(2, 50, 2))), "sigma": (dims[:2], rng.gamma(5, size=(2, 50)))}
-    >>> from_arviz(xr.DataTree.from_dict({"posterior": xr.Dataset(values)}), load("kidscore_momiq")).size
-    100
-    """
-    draws = read_arviz(source, name=name, trusted=trusted)
-    return from_draws(draws, model or stored_model(draws), power=power, ignore_unknown=True, weights=weights)
-
-
-def from_cmdstan(
-    source: Any, model: Model, *, power: float | None = None, name: str | None = None, weights: str | bool = True
-) -> PosteriorDraws:
-    """A release from CmdStan CSV files (one path, or one per chain) or a CmdStanPy fit.
-
-    `power` and `weights` are as in `from_draws`.
-
-    Raises:
-        BayesreconError: the source cannot be read, or `from_draws` refuses the draws.
-
-    >>> from pathlib import Path
-    >>> from bayesrecon.models import load
-    >>> _ = Path("fit.csv").write_text("lp__,beta.1,beta.2,sigma\\n-7.1,26,0.6,18\\n-7.3,24,0.7,19\\n")
-    >>> from_cmdstan("fit.csv", load("kidscore_momiq")).size
-    2
-    """
-    return from_draws(read_cmdstan(source, name=name), model, power=power, ignore_unknown=True, weights=weights)
-
-
-def from_npz(
-    path: str | Path, model: Model | None = None, *, power: float | None = None, weights: str | bool = True
-) -> PosteriorDraws:
-    """A release from a NumPy archive of arrays `(chains, draws, *shape)` named like the parameters.
-
-    `power` and `weights` are as in `from_draws`.
-
-    Raises:
-        BayesreconError: the file cannot be read or names no model, or `from_draws` refuses the draws.
-
-    >>> import numpy as np
-    >>> from bayesrecon.models import load
-    >>> rng = np.random.default_rng(0)
-    >>> np.savez("draws.npz", beta=rng.normal(size=(2, 50, 2)), sigma=rng.gamma(5, size=(2, 50)))
-    >>> from_npz("draws.npz", load("kidscore_momiq")).size
-    100
-    """
-    draws = read_npz(path)
-    return from_draws(draws, model or stored_model(draws), power=power, weights=weights)
-
-
-def stored_model(draws: Draws) -> Model:
-    """The shipped model that a file's attributes name. Its settings come from the file, and its family checks them."""
-    name = draws.attributes.get("bayesrecon_model")
-    if name is None:
-        raise BayesreconError(
-            f"{draws.name} does not say which model it belongs to; pass one (model=, or --model NAME or file.py:name)"
-        )
-    try:
-        settings = json.loads(draws.attributes.get("bayesrecon_model_settings", "{}"))
-    except ValueError:
-        settings = None
-    if not isinstance(settings, dict):
-        raise BayesreconError(f"{draws.name}: the stored model settings are damaged; pass the model yourself")
-    model = load(name, **settings)
-    stored = draws.attributes.get("bayesrecon_power")
-    try:
-        return model if stored is None else tempered(model, float(stored))
-    except ValueError:
-        raise BayesreconError(f"{draws.name}: the stored power is damaged; pass the model yourself") from None
-
-
 def check_parameters(model: Model, given: Mapping[str, Any]) -> None:
     """Raise an error unless exactly the model's parameters are given.
 
@@ -308,3 +213,24 @@ def _on_boundary(parameter: Parameter, values: np.ndarray) -> np.ndarray:
 def _some(names: Sequence[str] | Mapping[str, Any]) -> str:
     listed = list(names)
     return ", ".join(listed[:6]) + (f" and {len(listed) - 6} more" if len(listed) > 6 else "")
+
+
+def stored_model(draws: Draws) -> Model:
+    """The shipped model that a file's attributes name. Its settings come from the file, and its family checks them."""
+    name = draws.attributes.get("bayesrecon_model")
+    if name is None:
+        raise BayesreconError(
+            f"{draws.name} does not say which model it belongs to; pass one (model=, or --model NAME or file.py:name)"
+        )
+    try:
+        settings = json.loads(draws.attributes.get("bayesrecon_model_settings", "{}"))
+    except ValueError:
+        settings = None
+    if not isinstance(settings, dict):
+        raise BayesreconError(f"{draws.name}: the stored model settings are damaged; pass the model yourself")
+    model = load(name, **settings)
+    stored = draws.attributes.get("bayesrecon_power")
+    try:
+        return model if stored is None else tempered(model, float(stored))
+    except ValueError:
+        raise BayesreconError(f"{draws.name}: the stored power is damaged; pass the model yourself") from None

@@ -17,7 +17,7 @@ import pytest
 import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.solve import find_basis
+from bayesrecon.estimation.basis import find_basis
 from bayesrecon.kernels import gaussian, view
 from bayesrecon.kernels.dense import DenseEmbedding
 from bayesrecon.kernels.embedding import Basis

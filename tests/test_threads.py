@@ -85,13 +85,13 @@ def test_libraries_are_looked_for_once(monkeypatch):
 
 
 def test_a_verb_solves_on_one(three, monkeypatch):
-    seen, plain = [], solve._solve
+    seen, plain = [], solve.solution
 
     def looked(gram, target):
         seen.extend(used())
         return plain(gram, target)
 
-    monkeypatch.setattr(solve, "_solve", looked)
+    monkeypatch.setattr(solve, "solution", looked)
     rng = np.random.default_rng(0)
     values = {"coef": rng.normal(2, 0.1, (2, 200, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 200, 1))}
     bayesrecon.recover(from_draws(values, load("linear_predictor")))

@@ -6,10 +6,10 @@ from functools import partial, singledispatch
 from typing import Any, Unpack, overload
 
 from bayesrecon.attacks.choice import suited
+from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.pooling import pool
-from bayesrecon.estimation.problem import Estimator
 from bayesrecon.estimation.recovered import Solved, Statistics, recovered, rows_with, shown_of, solved, warned
 from bayesrecon.estimation.solve import fit
 from bayesrecon.kernels.joint import JointEmbedding

@@ -9,7 +9,8 @@ from bayesrecon.auditing.small_counts import Count, small_counts
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import stamp
 from bayesrecon.posteriors.printed.acro import AcroOutput, file_of, read_acro
-from bayesrecon.results.audit import Audit, NotRun, Thresholds
+from bayesrecon.results.audit import Audit
+from bayesrecon.results.findings import NotRun, Thresholds
 
 _FORM = "output of ACRO"
 _PRINTED = "directly, printed in the table"

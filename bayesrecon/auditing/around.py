@@ -9,7 +9,7 @@ from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.discovery import discover
 from bayesrecon.errors import first_line
 from bayesrecon.model import Progress
-from bayesrecon.results.audit import Finding, NotRun
+from bayesrecon.results.findings import Finding, NotRun
 
 READING = "reading"
 """What an audit calls what it could not walk."""

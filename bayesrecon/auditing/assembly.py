@@ -1,13 +1,9 @@
 """What an audit is put together from besides its attacks: what was not opened, scores, and several files as one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
-import numpy as np
-
-from bayesrecon.attacks.sidechannels.centred_prior import PRIOR, law_of_intercept, means_beside
 from bayesrecon.auditing.accounts.account import accounts, unrecognised
 from bayesrecon.auditing.held import PASS_A_MODEL, attack_of, held, not_run, without_attack
 from bayesrecon.auditing.look import Look, Named, nobody
@@ -16,10 +12,9 @@ from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private import Private, read_private
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
-from bayesrecon.posteriors.contents import Contents, SavedProgram
-from bayesrecon.posteriors.draws import Draws
-from bayesrecon.posteriors.fits.saved_programs import model_of_program
-from bayesrecon.results.audit import Audit, Finding, NotRun, ordered, with_score
+from bayesrecon.posteriors.contents import Contents
+from bayesrecon.results.audit import Audit, ordered, with_score
+from bayesrecon.results.findings import Finding, NotRun
 
 
 @dataclass(frozen=True)
@@ -89,46 +84,6 @@ def with_accounts(look: Look, stage: Stage, public: tuple[str, ...]) -> Stage:
     return replace(stage, findings=(*stage.findings, *unrecognised(accounted)))
 
 
-def stored_model_of(contents: Contents) -> tuple[Model | None, str]:
-    """The model that the file names, and why it cannot be had where it names one."""
-    from bayesrecon.posteriors.sources import stored_model
-
-    if contents.draws is None:
-        return None, ""
-    if "bayesrecon_model" not in contents.draws.attributes:
-        return (None, "") if contents.program is None else _of_program(contents.program, contents.draws)
-    try:
-        return stored_model(contents.draws), ""
-    except BayesreconError as error:
-        return None, str(error)
-
-
-def _of_program(program: SavedProgram, draws: Draws) -> tuple[Model | None, str]:
-    """The model of the Stan program that a file holds beside its draws, and why it cannot be had."""
-    try:
-        return model_of_program(program, draws, partial(_centres, program, draws)), ""
-    except BayesreconError as error:
-        return None, f"its Stan program is in the file and gives no model: {error}"
-
-
-def _centres(program: SavedProgram, draws: Draws, prior: Callable[[str, dict[str, float]], Any]) -> dict[str, Any]:
-    """Means of the covariates, at which brms centres them, where the values of the prior tell them.
-
-    Args:
-        prior: what the program computes under a name at the draws, some of its parameters being set to a value.
-    """
-    law, columns = law_of_intercept(program.text), {own: name for name, own in program.names.items()}
-    (count,) = program.sizes.get("b", (0,)) or (0,)
-    slopes = [columns.get(f"b[{k + 1}]", "") for k in range(count)]
-    scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}
-    alone = program.sizes.get("Intercept", ()) == ()  # several have several laws
-    if law is None or not alone or PRIOR not in scalars or not set(slopes) <= scalars.keys():
-        return {}
-    at_location = np.ravel(prior(PRIOR, {"Intercept": law[1]}))
-    found = means_beside(program.text, scalars, at_location, slopes)
-    return {} if found is None else {"means_X": found.values}
-
-
 def named(private: Private | None) -> Named:
     """Which private column values are."""
     return Matching(private.columns) if private is not None else nobody
@@ -158,3 +113,12 @@ def scored(finding: Finding, private: Private, model: Model | None, known: Seque
     data = {f: private.records[f] for f in fields}
     score = match_records(fields, data) if fields else None
     return with_score(finding, score, truth, measured_remedies(finding, truth, data))
+
+
+def with_data(fitted: Audit, data: Any, known: tuple[str, ...]) -> Audit:
+    """The audit of a fit with the truth beside its findings, where there are private data."""
+    private = read_private(data, fitted.used)
+    if private is None:
+        return fitted
+    seen = tuple(scored(f, private, fitted.used, known, None) for f in fitted.findings)
+    return replace(fitted, findings=seen, settings={**fitted.settings, "data": private.stamp})

@@ -30,7 +30,7 @@ from bayesrecon.estimation.statistics import (
 )
 from bayesrecon.estimation.totals import part_totals, rows_of
 from bayesrecon.model import Records
-from bayesrecon.results.audit import Finding, Remedy
+from bayesrecon.results.findings import Finding, Remedy
 from bayesrecon.results.recovery import Recovery, Row
 
 _SUMS = 300  # that are looked at: more cost minutes

@@ -7,7 +7,7 @@ from bayesrecon.auditing.effort import Open
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.discovery import added, discover
 from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.results.audit import Finding, NotRun
+from bayesrecon.results.findings import Finding, NotRun
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from typing import Any
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.releases import Release
-from bayesrecon.results.audit import Finding, Item, Remedy
+from bayesrecon.results.findings import Finding, Item, Remedy
 from bayesrecon.results.recovery import Recovery, Row
 
 KIND = "dominance"

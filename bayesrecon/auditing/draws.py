@@ -21,7 +21,7 @@ from bayesrecon.model import Progress
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.releases import PosteriorDraws
-from bayesrecon.results.audit import Finding, Remedy, Severity, Thresholds
+from bayesrecon.results.findings import Finding, Remedy, Severity, Thresholds
 from bayesrecon.results.recovery import Recovery
 
 _THINNINGS = (1000, 300)  # remedies that are tried: with fewer draws the statistics of most models cannot be solved for

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.results.audit import Finding, Remedy
+from bayesrecon.results.findings import Finding, Remedy
 
 Effort = Literal["quick", "full"]
 FEWEST = 12  # trials from which an error is known to a fifth

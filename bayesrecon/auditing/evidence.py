@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.results.audit import Item
+from bayesrecon.results.findings import Item
 
 
 def items(rows: Any) -> tuple[Item, ...]:

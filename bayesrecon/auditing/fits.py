@@ -29,7 +29,8 @@ from bayesrecon.posteriors.printed.numbers import cell
 from bayesrecon.posteriors.printed.summaries import from_table, of_estimator
 from bayesrecon.posteriors.roles import ESTIMATE
 from bayesrecon.releases import Release
-from bayesrecon.results.audit import Audit, Finding, NotRun, Remedy, Thresholds, ordered
+from bayesrecon.results.audit import Audit, ordered
+from bayesrecon.results.findings import Finding, NotRun, Remedy, Thresholds
 from bayesrecon.results.recovery import Recovery, Row
 
 Alternative = tuple[str, Callable[[], Release]]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents, Variable, group_of
-from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
+from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 
 DROP_DRAWS = "publish neither draws nor their mean and covariance, which give away the same statistics"
 

@@ -8,7 +8,7 @@ import numpy as np
 from bayesrecon.attacks.deletion.left_over import left_over
 from bayesrecon.errors import BayesreconError
 from bayesrecon.releases import Release, TrainedParameter, refuse_others
-from bayesrecon.results.audit import Finding, Item, NotRun
+from bayesrecon.results.findings import Finding, Item, NotRun
 
 _ATTACK = "missing record"
 _PASS = "pass all other records (known=), every field of each, or leave known= out"

@@ -10,7 +10,7 @@ import numpy as np
 from bayesrecon.auditing.held import DRAWS, LOG_DENSITIES, parameters_of
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import DATA, WIDE, Contents, Variable
-from bayesrecon.results.audit import Finding, NotRun
+from bayesrecon.results.findings import Finding, NotRun
 
 Named = Callable[[Any], str | None]
 """Which private column values are, in words."""

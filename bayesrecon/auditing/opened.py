@@ -16,7 +16,7 @@ from bayesrecon.model import Model, Progress
 from bayesrecon.posteriors.contents import Contents, Variable
 from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.releases import PosteriorDraws
-from bayesrecon.results.audit import Thresholds
+from bayesrecon.results.findings import Thresholds
 from bayesrecon.results.recovery import Recovery
 
 

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.attacks.outputs.calibration import varies
+from bayesrecon.attacks.outputs.decoding import decoded
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
-from bayesrecon.attacks.outputs.own import decoded
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.problem import generator
+from bayesrecon.estimation.estimator import generator
 from bayesrecon.evaluate.distances import linear_risk, mahalanobis
 from bayesrecon.kernels.alphabet import softmax_bits
 from bayesrecon.kernels.output_embedding import Answer
 from bayesrecon.posteriors.fits.outputs import answers_of, outputs
 from bayesrecon.precision import in_float64
-from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy, Severity, Thresholds, ordered
+from bayesrecon.results.audit import Audit, ordered
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity, Thresholds
 
 _NOISE = (0.1, 0.3, 1.0)  # standard deviations of noise that are tried, in units of how the outputs vary
 _DIGITS = (3, 2, 1)  # decimals of a softmax that are tried

@@ -4,7 +4,7 @@ import numpy as np
 
 from bayesrecon.attacks.sidechannels.columns import summarise_columns
 from bayesrecon.posteriors.contents import Contents
-from bayesrecon.results.audit import Finding, Item, Remedy
+from bayesrecon.results.findings import Finding, Item, Remedy
 
 
 def look_at_columns(contents: Contents, key: int) -> list[Finding]:

@@ -10,7 +10,7 @@ from bayesrecon.auditing.opened import Opened
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.categories import shown
 from bayesrecon.posteriors.contents import Variable
-from bayesrecon.results.audit import Item
+from bayesrecon.results.findings import Item
 
 MOST_RECORDS = 2000  # that are solved for, evenly spread
 

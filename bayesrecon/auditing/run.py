@@ -16,9 +16,9 @@ from bayesrecon.auditing.assembly import (
     named,
     scored,
     scored_table,
-    stored_model_of,
     unopened,
     with_accounts,
+    with_data,
     with_held,
 )
 from bayesrecon.auditing.cell_totals import dominance_of_draws
@@ -26,6 +26,7 @@ from bayesrecon.auditing.channel import channels
 from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, told
 from bayesrecon.auditing.fits import audit_fit, look_at_estimates, told_of
+from bayesrecon.auditing.given import held_by
 from bayesrecon.auditing.held import DRAWS
 from bayesrecon.auditing.look import Look
 from bayesrecon.auditing.numbers import Numbers
@@ -40,18 +41,17 @@ from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.knowledge import KNOWS, of_model, refuse_renamed
 from bayesrecon.model import Model, Progress
-from bayesrecon.models.door import model_of
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximated.cmdstan_laws import is_law
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.door import is_fit, release_of
 from bayesrecon.posteriors.formats import read_contents
-from bayesrecon.posteriors.named import contents_of
 from bayesrecon.posteriors.printed.acro import is_acro
 from bayesrecon.posteriors.printed.summaries import is_table
 from bayesrecon.precision import in_float64
-from bayesrecon.releases import OneAtom, PosteriorDraws, Release
-from bayesrecon.results.audit import LEVELS, Audit, Finding, NotRun, Thresholds, ordered
+from bayesrecon.releases import OneAtom, Release
+from bayesrecon.results.audit import Audit, ordered
+from bayesrecon.results.findings import LEVELS, Finding, NotRun, Thresholds
 from bayesrecon.running.threads import on_one_thread
 
 _OTHERS = "pass the model that made these draws, prior included, and draws with all their digits"
@@ -154,12 +154,12 @@ def audit(
             )
         given: dict[str, Any] = {"knows": knows, "remedies": bool(remedies), "effort": effort, "thresholds": limits}
         fitted = audit_fit(fit[0], **fit[1], **given, key=key, progress=progress)
-        fitted = _with_data(fitted, data, tuple(known or ()))
+        fitted = with_data(fitted, data, tuple(known or ()))
         if is_law(source):
             fitted = _with_file(fitted, audit(read_contents(source), data=data, remedies=remedies, key=key))
         return fitted if name is None else replace(fitted, name=name)
     stated = model is not None
-    contents, model, missing = _contents_of(source, model, name, progress)
+    contents, model, missing = held_by(source, model, name, progress)
     if model is None and knows.keys() - {"known"} and contents.saved is None and not contents.estimates:
         named_so = ", ".join(f"{name}=" for name in knows if name != "known")
         raise BayesreconError(f"{named_so} says something of a model's records; pass the model= behind {contents.name}")
@@ -215,7 +215,7 @@ def audit(
         def attack(release: Release) -> Audit:
             found = audit_fit(release, knows=of_model(knows, release.about), **how, key=key, progress=progress)
             with suppress(BayesreconError):  # the data lack a column of this fit: they were compared as they are
-                found = _with_data(found, data, ())
+                found = with_data(found, data, ())
             return found
 
         attacked = attack_fits(contents, attack)
@@ -282,28 +282,6 @@ def _with_file(fitted: Audit, file: Audit) -> Audit:
         files=file.files,
         seconds=fitted.seconds + file.seconds,
     )
-
-
-def _contents_of(source: Any, model: Any, name: str | None, progress: Progress | None) -> tuple[Contents, Any, str]:
-    """What is in a file, or in memory, its model or None, and why that is missing."""
-    if isinstance(source, PosteriorDraws):
-        release = release_of(source, model)
-        # The model's own parameters are published: none of another parametrisation has to be mapped.
-        return replace(contents_of(source), name=name or source.name), replace(release.model, prepare=None), ""
-    contents = read_contents(source, name=name, progress=progress)
-    if model is not None:
-        return contents, model_of(model, None if contents.draws is None else contents.draws.shapes), ""
-    stored, missing = stored_model_of(contents)
-    return contents, stored, missing
-
-
-def _with_data(fitted: Audit, data: Any, known: tuple[str, ...]) -> Audit:
-    """The audit of a fit with the truth beside its findings, where there are private data."""
-    private = read_private(data, fitted.used)
-    if private is None:
-        return fitted
-    seen = tuple(scored(f, private, fitted.used, known, None) for f in fitted.findings)
-    return replace(fitted, findings=seen, settings={**fitted.settings, "data": private.stamp})
 
 
 def _tell(progress: Progress | None, found: Iterable[Finding]) -> None:

@@ -8,7 +8,8 @@ from bayesrecon.auditing.words import places
 from bayesrecon.posteriors.contents import Contents, SavedFit
 from bayesrecon.posteriors.roles import ESTIMATE
 from bayesrecon.releases import Release
-from bayesrecon.results.audit import Audit, Finding, NotRun
+from bayesrecon.results.audit import Audit
+from bayesrecon.results.findings import Finding, NotRun
 
 _ATTACK = "fit"
 _REMEDY = "attack it in Python (posteriors.dirac with a model of its own), or publish it without these numbers"

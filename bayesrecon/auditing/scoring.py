@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesrecon.auditing.evidence import typical_error
 from bayesrecon.evaluate.rates import clopper_pearson
-from bayesrecon.results.audit import Finding, RecordScore, Remedy
+from bayesrecon.results.findings import Finding, RecordScore, Remedy
 
 _MOST = 600  # recovered records that are matched
 _NULLS = 10  # tables by chance, over which the null's share is averaged

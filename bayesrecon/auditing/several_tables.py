@@ -13,7 +13,8 @@ from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.recovered import recovered
 from bayesrecon.knowledge import of_model
 from bayesrecon.releases import Release
-from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy
+from bayesrecon.results.audit import Audit
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 from bayesrecon.results.recovery import Recovery, Row
 
 KIND = "tables together"

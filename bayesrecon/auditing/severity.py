@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesrecon.auditing.accounts.plain_numbers import is_levels, structure_of
 from bayesrecon.auditing.accounts.texts import kind_of_labels
-from bayesrecon.results.audit import Severity
+from bayesrecon.results.findings import Severity
 
 ROWS = 5
 """So many values of single records are high; fewer may be a constant or a mean, and are medium."""

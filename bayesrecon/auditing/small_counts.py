@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from bayesrecon.model import Model
 from bayesrecon.models.estimators import ESTIMATORS
-from bayesrecon.results.audit import Finding, Item, Remedy, Severity
+from bayesrecon.results.findings import Finding, Item, Remedy, Severity
 from bayesrecon.results.row import Row
 
 KIND = "small-count"

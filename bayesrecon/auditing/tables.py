@@ -14,7 +14,7 @@ from bayesrecon.posteriors.printed.numbers import cell
 from bayesrecon.posteriors.printed.reading import as_printed
 from bayesrecon.posteriors.printed.summaries import from_table, read_frame, titled
 from bayesrecon.releases import Release
-from bayesrecon.results.audit import NotRun
+from bayesrecon.results.findings import NotRun
 
 Alternatives = list[tuple[str, Callable[[], Release]]]
 

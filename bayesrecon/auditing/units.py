@@ -6,7 +6,7 @@ import numpy as np
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.score import touches
-from bayesrecon.results.audit import NotRun
+from bayesrecon.results.findings import NotRun
 
 _LEVELS = 32  # values that are looked at, evenly spread
 

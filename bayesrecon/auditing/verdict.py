@@ -42,29 +42,23 @@ def verdict(posterior: str, *, build: bool = True, progress: Progress | None = N
     """Attack one posterior of posteriordb with what its model invites, and score the result against its data.
 
     Args:
-        posterior: posteriordb's name; the model must be shipped.
+        posterior: posteriordb's name. The model is the shipped one, or its own Stan program if none is shipped.
         build: sample with NUTS where there are no reference draws and the cache holds none.
 
     Raises:
         BayesreconError: the posterior or its model is unknown, its data are missing, or it may not be built.
     """
     from bayesrecon.attacks.records.rows import combinations
-    from bayesrecon.models.registry import find, shipped
-    from bayesrecon.posteriors.made.database import has_reference_draws, open_database, read_data
+    from bayesrecon.posteriors.made.database import has_reference_draws, open_database
     from bayesrecon.posteriors.made.fitted import built_file
-    from bayesrecon.posteriors.made.reference import from_posteriordb
+    from bayesrecon.posteriors.made.programs import served_by
+    from bayesrecon.posteriors.made.reference import released
 
-    programs = {name: program.name for program in shipped().values() for name in program.posteriors}
-    if posterior not in programs:
-        raise BayesreconError(f"{posterior}: no shipped model serves this posterior")
-    program = find(programs[posterior])
     database = open_database()
     present = has_reference_draws(database, posterior)
-    release = from_posteriordb(posterior, build=build or (not present and built_file(database, posterior) is not None))
-    if program.records is None:
-        raise BayesreconError(f"{posterior}: its model {program.name} has no records of posteriordb")
-    data = program.records(read_data(database, posterior.rsplit("-", 1)[0]))
-    truth = {k: np.asarray(v) for k, v in data.items()}
+    program = served_by(database, posterior)
+    release = released(database, program, build=build or (not present and built_file(database, posterior) is not None))
+    truth = {k: np.asarray(v) for k, v in program.records().items()}
     count = len(next(iter(truth.values())))
     series = count == 1 and any(v.ndim > 1 for v in truth.values())
     unit = _unit(truth, program.design)
@@ -320,7 +314,7 @@ def available(*, build: bool = False) -> tuple[list[str], list[str]]:
     """Posteriors of this copy of posteriordb that can be attacked now, and the rest.
 
     Args:
-        build: count those that would have to be sampled first as well.
+        build: count those with a shipped model that would have to be sampled first as well.
     """
     from bayesrecon.models import shipped
     from bayesrecon.posteriors.made.database import has_reference_draws, open_database, posterior_names
@@ -332,6 +326,6 @@ def available(*, build: bool = False) -> tuple[list[str], list[str]]:
     ready = [
         name
         for name in names
-        if name in covered and (build or has_reference_draws(database, name) or built_file(database, name))
+        if (build and name in covered) or has_reference_draws(database, name) or built_file(database, name)
     ]
     return ready, [name for name in names if name not in ready]

@@ -40,7 +40,7 @@ def attack_of(name: str | None, chosen: Mapping[str, Any], given: Any) -> "tuple
     Raises `BayesreconError` for an option that the attack does not have.
     """
     from bayesrecon.attacks.attack import attacks
-    from bayesrecon.estimation.problem import Estimator
+    from bayesrecon.estimation.estimator import Estimator
 
     stated = {k: v for k, v in chosen.items() if v is not None}
     own = {k for k in stated if k != "n"}

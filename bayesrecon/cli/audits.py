@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bayesrecon.model import Progress
-    from bayesrecon.results.audit import Audit, Finding
+    from bayesrecon.results.audit import Audit
+    from bayesrecon.results.findings import Finding
 
 _STYLE = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 _ROWS = 8
@@ -86,7 +87,7 @@ def so_far(done: "list[Audit]", current: "Audit | None", stop: KeyboardInterrupt
         stop: the interruption; without anything to show it is raised again.
         sources: the file that was being audited, and those that were still to come.
     """
-    from bayesrecon.results.audit import NotRun
+    from bayesrecon.results.findings import NotRun
 
     partial: Audit | None = getattr(stop, "so_far", None)
     if current is not None:

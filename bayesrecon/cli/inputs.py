@@ -131,7 +131,8 @@ def with_constants(settings: Mapping[str, Any], constants: str | None, model: st
 
 
 def _model(found: Any, spec: str, settings: Mapping[str, Any] | None) -> Model:
-    from bayesrecon.models.door import model_of, program_fields
+    from bayesrecon.models.described import program_fields
+    from bayesrecon.models.door import model_of
 
     made, name = found, spec.rpartition(":")[2] if ":" in spec else getattr(found, "__name__", spec)
     if inspect.isroutine(found) and not program_fields(found, settings):

@@ -48,10 +48,12 @@ def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None, d
 
 
 def _caption(result: Recovery, details: bool) -> str:
-    kind = (
-        f"exactly {result.rank} independent sums over the records are determined"
-        if result.gap
-        else f"about {result.rank} independent sums over the records stand out of the noise"
-    )
+    exact = sum(row.verdict == "determined" for row in result)
+    if not result.rank and exact:  # printed digits with whole numbers of records, no equations that are solved
+        kind = f"{exact} of {len(result)} statistics are determined"
+    elif result.gap:
+        kind = f"exactly {result.rank} independent sums over the records are determined"
+    else:
+        kind = f"about {result.rank} independent sums over the records stand out of the noise"
     how = f"metric {result.metric}, {result.coordinates} coordinates" if details else "more with --details"
     return f"{kind} · {how} · {result.seconds:.1f} s"

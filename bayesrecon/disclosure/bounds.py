@@ -24,7 +24,9 @@ from bayesrecon.disclosure.categories import counted
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.error_laws import SAMPLED, STATIONARY
-from bayesrecon.estimation.problem import Estimator, Problem, solve_release
+from bayesrecon.estimation.estimator import Estimator
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.estimation.statistics import Component, components
 from bayesrecon.factors import stated_factors
 from bayesrecon.knowledge import Knows

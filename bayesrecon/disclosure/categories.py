@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from bayesrecon.estimation.categories import categories
-from bayesrecon.estimation.solve import Fit
+from bayesrecon.estimation.span import Fit
 from bayesrecon.estimation.statistics import Component, Library, Part, moments
 from bayesrecon.model import Field
 

@@ -15,7 +15,7 @@ from bayesrecon.disclosure.sanitising.supported import tilted_errors
 from bayesrecon.disclosure.summaries import Summarised, half_widths, summarised
 from bayesrecon.disclosure.thinning import predicted_errors
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.problem import solve_release
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.releases import PosteriorDraws

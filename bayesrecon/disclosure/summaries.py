@@ -13,8 +13,9 @@ import numpy as np
 
 from bayesrecon.digits import round_to
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.problem import Problem, solve_release
-from bayesrecon.estimation.totals import rows_of
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.recovered import solve_release
+from bayesrecon.estimation.totals import rows_of, totals_of
 from bayesrecon.model import Model, PseudoData
 from bayesrecon.posteriors.approximated.approximations import FULL_RANK, MEAN_FIELD, gaussian
 from bayesrecon.posteriors.approximated.normal import fitted_mean_field, fitted_normal, pack, unpack, variational
@@ -108,7 +109,9 @@ def _mean_field(
 def half_widths(release: Release, statistics: Any, key: Any, progress: Any, knows: Any) -> HalfWidths:
     """Half width of each statistic's interval; None if it is not determined."""
     problem = solve_release(release, key=key, progress=progress, **knows)
-    rows = rows_of(*problem.totals(statistics), problem.solved.embedding)
+    rows = rows_of(
+        *totals_of(problem.solved, problem.knowledge, problem.reference, statistics), problem.solved.embedding
+    )
     found: HalfWidths = {}
     for row in rows:
         bounded = not problem.unfit and row.lower is not None and row.upper is not None

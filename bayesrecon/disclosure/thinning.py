@@ -18,7 +18,7 @@ from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.digits import round_to
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.rounding import rounding_of
-from bayesrecon.estimation.totals import SampledTotals, slopes_of
+from bayesrecon.estimation.totals import SampledTotals, slopes_of, totals_of
 from bayesrecon.model import Model
 from bayesrecon.results.plan import Outlook
 from bayesrecon.results.row import Row
@@ -48,7 +48,7 @@ def predicted_errors(
     Returns:
         The totals, the rows, `{draws: errors (S,)}`, `{digits: shifts (S,)}`, and the slopes in the basis `(r, S)`.
     """
-    library, totals = problem.totals(statistics)
+    library, totals = totals_of(problem.solved, problem.knowledge, problem.reference, statistics)
     rows, slopes = slopes_of(library, totals)
     series = totals.influence @ slopes
     errors = {t: _thinned_error(series, totals.chain, t) for t in sorted(set(draws))}

@@ -12,7 +12,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
-from bayesrecon.estimation.problem import Estimator, Problem, solve_release
+from bayesrecon.estimation.estimator import Estimator
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.releases import EQUATIONS, LIMITED

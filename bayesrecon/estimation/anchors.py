@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import gammaincinv
 
+from bayesrecon.domains import Field, Records
 from bayesrecon.errors import BayesreconError
-from bayesrecon.model import Field, Records
 
 _ROUNDS, _BATCH = 60, 512  # draws that must yield the records asked for: a law of which fewer fit is refused
 

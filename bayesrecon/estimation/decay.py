@@ -8,12 +8,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayesrecon.domains import Domain
+from bayesrecon.domains import Domain, Records
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.error_laws import ErrorLaw, law_of
 from bayesrecon.estimation.spectrum import Spectrum, decompose
-from bayesrecon.kernels.embedding import OneRelease
-from bayesrecon.model import Records
+from bayesrecon.kernels.one_release import OneRelease
 
 _LINE, _LINES = 128, 4  # records on a line, and fields along which there is one
 _BENT = 16  # features on a line, from which they are those of a decay and not of a short polynomial drowned in rounding

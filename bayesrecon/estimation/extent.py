@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bayesrecon.domains import Records
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.deviation import whitener
-from bayesrecon.kernels.embedding import Basis, OneRelease
-from bayesrecon.model import Records
+from bayesrecon.kernels.embedding import Basis
+from bayesrecon.kernels.one_release import OneRelease
 
 _RECORDS = 1024  # of a law, whose mean and covariance of a few hundred functions are known to a tenth or better
 _FEW = 64  # of them, of which none has a predicted field by chance
@@ -59,7 +60,8 @@ class Likelihood:
             near: whether the law's own are near these, so that no others need to be tried first.
         """
         size = self.embedding.effective_size * len(self.atoms) / self.embedding.size
-        root = whitening(self.embedding, self.basis, size)
+        # The noise at the draws themselves: with the simulated one weights can stand in the tails.
+        root = whitener(self.embedding.normal_noise(self.basis) / size)
         if near:
             found = self._climbed(self._at(law, root), root)
             return law.recentred(found.law.centre, found.law.scale)
@@ -192,11 +194,3 @@ def looked_for(law: Reference) -> tuple[str, ...]:
     records = replace(law, predicted=0.0).draw(rng, _FEW)
     predicted = law.predict(rng, records)
     return tuple(f for f in around if np.array_equal(predicted[f], records[f]))
-
-
-def whitening(embedding: OneRelease, basis: Basis, size: float) -> np.ndarray:
-    """`(r, r)` W with `W' R W = 1` for the noise R of totals that are means over so many draws.
-
-    At the draws themselves: with the simulated noise weights can stand in the tails, and the data are lost.
-    """
-    return whitener(embedding.normal_noise(basis) / size)

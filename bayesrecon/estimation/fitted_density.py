@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from bayesrecon.estimation.solve import Fit
+from bayesrecon.estimation.span import Fit
 from bayesrecon.kernels.score import log_lik
 from bayesrecon.kernels.view import blocks
 from bayesrecon.model import Model, Records

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from bayesrecon.estimation.error_laws import DETERMINED
-from bayesrecon.estimation.solve import Fit
+from bayesrecon.estimation.span import Fit
 from bayesrecon.estimation.statistics import moments
 
 _MOST = 2**10  # times as many draws, beyond which a forecast from these says nothing

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.estimation.rounding import Rounding, atoms
-from bayesrecon.estimation.solve import Fit
+from bayesrecon.estimation.span import Fit
 from bayesrecon.kernels.dense import log_likelihoods
 from bayesrecon.model import Model
 from bayesrecon.releases import Release

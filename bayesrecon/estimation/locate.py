@@ -13,15 +13,25 @@ import numpy as np
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.basis import find_basis, per_level, shows_all
 from bayesrecon.estimation.decay import decays
 from bayesrecon.estimation.error_laws import law_of
-from bayesrecon.estimation.extent import Likelihood, looked_for, whitening
+from bayesrecon.estimation.extent import Likelihood, looked_for
+from bayesrecon.estimation.measure import (
+    MOST,
+    TOTAL_ERROR,
+    felt,
+    judge_of,
+    nonnegative_weights,
+    plausible,
+    weighted_moments,
+)
 from bayesrecon.estimation.predictive import responses
-from bayesrecon.estimation.solve import Fit, Span, find_basis, fit, per_level, shows_all
+from bayesrecon.estimation.solve import fit
+from bayesrecon.estimation.span import Span
 from bayesrecon.estimation.spectrum import Spectrum
 from bayesrecon.estimation.statistics import components, moments
-from bayesrecon.kernels.embedding import OneRelease
-from bayesrecon.kernels.metric import metric_factor
+from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Records, simulated
 from bayesrecon.running.stored import as_rows
@@ -43,9 +53,6 @@ _PREDICTED = 256  # records simulated to see where they lie: centre and scale to
 _ATOMS = 2048
 _WORK = 2**37  # multiplications in a pass, from which fewer atoms have to do: else many features take minutes a pass
 _FEWEST_ATOMS = 256  # below these the noise of a pass exceeds what it is to correct, however long it takes
-# Information of a plausible record, in units of the whole data's, at most: all together have about one, give or take
-# `_TOTAL_ERROR`. A smaller one drops the single record that outweighs the rest, a larger one admits exploding ones.
-_MOST = 3.0
 # The same once the data are found, in all and over a typical record's: what is seen is judged on records that can be
 # among the data, and one with more weighs in every mean square as much as all others together.
 _LARGE, _LARGER = 0.3, 2.0
@@ -63,16 +70,6 @@ _SEEN = 0.9
 # Share of the records that goes on looking everywhere: with less a pool that closed in on the wrong place stays there,
 # with more too few are left where the data are.
 _BROAD = 0.4
-# Interquartile ranges that a spread may have: where a predictor saturates, records at every larger scale are as good,
-# and the largest must not carry the rest away; data with tails as long as a lognormal law of scale 1.5 have less.
-_QUARTERS = 3.0
-_TAIL = 0.05  # of the measure, drawn in on either side: a few far records must not carry centre and spread away
-# Spread of a normal law so drawn in, nearly (0.912 by its formula): undone so that passes do not shrink the pool; a
-# little too small widens it by three in a hundred, too large cuts the data's tails pass by pass.
-_TAIL_SD = 0.888
-# Of the rule that the private records' information adds up to one: it holds where the posterior is near normal, and a
-# smaller one forces it where it is not; without it the number of records is open and weights go to blind ones.
-_TOTAL_ERROR = 0.3
 # Of the scale: a smaller move shows what no other generic records would show as well.
 _SAME = 0.25
 # Solves on which centre and scale are made likelier, each on records that are nearer the data; and a move, in units of
@@ -81,11 +78,6 @@ _LIKELIER, _STEPPED = 8, 0.5
 # Times the width of the narrowest pass, beyond which that one is taken: passes differ by less by chance.
 _WANDERED = 2.0
 _FREE = 256  # probes beyond those that features need: whether a moment is seen shows on a few hundred
-# Of its size, the scale of a field that has one value: with none it has no standard units, and below this one rounding
-# of the weights is the scale.
-_CONSTANT = 1e-12
-_FIELDS = 8  # unknown ones up to which each is looked at for records on which it does not matter
-_NOTHING = 1e-9  # of a record's scores, by which they move with a field that does not matter: rounding
 
 
 def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator) -> tuple[Reference, int | None]:
@@ -165,10 +157,10 @@ def _likeliest(embedding: OneRelease, law: Reference, rng: np.random.Generator, 
     if not fields:
         return law
     (apart,) = rng.spawn(1)  # where the law stays, what follows is the same as if nobody had looked
-    judge, seed, near, begun = _judge(embedding), int(apart.integers(2**31)), False, law
+    judge, seed, near, begun = judge_of(embedding), int(apart.integers(2**31)), False, law
     for _ in range(_LIKELIER):
         solved = fit(embedding, law, apart, finite=False, atoms=atoms, label="locating the records", shrink=False)
-        likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, _TOTAL_ERROR, seed, fields)
+        likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, TOTAL_ERROR, seed, fields)
         before, law = law, likelihood.located(law, near)
         if _near(before, law):
             break
@@ -191,7 +183,7 @@ def _predictive(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Gene
     if any((np.ptp(v, axis=0) == 0).any() for v in source(rng, _ONE).values()):
         return None
     # Series that explode are no candidates: their information is far from one.
-    law = Reference(knowledge.fields, accept=_plausible(_judge(embedding), _LEAST), most=_ONE, source=source)
+    law = Reference(knowledge.fields, accept=plausible(judge_of(embedding), _LEAST), most=_ONE, source=source)
     some = law.draw(rng, _PREDICTED)
     centre, scale = ({k: f(v, axis=0) for k, v in some.items()} for f in (np.mean, np.std))
     return replace(law, centre=centre, scale=scale)
@@ -271,28 +263,28 @@ def _follow_measure(
 ) -> Reference:
     """No finite rank: the non-negative measure that matches the target within its noise, on a pool that
     closes in on it and never stops looking elsewhere."""
-    judge = _judge(embedding)
+    judge = judge_of(embedding)
     passes: list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]] = []  # centres and scales
     typical = 1.0
-    reference = replace(reference, broad=_BROAD, accept=_plausible(judge, _LEAST))
+    reference = replace(reference, broad=_BROAD, accept=plausible(judge, _LEAST))
     for _ in range(2 * _PASSES):
         solved = fit(embedding, reference, rng, finite=False, atoms=atoms, label="locating the records", shrink=False)
         information = judge.information(solved.probes)
-        weights = _nonnegative_weights(embedding, solved, information)
+        weights = nonnegative_weights(embedding, solved, information)
         if not weights.sum() > 0:
             break
         typical = float(weights @ information**2 / (weights @ information))
-        mean, sd = _weighted_moments(solved.probes, weights, knowledge, _felt(judge, solved.probes, knowledge, rng))
+        mean, sd = weighted_moments(solved.probes, weights, knowledge, felt(judge, solved.probes, knowledge, rng))
         passes.append((mean, sd))
         # Wider than the measure itself: the next pool should hold all of the data. Much wider never closes in; and a
         # constant field keeps a thousandth of its size to move in.
         wider = {f: 1.5 * s + 1e-3 * np.abs(mean[f]) + 1e-9 for f, s in sd.items()}
         old, reference = reference, reference.recentred(mean, wider)
-        reference = replace(reference, accept=_plausible(judge, max(_LEAST, _BLIND * typical)))
+        reference = replace(reference, accept=plausible(judge, max(_LEAST, _BLIND * typical)))
         if old.centre and _near(old, reference):
             break
     # The data have records that tell next to nothing as well: how much is seen of statistics is judged with them.
-    reference = replace(reference, accept=_plausible(judge, _LEAST, min(_MOST, max(_LARGE, _LARGER * typical))))
+    reference = replace(reference, accept=plausible(judge, _LEAST, min(MOST, max(_LARGE, _LARGER * typical))))
     if not passes:
         return reference
     narrowest, last = min(passes, key=_width), passes[-1]
@@ -313,102 +305,3 @@ def _near(old: Reference, new: Reference, settled: float = _SETTLED) -> bool:
         and (np.abs(np.log(new.scale[f] / old.scale[f])) < settled).all()
         for f in new.centre
     )
-
-
-def _judge(embedding: OneRelease) -> OneRelease:
-    """In the metric in which the private records' information adds up to about one, whatever the solve uses."""
-    return replace(embedding, metric=metric_factor(embedding.release, "covariance"), folds=None, progress=None)
-
-
-def _plausible(judge: OneRelease, least: float, most: float = _MOST) -> Callable[[Records], np.ndarray]:
-    """Which records can be part of the data?
-
-    The private records' information adds up to about one: no record carries much more, and records that
-    carry next to none could stand there in any number without being noticed.
-    """
-
-    def accept(records: Records) -> np.ndarray:
-        information = judge.information(records)
-        return (information < most) & (information > least) & judge.tame(records)
-
-    return accept
-
-
-def _nonnegative_weights(embedding: OneRelease, solved: Fit, information: np.ndarray) -> np.ndarray:
-    """The most even weights `w >= 0` on the probes that match the target within its noise, `(Q,)`.
-
-    `|Cov^(-1/2) (e' w - target)|^2 + |w / scale|^2`, with the largest ridge at which the first term is what
-    noise makes of it (the discrepancy principle): what noise leaves open is settled by spreading the weights.
-    """
-    import scipy.optimize  # costs a third of a second
-
-    root = whitening(embedding, solved.basis, embedding.effective_size)
-    matrix = np.concatenate([root.T @ solved.cross.T, information[None] / _TOTAL_ERROR])
-    target = np.append(root.T @ solved.target, 1 / _TOTAL_ERROR)
-    rows, count = matrix.shape
-    # From thrice what even weights would be, fourfold a step: finer steps stop nearer the noise and cost a solve each,
-    # and after eight of them the ridge is gone.
-    scale, tried = 3 / information.sum(), []
-    # Two sigma of a chi-squared: less would fit noise, by uneven weights.
-    noise = 2 * np.sqrt(2 * rows)
-    for _ in range(8):
-        stacked = np.concatenate([matrix, np.eye(count) / scale])
-        wanted = np.concatenate([target, np.zeros(count)])
-        with np.errstate(over="ignore"):  # far out values grow without bounds: such a record gets no weight
-            length = np.linalg.norm(stacked, axis=0)
-        try:
-            weights = scipy.optimize.nnls(stacked / length, wanted, maxiter=20 * count)[0] / length
-        except RuntimeError:  # no convergence: a smoother problem has been solved before, or will do
-            break
-        misfit = float(np.sum((matrix @ weights - target) ** 2))
-        if misfit < rows + noise:
-            return weights
-        tried.append((misfit, weights))
-        scale *= 4
-    # What no weights explain is noise too: of those nearly as good as the best, the most even.
-    best = min((misfit for misfit, _ in tried), default=0.0)
-    return next((weights for misfit, weights in tried if misfit <= best + noise), np.zeros(count))
-
-
-def _felt(judge: OneRelease, records: Records, knowledge: Knowledge, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """On which records `(Q,)` an unknown field matters at all: a covariate of counts that are zero for another reason
-    can be anything, and tells nothing of where it lies on others."""
-    unknown = [f for f in knowledge.fields if f not in knowledge.known]
-    count = len(next(iter(records.values())))
-    if not 1 < len(unknown) <= _FIELDS:
-        return {f: np.ones(count, bool) for f in unknown}
-    atoms = judge.thinned(1)
-    own = judge.scores(records, atoms)
-    found = {}
-    for f in unknown:
-        moved = judge.scores({**records, f: records[f][rng.permutation(count)]}, atoms)
-        # What is no number is another one.
-        found[f] = ~(np.abs(moved - own).max(axis=0) <= _NOTHING * np.abs(own).max(axis=0))
-    return found
-
-
-def _weighted_moments(
-    records: Records, weights: np.ndarray, knowledge: Knowledge, felt: Mapping[str, np.ndarray]
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Mean and spread of the unknown fields under the weights of records on which they matter, their tails drawn in."""
-    mean, sd = {}, {}
-    for f, spec in knowledge.fields.items():
-        if f not in knowledge.known:
-            share = weights * felt[f] if weights @ felt[f] > 0 else weights
-            share = share / share.sum()
-            values = np.asarray(records[f], float).reshape(len(share), -1)
-            order = np.argsort(values, axis=0)
-            below = np.cumsum(share[order], axis=0)
-            low, lower, upper, high = (
-                np.take_along_axis(values, order, 0)[np.argmax(below >= p, axis=0), np.arange(values.shape[1])]
-                for p in (_TAIL, 0.25, 0.75, 1 - _TAIL)
-            )
-            values = np.clip(values, low, high)
-            centre = share @ values
-            spread = np.sqrt(share @ (values - centre) ** 2) / _TAIL_SD
-            half = _QUARTERS * (upper - lower)
-            scattered = (half > 0) & (spread > half)
-            mean[f] = np.where(scattered, 0.5 * (lower + upper), centre).reshape(spec.shape)
-            least = _CONSTANT * np.abs(mean[f]) + np.finfo(float).tiny
-            sd[f] = np.maximum(np.where(scattered, half, spread).reshape(spec.shape), least)
-    return mean, sd

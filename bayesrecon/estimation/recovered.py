@@ -3,22 +3,29 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
+from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.categories import shown
+from bayesrecon.estimation.estimator import Estimator, generator
 from bayesrecon.estimation.kinds.kind import kind_of
-from bayesrecon.estimation.problem import Problem, solve_release
-from bayesrecon.estimation.solve import Fit
+from bayesrecon.estimation.locate import locate
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.solve import fit
+from bayesrecon.estimation.span import Fit
 from bayesrecon.estimation.statistics import Library, components
-from bayesrecon.estimation.totals import SampledTotals, rows_of, slopes_of
-from bayesrecon.estimation.weighted_fits import presumed, with_weighted_names
+from bayesrecon.estimation.totals import SampledTotals, rows_of, slopes_of, totals_of
+from bayesrecon.estimation.weighted_fits import presumed, restated, with_weighted_names
 from bayesrecon.estimation.widths import too_wide
-from bayesrecon.knowledge import Knowledge
+from bayesrecon.kernels.adaptive import embedding_of
+from bayesrecon.knowledge import Knowledge, Knows, check_knowledge, with_factors_of
+from bayesrecon.model import Progress
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
 from bayesrecon.results.recovery import Recovery, Row
+from bayesrecon.running.threads import on_one_thread
 
 Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
 
@@ -43,6 +50,31 @@ def recovered_with_problem(release: Release, statistics: Statistics = None, **op
     """The same of a release with equations, with the solved problem beside the result."""
     problem, recovery, warnings = solved(release, statistics, **options)
     return problem, shown_of(warned(recovery, warnings), problem.knowledge)
+
+
+@on_one_thread
+def solve_release(
+    release: Release,
+    estimator: Estimator | None = None,
+    *,
+    key: Any = 0,
+    progress: Progress | None = None,
+    **knows: Unpack[Knows],
+) -> Problem:
+    """Check the input of a verb once and solve the embedding, with the errors that releases of its kind have."""
+    kind, chosen = kind_of(release), (estimator or Estimator()).settled(release)
+    release, stated = restated(release, with_factors_of(release.about, knows))
+    knowledge = check_knowledge(release.model, **stated)  # type: ignore[arg-type]
+    if isinstance(knowledge.unit, tuple):
+        raise BayesreconError(
+            f"unit={knowledge.unit!r}: several fields together name a record in `reconstruct`; here a unit is one field"
+        )
+    view = kind.opened(release, str(chosen.coordinates))
+    embedding = embedding_of(view, str(chosen.metric), progress)
+    rng = generator(key)
+    reference, rank = locate(embedding, knowledge, rng)
+    solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
+    return kind.weighed(Problem(view, knowledge, reference, embedding, solved, chosen, rng, rank))
 
 
 def solved(release: Release, statistics: Statistics, **options: Any) -> Solved:
@@ -74,7 +106,8 @@ def solved(release: Release, statistics: Statistics, **options: Any) -> Solved:
 
 def rows_with(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np.ndarray, tuple[str, ...]]:
     """The rows, fitted scores `(T, d)`, and warnings."""
-    solved, (library, totals) = problem.solved, problem.totals(statistics)
+    solved = problem.solved
+    library, totals = totals_of(solved, problem.knowledge, problem.reference, statistics)
     rows = rows_of(library, totals, solved.embedding)
     told = any(row.name == "n" and row.verdict != "determined" for row in rows)
     return (

@@ -1,13 +1,12 @@
 """How many features of a record the release can tell apart: rank, gap, and independent anchors."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
 from jaxtyping import Float, Int
 
-from bayesrecon.estimation.error_laws import SAMPLED, ErrorLaw
 from bayesrecon.running.threads import one_thread, threads_for
 
 # A gap is a drop of at least this factor between neighbouring singular values of the score matrix (its
@@ -47,9 +46,16 @@ class Spectrum:
         return bool(rest.size and rest[0] * _GAP**2 > self.values[self.rank - 1])
 
 
-def decompose(
-    scores: np.ndarray, finite: bool = True, law: ErrorLaw = SAMPLED
-) -> tuple[Spectrum, np.ndarray, np.ndarray]:
+class Ends(Protocol):
+    """How the spectrum of equations ends (`error_laws.ErrorLaw`)."""
+
+    @property
+    def smallest(self) -> float: ...
+    @property
+    def ends(self) -> bool: ...
+
+
+def decompose(scores: np.ndarray, finite: bool, law: Ends) -> tuple[Spectrum, np.ndarray, np.ndarray]:
     """Spectrum, pivots and basis of a score matrix `(rows, M)`.
 
     The columns are equilibrated to unit length, so that the scale of a record does not matter, and reduced by
@@ -64,7 +70,7 @@ def decompose(
         return _decompose(scores, finite, law)
 
 
-def _decompose(scores: np.ndarray, finite: bool, law: ErrorLaw) -> tuple[Spectrum, np.ndarray, np.ndarray]:
+def _decompose(scores: np.ndarray, finite: bool, law: Ends) -> tuple[Spectrum, np.ndarray, np.ndarray]:
     with np.errstate(over="ignore"):  # far from the data, scores or their squares do
         length = np.sqrt(np.einsum("ij,ij->j", scores, scores))
     alive = np.flatnonzero((length > 0) & np.isfinite(length))

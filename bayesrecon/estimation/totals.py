@@ -9,18 +9,20 @@ from jaxtyping import Float, Int
 
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.errors import check_memory
-from bayesrecon.estimation.categories import add_units
+from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.categories import add_units, library_of
 from bayesrecon.estimation.deviation import deviation
 from bayesrecon.estimation.error_laws import DETERMINED, PARTLY, SAMPLED, SPANNED, STATIONARY, ErrorLaw
 from bayesrecon.estimation.influence import Influence
 from bayesrecon.estimation.intervals import EquationErrors
-from bayesrecon.estimation.solve import Fit, spans
+from bayesrecon.estimation.solve import spans
+from bayesrecon.estimation.span import Fit
 from bayesrecon.estimation.statistics import Library, Statistic, components, function_part, moments
 from bayesrecon.kernels.definite import solver
 from bayesrecon.kernels.embedding import MeanEmbedding
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Records
-from bayesrecon.results.recovery import Row
+from bayesrecon.results.row import Row
 from bayesrecon.running.stored import column_blocks
 
 _SPANNED_TO = 1e-7  # relative, of what rounding leaves of a function that equations span
@@ -72,6 +74,14 @@ class SampledTotals(Totals):
     scores: Any
     chain: Int[np.ndarray, " T"]
     errors: EquationErrors | None = None
+
+
+def totals_of(
+    solved: Fit, knowledge: Knowledge, reference: Reference, statistics: Mapping[str, Any] | None = None
+) -> tuple[Library, SampledTotals]:
+    """The statistics, with `{name: f}` per-record functions in addition, and the totals that they are made of."""
+    library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
+    return library, part_totals(solved, library, knowledge)
 
 
 def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledTotals:

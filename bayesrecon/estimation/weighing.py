@@ -10,7 +10,8 @@ from jaxtyping import Float
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.noise import equation_errors, settled, too_coarse, weighing
 from bayesrecon.estimation.problem import Problem
-from bayesrecon.estimation.solve import Fit, fit
+from bayesrecon.estimation.solve import fit
+from bayesrecon.estimation.span import Fit
 from bayesrecon.inexact import Noise
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.model import Model, PseudoData

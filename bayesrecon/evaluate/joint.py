@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.problem import solve_release
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.model import Records
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release

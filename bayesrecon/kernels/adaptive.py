@@ -11,9 +11,11 @@ from jaxtyping import Bool, Float, Int
 from bayesrecon.kernels.dense import DenseEmbedding
 from bayesrecon.kernels.embedding import Basis, Coordinates, FeatureBasis, LostDigits, MeanEmbedding, Moments
 from bayesrecon.kernels.gaussian import GaussianEmbedding
+from bayesrecon.kernels.metric import fold_factors, metric_factor
 from bayesrecon.kernels.sparse import SparseEmbedding
 from bayesrecon.kernels.view import View
-from bayesrecon.model import Records
+from bayesrecon.model import Progress, Records
+from bayesrecon.releases import Release
 from bayesrecon.running.threads import threads_for
 
 _SAMPLE = 64  # atoms on which a record's information is judged
@@ -138,3 +140,8 @@ class AdaptiveEmbedding(View):
     def _threads(self, basis: Basis) -> Any:
         rows = self.equations if self.closed is None else self.size
         return threads_for(rows * basis.size**2)
+
+
+def embedding_of(view: Release, metric: str, progress: Progress | None = None) -> AdaptiveEmbedding:
+    """The embedding of a release in the coordinates in use."""
+    return AdaptiveEmbedding(view, metric_factor(view, metric), progress, fold_factors(view, metric))

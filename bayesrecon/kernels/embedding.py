@@ -17,12 +17,12 @@ last eigenvalues are. `dense` and `sparse` compute it for one release, `adaptive
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesrecon.model import Atoms, Records
+from bayesrecon.domains import Records
 
 PART, PARTED = 32, 512
 """Records of a part, and those up to which work is done in parts: programs are compiled for sizes, and with more
@@ -286,26 +286,3 @@ def coordinates(embedding: MeanEmbedding, atoms: np.ndarray) -> Coordinates:
     known, else the scores."""
     found = embedding.coordinates(atoms) if isinstance(embedding, Featured) else None
     return partial(embedding.scores, atoms=atoms) if found is None else found
-
-
-class OneRelease(MeanEmbedding, Featured, Protocol):
-    """The embedding of one release: a dataclass, so that `replace` gives the same with another metric or other atoms.
-
-    Attributes:
-        release: atoms in the coordinates in use.
-        metric: `(d, k)` factor of Sigma.
-    """
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def release(self) -> Atoms: ...
-    @property
-    def metric(self) -> Float[np.ndarray, "d k"]: ...
-
-    def information(self, records: Records) -> Float[np.ndarray, " M"]:
-        """`k(z, z) / d` of each record, `(M,)`, judged on a few atoms; infinite where the score overflows.
-
-        In the metric of the posterior covariance the private records' values add up to about one.
-        """
-        ...

@@ -12,7 +12,8 @@ from bayesrecon.plots.text import label
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesrecon.results.audit import Audit, Finding, Remedy
+    from bayesrecon.results.audit import Audit
+    from bayesrecon.results.findings import Finding, Remedy
 
 _ROW = 0.24  # inches
 _MOST_RECORDS = 1500

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bayesrecon.results.audit import Audit, Finding
+    from bayesrecon.results.audit import Audit
+    from bayesrecon.results.findings import Finding
 
 _PEOPLE = {
     "high": "A stranger can recover values of individual people, or the data themselves.",

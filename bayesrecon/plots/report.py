@@ -16,10 +16,11 @@ from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import visible
 from bayesrecon.plots.plain import in_plain_words
 from bayesrecon.plots.text import numbers
-from bayesrecon.results.audit import LEVELS
+from bayesrecon.results.findings import LEVELS
 
 if TYPE_CHECKING:
-    from bayesrecon.results.audit import Audit, Finding, Item
+    from bayesrecon.results.audit import Audit
+    from bayesrecon.results.findings import Finding, Item
 
 _ERRORS = ("predicted", "measured")  # statuses of remedies whose errors are plotted
 _SHOWN = 8  # largest number of records on the page, which must not be a second copy of the data

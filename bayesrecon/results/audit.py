@@ -6,170 +6,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bayesrecon.errors import visible
-from bayesrecon.results.base import Result, plain
+from bayesrecon.results.base import Result
+from bayesrecon.results.findings import (
+    LEVELS,
+    UNRECOGNISED,
+    Finding,
+    NotRun,
+    RecordScore,
+    Remedy,
+    Severity,
+    Thresholds,
+)
 
 if TYPE_CHECKING:
     from bayesrecon.model import Model
 
-Severity = Literal["info", "low", "medium", "high"]
 Verdict = Literal["incomplete", "findings", "clean"]
-LEVELS: tuple[Severity, ...] = ("info", "low", "medium", "high")
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """Thresholds that decide what counts as severe.
-
-    Attributes:
-        exact_count: statistics count as exact if the standard error of the number of records is below this.
-        record: a record counts as recovered if the standard error of its field, in units of the field's standard
-            deviation, is below this.
-        vague: like `record`; below this, something is learnt about a single record.
-        share: a finding about records is severe if it concerns at least this share of the records.
-        misfit: values do not belong to the model and draws if their residuals, in units of the noise, exceed this.
-        small_count: levels, cells or residual degrees of freedom with fewer records than this count as small.
-    """
-
-    exact_count: float = 0.5
-    record: float = 0.1
-    vague: float = 0.5
-    share: float = 0.01
-    misfit: float = 5.0
-    small_count: int = 10
-
-
-@dataclass(frozen=True)
-class RecordScore:
-    """How many of the recovered records match records of the private data.
-
-    Attributes:
-        matched, total: number of recovered records that lie within the tolerance of the private record assigned to
-            them, and number of all recovered records.
-        lower, upper: exact 95 % interval of the share (Clopper-Pearson).
-        null: the same share for records made of the private data's columns, each column shuffled independently.
-        tolerance: tolerance of each field, as a share of its range.
-        median_error: `{field: median absolute error}` over the assignment.
-    """
-
-    matched: int
-    total: int
-    share: float
-    lower: float
-    upper: float
-    null: float
-    tolerance: float
-    median_error: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Item:
-    """One recovered value: its standard error, its 95 % interval, and the true value if private data were given."""
-
-    name: str
-    estimate: float | None
-    se: float | None = None
-    truth: float | None = None
-    lower: float | None = None
-    upper: float | None = None
-
-
-@dataclass(frozen=True)
-class Remedy:
-    """A remedy, and the error that remains to the attack after it.
-
-    Attributes:
-        action: what to do.
-        statistic: the statistic that the errors refer to.
-        before: error of the attack on the file as it is.
-        predicted: error after the remedy, predicted by theory.
-        measured: error after the remedy, measured by applying it and repeating the attack many times. It combines the
-            shift of the results with the error they had before. If private data were given, it is the actual error.
-        untried: whether the remedy was skipped for lack of time, neither predicted nor measured.
-        trials: results of the attack after the remedy: `(R,)` for a statistic. For a field of records they are
-            `(R, B, size)`, at positions `rows (B,)` among the recovered records.
-    """
-
-    action: str
-    statistic: str | None = None
-    before: float | None = None
-    predicted: float | None = None
-    measured: float | None = None
-    untried: bool = False
-    trials: Any = field(default=None, compare=False, repr=False)
-    rows: Any = field(default=None, compare=False, repr=False)
-
-    @property
-    def status(self) -> Literal["measured", "predicted", "not tried", "stated"]:
-        """How the error after the remedy is known.
-
-        It is "measured", "predicted" (by theory only), "not tried", or "stated" if there is no error to report.
-        """
-        if self.untried:
-            return "not tried"
-        return "measured" if self.measured is not None else "predicted" if self.predicted is not None else "stated"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain types only, without the individual trials."""
-        return {k: v for k, v in vars(self).items() if k not in ("untried", "trials", "rows")} | {"status": self.status}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One way in which the file reveals private data.
-
-    Attributes:
-        kind: short name of the channel.
-        where: the variables, attributes or comments concerned.
-        needs: what an attacker must know to use it.
-        evidence: recovered values.
-        records: some recovered records, `{field: values}`; `errors` has the same form.
-        score: comparison of the recovered records with the private data, if these were given.
-        drop: what `fix` removes.
-    """
-
-    kind: str
-    severity: Severity
-    title: str
-    where: tuple[str, ...]
-    summary: str
-    needs: str = "nothing but the file"
-    evidence: tuple[Item, ...] = ()
-    remedies: tuple[Remedy, ...] = ()
-    records: Mapping[str, Any] = field(default_factory=dict)
-    errors: Mapping[str, Any] = field(default_factory=dict)
-    score: RecordScore | None = None
-    drop: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain types only, with None for missing numbers and only the first rows of the records."""
-        document = {k: getattr(self, k) for k in ("kind", "severity", "title", "summary", "needs")}
-        document |= {"where": self.where, "drop": self.drop}
-        document["evidence"] = [asdict(item) for item in self.evidence]
-        document["remedies"] = [remedy.to_dict() for remedy in self.remedies]
-        document["records"] = {k: v[:_SHOWN] for k, v in self.records.items()}
-        document["errors"] = {k: v[:_SHOWN] for k, v in self.errors.items()}
-        document["score"] = None if self.score is None else asdict(self.score)
-        return plain(document)
-
-
-@dataclass(frozen=True)
-class NotRun:
-    """An attack that could not be run. What it might reveal is therefore not ruled out.
-
-    Attributes:
-        attack: name of the attack.
-        reason: why it was not run.
-        remedy: what to pass in, or to remove from the file.
-        where: the variables that it would attack.
-    """
-
-    attack: str
-    reason: str
-    remedy: str
-    where: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.attack}: {self.reason}"
 
 
 _ADVICE = {
@@ -178,9 +30,6 @@ _ADVICE = {
     "low": "Little is given away; see what remains.",
     "info": "Nothing was found.",
 }
-UNRECOGNISED = "unrecognised"
-"""The kind of the finding that names what nobody can tell."""
-_SHOWN = 10  # records in the JSON document: the report must not be a second copy of the data
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,8 +3,6 @@
 import html
 import importlib
 import json
-import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +13,7 @@ from bayesrecon.errors import BayesreconError, visible
 from bayesrecon.files import write_netcdf, write_whole
 from bayesrecon.results.archive import packed
 from bayesrecon.results.cells import as_cells
+from bayesrecon.results.plain import plain
 from bayesrecon.results.schemas import VERSION
 
 _ROWS = 20
@@ -146,20 +145,3 @@ class Result:
         table = self._excerpt()
         rest = len(table) - _ROWS
         return table.head(_ROWS), [f"... and {rest} more rows; to_dataframe() has them all"] if rest > 0 else []
-
-
-def plain(value: Any) -> Any:
-    """The value in JSON types: lists for sequences and arrays, None for numbers that are not finite.
-
-    >>> plain({"n": np.float64("nan"), "at": (1, np.arange(2))})
-    {'n': None, 'at': [1, [0, 1]]}
-    """
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__jax_array__") or hasattr(value, "tolist"):
-        value = np.asarray(value).tolist()
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(v) for v in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, str | int) else str(value)

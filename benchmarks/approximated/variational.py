@@ -30,17 +30,10 @@ from benchmarks.study import Study, table
 from tests.support.variational import optimum, ready
 
 POSTERIORS = (
-    "kidiq-kidscore_momiq",
-    "kidiq-kidscore_momhs",
-    "kidiq-kidscore_momhsiq",
-    "kidiq-kidscore_interaction",
-    "kidiq_with_mom_work-kidscore_interaction_c2",
-    "earnings-earn_height",
-    "earnings-logearn_height_male",
-    "mesquite-logmesquite_logvolume",
-    "mesquite-logmesquite_logva",
-    "kilpisjarvi_mod-kilpisjarvi",
-)
+    "kidiq-kidscore_momiq", "kidiq-kidscore_momhs", "kidiq-kidscore_momhsiq", "kidiq-kidscore_interaction",
+    "kidiq_with_mom_work-kidscore_interaction_c2", "earnings-earn_height", "earnings-logearn_height_male",
+    "mesquite-logmesquite_logvolume", "mesquite-logmesquite_logva", "kilpisjarvi_mod-kilpisjarvi",
+)  # fmt: skip
 RUNS = (
     ("AutoMultivariateNormal", "linear", 200, 1, 0.01, 4000),
     ("AutoMultivariateNormal", "linear", 300, 2, 0.005, 6000),

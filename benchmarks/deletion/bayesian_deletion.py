@@ -10,21 +10,16 @@ reconstructs the record. Rows of earlier runs are kept beside the page (benchmar
 replaced, so that the table can be made in several goes.
 """
 
-from functools import cache
-
-import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 from joblib import Parallel, delayed
 
 import bayesrecon
 from bayesrecon.attacks.deletion.tilt import mean_shift
 from bayesrecon.evaluate import bootstrap, clopper_pearson, cosine_similarity
-from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 from benchmarks.study import Study, table
+from tests.support import conjugate
 
 SETTINGS = "50,4000,4;25,4000,4;100,4000,4;50,1000,4;50,10000,4;50,4000,2;50,4000,8"
 
@@ -45,45 +40,10 @@ again. Both posteriors are conjugate. T independent exact draws are taken from e
 * *In its interval* is the share of covariates and responses inside the 95 % intervals of `reconstruct(pair)`.
 """
 HEADS = {
-    "count": "N",
-    "draws": "T",
-    "width": "coefficients",
-    "games": "games",
-    "ratio": "ratio",
-    "stated": "stated",
-    "shift": "mean shift",
-    "chance": "chance",
-    "direction": "direction",
-    "record": "record",
-    "other": "other",
+    "count": "N", "draws": "T", "width": "coefficients", "games": "games", "ratio": "ratio", "stated": "stated",
+    "shift": "mean shift", "chance": "chance", "direction": "direction", "record": "record", "other": "other",
     "covered": "in its interval",
-}
-
-
-@cache
-def model_of(width, known):
-    """`y ~ Normal(b_1 + x b_2.., s)`, conjugate; s is one, or unknown."""
-
-    def regression(x, y):
-        variance = 1.0 if known else numpyro.sample("variance", dist.InverseGamma(2.0, 1.5))
-        beta = numpyro.sample("beta", dist.Normal(0, 10 * jnp.sqrt(variance)).expand((width,)).to_event(1))
-        with numpyro.plate("records", y.shape[0]):
-            numpyro.sample("y", dist.Normal(beta[0] + x @ beta[1:], jnp.sqrt(variance)), obs=y)
-
-    return from_numpyro(regression, {"x": (width - 1,), "y": ()})
-
-
-def sample(x, y, draws, known, rng):
-    """Independent draws of the exact posterior."""
-    design = np.column_stack([np.ones(len(y)), x])
-    precision = design.T @ design + np.eye(design.shape[1]) / 100
-    mean = np.linalg.solve(precision, design.T @ y)
-    variance = np.ones(draws)
-    if not known:
-        variance = (1.5 + 0.5 * (y @ y - mean @ precision @ mean)) / rng.gamma(2 + len(y) / 2, size=draws)
-    root = np.linalg.inv(np.linalg.cholesky(precision))
-    beta = mean + np.sqrt(variance)[:, None] * (rng.normal(size=(draws, len(mean))) @ root)
-    return {"beta": beta[None]} if known else {"variance": variance[None], "beta": beta[None]}
+}  # fmt: skip
 
 
 def play(count, draws, width, known, seed, rebuild=True):
@@ -92,22 +52,19 @@ def play(count, draws, width, known, seed, rebuild=True):
     x = rng.normal(size=(count, width - 1))
     y = rng.normal(size=width) @ np.column_stack([np.ones(count), x]).T + rng.normal(size=count)
     k, other = rng.permutation(count)[:2]
-    model = model_of(width, known)
-    before = from_draws(sample(x, y, draws, known, rng), model)
-    after = from_draws(sample(np.delete(x, k, 0), np.delete(y, k), draws, known, rng), model)
+    model = conjugate.regression_model(width - 1, known)
+    without = np.delete(x, k, 0), np.delete(y, k)
+    before = from_draws(conjugate.sample_regression(x, y, draws, rng, known=known), model)
+    after = from_draws(conjugate.sample_regression(*without, draws, rng, known=known), model)
     pair, members = bayesrecon.deletion(before, after), {"x": x, "y": y}
     ratio = bayesrecon.infer_deletion(pair, members)
     shift = bayesrecon.infer_deletion(pair, members, method="shift")
     with x64():
         direction = model.split(mean_shift(pair)[0])["beta"]
     truth = np.r_[1, x[k]]
-    game = {
-        "ratio": bool(ratio.ranking[0] == k),
-        "stated": float(ratio.probability.max()),
-        "shift": bool(shift.ranking[0] == k),
-        "direction": abs(float(cosine_similarity(direction, truth))),
-        "other": abs(float(cosine_similarity(np.r_[1, x[other]], truth))),
-    }
+    game = {"ratio": bool(ratio.ranking[0] == k), "shift": bool(shift.ranking[0] == k)}
+    game |= {"stated": float(ratio.probability.max()), "direction": abs(float(cosine_similarity(direction, truth)))}
+    game |= {"other": abs(float(cosine_similarity(np.r_[1, x[other]], truth)))}
     if not rebuild:
         return game
     found = bayesrecon.reconstruct(pair)
@@ -168,16 +125,12 @@ def main():
     with Parallel(n_jobs=options.jobs) as parallel:
         for known in kinds:
             for case in cases:
-                games = parallel(
-                    delayed(play)(*case, known, seed, not options.members) for seed in range(options.games)
-                )
+                seeds, rebuild = range(options.games), not options.members
+                games = parallel(delayed(play)(*case, known, seed, rebuild) for seed in seeds)
                 about = dict(zip(("count", "draws", "width"), case, strict=True)) | {"known": known}
                 row = about | {"games": options.games} | summarise(games)
-                at = [i for i, r in enumerate(rows) if all(r[k] == v for k, v in about.items())]
-                if at:
-                    rows[at[0]] = row
-                else:
-                    rows.append(row)
+                at = [i for i, r in enumerate(rows) if about.items() <= r.items()] or [len(rows)]
+                rows[at[0] : at[0] + 1] = [row]
                 print(*(f"{HEADS[name]} {cell(row, name)}" for name in HEADS), sep=", ", flush=True)
                 STUDY.keep(rows)
 

@@ -34,6 +34,12 @@ def scaled(load):
     return (x - x.mean(0)) / x.std(0), (y if y.dtype.kind == "i" else (y - y.mean()) / y.std())
 
 
+def splits_of(x, loss, options):
+    """Splits until there are enough records that leave a trace."""
+    count = -(-options.deletions // options.splits) if loss == "logistic" else len(x) // 2
+    return [halves(len(x), count, s) for s in range(options.splits)]
+
+
 def report(title, experiments, *more, found=None):
     """Attack, and put the section on the page."""
     found = [attack(e) for e in experiments] if found is None else found
@@ -79,11 +85,14 @@ def labels(options):
         report(f"Simulated income, {title}", [one])
 
 
-def diabetes(options):
+def of_diabetes(penalty, options):
     x, y = scaled(load_diabetes)
-    experiments = [
-        prepare("", x, y, *halves(len(x), 221, 100 + s), loss="squared", penalty=1e-6) for s in range(options.splits)
-    ]
+    splits = [halves(len(x), 221, 100 + s) for s in range(options.splits)]
+    return [prepare("", x, y, *one, loss="squared", penalty=penalty) for one in splits]
+
+
+def diabetes(options):
+    experiments = of_diabetes(1e-6, options)
     found = [attack(e) for e in experiments]
     notes = [f"Theory for the published method, `1 - (d / 2) (1 / n_private + 1 / n_public)`: {1 - 5 * 2 / 221:.4f}."]
     for name in (PUBLISHED, ALL):
@@ -99,10 +108,7 @@ def classes(options):
     """Breast cancer: splits until there are enough records that leave a trace."""
     x, y = scaled(load_breast_cancer)
     for title, loss, below in LABELLED:
-        count = -(-options.deletions // options.splits) if loss == "logistic" else len(x) // 2
-        experiments = [
-            prepare("", x, y, *halves(len(x), count, s), loss=loss, below=below) for s in range(options.splits)
-        ]
+        experiments = [prepare("", x, y, *one, loss=loss, below=below) for one in splits_of(x, loss, options)]
         report(f"Breast cancer, {title}", experiments)
 
 
@@ -141,10 +147,7 @@ def features(options):
     x, y = scaled(load_breast_cancer)
     phi = Fourier(x.shape[1], 100, 5, rng)
     for title, loss, below in LABELLED:
-        count = -(-options.deletions // options.splits) if loss == "logistic" else len(x) // 2
-        some = [
-            prepare("", x, y, *halves(len(x), count, s), loss=loss, below=below, phi=phi) for s in range(options.splits)
-        ]
+        some = [prepare("", x, y, *one, loss=loss, below=below, phi=phi) for one in splits_of(x, loss, options)]
         report(f"Breast cancer, {title} over 100 random Fourier features", some)
 
 
@@ -156,10 +159,7 @@ def unpenalised(options):
         "Simulated income, least squares without a penalty", [prepare("", x, y, *parts, loss="squared", penalty=0.0)]
     )
     x, y = scaled(load_diabetes)
-    some = [
-        prepare("", x, y, *halves(len(x), 221, 100 + s), loss="squared", penalty=0.0) for s in range(options.splits)
-    ]
-    report("Diabetes, least squares without a penalty", some)
+    report("Diabetes, least squares without a penalty", of_diabetes(0.0, options))
     least = "Fewer records than features: of all parameters without an error on the private records the shortest."
     for width in (442, 2000):
         phi = Fourier(x.shape[1], width, 5, np.random.default_rng(4))
@@ -187,9 +187,7 @@ def by_the_private_half(options):
     )
     x, y = scaled(load_breast_cancer)
     for title, loss, below in LABELLED:
-        count = -(-options.deletions // options.splits) if loss == "logistic" else len(x) // 2
-        splits = [halves(len(x), count, s) for s in range(options.splits)]
-        chosen(f"Breast cancer, {title}, tuned", x, y, splits, loss=loss, below=below)
+        chosen(f"Breast cancer, {title}, tuned", x, y, splits_of(x, loss, options), loss=loss, below=below)
     x, y = load_digits(return_X_y=True)
     chosen("Digits, softmax, tuned", x / 8 - 1, y, [halves(len(x), options.deletions, 3)], loss="softmax", outputs=10)
 

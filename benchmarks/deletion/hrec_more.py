@@ -1,7 +1,7 @@
 """HRec beyond its tables: targets, public records, embeddings that were trained, private learners, single steps.
 
-python -m benchmarks.deletion.hrec_more [targets] [public] [embedding] [private] [steps] [unpenalised] [damped]
-    [--data DIR] [--set fashion] [--part small]
+python -m benchmarks.deletion.hrec_more [targets] [public] [embedding] [private] [steps] [updates] [unpenalised]
+    [damped] [--data DIR] [--set fashion] [--part small]
 
 Parts that are kept are measured anew where they are named. DIR holds a data set's files; without it the digits of
 scikit-learn stand alone. Results go to the page benchmarks/HREC_MORE.md.
@@ -12,9 +12,15 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import softmax
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.linear_model import RidgeCV
 from sklearn.metrics import f1_score, r2_score
-from sklearn.neural_network import MLPClassifier
+from sklearn.model_selection import cross_val_predict
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 import bayesrecon
 from bayesrecon.attacks import OneStep
@@ -48,6 +54,7 @@ TITLES = {
     "embedding": "The last layer of a network that was trained before",
     "private": "Against learners with differential privacy",
     "steps": "Pairs that one step made",
+    "updates": "Against an attack that sees only outputs",
     "unpenalised": "Softmax almost without a penalty",
     "damped": "Networks of more than 4,000 parameters, by Hessian-vector products",
 }
@@ -186,6 +193,46 @@ def steps(options):
     return [*rows, told]
 
 
+def updates(options):
+    """Updates-Leak (Salem et al. 2020): shadow deletions among public records teach a decoder how the change of outputs
+    at probing records tells the record that was deleted. Of three decoders the one that is best on folds of the shadow
+    deletions is used; their paper has a network."""
+    _, x, y = eight_by_eight()
+    own, known, deleted = halves(len(x), options.deletions, 3)
+    settings = {"loss": "softmax", "outputs": 10}
+    one = prepare("", x, y, own, known, deleted, **settings)
+    probes, shadow = np.split(known, [100])
+    left = np.random.default_rng(22).permutation(len(shadow))[: 40 if options.part == "small" else 600]
+    taught = prepare("", x, y, shadow, probes, left, **settings)
+    seen, asked = (_changes(some.pairs, x[probes]) for some in (taught, one))
+    rows = scored(f"Digits, softmax, {len(left)} shadow deletions", one, attack(one, TWO))
+    decoders = {
+        "network": MLPRegressor(hidden_layer_sizes=(128, 64), early_stopping=True, max_iter=2000, random_state=0),
+        "ridge": RidgeCV(np.logspace(-2, 6, 17)),
+        "10 nearest changes": KNeighborsRegressor(10, weights="distance"),
+    }
+    decoders = {name: make_pipeline(Normalizer(), StandardScaler(), model) for name, model in decoders.items()}
+    held = {name: cross_val_predict(model, seen, taught.truth) for name, model in decoders.items()}
+    held = {name: float(np.median(cosine_similarity(found, taught.truth))) for name, found in held.items()}
+    best = max(held, key=held.__getitem__)
+    cosines = cosine_similarity(decoders[best].fit(seen, taught.truth).predict(asked), one.truth)
+    middle = bootstrap(cosines)
+    told = {
+        "setting": rows[0]["setting"],
+        "method": "Updates-Leak",
+        "deletions": len(cosines),
+        "median": middle.estimate,
+    }
+    told |= {"median": middle.estimate, "interval": [middle.lower, middle.upper], "decoder": best}
+    return [*rows, told | {"on shadow deletions": held}]
+
+
+def _changes(pairs, probes):
+    """How class probabilities at probing records change, `(pairs, probes * classes)`."""
+    both = [[softmax(_eta(side, {"x": probes}), axis=1) for side in (pair.before, pair.after)] for pair in pairs]
+    return np.stack([(after - before).ravel() for before, after in both])
+
+
 def unpenalised(options):
     """Softmax over random Fourier features, the penalty smaller and smaller: without one there is no optimum."""
     name, x, y = digits(options)
@@ -204,7 +251,7 @@ def unpenalised(options):
 
 
 PARTS = {"targets": targets, "public": public, "embedding": embedding, "private": private, "steps": steps}
-PARTS |= {"unpenalised": unpenalised, "damped": damped}
+PARTS |= {"updates": updates, "unpenalised": unpenalised, "damped": damped}
 
 
 def page(kept):
@@ -227,7 +274,7 @@ def cell(value):
 
 def beside(rows):
     """One line for every setting: each method's median cosine."""
-    lines, methods = [], (PUBLISHED, ALL, "Avg: mean public record", MAXDIFF, "OneStep")
+    lines, methods = [], (PUBLISHED, ALL, "Avg: mean public record", MAXDIFF, "OneStep", "Updates-Leak")
     methods = [m for m in methods if any(r["method"] == m for r in rows)]
     for setting in dict.fromkeys(r["setting"] for r in rows):
         of = {r["method"]: r for r in rows if r["setting"] == setting}

@@ -97,9 +97,10 @@ def appendices(held, more):
         ours = round(float(np.median([r["HRec"] for r in rows])), 4)
         found.append(_tag("Section 3.2", f"any differentiable loss: {network} (parameters | public records)", ours))
     words = {"embedding": "Section 3.3", "private": "Remedies", "public": "Public records", "steps": "Section 3.1"}
+    words["updates"] = "Appendix B"
     for part, piece in words.items():
         for row in more.get(part, ()):
-            if row["method"] in (PUBLISHED, ALL, "OneStep"):
+            if row["method"] in (PUBLISHED, ALL, "OneStep", "Updates-Leak"):
                 ours, ends = round(row["median"], 4), row["interval"]
                 found.append(_tag(piece, f"{row['setting']}: {row['method']}", ours, interval=ends))
     for row in more.get("damped", ()):

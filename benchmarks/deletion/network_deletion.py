@@ -17,6 +17,7 @@ from bayesrecon.evaluate import clopper_pearson, cosine_similarity
 from bayesrecon.models import from_loss
 from bayesrecon.posteriors import train_network
 from benchmarks.study import Study, table
+from tests.support.networks import decay_of, output, softmax
 
 PRIVATE, CANDIDATES, SURE = 900, 20, 0.9
 COSINES = ("HRec", "avg", "MaxDiff", "MaxDiff of probabilities")
@@ -59,14 +60,31 @@ HEAD = (
 )
 
 
-def two_layers(params, x):
-    return jnp.tanh(x @ params["w"] + params["b"]) @ params["v"] + params["c"]
-
-
 def convolution(params, x):
     image = x.reshape(1, 1, 8, 8)
     seen = jax.lax.conv_general_dilated(image, params["w"], (2, 2), "SAME")[0] + params["b"][:, None, None]
     return jnp.tanh(seen).reshape(-1) @ params["v"] + params["c"]
+
+
+def digits_model(output, start, name):
+    """The summed loss of ten classes with weight decay."""
+    return from_loss(
+        output,
+        softmax,
+        lambda params: decay_of(params, 1.0),
+        params=start,
+        record={"x": (64,), "y": ()},
+        domain={"x": (-1.0, 1.0), "y": list(range(10))},
+        name=name,
+    )
+
+
+def split():
+    """Digits, private and public."""
+    x, y = load_digits(return_X_y=True)
+    x, rng = x / 8 - 1, np.random.default_rng(50)
+    order = rng.permutation(len(x))
+    return [{"x": x[part], "y": y[part]} for part in (order[:PRIVATE], order[PRIVATE:])], rng
 
 
 def starts(rng):
@@ -74,7 +92,7 @@ def starts(rng):
     layers = {"w": rng.normal(size=(64, 8)) / 8, "b": np.zeros(8), "v": rng.normal(size=(8, 10)) / 3, "c": np.zeros(10)}
     filters = {"w": rng.normal(size=(4, 1, 3, 3)) / 3, "b": np.zeros(4)}
     filters |= {"v": rng.normal(size=(64, 10)) / 8, "c": np.zeros(10)}
-    yield "8 hidden units, tanh", two_layers, layers, (897, 300, 100, 40)
+    yield "8 hidden units, tanh", output, layers, (897, 300, 100, 40)
     yield "4 filters of 3 by 3, tanh", convolution, filters, (897,)
 
 
@@ -82,21 +100,10 @@ def main():
     parser = STUDY.parser(__doc__)
     parser.add_argument("--deletions", type=int, default=30)
     options = STUDY.given(parser)
-    x, y = load_digits(return_X_y=True)
-    x, rng = x / 8 - 1, np.random.default_rng(50)
-    order = rng.permutation(len(x))
-    data, public = ({"x": x[part], "y": y[part]} for part in (order[:PRIVATE], order[PRIVATE:]))
+    (data, public), rng = split()
     found = {}
-    for name, output, start, sizes in starts(rng):
-        model = from_loss(
-            output,
-            lambda out, label: jax.nn.logsumexp(out) - out[label],
-            lambda params: 0.5 * sum(jnp.sum(v**2) for v in params.values()),
-            params=start,
-            record={"x": (64,), "y": ()},
-            domain={"x": (-1.0, 1.0), "y": list(range(10))},
-            name=name,
-        )
+    for name, network, start, sizes in starts(rng):
+        model = digits_model(network, start, name)
         before = train_network(model, start, data).release
         rows = rng.choice(PRIVATE, options.deletions, replace=False)
         held, afters = parameters(model, before), []
@@ -106,17 +113,17 @@ def main():
         for size in sizes:
             some = {k: v[:size] for k, v in public.items()}
             found[f"{name} | {model.dimension} | {size}"] = [
-                attacked(output, model, before, after, data, int(row), some)
+                attacked(network, model, before, after, data, int(row), some)
                 for row, after in zip(rows, afters, strict=True)
             ]
             STUDY.keep(found)
 
 
-def attacked(output, model, before, after, data, row, public):
+def attacked(network, model, before, after, data, row, public):
     """What every attack says of one deletion, beside what it was."""
     pair = bayesrecon.deletion(before, after.release)
     result = bayesrecon.reconstruct(pair, attack=HRec(public=public), total=PRIVATE)
-    outputs = (answers(output, parameters(model, r), public["x"]) for r in (pair.before, pair.after))
+    outputs = (answers(network, parameters(model, r), public["x"]) for r in (pair.before, pair.after))
     furthest = changed_most(*outputs, classes=True)
     baselines = public["x"].mean(axis=0), *(public["x"][i] for i in furthest.values())
     guesses = np.stack([result.record["x"], *baselines])

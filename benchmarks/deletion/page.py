@@ -30,14 +30,6 @@ Models over random Fourier features are attacked through their features. The rec
 embedding (`invert_embedding`). Cosines are those of the records, as in the paper. *Of the features* is the median
 cosine of the reconstructed features.
 
-## What changed here, and why
-
-MaxDiff used to be the one of probabilities, which is not the published one. It passes over public records that the
-models are sure of. On images it is the weaker baseline, and HRec looked better beside it than it is. For several
-outputs without probabilities the norm used to be the sum of absolute values. Both MaxDiffs stand in the tables now, and
-the published one is the baseline, also where it is the weaker one. Tables over random Fourier features used to report
-cosines of features as if those were the records.
-
 """
 
 NEED_DATA = {
@@ -49,17 +41,10 @@ NEED_DATA = {
 """Data sets that a folder has to be named for, and who runs them."""
 
 COLUMNS = {
-    "method": "method",
-    "deletions": "deletions",
-    "median": "median cosine",
-    "interval": "95 %",
-    "features": "of the features",
-    "tenth": "10 % quantile",
-    "scale": "scale",
-    "above": "above both",
-    "above_probabilities": "above both, of probabilities",
-    "label": "label",
-}
+    "method": "method", "deletions": "deletions", "median": "median cosine", "interval": "95 %",
+    "features": "of the features", "tenth": "10 % quantile", "scale": "scale", "above": "above both",
+    "above_probabilities": "above both, of probabilities", "label": "label",
+}  # fmt: skip
 """Headings; a section shows those that one of its rows has."""
 
 

@@ -5,7 +5,7 @@ python -m benchmarks.draws.calibration [intervals] [bounds] [planner] [--repetit
 
 To be run when an estimator changes: the slow tests hold a small version of each study. Data sets are simulated and
 their posteriors sampled exactly (tests/support), so that nothing but the estimator is judged; each is made of its own
-number, whoever works on it. Rows are kept in benchmarks/calibration.json as they are made, and replaced by study.
+number, whoever works on it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 import bayesrecon
-from bayesrecon.evaluate import clopper_pearson, true_statistics
+from bayesrecon.evaluate import true_statistics
 from bayesrecon.posteriors import from_draws
 from bayesrecon.running.engine import swept
 from benchmarks import workers
-from benchmarks.study import Study, table
+from benchmarks.study import Study, share, table
 from tests.support import conjugate, families, gridded
 
 DRAWS, LKJ = 1000, "normal with LKJ"
@@ -61,10 +61,9 @@ def normal_with_lkj(rng):
     return families.simulated(LKJ, families.model_of(LKJ), int(rng.integers(2**31)), 2 * DRAWS)
 
 
-def share(study: str, quantity: str, stated: str, hits: list[bool]) -> dict[str, str]:
-    range_ = clopper_pearson(sum(hits), len(hits))
-    cells = (study, quantity, f"{len(hits)}", stated, f"{np.mean(hits):.1%}")
-    return dict(zip(HEADINGS, (*cells, f"{range_.lower:.1%} to {range_.upper:.1%}"), strict=True))
+def row(study: str, quantity: str, stated: str, hits: list[bool]) -> dict[str, str]:
+    count, *found = share(hits)
+    return dict(zip(HEADINGS, (study, quantity, count, stated, *found), strict=True))
 
 
 DATA = {f.__name__: f for f in (normal_mean, linear_regression, group_effects, normal_with_lkj)}
@@ -89,9 +88,9 @@ def intervals(repetitions: int, data: Sequence[str] = tuple(DATA)) -> Iterator[d
             for statistic, hit in hits.items():
                 inside.setdefault(statistic, []).append(hit)
         study = f"intervals, {name.replace('_', ' ')}"
-        yield from (share(study, statistic, "95 %", hits) for statistic, hits in inside.items())
-        yield share(study, "all", "95 %", [hit for hits in inside.values() for hit in hits])
-        yield share(study, "false alarms", "", alarms)
+        yield from (row(study, statistic, "95 %", hits) for statistic, hits in inside.items())
+        yield row(study, "all", "95 %", [hit for hits in inside.values() for hit in hits])
+        yield row(study, "false alarms", "", alarms)
 
 
 def bounded(simulate: Callable[..., Any], key: int) -> bool:
@@ -108,7 +107,7 @@ def bounds(repetitions: int) -> Iterator[dict[str, str]]:
     """Joint coverage of all bounds of a data set."""
     for simulate in (gridded.logistic, gridded.poisson):
         hits = list(swept(bounded, simulate, range(max(repetitions // 10, 1))))
-        yield share(f"bounds, {simulate.__name__}", "all together", "99 %", hits)
+        yield row(f"bounds, {simulate.__name__}", "all together", "99 %", hits)
 
 
 def missed(planned: tuple[dict[str, np.ndarray], dict[str, float]], key: int) -> list[float]:
@@ -136,18 +135,7 @@ def planner(repetitions: int) -> Iterator[dict[str, str]]:
     yield dict(zip(HEADINGS, cells, strict=True))
 
 
-STUDIES: dict[str, Callable[..., Iterator[dict[str, str]]]] = {
-    "intervals": intervals,
-    "bounds": bounds,
-    "planner": planner,
-}
-
-
-def keep(name: str, rows: list[dict[str, str]]) -> None:
-    held = STUDY.kept()
-    made = {row["study"] for row in rows}
-    held[name] = [row for row in held.get(name, []) if row["study"] not in made] + rows
-    STUDY.keep(held)
+STUDIES: dict[str, Callable[..., Iterator[dict[str, str]]]] = {f.__name__: f for f in (intervals, bounds, planner)}
 
 
 def page(held: dict[str, list[dict[str, str]]]) -> str:
@@ -169,10 +157,12 @@ def main() -> None:
         for name in given.studies:
             more = {"data": given.data} if name == "intervals" else {}
             rows: list[dict[str, str]] = []
-            for row in STUDIES[name](given.repetitions, **more):
-                print(*row.values(), sep=" | ", flush=True)
-                rows.append(row)
-                keep(name, rows)
+            for one in STUDIES[name](given.repetitions, **more):
+                print(*one.values(), sep=" | ", flush=True)
+                rows.append(one)
+                made = {each["study"] for each in rows}
+                before = [each for each in STUDY.kept().get(name, []) if each["study"] not in made]
+                STUDY.add(**{name: before + rows})
 
 
 if __name__ == "__main__":

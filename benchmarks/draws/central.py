@@ -4,8 +4,7 @@ python -m benchmarks.draws.central [--sizes 50 100 ...] [--steps 150000] [--runs
 
 Sum of the weights and weighted means and variances of mom_iq and kid_score against iterations, from the last 1,000
 reference draws of kidiq-kidscore_momiq. Runs are checkpoints in a folder: stopped, they go on from there, and with
-`--steps 1` what they hold is drawn. The data are read for the dashed lines only. Needs POSTERIOR_DB_PATH. Numbers are
-kept in benchmarks/central.json, the page is benchmarks/CENTRAL.md.
+`--steps 1` what they hold is drawn. The data are read for the dashed lines only. Needs POSTERIOR_DB_PATH.
 """
 
 from pathlib import Path
@@ -130,16 +129,8 @@ def measure(release: Release, sizes: list[int], steps: int, folder: Path) -> tup
         results[f"M = {m}"] = found
         kept = found.statistics()
         first, stays = settled(found, lines["published minimiser"])
-        runs.append(
-            {
-                "M": m,
-                "steps": int(found.trace[-1][0]),
-                "gap": found.relative_gap,
-                "within": first,
-                "stays": stays,
-                "found": [kept[name] for name in names],
-            }
-        )
+        run = {"M": m, "steps": int(found.trace[-1][0]), "gap": found.relative_gap, "within": first, "stays": stays}
+        runs.append(run | {"found": [kept[name] for name in names]})
         print(runs[-1], flush=True)
     assert names is not None, "no run: name sizes, or a folder that holds checkpoints"
     lines = {k: {n: v[n] for n in names} for k, v in {**lines, "truth": truth}.items()}
@@ -157,16 +148,10 @@ def page(held: dict[str, Any]) -> str:
     truth = lines["truth"]
     default, published, logarithmic = (m["var(mom_iq)"] for m in metrics.values())
     head = ["M", "steps", "relative gap", "within 1 %", "stay", *names]
-    rows = [
-        [
-            r["M"],
-            f"{r['steps']:,}",
-            f"{r['gap']:.1g}",
-            *("not yet" if r[k] is None else f"{r[k]:,}" for k in ("within", "stays")),
-        ]
-        + [f"{v:.5g}" for v in r["found"]]
-        for r in held["runs"]
-    ]
+    rows = []
+    for r in held["runs"]:
+        reached = ("not yet" if r[k] is None else f"{r[k]:,}" for k in ("within", "stays"))
+        rows.append([r["M"], f"{r['steps']:,}", f"{r['gap']:.1g}", *reached, *(f"{v:.5g}" for v in r["found"])])
 
     def off(which: str, name: str) -> float:
         return lines[which][name] - truth[name]

@@ -87,6 +87,29 @@ def future(variants: dict[str, Any]) -> Tags:
             cell = f"{row['objective']}: efficiency for {name}"
             yield tag(CENTRAL, "Future work: other objectives", cell, round(value, 3))
 
+    for row in json.loads((HERE / "sanitise.json").read_text())["records"]["rows"]:
+        cell = f"shift by one record, {row['share']:.0%} quantile: measured beside stated"
+        about = {"published": round(row["stated"], 2)}
+        yield tag(CENTRAL, "Future work: private sufficient statistics", cell, round(row["measured"], 2), **about)
+
+
+def capacity(grid: list[dict[str, Any]]) -> Tags:
+    """How many records a network of so many parameters gives away."""
+    rows = [row for row in grid if row["pull"] == "start"]
+    for parameters, n in sorted({(row["parameters"], row["n"]) for row in rows}):
+        some = [row for row in rows if (row["parameters"], row["n"]) == (parameters, n)]
+        cell = f"{parameters:,} parameters, {n:,} records: median share that came back, %"
+        ours = round(100 * float(np.median([row["close"] for row in some])), 1)
+        yield tag(CENTRAL, "Future work: complexity of the model against N", cell, ours)
+
+
+def optimisers(kept: dict[str, Any]) -> Tags:
+    """Steps of the published recipe until all statistics stay within 1 % of the minimiser, which is solved for here."""
+    for run in kept["runs"]:
+        cell = f"steps of descent in the place of one solve, M = {run['M']}"
+        ours, why = (run["stays"], "") if run["stays"] is not None else (f"more than {run['steps']:,}", "not reached")
+        yield tag(CENTRAL, "Future work: better optimisation", cell, ours, why=why)
+
 
 def remembered() -> Tags:
     """Networks whose training data are a solution of their stationarity: those in which every record came back."""
@@ -108,7 +131,9 @@ def remembered() -> Tags:
 
 
 def tags() -> list[dict[str, Any]]:
-    return [*figures(FIGURES.kept()), *beside(MORE.kept()), *future(VARIANTS.kept()), *remembered()]
+    figures_kept, grid = FIGURES.kept(), json.loads((HERE / "networks_grid.json").read_text())
+    central = [*figures(figures_kept), *beside(MORE.kept()), *future(VARIANTS.kept())]
+    return [*central, *capacity(grid), *optimisers(figures_kept), *remembered()]
 
 
 STUDY = Study(__file__)

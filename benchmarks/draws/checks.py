@@ -4,11 +4,10 @@ python -m benchmarks.draws.checks [good] [size] [ends] [shipped] [bad] [handled]
     [--posteriors NAME ...] [--workers 4]
 
 To be run when a check changes. Good releases are blocks of posteriordb's reference draws and exact draws of simulated
-data; bad ones are spoilt by a stated size. The best any test could do knows what is wrong and how far: with
-`delta = log q - log p` over draws of q, p the stated model's posterior, the part of delta that other data of the same
-model explain (the span of the records' log likelihoods) is taken out; the rest has standard deviation s, and the best
-z is `s sqrt(T)`. Its power is that of a one-sided test with the same false alarms. Rows are kept in
-benchmarks/checks.json.
+data; bad ones are spoilt by a stated size. The best any test could do knows what is wrong and how far: with `delta =
+log q - log p` over draws of q, p the stated model's posterior, the part of delta that other data of the same model
+explain (the span of the records' log likelihoods) is taken out; the rest has standard deviation s, and the best z is `s
+sqrt(T)`. Its power is that of a one-sided test with the same false alarms.
 """
 
 import dataclasses
@@ -32,15 +31,15 @@ from bayesrecon.estimation.checks.check import Looked
 from bayesrecon.estimation.checks.ends import check_ends
 from bayesrecon.estimation.checks.stein import check_identities
 from bayesrecon.estimation.scored import ScoredDraws
-from bayesrecon.evaluate import clopper_pearson
-from bayesrecon.models.registry import shipped
 from bayesrecon.posteriors import from_draws, from_posteriordb
-from bayesrecon.posteriors.made.database import open_database, read_data
+from bayesrecon.posteriors.made.database import open_database
+from bayesrecon.posteriors.made.programs import served_by
+from bayesrecon.posteriors.made.reference import released
 from bayesrecon.running.engine import swept
 from bayesrecon.types import Model, Release
 from benchmarks import workers
 from benchmarks.draws import checks_good
-from benchmarks.study import Study, table
+from benchmarks.study import Study, share, table
 from tests.support import conjugate, gridded, untouched
 
 LEVEL = 0.005
@@ -82,11 +81,6 @@ COLUMNS["records"] = COLUMNS["bad"]
 COLUMNS["handled"] = ("what was done", "share", "draws", "best", "releases tried", "caught", "95 %", "by their ends")
 
 Row = dict[str, str]
-
-
-def share(hits: list[bool]) -> tuple[str, str, str]:
-    range_ = clopper_pearson(sum(hits), len(hits))
-    return f"{len(hits)}", f"{np.mean(hits):.1%}", f"{range_.lower:.1%} to {range_.upper:.1%}"
 
 
 def failed(releases: Iterable[Release], **knows: Any) -> list[bool]:
@@ -259,9 +253,8 @@ BLOCKS = 10  # fewer where parameters are many: a covariance takes twice as many
 
 def attacked(posterior: str) -> tuple[Release, dict[str, Any]]:
     """A posterior of posteriordb, sampled by NUTS where it has no draws, and what is known of its rows."""
-    programs = {name: program for program in shipped().values() for name in program.posteriors}
-    program, release = programs[posterior], from_posteriordb(posterior, build=True)
-    data = program.records(read_data(open_database(), posterior.rsplit("-", 1)[0]))
+    program = served_by(open_database(), posterior)
+    release, data = released(open_database(), program), program.records()
     known = {k: np.asarray(data[k]) for k in program.design}
     private = [np.asarray(v) for k, v in data.items() if k not in known]
     told = known and all(v.ndim == 1 for v in (*private, *known.values()))

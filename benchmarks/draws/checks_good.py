@@ -159,17 +159,13 @@ def effects(rng: Any, draws: int) -> Release:
 
 
 FAMILIES: Mapping[str, tuple[Callable[[Any, int], Release], int]] = {
-    "mean of 4 records, t prior": (t_prior, 4000),
-    "rate of 3 waiting times": (waiting, 4000),
-    "rates of 5 groups of 3 waiting times": (waiting_by_group, 1000),
-    "variance of 4 records": (variance, 4000),
-    "share of 6 records": (proportion, 4000),
-    "rate of 3 counts": (rate_of_counts, 1000),
+    "mean of 4 records, t prior": (t_prior, 4000), "rate of 3 waiting times": (waiting, 4000),
+    "rates of 5 groups of 3 waiting times": (waiting_by_group, 1000), "variance of 4 records": (variance, 4000),
+    "share of 6 records": (proportion, 4000), "rate of 3 counts": (rate_of_counts, 1000),
     "logistic regression on 16 records": (few_yes_or_no, 4000),
     "regression on 8 records": (small_regression, 4000),
-    "regression on 20 records, 5 covariates": (five_covariates, 4000),
-    "5 effects of 20 records": (effects, 1000),
-}
+    "regression on 20 records, 5 covariates": (five_covariates, 4000), "5 effects of 20 records": (effects, 1000),
+}  # fmt: skip
 """Makers of releases, and their numbers of draws."""
 
 LAWS: Mapping[str, Callable[[Any, int], tuple[np.ndarray, np.ndarray]]] = {

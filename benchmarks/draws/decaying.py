@@ -5,9 +5,8 @@ python -m benchmarks.draws.decaying [family ...] [--covariates 3 5 8 12] [--shap
 
 Logistic, Poisson, ordered and negative binomial regressions on standard normal covariates that nobody knows, of 200 to
 2,000 records, with 1,000 to 10,000 independent draws of the posterior, sampled without a chain; and on covariates of
-other laws, which no generic record has. `recover` is given draws and program alone. A row is one data
-set; those that were measured before stay, so that a run goes on where another ended. Rows are kept in
-benchmarks/decaying.json, the page is benchmarks/DECAYING.md.
+other laws, which no generic record has. `recover` is given draws and program alone. A row is one data set; those that
+were measured before stay, so that a run goes on where another ended.
 """
 
 import argparse

@@ -3,8 +3,7 @@
 python -m benchmarks.draws.families [family ...] [--sets 80] [--draws 2000] [--workers 4]
 
 Data sets are simulated, posteriors sampled without a chain: from a t law around the mode, accepted by the ratio of the
-densities. `recover` is given the draws and the program, no bounds, no domain that the program does not tell. Rows are
-kept in benchmarks/families.json, the page is benchmarks/FAMILIES.md.
+densities. `recover` is given the draws and the program, no bounds, no domain that the program does not tell.
 """
 
 import json
@@ -16,10 +15,10 @@ import numpy as np
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate import clopper_pearson, true_statistics
+from bayesrecon.evaluate import true_statistics
 from bayesrecon.running.engine import swept
 from benchmarks import workers
-from benchmarks.study import Study, table
+from benchmarks.study import Study, share, table
 from tests.support.families import FAMILIES, RECORDS, model_of, simulated
 
 INTRODUCTION = """# Families of likelihoods
@@ -34,21 +33,8 @@ simulated data sets of {records} records each.
   as independent.
 * *Partly*: statistics with the verdict `partly`, and the coverage of their intervals (blank where it was not counted).
 """
-COLUMNS = (
-    "family",
-    "draws",
-    "sets",
-    "refused",
-    "failed",
-    "mean of z",
-    "rms of z",
-    "determined",
-    "covered",
-    "95 %",
-    "partly",
-    "held",
-    "s",
-)
+COLUMNS = ("family", "draws", "sets", "refused", "failed", "mean of z", "rms of z", "determined", "covered", "95 %")
+COLUMNS += ("partly", "held", "s")
 
 
 def studied(shared: tuple[str, int], key: int) -> tuple[float | None, list[tuple[str, bool]], str]:
@@ -85,50 +71,27 @@ def study(name: str, sets: int, draws: int) -> dict[str, Any]:
         for verdict, hit in hits:
             held.get(verdict, []).append(hit)
     found = {verdict: (sum(each), len(each)) for verdict, each in held.items()}
-    return summary(name, draws, sets, refused, failed, np.array(z), found, time.perf_counter() - began)
+    return summary(name, (draws, sets, refused, failed), np.array(z), found, time.perf_counter() - began)
 
 
 def summary(
-    name: str,
-    draws: int,
-    sets: int,
-    refused: int,
-    failed: int,
-    z: np.ndarray,
-    hits: dict[str, tuple[int, int]],
-    seconds: float,
+    name: str, counts: tuple[int, ...], z: np.ndarray, hits: dict[str, tuple[int, int]], seconds: float
 ) -> dict[str, Any]:
+    """A row of `COLUMNS`; counts are those of draws, data sets, refused and failed ones."""
     inside, determined = hits["determined"]
     held, partly = hits["partly"]
-    range_ = clopper_pearson(inside, determined) if determined else None
-    cells = (
-        name,
-        f"{draws}",
-        f"{sets}",
-        f"{refused}",
-        f"{failed}",
-        f"{z.mean():+.2f}" if z.size else "",
-        f"{np.sqrt(np.mean(z**2)):.2f}" if z.size else "",
-        f"{determined}",
-        f"{inside / determined:.1%}" if determined else "",
-        f"{range_.lower:.1%} to {range_.upper:.1%}" if range_ else "",
-        f"{partly}" if partly else "",
-        f"{held / partly:.1%}" if partly else "",
-        f"{seconds / sets:.1f}",
-    )
+    found = share([True] * inside + [False] * (determined - inside))
+    about = (f"{z.mean():+.2f}", f"{np.sqrt(np.mean(z**2)):.2f}") if z.size else ("", "")
+    told = (f"{partly}", f"{held / partly:.1%}") if partly else ("", "")
+    cells = (name, *map(str, counts), *about, *found, *told, f"{seconds / counts[1]:.1f}")
     return dict(zip(COLUMNS, cells, strict=True)) | {"zs": json.dumps(np.round(z, 3).tolist()), "hits": hits}
-
-
-def keep(row: dict[str, Any]) -> None:
-    held = {r["family"]: r for r in STUDY.kept()} | {row["family"]: row}
-    STUDY.keep([held[name] for name in FAMILIES if name in held])
 
 
 def page(rows: list[dict[str, Any]]) -> str:
     z = np.concatenate([json.loads(r["zs"]) for r in rows])
     sets, refused, failed = (sum(int(r[c]) for r in rows) for c in ("sets", "refused", "failed"))
     hits = {v: tuple(sum(r["hits"][v][i] for r in rows) for i in range(2)) for v in ("determined", "partly")}
-    all_ = summary("all", 0, sets, refused, failed, z, hits, 0.0) | {"draws": "", "s": ""}
+    all_ = summary("all", (0, sets, refused, failed), z, hits, 0.0) | {"draws": "", "s": ""}
     cells = [[row[c] for c in COLUMNS] for row in (*rows, all_)]
     return f"{INTRODUCTION.format(records=RECORDS)}\n{table(COLUMNS, cells)}\n"
 
@@ -148,7 +111,8 @@ def main() -> None:
         for name in given.families:
             row = study(name, given.sets, given.draws)
             print(*(row[c] for c in COLUMNS), sep=" | ", flush=True)
-            keep(row)
+            held = {r["family"]: r for r in STUDY.kept()} | {name: row}
+            STUDY.keep([held[one] for one in FAMILIES if one in held])
 
 
 if __name__ == "__main__":

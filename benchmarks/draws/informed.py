@@ -11,8 +11,6 @@ import time
 import warnings
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -61,27 +59,22 @@ def main():
     options = parser.parse_args()
     x, y = load_breast_cancer(return_X_y=True)
     x = StandardScaler().fit_transform(x)
-    table = Table("solver", "median RMSE", "95 %", "90 % quantile", "labels", "median conditioning", "ms a record")
     for solver in options.solvers.split(","):
         errors, labels, conditioning, seconds, _ = closed_form(x, y, solver, 1e-10)
-        centre = bootstrap(errors)
-        tail, middle = np.quantile(errors, 0.9), np.median(conditioning)
-        interval = f"{centre.lower:.1e} to {centre.upper:.1e}"
-        right = f"{labels} of {len(x)}"
-        table.add_row(
-            solver, f"{centre.estimate:.1e}", interval, f"{tail:.1e}", right, f"{middle:.1e}", f"{1e3 * seconds:.2f}"
-        )
-    Console().print(table)
+        centre, tail = bootstrap(errors), np.quantile(errors, 0.9)
+        print(f"{solver}: median RMSE {centre.estimate:.1e} ({centre.lower:.1e} to {centre.upper:.1e}), ", end="")
+        print(f"90 % quantile {tail:.1e}, labels {labels} of {len(x)}, ", end="")
+        print(f"median conditioning {np.median(conditioning):.1e}, {1e3 * seconds:.2f} ms a record")
     for i in np.random.default_rng(0).choice(len(x), options.peer, replace=False):
         found = peer(x, y, int(i))
         if found is None:
-            Console().print("the peer is not installed: pip install adversarial-robustness-toolbox")
+            print("the peer is not installed: pip install adversarial-robustness-toolbox")
             return
         release = from_sklearn(LogisticRegression(tol=1e-10, solver="newton-cg", max_iter=1000).fit(x, y))
         own = bayesrecon.missing_record(release, {"x": np.delete(x, i, 0), "y": np.delete(y, i)})
         error = np.sqrt(np.mean((own.record["x"] - x[i]) ** 2))
         mean = np.sqrt(np.mean((x.mean(axis=0) - x[i]) ** 2))
-        Console().print(
+        print(
             f"record {i}: closed form RMSE {error:.1e}; peer RMSE {found[0]:.2f} in {found[1]:.0f} s; "
             f"mean record {mean:.2f}"
         )

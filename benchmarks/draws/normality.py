@@ -4,8 +4,7 @@ python -m benchmarks.draws.normality [family ...] [--sets 20] [--records 12] [--
 
 Few records make posteriors skew and long-tailed. Where the spectrum decays, `recover` weighs what it leaves unseen
 against the noise of the equations, and takes this noise from the normal law that has the draws' mean and covariance;
-the errors that it states are those of the draws themselves. Rows are kept in benchmarks/normality.json, the page is
-benchmarks/NORMALITY.md.
+the errors that it states are those of the draws themselves.
 """
 
 import warnings
@@ -16,11 +15,11 @@ from scipy.stats import kurtosis, skew
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.problem import solve_release
-from bayesrecon.estimation.solve import Fit, shrunk
-from bayesrecon.evaluate import clopper_pearson, true_statistics
+from bayesrecon.estimation.recovered import solve_release
+from bayesrecon.estimation.span import Fit, shrunk
+from bayesrecon.evaluate import true_statistics
 from bayesrecon.precision import in_float64
-from benchmarks.study import Study, table
+from benchmarks.study import Study, share, table
 from tests.support.families import model_of, simulated
 
 CHOSEN = ("negative binomial", "Weibull", "beta", "Student t", "truncated normal", "zero-inflated Poisson")
@@ -102,31 +101,9 @@ def study(name: str, sets: int, records: int, draws: int) -> dict[str, Any] | No
     ratio = float(np.sqrt(np.mean((off[:, 0] / unit) ** 2)))
     low, middle, high = np.quantile(noisy, (0.05, 0.5, 0.95))
     crooked = np.median(bent, axis=0)
-    return {
-        "family": name,
-        "cells": [
-            name,
-            records,
-            draws,
-            len(bent),
-            *(f"{v:.2g}" for v in crooked),
-            f"{middle:.2f}",
-            f"{low:.2f} to {high:.2f}",
-        ]
-        + [f"{ratio:.2f}", f"{failed}", *share(held["determined"]), *share(held["partly"])],
-    }
-
-
-def share(hits: list[bool]) -> list[str]:
-    if not hits:
-        return ["0", "", ""]
-    range_ = clopper_pearson(sum(hits), len(hits))
-    return [f"{len(hits)}", f"{np.mean(hits):.1%}", f"{range_.lower:.1%} to {range_.upper:.1%}"]
-
-
-def keep(row: dict[str, Any]) -> None:
-    held = {r["family"]: r for r in STUDY.kept()}
-    STUDY.keep(list({**held, row["family"]: row}.values()))
+    cells = [name, records, draws, len(bent), *(f"{v:.2g}" for v in crooked), f"{middle:.2f}"]
+    cells += [f"{low:.2f} to {high:.2f}", f"{ratio:.2f}", f"{failed}"]
+    return {"family": name, "cells": [*cells, *share(held["determined"]), *share(held["partly"])]}
 
 
 def page(rows: list[dict[str, Any]]) -> str:
@@ -145,13 +122,10 @@ def main() -> None:
     given = STUDY.given(parser)
     for name in given.families:
         row = study(name, given.sets, given.records, given.draws)
-        print(
-            *(row["cells"] if row else (name, "not told: no data set was answered with a spectrum that decays")),
-            sep=" | ",
-            flush=True,
-        )
+        print(*(row["cells"] if row else (name, "no data set with a spectrum that decays")), sep=" | ", flush=True)
         if row:
-            keep(row)
+            held = {r["family"]: r for r in STUDY.kept()}
+            STUDY.keep(list({**held, row["family"]: row}.values()))
 
 
 if __name__ == "__main__":

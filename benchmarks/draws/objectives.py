@@ -18,11 +18,8 @@ from bayesrecon.posteriors.made.database import open_database, read_data
 from benchmarks.study import Study, table
 
 STATISTICS = ("n", "mean(mom_iq)", "mean(kid_score)", "var(mom_iq)", "var(kid_score)")
-X, Y, CAUCHY = (
-    (100.0, 15.0),
-    (87.0, 20.0),
-    2.5,
-)  # centres and scales that records are standardised with; the prior's scale
+X, Y = (100.0, 15.0), (87.0, 20.0)  # centres and scales that records are standardised with
+CAUCHY = 2.5  # the prior's scale
 TO_RAW = np.array([[1 / Y[1], X[0] / Y[1], 0.0], [0.0, X[1] / Y[1], 0.0], [0.0, 0.0, 1.0]])  # d(standardised)/d(raw)
 
 WORDS = """# Objectives of score matching
@@ -236,16 +233,11 @@ def main() -> None:
             found.append(statistics(solve(sample, rng)))
             spent += time.process_time() - start
         off = np.array(found) - truth
-        row = {
-            "objective": name,
-            "efficiency": (least / np.mean(off**2, axis=0)).tolist(),
-            "bias": (off.mean(axis=0) / off.std(axis=0)).tolist(),
-            "ms": 1e3 * spent / given.repetitions,
-        }
+        row = {"objective": name, "efficiency": (least / np.mean(off**2, axis=0)).tolist()}
+        row |= {"bias": (off.mean(axis=0) / off.std(axis=0)).tolist(), "ms": 1e3 * spent / given.repetitions}
         rows.append(row)
-        print(name, *(f"{v:.3f}" for v in row["efficiency"]), f"{row['ms']:.1f} ms", flush=True)
-    held = {"draws": given.draws, "repetitions": given.repetitions, "rows": rows}
-    STUDY.keep(held)
+        print(row, flush=True)
+    STUDY.keep({"draws": given.draws, "repetitions": given.repetitions, "rows": rows})
 
 
 def page(held: dict[str, Any]) -> str:

@@ -3,16 +3,14 @@
 python -m benchmarks.draws.reconstruct             # the recipe's total time: steps needed (--steps) times its step time
 python -m benchmarks.draws.reconstruct --whole     # M 50 of the recipe run to its end (a quarter of an hour and more)
 
-Needs POSTERIOR_DB_PATH; rows are kept in benchmarks/reconstruct.json.
-Both times are after compilation and count everything that depends on the draws.
+Needs POSTERIOR_DB_PATH; Both times are after compilation and count everything that depends on the draws.
 """
 
+import json
 import resource
 import time
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import bayesrecon
 from bayesrecon import Estimator, ScoreMatching, WeightedRecords
@@ -62,40 +60,26 @@ def main():
     parser.add_argument("--whole", action="store_true")
     options = STUDY.given(parser)
     release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)
-    table = Table("M", "default: s", "relative gap", "within 1 %: s", "recipe: ms a step")
     best, sizes = {row.name: row.estimate for row in bayesrecon.recover(release)}, {}
     for n in SIZES:
         found, seconds = default(release, n)
         reached = settled(found.trace_dataframe(), best)
         before = seconds - found.trace_dataframe().seconds.iloc[-1]  # the kernel, before the descent
         step = recipe(release, n, 200)[1]
-        within = "" if reached is None else f"{before + reached.seconds:.2f}"
-        table.add_row(f"{n}", f"{seconds:.2f}", f"{found.relative_gap:.1e}", within, f"{1e3 * step:.1f}")
         sizes[f"M {n}"] = {"seconds": seconds, "relative gap": found.relative_gap, "recipe, s a step": step}
         if n == 50:
             fast, slow, how = before + reached.seconds, step * options.steps, "steps needed times step time"
-    Console().print(table)
     if options.whole:
-        own = {
-            row.name: row.estimate
-            for row in bayesrecon.recover(release, estimator=Estimator("identity", "constrained"))
-        }
+        published = Estimator("identity", "constrained")
+        own = {row.name: row.estimate for row in bayesrecon.recover(release, estimator=published)}
         found = bayesrecon.reconstruct(release, attack=ScoreMatching(n=50, steps=int(1.15 * options.steps)))
         reached = settled(found.trace_dataframe(), own)
-        slow, how = (
-            (reached.seconds, f"measured, {int(reached.iteration)} steps") if reached is not None else (slow, how)
-        )
-    Console().print(
-        f"M 50, all five statistics within 1 %: recipe {slow:.0f} s ({how}), default {fast:.2f} s: ", end=""
-    )
-    Console().print(f"{slow / fast:.0f} times faster")
+        if reached is not None:
+            slow, how = reached.seconds, f"measured, {int(reached.iteration)} steps"
     STUDY.add(sizes=sizes, recipe={"seconds": slow, "default, seconds": fast, "how": how})
     found, seconds, peak = wide()
     STUDY.add(wide={"seconds": seconds, "relative gap": found.relative_gap, "GiB": peak})
-    Console().print(
-        f"10,000 draws of 10 parameters, 1,600 records: {seconds:.0f} s with compilation, relative gap "
-        f"{found.relative_gap:.1e}, peak memory of the whole process {peak:.2f} GiB"
-    )
+    print(json.dumps(STUDY.kept(), indent=1))
 
 
 if __name__ == "__main__":

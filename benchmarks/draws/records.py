@@ -14,8 +14,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import bayesrecon
 from bayesrecon.attacks.records import layers
@@ -33,10 +31,6 @@ DRAWN, DRAWS = 10_000, 2_000
 STUDY = Study(__file__)
 
 
-def subset(release, start, step):
-    return release.take(np.arange(start, release.size, step))
-
-
 def accuracy(counts, blocks):
     release = from_posteriordb("irt_2pl-irt_2pl")
     records = find("irt_2pl").records(read_data(open_database(), "irt_2pl"))
@@ -44,23 +38,12 @@ def accuracy(counts, blocks):
         step = release.size // count
         scores, began = [], time.perf_counter()
         for block in range(min(blocks, step)):
-            found = ask(subset(release, block, step), records)
+            found = ask(release.take(np.arange(block, release.size, step)), records)
             scores.append(score_records(found, records)["y"] | {"stated": float(found["y"].probability.mean())})
             print(count, block, scores[-1], flush=True)
         mean = {k: float(np.mean([s[k] for s in scores])) for k in scores[0]}
         least, seconds = float(min(s["exact"] for s in scores)), (time.perf_counter() - began) / len(scores)
         STUDY.add(**{f"{count} draws": {"blocks": len(scores), "least": least, "seconds": seconds} | mean})
-    show()
-
-
-def show():
-    """Everything that was kept."""
-    table = Table("draws", "blocks", "answers right", "least", "posterior-mean guess", "calibration error", "z", "s")
-    for draws, row in STUDY.kept().items():
-        cells = (f"{row['exact']:.2%}", f"{row['least']:.2%}", f"{row['naive_exact']:.2%}")
-        more = (f"{row['calibration']:.4f}", f"{row['z_sd']:.2f}", f"{row['seconds']:.1f}")
-        table.add_row(draws, f"{row['blocks']}", *cells, *more)
-    Console().print(table)
 
 
 def table_of(persons, items, draws=DRAWS, seed=1):

@@ -4,7 +4,7 @@ python -m benchmarks.draws.rounding [simulated] [kidiq-kidscore_momiq] [--digits
 
 To be run when the treatment of rounding changes. Releases are exact draws of a regression on 434 records that resembles
 `kidiq-kidscore_momiq`, whose intercept and slope vary together, and blocks of posteriordb's reference draws of that
-posterior itself; their values are printed with so many significant digits. Rows are kept in benchmarks/rounding.json.
+posterior itself; their values are printed with so many significant digits.
 """
 
 import os
@@ -17,13 +17,13 @@ import bayesrecon
 from bayesrecon.digits import round_to
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.rounding import rounding_of
-from bayesrecon.evaluate import clopper_pearson, true_statistics
+from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find, load
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.precision import x64
 from bayesrecon.types import Release
-from benchmarks.study import Study
+from benchmarks.study import Study, share
 from tests.support import conjugate
 
 DIGITS, DRAWS, RECORDS = (0, 2, 3, 4, 5), (1000, 4000, 10000), 434
@@ -81,16 +81,10 @@ def row(name: str, digits: int, draws: int, cases: Iterator[Case]) -> str:
             z.append((rows["n"].estimate - truth["n"]) / rows["n"].se)
             errors.append(rows["n"].se / truth["n"])
             inside += [r.lower <= truth[k] <= r.upper for k, r in rows.items()]
-    range_ = clopper_pearson(sum(inside), len(inside)) if inside else None
     sd = f"{np.std(z):.2f}" if len(z) > 2 else ""
-    told = (f"{np.mean(z):+.2f}", sd, f"{np.mean(errors):.2%}", f"{np.mean(inside):.1%}") if range_ else ("",) * 4
-    held = f"{range_.lower:.1%} to {range_.upper:.1%}" if range_ else ""
+    told = (f"{np.mean(z):+.2f}", sd, f"{np.mean(errors):.2%}") if inside else ("",) * 3
     cells = (name, str(digits or "all"), str(draws), f"{np.mean(shares):.2%}", str(len(failed)))
-    return " | ".join((*cells, f"{np.mean(failed):.0%}", *told, held))
-
-
-def keep(name: str, digits: int, draws: int, line: str) -> None:
-    STUDY.add(**{f"{name} {digits} {draws}": line})
+    return " | ".join((*cells, f"{np.mean(failed):.0%}", *told, *share(inside)[1:]))
 
 
 def page(held: dict[str, str]) -> str:
@@ -118,7 +112,7 @@ def main() -> None:
             for draws in given.draws:
                 line = row(name, digits, draws, POSTERIORS[name](draws, digits, given.repetitions))
                 print(line, flush=True)
-                keep(name, digits, draws, line)
+                STUDY.add(**{f"{name} {digits} {draws}": line})
 
 
 if __name__ == "__main__":

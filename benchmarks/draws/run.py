@@ -36,28 +36,11 @@ Numbers = dict[str, float]
 
 def regression(coordinates: int, draws: int) -> Any:
     """Exact draws of a conjugate regression with so many parameters."""
-    import numpyro
-    import numpyro.distributions as dist
-
-    from bayesrecon.models import from_numpyro
-    from bayesrecon.posteriors import from_draws
-
-    def program(x: Any, y: Any) -> None:
-        variance = numpyro.sample("variance", dist.InverseGamma(2.0, 1.0))
-        beta = numpyro.sample("beta", dist.Normal(0, 10 * variance**0.5).expand((x.shape[1],)).to_event(1))
-        with numpyro.plate("records", y.shape[0]):
-            numpyro.sample("y", dist.Normal(x @ beta, variance**0.5), obs=y)
+    from tests.support.conjugate import through_the_origin
 
     rng, width = np.random.default_rng(0), coordinates - 1
     x = rng.normal(size=(RECORDS, width))
-    y = x @ rng.normal(size=width) + rng.normal(size=RECORDS)
-    precision = x.T @ x + np.eye(width) / 100
-    mean = np.linalg.solve(precision, x.T @ y)
-    variance = (1 + (y @ y - mean @ precision @ mean) / 2) / rng.gamma(2 + RECORDS / 2, size=draws)
-    root = np.linalg.inv(np.linalg.cholesky(precision))
-    beta = mean + np.sqrt(variance)[:, None] * (rng.normal(size=(draws, width)) @ root)
-    model = from_numpyro(program, {"x": (width,), "y": ()})
-    return from_draws({"variance": variance[None], "beta": beta[None]}, model)
+    return through_the_origin(x, x @ rng.normal(size=width) + rng.normal(size=RECORDS), draws, rng)
 
 
 def peak() -> float:
@@ -152,24 +135,13 @@ def stored(kind: str, draws: int) -> Numbers:
     import bayesrecon
 
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
-        writer = [
-            sys.executable,
-            "-m",
-            "benchmarks.draws.run",
-            "netCDF",
-            "--write",
-            kind,
-            "--size",
-            str(draws),
-            "--folder",
-            folder,
-        ]
+        told = ["--write", kind, "--size", str(draws), "--folder", folder]
+        writer = [sys.executable, "-m", "benchmarks.draws.run", "netCDF", *told]
         path = Path(subprocess.run(writer, check=True, capture_output=True, text=True).stdout.split()[-1])
         model, before = sum_model(50), peak()
         start = time.process_time()
-        reading, release = timed(
-            lambda: bayesrecon.posteriors.from_file(path, model, Path(folder) / "store.h5", trusted=True)
-        )
+        store = Path(folder) / "store.h5"
+        reading, release = timed(lambda: bayesrecon.posteriors.from_file(path, model, store, trusted=True))
         high = peak()
         solving, found = timed(lambda: bayesrecon.recover(release))
         row = found["n"]
@@ -191,7 +163,7 @@ def over_coordinates(coordinates: int) -> Numbers:
     products of the same flops: processor time of one thread of BLAS each."""
     from bayesrecon.diagnostics import evenly
     from bayesrecon.estimation.anchors import Reference
-    from bayesrecon.estimation.solve import find_basis
+    from bayesrecon.estimation.basis import find_basis
     from bayesrecon.kernels.adaptive import AdaptiveEmbedding
     from bayesrecon.kernels.metric import metric_factor
     from bayesrecon.precision import x64
@@ -207,12 +179,8 @@ def over_coordinates(coordinates: int) -> Numbers:
     with x64(), one_thread():
         embedding = AdaptiveEmbedding(release, metric_factor(release, None))
         width = coordinates - 1
-        reference = Reference(
-            release.model.fields,
-            centre={"x": np.zeros(width), "y": 0.0},
-            scale={"x": np.ones(width), "y": 1.0},
-            most=2 * embedding.features,
-        )
+        reference = Reference(release.model.fields, most=2 * embedding.features)
+        reference = reference.recentred({"x": np.zeros(width), "y": 0.0}, {"x": np.ones(width), "y": 1.0})
         _, basis, _ = find_basis(embedding, reference, np.random.default_rng(0))
         few = evenly(release.size, 1024)
         phi = np.random.default_rng(1).normal(size=(len(few) * embedding.metric.shape[1] // 4, basis.size))
@@ -497,13 +465,10 @@ def page(held: dict[str, Any]) -> str:
         lines += ["", f"## {title}", "", kept["machine"] + "."]
         if rows:
             names = [k for k in rows[0] if k not in ("size", "load")]
+            starts = [f"{r['size']:,}" if axis else NAMED[part][r["size"]] for r in rows]
             cells = [
-                [
-                    f"{r['size']:,}" if axis else NAMED[part][r["size"]],
-                    *(f"{r[k]:.3g}" for k in names),
-                    f"{r['load']:.1f}",
-                ]
-                for r in rows
+                [start, *(f"{r[k]:.3g}" for k in names), f"{r['load']:.1f}"]
+                for start, r in zip(starts, rows, strict=True)
             ]
             lines += ["", table([axis or "work", *names, "load"], cells)]
         lines += [f"\nNot measured at {r['size']:,}: {r['not measured']}" for r in kept["rows"] if "not measured" in r]

@@ -11,7 +11,7 @@ from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences,
 from bayesrecon.disclosure.sanitising.public_numbers import statistics_of
 from bayesrecon.disclosure.sanitising.supported import MOST_NATS, settled
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.problem import solve_release
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.kernels.score import log_liks
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.precision import x64

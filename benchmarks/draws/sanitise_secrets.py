@@ -12,7 +12,7 @@ import bayesrecon
 from bayesrecon.disclosure.sanitising.law import TiltLaw, tilt_at
 from bayesrecon.disclosure.sanitising.public_numbers import hidden, statistics_of
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen
-from bayesrecon.estimation.problem import solve_release
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.evaluate import clopper_pearson
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64

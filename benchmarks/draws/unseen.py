@@ -4,8 +4,7 @@ python -m benchmarks.draws.unseen [family ...] [--sets 40] [--first 0] [--draws 
     [--minutes 7] [--anew] [--into FILE] [--add FILE ...]
 
 As `families.py`: simulated data sets, independent draws of the posterior, `recover` without any option. A row is one
-data set; those that were measured before stay, so that a run goes on where another ended. Rows are kept in
-benchmarks/unseen.json, the page is benchmarks/UNSEEN.md.
+data set; those that were measured before stay, so that a run goes on where another ended.
 """
 
 from typing import Any

@@ -2,11 +2,10 @@
 
     python -m benchmarks.files.audit [densities] [pointwise] [remedies] [--only kidiq] [--subsets 200] [--gigabytes 1]
 
-Needs POSTERIOR_DB_PATH; rows are kept in benchmarks/audit.json. Log densities and log likelihoods of kidiq's reference
-draws are computed from the true model as a sampler would have written them, and rounded; the attacks see nothing else.
-Remedies are tried on files made in different ways: NumPyro fits in single and double precision as ArviZ writes them,
-and CmdStan CSV sets. With --gigabytes a CmdStan CSV set of that size is written to a temporary folder, audited in a
-process of its own, and deleted.
+Needs POSTERIOR_DB_PATH; Log densities and log likelihoods of kidiq's reference draws are computed from the true model
+as a sampler would have written them, and rounded; the attacks see nothing else. Remedies are tried on files made in
+different ways: NumPyro fits in single and double precision as ArviZ writes them, and CmdStan CSV sets. With --gigabytes
+a CmdStan CSV set of that size is written to a temporary folder, audited in a process of its own, and deleted.
 """
 
 import json
@@ -39,10 +38,10 @@ from bayesrecon.precision import x64
 from benchmarks.study import Study
 
 NAME, SCHOOLS = "kidiq-kidscore_momiq", "eight_schools-eight_schools_noncentered"
-MEANS, ALL = (
-    ("mean(mom_iq)", "mean(kid_score)"),
-    ("n", "mean(mom_iq)", "mean(kid_score)", "var(mom_iq)", "var(kid_score)"),
-)
+MEANS = ("mean(mom_iq)", "mean(kid_score)")
+SUBSETS = ((1000, 6, 0.2), (100, 6, 0.5), (20, 6, 0.5), (20, 8, 0.05), (1000, 8, 0.05), (8, 0, 0.5))
+"""Draws, digits, and what n is to be within."""
+ALL = ("n", *MEANS, "var(mom_iq)", "var(kid_score)")
 
 
 STUDY = Study(__file__)
@@ -73,13 +72,8 @@ def constrained(release):
 
 
 def some(release, at, density):
-    return replace(
-        release,
-        theta=np.asarray(release.theta)[at],
-        weights=np.full(len(at), 1 / len(at)),
-        chain=np.ones(len(at), int),
-        log_density=density,
-    )
+    theta, weights = np.asarray(release.theta)[at], np.full(len(at), 1 / len(at))
+    return replace(release, theta=theta, weights=weights, chain=np.ones(len(at), int), log_density=density)
 
 
 def densities(release, records, subsets):
@@ -92,18 +86,8 @@ def densities(release, records, subsets):
         found = recover_from_log_density(some(release, at, density))
         return {name: abs(found[name].estimate - truth[name]) for name in ALL}
 
-    print("\nlog densities of", NAME)
-    last = errors(np.arange(release.size - 1000, release.size), 6)
-    print(f"  6 digits, last 1,000 draws   N {last['n']:.4f} (0.2), means {max(last[m] for m in MEANS):.5f} (0.001)")
     rows = []
-    for count, digits, limit in (
-        (1000, 6, 0.2),
-        (100, 6, 0.5),
-        (20, 6, 0.5),
-        (20, 8, 0.05),
-        (1000, 8, 0.05),
-        (8, 0, 0.5),
-    ):
+    for count, digits, limit in SUBSETS:
         found = [errors(rng.permutation(release.size)[:count], digits or None) for _ in range(subsets)]
         n = np.array([f["n"] for f in found])
         five = [all(f[k] < 0.5 * 10.0 ** (np.floor(np.log10(truth[k])) - 4) for k in ALL) for f in found]
@@ -113,17 +97,15 @@ def densities(release, records, subsets):
             | {"means within 0.001": float(np.mean([max(f[m] for m in MEANS) < 1e-3 for f in found]))}
             | {"five statistics to 5 digits": float(np.mean(five))}
         )
-        print(" ", ", ".join(f"{k} {v}" for k, v in rows[-1].items()), flush=True)
+        print(rows[-1], flush=True)
     STUDY.add(densities=rows)
 
 
 def pointwise(release, records):
-    print("\npointwise log likelihoods at 6 digits, 1,000 draws")
     last = some(release, np.arange(release.size - 1000, release.size), None)
     columns = round_to(log_likelihoods(release.model, last.theta, records), 6)
     found = attack(last, columns)
     close = np.all([np.abs(found.records[f] - records[f]) < 0.01 for f in records], axis=0)
-    print(f"  linear, one covariate        {close.mean():.1%} of {len(close)} records within 0.01 of both fields")
     straight = {"records": len(close), "within 0.01": int(close.sum())}
 
     rng = np.random.default_rng(1)
@@ -141,11 +123,9 @@ def pointwise(release, records):
         found = invert_columns(model, theta, columns, noise, around, np.random.default_rng(0))
     share = np.mean(np.all([np.abs(found.records[f] - data[f]) <= 0.01 * np.ptp(data[f]) for f in data], axis=0))
     score = match_records(found.records, data)
-    print(
-        f"  logistic, 3 covariates       {share:.1%} of 500 records within 1 % of each field's range "
-        f"(one to one {score.share:.1%}, interval {score.lower:.1%} to {score.upper:.1%}, null {score.null:.1%})"
-    )
-    STUDY.add(pointwise={"linear": straight, "logistic": {"within 1 %": float(share), "null": float(score.null)}})
+    found = {"linear": straight, "logistic": {"within 1 %": float(share), "null": float(score.null)}}
+    print(found, flush=True)
+    STUDY.add(pointwise=found)
 
 
 def attack(release, columns):
@@ -185,9 +165,8 @@ def numpyro_file(path, program, data):
     """1,000 draws of NUTS as ArviZ writes them."""
     import arviz as az
 
-    mcmc = MCMC(
-        NUTS(program), num_warmup=500, num_samples=500, num_chains=2, chain_method="sequential", progress_bar=False
-    )
+    lengths = {"num_warmup": 500, "num_samples": 500, "num_chains": 2}
+    mcmc = MCMC(NUTS(program), **lengths, chain_method="sequential", progress_bar=False)
     mcmc.run(jax.random.key(0), **{k: jnp.asarray(v) for k, v in data.items()}, extra_fields=("potential_energy",))
     az.from_numpyro(mcmc, log_likelihood=True).to_netcdf(str(path))
     return path
@@ -235,9 +214,7 @@ def files(release, records, folder):
 
 
 def remedies(release, records, only):
-    print("\nremedies: error as the file is, predicted, measured against the truth, ratio")
     within: dict[str, list[bool]] = {}
-    start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         for name, source, model, data, known in files(release, records, Path(folder)):
             if only not in name:
@@ -246,14 +223,11 @@ def remedies(release, records, only):
             for finding in found:
                 for r in finding.remedies:
                     if r.measured is not None:
-                        ratio = r.predicted / r.measured
-                        within.setdefault(name, []).append(0.75 <= ratio <= 1.25)
-                        errors = f"{r.before:9.2g}{r.predicted:9.2g}{r.measured:9.2g}{ratio:6.2f}"
-                        print(f"  {name:25s}{finding.kind:15s}{r.action:34s}{r.statistic:15s}{errors}", flush=True)
+                        within.setdefault(name, []).append(0.75 <= r.predicted / r.measured <= 1.25)
+                        errors = f"{r.before:.2g} before, {r.predicted:.2g} predicted, {r.measured:.2g} measured"
+                        print(name, finding.kind, r.action, r.statistic, errors, sep=", ", flush=True)
     counts = {name: {"within 25 %": sum(hits), "remedies": len(hits)} for name, hits in within.items()}
-    for name, row in counts.items():
-        print(f"  {name}: {row['within 25 %']} of {row['remedies']} within 25 %")
-    print(f"  {time.perf_counter() - start:.0f} s in all")
+    print(counts)
     STUDY.add(remedies=STUDY.kept().get("remedies", {}) | counts)
 
 
@@ -269,7 +243,6 @@ print(json.dumps([seconds, peak, [f.severity + " " + f.kind for f in found]]))
 
 
 def large(release, records, gigabytes):
-    print(f"\na CmdStan CSV set of {gigabytes:g} GB: four chains of 1,000 draws")
     last = some(release, np.arange(release.size - 4000, release.size), None)
     copies = max(1, int(gigabytes * 1e9 / 4000 / len(records["mom_iq"]) / 8.9))
     with tempfile.TemporaryDirectory() as folder:
@@ -281,12 +254,10 @@ def large(release, records, gigabytes):
                 while file.read(2**23):
                     pass
         floor = time.perf_counter() - start
-        done = subprocess.run(
-            [sys.executable, "-c", CHILD, *map(str, paths)], capture_output=True, text=True, check=True
-        )
+        command = [sys.executable, "-c", CHILD, *map(str, paths)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
     seconds, peak, kinds = json.loads(done.stdout)
-    print(f"  {size / 1e9:.2f} GB in {seconds:.0f} s, {peak:.2f} GiB resident; reading the bytes alone {floor:.1f} s")
-    print(f"  found: {', '.join(kinds)}")
+    print("found:", *kinds)
     STUDY.add(large={"GB": size / 1e9, "seconds": seconds, "GiB": peak, "reading alone, seconds": floor})
 
 

@@ -9,7 +9,6 @@ have data hidden in them, by mistake or on purpose, and others have nothing hidd
 A file counts as found in three cases: the audit reports a finding of medium or high severity that the unchanged file
 does not have, an item is not recognised, or an attack on it did not run. A refused file counts as found too, since the
 unchanged file is read. The authors of the audit chose the places and disguises, and the shares hold only for these.
-Rows are kept in benchmarks/hidden.json.
 
 A run that was interrupted goes on where it ended: what it found lies in benchmarks/hidden.part.json until it is done.
 A file of the folder of untouched ones belongs to the same regression, or to the Stan program of its name beside it.
@@ -100,20 +99,15 @@ def rows_of(files: list[hiding.File], model: Any, done: dict[str, Any]) -> Itera
 def untouched(folder: Path | None) -> dict[str, Row]:
     """Files that nobody changed, audited with their model: reference draws, and those of a folder."""
     from bayesrecon.models import from_stan
-    from bayesrecon.posteriors.made.database import (
-        open_database,
-        posterior_info,
-        posteriordb_model,
-        read_data,
-        read_reference_draws,
-    )
+    from bayesrecon.posteriors.made.database import open_database, read_reference_draws
+    from bayesrecon.posteriors.made.programs import served_by
 
     found: dict[str, Row] = {}
     database = open_database()
     for name in UNTOUCHED:
         try:
             draws = read_reference_draws(database, name, draws=1000)
-            own = posteriordb_model(posterior_info(database, name), lambda name=name: read_data(database, name))
+            own = served_by(database, name).model
             report = bayesrecon.audit(draws, own, remedies=False)
         except BayesreconError as error:
             found[f"posteriordb {name}"] = {"refused": str(error)[:160]}

@@ -3,12 +3,12 @@
     python tests/support/saving.py FOLDER      (in an environment that has the libraries)
     python -m benchmarks.files.pickles FOLDER [--page]
 
-Models of common libraries are fitted to a table of 83 made-up people and saved in the usual ways. While an object is
-in memory, its bytes are searched for the columns of the table: whole, in runs of twelve, or row by row. If five runs,
-rows or names are found, *rows lie in the file*. Then each file is audited without loading it, once without the table
-and once with it. An object counts as found if the audit reports records, leaves or labels at high severity. The audit
-knows only the places that its authors thought of. Objects of other versions or other libraries are listed by their
-values alone. Rows are kept in benchmarks/pickles.json.
+Models of common libraries are fitted to a table of 83 made-up people and saved in the usual ways. While an object is in
+memory, its bytes are searched for the columns of the table: whole, in runs of twelve, or row by row. If five runs, rows
+or names are found, *rows lie in the file*. Then each file is audited without loading it, once without the table and
+once with it. An object counts as found if the audit reports records, leaves or labels at high severity. The audit knows
+only the places that its authors thought of. Objects of other versions or other libraries are listed by their values
+alone.
 """
 
 import json

@@ -5,7 +5,7 @@ python -m benchmarks.files.r_objects [--only TEXT] [--new] [--fuzz COUNT] [--pag
 Fits, summaries and draws of 60 made-up patients are saved by R in the usual ways, and again after the usual advice to
 make them safe or small. `make.R` and `pairs.R` in tests/fixtures/r make the files. Each file is audited alone, and
 again with the patients' table, which shows the private columns that can be recovered. "high" means values of single
-patients. Rows are kept in benchmarks/r_objects.json. `--fuzz` reads so many files with something changed.
+patients. `--fuzz` reads so many files with something changed.
 """
 
 import contextlib

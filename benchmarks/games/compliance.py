@@ -6,6 +6,7 @@ Points are kept in benchmarks/compliance.json as soon as they are played; --agai
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from bayesrecon.games.data import Records
 from bayesrecon.games.private import minimiser
 from benchmarks.games.compliance_page import FIGURE, draw, page
 from benchmarks.study import HERE, Study
+from benchmarks.tasks import add_missing
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 ROUNDS, SEED, DRAWS = 1000, 30, 400_000
@@ -147,18 +149,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int)
     parser.add_argument("--again", action="store_true")
     given = STUDY.given(parser)
-    kept: dict[str, Any] = {} if given.again else STUDY.kept()
-    for epsilon in EPSILONS:
-        for name, game in games(epsilon).items():
-            key = f"{name} | {epsilon:g}"
-            if key not in kept:
-                kept[key] = played(name, game, given.workers)
-                STUDY.keep(kept)
-                print(key, kept[key]["rows"], flush=True)
-    if "broken" not in kept:
-        kept["broken"] = broken(given.workers)
-        STUDY.keep(kept)
-    draw(kept, HERE / FIGURE)
+    tasks = {f"{k} | {e:g}": partial(played, k, g, given.workers) for e in EPSILONS for k, g in games(e).items()}
+    tasks["broken"] = partial(broken, given.workers)
+    draw(add_missing(STUDY, tasks, ("",) if given.again else ()), HERE / FIGURE)
 
 
 if __name__ == "__main__":

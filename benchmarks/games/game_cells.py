@@ -161,12 +161,8 @@ def _law(law: Any, classes: int, learner: str, outside: bool, name: str) -> Call
 
 BOSTON = {"linear": (99.8, 99.1), "SVM": (93.9, 89.1), "Lasso": (98.8, 97.1), "tree": (100, 100), "MLP": (80.4, 78.3)}
 DIABETES = {
-    "linear": (99.8, 99.3),
-    "SVM": (99.2, 100.0),
-    "Lasso": (99.3, 98.3),
-    "tree": (100, 100),
-    "MLP": (72.2, 72.3),
-}
+    "linear": (99.8, 99.3), "SVM": (99.2, 100.0), "Lasso": (99.3, 98.3), "tree": (100, 100), "MLP": (72.2, 72.3),
+}  # fmt: skip
 NETWORK_ON_IMAGES = (100, 0)
 """Rounds of the cell of 1/12 MNIST that takes longest, and of its converged game; the others have 100 each."""
 THREE = {

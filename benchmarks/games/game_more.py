@@ -1,5 +1,7 @@
 """What is played besides the published cells: white boxes, membership attacks, and reconstruction."""
 
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,18 +21,21 @@ from bayesrecon.games import (
     Yeom,
     load,
     play,
-    table,
 )
+from bayesrecon.games import table as table_of
 from bayesrecon.games.adversary import named_adversary
 from bayesrecon.games.data import Records
 from bayesrecon.games.named import DATA
 from bayesrecon.games.view import Oracles, View
+from benchmarks.study import table
 
 OPEN = ("diabetes-linear", "diabetes-ridge", "iris-logistic", "wine-logistic", "cancer-logistic")
 PICKED = ("diabetes-linear", "diabetes-lasso", "iris-logistic", "wine-logistic", "cancer-logistic", "wine-svm")
 SIDE = ("diabetes-ridge", "cancer-logistic")
 WHITE, BESIDE, FOURTH, LABELS, KNOWN = "white box", "membership", "Table 4", "deleted label", "known instance"
 CHOSEN, WARFARIN = "chosen challenges", "warfarin-ridge"
+WITH = ("others known", "public tenth")
+CHOICES = ("a random pair", "the largest leverage")
 HOUSES = {"diabetes": 30.0, "Boston": 17.5}
 """Tables of known instances, with the published constant."""
 
@@ -42,13 +47,8 @@ def _rows(result: Any) -> list[dict[str, Any]]:
 
 def _white(name: str, others: bool) -> Any:
     def run(workers: int | None) -> Any:
-        game = load(
-            name,
-            adversaries=(WhiteBox(), Exm()),
-            others=others,
-            distinct=True,
-            **({} if others else {"auxiliary": None}),
-        )
+        more = {} if others else {"auxiliary": None}
+        game = load(name, adversaries=(WhiteBox(), Exm()), others=others, distinct=True, **more)
         return _rows(play(game, 1000, seed=21, workers=workers))
 
     return run
@@ -69,7 +69,7 @@ def _yeom(name: str) -> Any:
         if name != WARFARIN:
             return _rows(play(load(name, adversaries=players, share=0.5), 1000, seed=23, workers=workers))
         doses = warfarin()
-        data = table(doses.x, doses.y, classification=False, standardised=True, share=0.5, name=doses.name)
+        data = table_of(doses.x, doses.y, classification=False, standardised=True, share=0.5, name=doses.name)
         return _rows(play(Game(data, LeastSquares(1.0), players, auxiliary=None), 1000, seed=23, workers=workers))
 
     return run
@@ -90,7 +90,7 @@ def _labels(data: str, learner: str) -> Any:
 def _chosen(name: str) -> Any:
     def run(workers: int | None) -> Any:
         rows = []
-        for words, choose in (("a random pair", None), ("the largest leverage", Outlying())):
+        for words, choose in zip(CHOICES, (None, Outlying()), strict=True):
             found = _rows(play(load(name, choose=choose), 1000, seed=26, workers=workers))
             rows += [{**row, "name": f"{row['name']} | {words}"} for row in found]
         return rows
@@ -109,19 +109,8 @@ def whole_table(name: str = "diabetes") -> dict[str, float]:
     for i, (x, y) in enumerate(zip(records.x, records.y, strict=True)):
         after = learner.without(h, records, np.array([i]), 0, 0)
         moved[i], left[i] = (h(x[None]) - after(x[None]))[0], y - after(x[None])[0]
-        view = View(
-            Oracles(h, after),
-            x[None],
-            None,
-            0,
-            "values",
-            None,
-            None,
-            None,
-            learner,
-            len(records.y),
-            np.random.default_rng(0),
-        )
+        rest = ("values", None, None, None, learner, len(records.y), np.random.default_rng(0))
+        view = View(Oracles(h, after), x[None], None, 0, *rest)
         (guess,) = KnownInstance(constant).guesses(view)
         assert guess is not None
         published[i] = y - guess.y
@@ -133,132 +122,93 @@ def whole_table(name: str = "diabetes") -> dict[str, float]:
 
 
 def _public(workers: int | None) -> Any:
-    game = ReconstructionGame(
-        DATA["diabetes"].make().shared(0.5),
-        LeastSquares(),
-        (KnownInstance(), KnownInstance(30.0)),
-        known=True,  # type: ignore[attr-defined]
-    )
-    result = play(game, 1000, seed=25, workers=workers)
-    return [
-        {"name": r.reconstructor, "left": [r.left.estimate, r.left.lower, r.left.upper], "rounds": 1000}
-        for r in result.rows
-    ]
+    data, players = DATA["diabetes"].make().shared(0.5), (KnownInstance(), KnownInstance(30.0))  # type: ignore[attr-defined]
+    rows = play(ReconstructionGame(data, LeastSquares(), players, known=True), 1000, seed=25, workers=workers).rows
+    found = {r.reconstructor: [r.left.estimate, r.left.lower, r.left.upper] for r in rows}
+    return [{"name": name, "left": left, "rounds": 1000} for name, left in found.items()]
 
 
 MORE: dict[str, Any] = {f"{KNOWN} | whole table": lambda workers: whole_table(), f"{KNOWN} | public half": _public}
 MORE |= {f"{KNOWN} | whole table, Boston": lambda workers: whole_table("Boston")}
-MORE |= {
-    f"{WHITE} | {name} | {how}": _white(name, how == "others known")
-    for name in OPEN
-    for how in ("others known", "public tenth")
-}
+MORE |= {f"{WHITE} | {name} | {k}": _white(name, k == "others known") for name in OPEN for k in WITH}
 MORE |= {f"{CHOSEN} | {name}": _chosen(name) for name in PICKED}
 MORE |= {f"{BESIDE} | {name}": _membership(name) for name in SIDE}
 MORE |= {f"{FOURTH} | {name}": _yeom(name) for name in ("diabetes-linear", "cancer-logistic", WARFARIN)}
-MORE |= {
-    f"{LABELS} | {data} | {learner}": _labels(data, learner)
-    for data in ("iris", "wine", "cancer")
-    for learner in ("logistic", "k-NN")
-}
-
 PUBLISHED = {("iris", "logistic"): 92.9, ("wine", "logistic"): 97.3, ("cancer", "logistic"): 86.6}
 PUBLISHED |= {("iris", "k-NN"): 93.7, ("wine", "k-NN"): 90.1, ("cancer", "k-NN"): 77.8}
+MORE |= {f"{LABELS} | {data} | {learner}": _labels(data, learner) for data, learner in PUBLISHED}
 
 
 def _said(values: list[float]) -> str:
     return "{:.1f} ({:.1f} to {:.1f})".format(*(100 * v for v in values))
 
 
+def _section(title: str, text: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    return f"## {title}\n\n{text}\n\n{table(head, rows, words=len(head))}"
+
+
+def _asked(kept: dict[str, Any], title: str, start: Sequence[str], columns: int) -> Iterator[list[str]]:
+    """Rows of one task: who plays, in how many rounds, and what comes out; or that it was not run."""
+    for row in kept.get(title, []):
+        more = [str(row["silent"])] if "silent" in row else []
+        yield [*start, row["name"].rpartition("queries from ")[2], str(row["rounds"]), _said(row["stated"]), *more]
+    if title not in kept:
+        yield [*start, "", "not run", *[""] * columns]
+
+
+def _whole(title: str, kept: dict[str, Any], task: str, form: str) -> str:
+    """Squared errors of all leave-one-outs, where they were played."""
+    if task not in kept:
+        return ""
+    lines = "\n".join(f"| {name} | {value:{form}} |" for name, value in kept[task].items())
+    return f"{title}\n\n| | |\n| --- | --- |\n{lines}\n\n"
+
+
 def more_page(kept: dict[str, Any]) -> str:
     """The sections after the published cells."""
-    lines = [
-        "## White box",
-        "",
-        "Parameters in place of answers (`WhiteBox`), beside Del-Inf-Exm in the same rounds.",
-        "",
-    ]
-    lines += ["| game | Hessian of | rounds | white box | Del-Inf-Exm |", "|" + " --- |" * 5]
-    for name in OPEN:
-        for how in ("others known", "public tenth"):
-            rows = kept.get(f"{WHITE} | {name} | {how}")
-            told = [str(rows[0]["rounds"]), *(_said(r["stated"]) for r in rows)] if rows else ["not run", "", ""]
-            lines.append("| " + " | ".join([name, how, *told]) + " |")
-    lines += [
-        "",
-        "## Challenges that the adversary chooses",
-        "",
-        "Both records are chosen from the private ones before the coin; beside a random pair, 1,000 rounds each. The",
-        "chosen pair is nearly the same in every round, so that its figures are about these records alone.",
-        "",
-        "| game | adversary | a random pair | the largest leverage |",
-        "|" + " --- |" * 4,
-    ]
+    white, chosen, beside, labels = [], [], [], []
+    for name, how in product(OPEN, WITH):
+        rows = kept.get(f"{WHITE} | {name} | {how}")
+        told = [str(rows[0]["rounds"]), *(_said(r["stated"]) for r in rows)] if rows else ["not run", "", ""]
+        white.append([name, how, *told])
     for name in PICKED:
-        rows = kept.get(f"{CHOSEN} | {name}")
-        told = {row["name"]: _said(row["stated"]) for row in rows or []}
+        told = {row["name"]: _said(row["stated"]) for row in kept.get(f"{CHOSEN} | {name}", [])}
         for player in dict.fromkeys(title.partition(" | ")[0] for title in told):
-            pair = [told[f"{player} | {words}"] for words in ("a random pair", "the largest leverage")]
-            lines.append("| " + " | ".join([name, player, *pair]) + " |")
-        lines += [] if rows else [f"| {name} | | not run | |"]
-    lines += ["", "## Membership attacks and deletion inference on the same models", ""]
-    lines += [
-        "Half of the table is private, the other half the adversary's; LiRA has 64 shadow models a challenge.",
-        "",
-    ]
-    lines += [
-        "![LiRA beside deletion inference](games-lira.png)",
-        "",
-        "| game | adversary | rounds | success |",
-        "|" + " --- |" * 4,
-    ]
+            chosen.append([name, player, *(told[f"{player} | {words}"] for words in CHOICES)])
+        chosen += [] if told else [[name, "", "not run", ""]]
     for title in (*(f"{BESIDE} | {n}" for n in SIDE), *(n for n in MORE if n.startswith(FOURTH))):
-        rows = kept.get(title)
-        lines += [
-            f"| {title.partition(' | ')[2]} | {r['name']} | {r['rounds']} | {_said(r['stated'])} |" for r in rows or []
-        ]
-        lines += [] if rows else [f"| {title.partition(' | ')[2]} | | not run | |"]
-    lines += [
-        "",
-        "Table 4 (published: Yeom's reduction / Del-Inf-Exm, Eyedata 64.8 / 97.5, IWPC 68.8 / 96.0): `warfarin-ridge`",
-    ]
-    lines += ["is IWPC with the absolute loss; its published model is not at hand, and Eyedata is not.", ""]
-    lines += [
-        "## Reconstruction: the deleted label",
-        "",
-        "Half private, half public; silence (no answer changed) is not right.",
-        "",
-    ]
-    lines += ["| data | learner | published | queries | rounds | right | silent |", "|" + " --- |" * 7]
+        beside += _asked(kept, title, [title.partition(" | ")[2]], 1)
     for (data, learner), published in PUBLISHED.items():
-        rows = kept.get(f"{LABELS} | {data} | {learner}")
-        start = f"| {data} | {learner} | {published} | "
-        lines += [
-            f"{start}{r['name'].partition('from ')[2]} | {r['rounds']} | {_said(r['stated'])} | {r['silent']} |"
-            for r in rows or []
-        ]
-        lines += [] if rows else [f"{start} | not run | | |"]
-    lines += ["", "## Reconstruction: the response of a known instance", ""]
-    whole, half = kept.get(f"{KNOWN} | whole table"), kept.get(f"{KNOWN} | public half")
-    if whole:
-        lines += [
-            "Diabetes, least squares, all 442 leave-one-outs of the whole table (published: h 2,859.7, h' 3,001.7,"
-        ]
-        lines += [
-            "lambda 30 829.8, which is near the best constant's). Mean squared error:",
-            "",
-            "| | |",
-            "| --- | --- |",
-        ]
-        lines += [f"| {name} | {value:,.2f} |" for name, value in whole.items()] + [""]
-    if houses := kept.get(f"{KNOWN} | whole table, Boston"):
-        lines += ["Boston, the same for 506 towns (published: h 21.897, h' 23.728, lambda 17.5 7.149).", ""]
-        lines += ["| | |", "| --- | --- |", *(f"| {name} | {value:.3f} |" for name, value in houses.items()), ""]
-    if half:
-        lines += [
-            "Half private, half public; squared error left, in % of that of the better of h and h':",
-            "",
-            "| | rounds | left |",
-        ]
-        lines += ["| --- | --- | --- |", *(f"| {r['name']} | {r['rounds']} | {_said(r['left'])} |" for r in half)]
-    return "\n".join(lines) + "\n"
+        labels += _asked(kept, f"{LABELS} | {data} | {learner}", [data, learner, str(published)], 2)
+    known = _whole(DIABETES, kept, f"{KNOWN} | whole table", ",.2f")
+    known += _whole(BOSTON, kept, f"{KNOWN} | whole table, Boston", ".3f")
+    if half := kept.get(f"{KNOWN} | public half"):
+        known += "Half private, half public; squared error left, in % of that of the better of h and h':\n\n"
+        known += table(("", "rounds", "left"), [[r["name"], r["rounds"], _said(r["left"])] for r in half], words=3)
+    parts = [
+        _section("White box", OPENED, ("game", "Hessian of", "rounds", "white box", "Del-Inf-Exm"), white),
+        _section("Challenges that the adversary chooses", CHOOSING, ("game", "adversary", *CHOICES), chosen),
+        _section("Membership attacks and deletion inference on the same models", MEMBERS, PLAYED, beside),
+        TABLE_4,
+        _section("Reconstruction: the deleted label", SILENCE, LABEL_HEAD, labels),
+        f"## Reconstruction: the response of a known instance\n\n{known}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+OPENED = "Parameters in place of answers (`WhiteBox`), beside Del-Inf-Exm in the same rounds."
+CHOOSING = """\
+Both records are chosen from the private ones before the coin; beside a random pair, 1,000 rounds each. The
+chosen pair is nearly the same in every round, so that its figures are about these records alone."""
+MEMBERS = """Half of the table is private, the other half the adversary's; LiRA has 64 shadow models a challenge.
+
+![LiRA beside deletion inference](games-lira.png)"""
+PLAYED = ("game", "adversary", "rounds", "success")
+TABLE_4 = """\
+Table 4 (published: Yeom's reduction / Del-Inf-Exm, Eyedata 64.8 / 97.5, IWPC 68.8 / 96.0): `warfarin-ridge`
+is IWPC with the absolute loss; its published model is not at hand, and Eyedata is not."""
+SILENCE = "Half private, half public; silence (no answer changed) is not right."
+LABEL_HEAD = ("data", "learner", "published", "queries", "rounds", "right", "silent")
+DIABETES = """Diabetes, least squares, all 442 leave-one-outs of the whole table (published: h 2,859.7, h' 3,001.7,
+lambda 30 829.8, which is near the best constant's). Mean squared error:"""
+BOSTON = "Boston, the same for 506 towns (published: h 21.897, h' 23.728, lambda 17.5 7.149)."

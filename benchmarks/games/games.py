@@ -8,7 +8,6 @@ words only cells whose name holds one of them are played, anew. --mnist names th
 """
 
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from benchmarks.games.game_cells import FITS, HUNDRED, LIBLINEAR, LISTED, Cell, 
 from benchmarks.games.game_figure import FIGURE, draw
 from benchmarks.games.game_more import MORE, more_page
 from benchmarks.study import HERE, Study
+from benchmarks.tasks import add_missing
 
 INTRODUCTION = """# Deletion games
 
@@ -144,23 +144,11 @@ def main() -> None:
     parser.add_argument("--mnist", type=Path)
     parser.add_argument("--rounds", type=Path)
     given = STUDY.given(parser)
-    kept = STUDY.kept()
-    until = time.monotonic() + 60 * given.minutes
     wanted = [c for c in cells(given.mnist) if c.raw or c.converged]
     tasks = {key(c): (lambda c=c: played(c, given.workers, given.rounds)) for c in wanted}
     tasks = {**{name: (lambda make=make: make(given.workers)) for name, make in MORE.items()}, **tasks}
     tasks |= batches(given.mnist, given.workers, given.rounds)
-    for name, run in tasks.items():
-        again = any(word in name for word in given.words)
-        if (given.words and not again) or (name in kept and not again):
-            continue
-        if time.monotonic() > until:
-            break
-        began = time.monotonic()
-        kept[name] = run()
-        print(f"{time.monotonic() - began:6.1f} s  {name}", flush=True)
-        STUDY.keep(kept)
-    draw(kept, HERE / FIGURE)
+    draw(add_missing(STUDY, tasks, given.words, 60 * given.minutes), HERE / FIGURE)
 
 
 if __name__ == "__main__":

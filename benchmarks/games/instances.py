@@ -56,16 +56,8 @@ decided by the majority of all auxiliary images. That gave 88 % with 140 images 
 median, was chosen after this result was seen.
 """
 OMNIGLOT_HEAD = (
-    "auxiliary of each",
-    "centre",
-    "deletions",
-    "said",
-    "95 %",
-    "points",
-    "right label",
-    "95 %",
-    "deleted image",
-)
+    "auxiliary of each", "centre", "deletions", "said", "95 %", "points", "right label", "95 %", "deleted image",
+)  # fmt: skip
 OMNIGLOT_HEAD += ("95 %", "without deletion", "95 %")
 APPROXIMATION = """## Approximation of the data of three nearest neighbours
 

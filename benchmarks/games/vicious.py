@@ -7,13 +7,11 @@ Every model is kept in
 benchmarks/vicious.json when it is done: a program that was stopped goes on with the next.
 """
 
-import json
 import math
-import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-import jax
 import numpy as np
 
 from bayesrecon.attacks.deletion.inversion import invert_embedding
@@ -27,6 +25,7 @@ from benchmarks.games import vicious_page
 from benchmarks.games.vicious_omniglot import characters
 from benchmarks.pictures import add_arguments, images_of
 from benchmarks.study import Study
+from benchmarks.tasks import add_missing, timed
 
 STUDY = Study(__file__)
 CUTS = (1.2e-4, 1e-2)
@@ -40,15 +39,10 @@ STOPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
 EARLY = 10
 """Epochs of vicious models for the detector alone, a stopping time of their own."""
 OTHERS = (
-    ("honest", 0.0, "softmax"),
-    ("vicious", 5.0, "softmax"),
-    ("centred", 3.0, "logits"),
-    ("vicious", 1.0, "logits"),
-    ("vicious", 5.0, "logits"),
-    ("vicious", math.inf, "logits"),
-    ("vicious", 1.0, "softmax"),
-    ("vicious", 3.0, "softmax"),
-)
+    ("honest", 0.0, "softmax"), ("vicious", 5.0, "softmax"), ("centred", 3.0, "logits"),
+    ("vicious", 1.0, "logits"), ("vicious", 5.0, "logits"), ("vicious", math.inf, "logits"),
+    ("vicious", 1.0, "softmax"), ("vicious", 3.0, "softmax"),
+)  # fmt: skip
 
 
 def plan():
@@ -149,25 +143,15 @@ def main():
     parser.add_argument("--omniglot", type=Path)
     parser.add_argument("--until", type=float, default=math.inf, help="seconds after which no model is begun")
     given = STUDY.given(parser)
-    begun = time.monotonic()
-    held = STUDY.kept()
     x, y = shuffled(given)
+    tasks = {}
     for kind, ratio, view, seed in plan():
-        name = name_of(kind, ratio, view, seed)
-        if given.words and not name.startswith(tuple(given.words)):
+        name, drawn = name_of(kind, ratio, view, seed), kind in ("attributes", "characters")
+        if (given.words and not name.startswith(tuple(given.words))) or (drawn and not given.omniglot):
             continue
-        drawn = kind in ("attributes", "characters")
-        if name in held or (drawn and not given.omniglot) or time.monotonic() - begun > given.until:
-            continue
-        start = time.process_time()
-        if drawn:
-            row = characters(given.omniglot, seed if kind == "attributes" else None, ratio, quality)
-        else:
-            row = run(kind, ratio, view, seed, x, y)
-        held[name] = row | {"seconds": time.process_time() - start}
-        print(name, json.dumps(held[name]), flush=True)
-        STUDY.keep(held)
-        jax.clear_caches()
+        about = (given.omniglot, seed if kind == "attributes" else None, ratio, quality)
+        tasks[name] = partial(characters, *about) if drawn else partial(run, kind, ratio, view, seed, x, y)
+    held = add_missing(STUDY, {name: partial(timed, task) for name, task in tasks.items()}, seconds=given.until)
     known = x[: sizes(len(x))[0]]
     values = np.linalg.eigvalsh(np.cov(known.reshape(len(known), -1), rowvar=False))
     directions = {f"{cut:g}": int((values > cut * values[-1]).sum()) for cut in CUTS}

@@ -8,10 +8,8 @@ of them, `--share i/n` every n-th of them for several processes with files of th
 benchmarks/VICIOUS_MORE.md and its figure.
 """
 
-import json
-import time
+from functools import partial
 
-import jax
 import numpy as np
 import scipy.special
 
@@ -26,6 +24,7 @@ from benchmarks.games.vicious import EPOCHS, HONEST, SHARE, quality, shuffled, s
 from benchmarks.games.vicious_joint import curious, numbers
 from benchmarks.pictures import add_arguments
 from benchmarks.study import Study
+from benchmarks.tasks import add_missing, timed
 
 LOSSES = {
     "MSE": ReconstructionLoss(alpha=0.0, gamma=10.0, delta=1.0),
@@ -181,19 +180,11 @@ def main():
     parser.add_argument("--share", default="0/1", metavar="I/N", help="every N-th model, from the I-th on")
     parser.add_argument("--until", type=float, default=np.inf, help="seconds after which no model is begun")
     given = STUDY.given(parser)
-    begun, data, held = time.monotonic(), Data(given), STUDY.kept()
+    data = Data(given)
     chosen = [one for one in plan() if not given.words or one[0].startswith(tuple(given.words))]
     own, count = map(int, given.share.split("/"))
-    for name, measure, settings in chosen[own::count]:
-        if name in held or time.monotonic() - begun > given.until:
-            continue
-        start = time.monotonic()
-        held[name] = measure(data, *settings) | {"seconds": time.monotonic() - start}
-        told = {k: v for k, v in held[name].items() if k not in ("images", "inputs")}
-        print(name, json.dumps(told, default=float), flush=True)
-        STUDY.keep(held)
-        jax.clear_caches()
-    vicious_more_page.draw(held, STUDY.folder)
+    tasks = {name: partial(timed, partial(measure, data, *settings)) for name, measure, settings in chosen[own::count]}
+    vicious_more_page.draw(add_missing(STUDY, tasks, seconds=given.until), STUDY.folder)
 
 
 if __name__ == "__main__":

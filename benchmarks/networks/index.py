@@ -10,6 +10,7 @@ whose noise could hide a feature: its index is the rank, shown at two levels for
 """
 
 import time
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,6 +21,7 @@ from bayesrecon.models.catalogue.glm import logistic_regression, poisson_regress
 from bayesrecon.posteriors import nuts, train_network
 from benchmarks.networks.networks_grid import model_of, spectrum_of
 from benchmarks.study import HERE, Study, table
+from benchmarks.tasks import add_rows
 
 PICTURE = HERE / "index.png"
 RECORDS = (30, 100, 300, 1000, 3000)
@@ -79,6 +81,10 @@ def posterior(kind, count):
     return row | {"estimate": n.estimate, "se": n.se, "verdict": n.verdict}
 
 
+def network_of(row):
+    return row.get("width"), row.get("pull"), row["n"]
+
+
 def network(width, pull, count):
     """Ranks at theta* of every seed; no reconstruction."""
     model, start = model_of(width, pull)
@@ -92,19 +98,6 @@ def network(width, pull, count):
         gradients.append(trained.gradient)
     row = {"kind": "network", "width": width, "pull": pull, "n": count, "parameters": model.dimension}
     return row | {"ranks": ranks, "stationary": max(gradients)}
-
-
-def measure(seconds):
-    began, held = time.monotonic(), STUDY.kept()
-    tasks = [((width, pull, n), network) for n in NETWORK_RECORDS for width in WIDTHS for pull in PULLS]
-    tasks += [((kind, n), posterior) for kind in KINDS for n in RECORDS]
-    for arguments, task in tasks:
-        done = {(r["kind"], r["n"]) if r["kind"] in KINDS else (r["width"], r["pull"], r["n"]) for r in held}
-        if arguments in done or time.monotonic() - began > seconds:
-            continue
-        held.append(task(*arguments))
-        STUDY.keep(held)
-        print({k: v for k, v in held[-1].items() if k not in ("notes", "warnings")}, flush=True)
 
 
 def page(held):
@@ -203,8 +196,9 @@ def main():
     parser = STUDY.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=3600, help="begin nothing after this long")
     options = STUDY.given(parser)
-    measure(options.seconds)
-    STUDY.write()
+    end = time.monotonic() + options.seconds
+    add_rows(STUDY, product(WIDTHS, PULLS, NETWORK_RECORDS), network_of, network, options.seconds)
+    add_rows(STUDY, product(KINDS, RECORDS), lambda r: (r["kind"], r["n"]), posterior, end - time.monotonic())
 
 
 if __name__ == "__main__":

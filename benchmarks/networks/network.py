@@ -5,8 +5,7 @@ python -m benchmarks.networks.network --seeds 2
 
 Three small tanh networks on the square [-1, 1]^2, trained on their summed losses with weight decay: the log intensity
 of events (the loss of a record is minus its log intensity, the integral belongs to the regulariser), a classifier by
-softmax, and one by a logistic loss per class. The attack sees the parameters, the losses and the square. Rows are kept
-in benchmarks/network.json.
+softmax, and one by a logistic loss per class. The attack sees the parameters, the losses and the square.
 """
 
 from functools import cache
@@ -21,25 +20,12 @@ from bayesrecon.evaluate import match
 from bayesrecon.models import from_loss
 from bayesrecon.posteriors import dirac, train_network
 from benchmarks.study import Study
+from tests.support.networks import decay_of, output, softmax
 
 CLASSES = 3
 
 
 STUDY = Study(__file__)
-
-
-def head(title, *names):
-    print(f"\n{title}\n")
-    line(*names)
-    line(*("---" for _ in names))
-
-
-def line(*cells):
-    print("| " + " | ".join(str(c) for c in cells) + " |", flush=True)
-
-
-def output(params, x):
-    return jnp.tanh(x @ params["w"] + params["b"]) @ params["v"] + params["c"]
 
 
 def start_of(kind, width, rng):
@@ -55,14 +41,11 @@ def model_of(kind, width, decay):
     middle = (np.arange(30) + 0.5) / 15 - 1
     grid = np.stack(np.meshgrid(middle, middle), -1).reshape(-1, 2)
 
-    def weights(params):
-        return 0.5 * decay * sum(jnp.sum(v**2) for v in jax.tree_util.tree_leaves(params))
-
     if kind == "events":
         return from_loss(
             lambda params: params,
             lambda params, x: -output(params, x),
-            lambda params: 4 * jnp.mean(jnp.exp(jax.vmap(lambda z: output(params, z))(grid))) + weights(params),
+            lambda params: 4 * jnp.mean(jnp.exp(jax.vmap(lambda z: output(params, z))(grid))) + decay_of(params, decay),
             params=start,
             record={"x": (2,)},
             response="x",
@@ -70,13 +53,13 @@ def model_of(kind, width, decay):
             name=kind,
         )
     losses = {
-        "softmax": lambda out, y: jax.nn.logsumexp(out) - out[y],
+        "softmax": softmax,
         "logistic": lambda out, y: jnp.sum(jax.nn.softplus(out)) - out[y],
     }
     return from_loss(
         output,
         losses[kind],
-        weights,
+        lambda params: decay_of(params, decay),
         params=start,
         record={"x": (2,), "y": ()},
         domain={"x": (-1.0, 1.0), "y": list(range(CLASSES))},
@@ -93,19 +76,15 @@ def records_of(kind, count, rng):
 
 def count(seeds):
     """How many records there were, from `recover`, and the sum of the multipliers of `reconstruct`."""
-    head("How many records", "network", "N", "visibility of n", "verdict", "n", "sum of multipliers")
     rows = []
     for kind in ("events", "softmax", "logistic"):
         for size in (20, 60):
             found = [one_count(kind, size, np.random.default_rng(seed)) for seed in range(seeds)]
-            seen = [f"{f[0]:.4f}" for f in found]
             verdicts = ", ".join(sorted({f[1] for f in found}))
-            given = [f[2] for f in found if f[2] is not None]
-            worst = f"{min(given):.4g} to {max(given):.4g}" if given else ""
-            sums = [f[3] for f in found]
             row = {"network": kind, "N": size, "visibility": [f[0] for f in found], "verdicts": verdicts}
-            rows.append(row | {"n": given, "multipliers": sums})
-            line(kind, f"{size}", f"{min(seen)} to {max(seen)}", verdicts, worst, f"{min(sums):.4g} to {max(sums):.4g}")
+            row |= {"n": [f[2] for f in found if f[2] is not None], "multipliers": [f[3] for f in found]}
+            rows.append(row)
+            print(row, flush=True)
     STUDY.add(count=rows)
 
 
@@ -118,52 +97,21 @@ def one_count(kind, size, rng):
     return row.visibility, row.verdict, row.estimate, matched.total
 
 
-CASES = [
-    ("events", 12, 6),
-    ("events", 12, 12),
-    ("events", 12, 24),
-    ("events", 12, 48),
-    ("softmax", 12, 12),
-    ("logistic", 12, 12),
-]
+CASES = [("events", 12, n) for n in (6, 12, 24, 48)] + [("softmax", 12, 12), ("logistic", 12, 12)]
 
 
 def single(seeds):
-    """Individual records, each counted once, and what the diagnosis said beforehand."""
-    head(
-        "Which records (medians over seeds; error: distance to its match in the square)",
-        "network",
-        "parameters",
-        "N",
-        "unknowns",
-        "rank",
-        "equations",
-        "residual",
-        "determined",
-        "their error",
-        "error of all",
-        "random",
-    )
+    """Individual records, each counted once, and what the diagnosis said beforehand: medians over seeds, and errors as
+    distances to the match in the square."""
     rows = []
     for kind, width, size in CASES:
         found = [one_single(kind, width, size, np.random.default_rng(seed)) for seed in range(seeds)]
         cells = [np.median([f[i] for f in found]) for i in range(7)]
-        errors = [float(e) for f in found for e in f[7]]
         of = {"seeds": seeds, "parameters": found[0][0], "rank": float(cells[1]), "determined": float(cells[4])}
-        rows.append({"network": kind, "N": size} | of | {"errors": errors, "null": float(cells[6])})
-        line(
-            kind,
-            f"{cells[0]:.0f}",
-            f"{size}",
-            f"{2 * size}",
-            f"{cells[1]:.0f}",
-            f"{cells[2]:.0f}",
-            f"{cells[3]:.0e}",
-            f"{cells[4] / size:.0%}",
-            f"{np.median(errors):.0e}" if errors else "",
-            f"{cells[5]:.2g}",
-            f"{cells[6]:.2g}",
-        )
+        errors = {"errors": [float(e) for f in found for e in f[7]], "null": float(cells[6])}
+        rows.append({"network": kind, "N": size} | of | errors)
+        told = {"equations": cells[2], "residual": cells[3], "error of all": cells[5]}
+        print(rows[-1] | told, flush=True)
     STUDY.add(single=rows)
 
 
@@ -179,25 +127,19 @@ def one_single(kind, width, size, rng):
     # A solution of the equations may still be another one than the private data: only a small residual counts.
     own = apart[found.determined[pairs.guess]] if found.residual < 1e-8 else []
     fixed = found.determined.sum() if found.residual < 1e-8 else 0
-    return (
-        model.dimension,
-        rank,
-        found.equations,
-        found.residual,
-        fixed,
-        np.median(apart),
-        np.median(null),
-        list(own),
-    )
+    middle, apart_by_chance = np.median(apart), np.median(null)
+    return model.dimension, rank, found.equations, found.residual, fixed, middle, apart_by_chance, list(own)
 
 
 def unfinished(seeds):
     """Training that stopped early, or a regulariser that is another one."""
-    head("Not stationary", "network", "what is wrong", "noticed by recover", "by gradient matching", "certified")
     for kind in ("events", "softmax"):
         for wrong in ("nothing", "parameters off by 1 %", "decay ten times as large"):
             found = [one_unfinished(kind, wrong, np.random.default_rng(seed)) for seed in range(seeds)]
-            line(kind, wrong, *(f"{sum(f[i] for f in found)} of {seeds}" for i in range(3)))
+            told = zip(
+                ("noticed by recover", "by gradient matching", "certified"), zip(*found, strict=True), strict=True
+            )
+            print(kind, wrong, *(f"{what}: {sum(one)} of {seeds}" for what, one in told), sep=", ", flush=True)
 
 
 def one_unfinished(kind, wrong, rng):

@@ -14,6 +14,7 @@ from bayesrecon.models import from_loss, from_margin, smoothed_relu
 from bayesrecon.posteriors import dirac, train_network
 from bayesrecon.posteriors.made.training import Trained
 from benchmarks.networks.networks_margin import descend_to_margin
+from tests.support.networks import decay_of, output, softmax
 
 SHAPE, PIXELS, CLASSES = (8, 8), 64, 10
 
@@ -37,14 +38,6 @@ class Case:
     attack: Callable[[Any, int], Any]
 
 
-def tanh_output(params, x):
-    return jnp.tanh(x @ params["w"] + params["b"]) @ params["v"] + params["c"]
-
-
-def decay_of(params, strength):
-    return 0.5 * strength * sum(jnp.sum(v**2) for v in jax.tree_util.tree_leaves(params))
-
-
 def start_of(shapes, rng, scale=0.3):
     return {k: scale * rng.normal(size=s) for k, s in shapes.items()}
 
@@ -53,33 +46,25 @@ def shapes_of(width, outputs):
     return {"w": (PIXELS, width), "b": (width,), "v": (width, *outputs), "c": outputs}
 
 
-def softmax(out, y):
-    return jax.nn.logsumexp(out) - out[y]
-
-
 @cache
 def classifier(width, decay, classes=CLASSES):
-    return from_loss(
-        tanh_output,
-        softmax,
-        lambda params: decay_of(params, decay),
-        params={k: np.zeros(s) for k, s in shapes_of(width, (classes,)).items()},
-        record={"x": (PIXELS,), "y": ()},
-        domain={"x": (0.0, 1.0), "y": list(range(classes))},
-        name="softmax",
-    )
+    return _two_layers("softmax", softmax, width, decay, (classes,), list(range(classes)))
 
 
 @cache
 def regression(width, decay):
+    return _two_layers("regression", lambda out, y: 0.5 * (out - y) ** 2, width, decay, (), (-1.0, 1.0))
+
+
+def _two_layers(name, loss, width, decay, outputs, responses):
     return from_loss(
-        tanh_output,
-        lambda out, y: 0.5 * (out - y) ** 2,
+        output,
+        loss,
         lambda params: decay_of(params, decay),
-        params={k: np.zeros(s) for k, s in shapes_of(width, ()).items()},
+        params={k: np.zeros(s) for k, s in shapes_of(width, outputs).items()},
         record={"x": (PIXELS,), "y": ()},
-        domain={"x": (0.0, 1.0), "y": (-1.0, 1.0)},
-        name="regression",
+        domain={"x": (0.0, 1.0), "y": responses},
+        name=name,
     )
 
 

@@ -25,6 +25,7 @@ from bayesrecon.models import from_loss
 from bayesrecon.posteriors import train_network
 from bayesrecon.precision import x64
 from benchmarks.study import Study
+from benchmarks.tasks import add_rows
 
 STUDY = Study(__file__, empty=list)
 SIZES, WIDTHS, SEEDS = (
@@ -149,23 +150,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=10_800, help="begin no cell after this long")
     parser.add_argument("--only", action="append", metavar="N,WIDTH", help="cells to run, all seeds; repeatable")
     options = STUDY.given(parser)
-    held = STUDY.kept()
-    done = {(r["n"], r["width"], r["pull"], r["seed"]) for r in held}
-    began = time.monotonic()
-    for one in cells():
-        if options.only and f"{one[0]},{one[1]}" not in options.only:
-            continue
-        if time.monotonic() - began > options.seconds:
-            break
-        if one not in done:
-            held.append(cell(*one))
-            STUDY.keep(held)
-            row = held[-1]
-            print(
-                one,
-                f"{row['residual']:.0e} {row['error']:.2g} of {row['null']:.2g}, {row['seconds']:.1f} s",
-                flush=True,
-            )
+    wanted = [one for one in cells() if not options.only or f"{one[0]},{one[1]}" in options.only]
+    add_rows(STUDY, wanted, lambda r: (r["n"], r["width"], r["pull"], r["seed"]), cell, options.seconds)
 
 
 if __name__ == "__main__":

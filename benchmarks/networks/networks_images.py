@@ -10,6 +10,7 @@ that were left out; images are scored one to one, beside digits that were not in
 """
 
 import time
+from itertools import product
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -21,6 +22,7 @@ from bayesrecon.evaluate import match, ssim
 from bayesrecon.regularisers import TotalVariation
 from benchmarks.networks.networks_cases import CASES, SHAPE
 from benchmarks.study import Study
+from benchmarks.tasks import add_rows
 
 STUDY = Study(__file__, empty=list)
 SEEDS, NULLS = 5, 20
@@ -68,6 +70,8 @@ def scored(found, data, others, seed):
 
 
 def play(name, seed):
+    if name == "penalty":
+        return penalised(seed)
     case = CASES[name]
     data, others = drawn(case, seed)
     trained = case.train(data, np.random.default_rng([seed, 2]))
@@ -106,10 +110,6 @@ def penalised(seed):
             {"strength": strength, "held": held, "residual": found.residual, "unknowns": found.unknowns}
             | {"equations": found.equations, **scored(found, data, others, seed)}
         )
-        print(
-            f"penalty {strength:g}, seed {seed}: held out {held:.2g}, SSIM {np.median(rows[-1]['ssim']):.3f}",
-            flush=True,
-        )
     return {"case": "penalty", "seed": seed, "rows": rows}
 
 
@@ -118,19 +118,8 @@ def main():
     parser.add_argument("--case", choices=(*CASES, "penalty"), action="append")
     parser.add_argument("--seconds", type=float, default=10_800, help="begin nothing after this long")
     options = STUDY.given(parser)
-    began, chosen = time.monotonic(), options.case or [c for c in (*CASES, "penalty") if c != "narrow"]
-    for seed in range(SEEDS):
-        for name in chosen:
-            held = STUDY.kept()
-            over = time.monotonic() - began > options.seconds
-            if over or any(r["case"] == name and r["seed"] == seed for r in held):
-                continue
-            row = penalised(seed) if name == "penalty" else play(name, seed)
-            held = STUDY.kept()  # another case may have ended meanwhile
-            STUDY.keep([*held, row])
-            if name != "penalty":
-                own, null = np.median(row["ssim"]), np.median(row["null"])
-                print(f"{name}, seed {seed}: residual {row['residual']:.0e}, SSIM {own:.3f} of {null:.3f}", flush=True)
+    wanted = product(options.case or [c for c in (*CASES, "penalty") if c != "narrow"], range(SEEDS))
+    add_rows(STUDY, sorted(wanted, key=lambda one: one[1]), lambda r: (r["case"], r["seed"]), play, options.seconds)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ penalty is the one with the smallest error on four public images, each hidden in
 attack trained itself. Private images come from one half of MNIST's test images, public ones from the other.
 """
 
-import time
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from itertools import product
 from typing import Any
 
 import jax
@@ -26,6 +26,8 @@ from bayesrecon.posteriors import dirac, train_network
 from bayesrecon.regularisers import Box, TotalVariation
 from benchmarks.pictures import add_arguments
 from benchmarks.study import Study
+from benchmarks.tasks import add_rows
+from tests.support.networks import decay_of, softmax
 
 STUDY = Study(__file__, empty=list)
 SHAPE, PIXELS, CLASSES = (14, 14), 196, 10
@@ -88,17 +90,13 @@ class Head:
             return jnp.tanh(x @ slopes + shifts) @ params["v"] + params["c"]
 
         def objective(params):
-            decay = 0.5 * DECAY * sum(jnp.sum(v**2) for v in params.values())
+            decay = decay_of(params, DECAY)
             return decay if known is None else decay + jnp.sum(jax.vmap(softmax)(output(params, known[0]), known[1]))
 
         pixels = {"x": (0.0, 1.0)} if confined else {}
         record = {"x": (PIXELS,), "y": ()}
         domain = pixels | {"y": list(labels)}
         return from_loss(output, softmax, objective, params=self.like, record=record, domain=domain, name="head")
-
-
-def softmax(out, y):
-    return jax.nn.logsumexp(out) - out[y]
 
 
 @cache
@@ -130,6 +128,7 @@ def alike(truth, guess):
     return float(value), float(np.sqrt(np.mean((truth - guess) ** 2)))
 
 
+@cache
 def chosen(folder, width):
     """The strength of every way with the smallest error on public images: private ones take no part."""
     x, y = images(*folder)[1]
@@ -149,7 +148,7 @@ def chosen(folder, width):
     return {way: options[int(np.argmin(errors[way]))] for way, (_, options) in WAYS.items()}
 
 
-def play(folder, width, seed, penalties):
+def play(folder, width, seed):
     """One private image, by every way, beside images of its class that were not in the training set."""
     (x, y), (public, labels) = images(*folder)
     rng = np.random.default_rng([width, seed, 0])
@@ -162,7 +161,7 @@ def play(folder, width, seed, penalties):
     row: dict[str, Any] = {"width": width, "seed": seed, "gradient": gradient, "image": np.round(image, 3).tolist()}
     row["mean"] = dict(zip(("ssim", "rmse"), alike(image, mean), strict=True))
     key = int(rng.integers(2**31))
-    for way, penalty in penalties.items():
+    for way, penalty in chosen(folder, width).items():
         found, guess = attacked(releases, way, penalty, key)
         own_ssim, own_rmse = alike(image, guess)
         null = [alike(other, guess) for other in others]
@@ -184,17 +183,9 @@ def main():
     add_arguments(parser, ("mnist",))
     parser.add_argument("--seconds", type=float, default=3600, help="begin nothing after this long")
     options = STUDY.given(parser)
-    held, where = STUDY.kept(), (options.data, "test" if options.part == "small" else options.part)
-    began = time.monotonic()
-    for width in WIDTHS:
-        left = [s for s in range(SEEDS) if not any((r["width"], r["seed"]) == (width, s) for r in held)]
-        penalties = chosen(where, width) if left and time.monotonic() - began < options.seconds else {}
-        for seed in left:
-            if time.monotonic() - began > options.seconds:
-                break
-            held.append(play(where, width, seed, penalties))
-            STUDY.keep(held)
-            print(width, seed, {w: f"{held[-1][w]['ssim']:.2f} {held[-1][w]['rmse']:.2f}" for w in WAYS}, flush=True)
+    where = options.data, "test" if options.part == "small" else options.part
+    wanted = product(WIDTHS, range(SEEDS))
+    add_rows(STUDY, wanted, lambda r: (r["width"], r["seed"]), partial(play, where), options.seconds)
 
 
 if __name__ == "__main__":

@@ -22,14 +22,10 @@ from benchmarks.study import Study
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 WORDS = {
-    "agrees": "agree",
-    "differs": "differ",
-    "failed": "are refused here",
-    "slow": "take too long",
-    "oracle": "are not run by the oracle",
-    "no data": "have no data in their folder",
+    "agrees": "agree", "differs": "differ", "failed": "are refused here", "slow": "take too long",
+    "oracle": "are not run by the oracle", "no data": "have no data in their folder",
     "no point of finite density": "have no two points of finite density",
-}
+}  # fmt: skip
 JUDGED = ("agrees", "differs", "failed", "slow")
 
 

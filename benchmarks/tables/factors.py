@@ -3,7 +3,7 @@
 python -m benchmarks.tables.factors [tables] [simulated] [acro] [--acro PYTHON] [--tables 300]
 
 Tables are printed without correlations, and recover and audit are given nothing else but what a row says. With --acro,
-an interpreter in which ACRO is installed, its checks run on the same data. Rows are kept in benchmarks/factors.json.
+an interpreter in which ACRO is installed, its checks run on the same data.
 """
 
 import json
@@ -20,7 +20,7 @@ import statsmodels.formula.api as smf
 import bayesrecon
 from bayesrecon.posteriors import from_table
 from bayesrecon.posteriors.printed.numbers import cell
-from bayesrecon.results.audit import Thresholds
+from bayesrecon.results.findings import Thresholds
 from benchmarks.study import Study
 from benchmarks.study import table as markdown
 from benchmarks.tables.factor_data import Case, cases

@@ -34,15 +34,10 @@ from tests.support.summaries import cut
 
 KINDS = ("arK", "earnings", "kidiq", "kilpisjarvi", "mesquite", "nes", "sblr")
 EIGHT = (
-    "kidiq-kidscore_momiq",
-    "kidiq-kidscore_momhs",
-    "kidiq-kidscore_interaction",
-    "kidiq_with_mom_work-kidscore_interaction_c2",
-    "earnings-logearn_height_male",
-    "mesquite-logmesquite_logvolume",
-    "mesquite-logmesquite_logva",
-    "kilpisjarvi_mod-kilpisjarvi",
-)
+    "kidiq-kidscore_momiq", "kidiq-kidscore_momhs", "kidiq-kidscore_interaction",
+    "kidiq_with_mom_work-kidscore_interaction_c2", "earnings-logearn_height_male",
+    "mesquite-logmesquite_logvolume", "mesquite-logmesquite_logva", "kilpisjarvi_mod-kilpisjarvi",
+)  # fmt: skip
 FEW = 5  # parameters up to which a posterior gets its full share of simulated tables
 DASH = "–"
 

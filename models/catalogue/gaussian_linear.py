@@ -1,4 +1,4 @@
-"""Gaussian linear regression: the programs of posteriordb's 34 linear posteriors, and a generic one.
+"""Gaussian linear regression: programs of posteriordb, and a generic one.
 
 Every program is `y ~ Normal(design(record) @ coefficients, sigma)`; the posteriors differ in the design, the
 transform of the response, the priors and the names of the coefficients. Covariates that the original program
@@ -18,7 +18,6 @@ from bayesrecon.models.catalogue.linear import (
     Identities,
     Prior,
     array,
-    centred,
     flat,
     flat_positive,
     gaussian_linear,
@@ -32,7 +31,6 @@ from bayesrecon.models.catalogue.linear import (
     shifted,
     standardised,
     unit_variance,
-    zero_mean,
 )
 from bayesrecon.models.entry import Shipped
 
@@ -75,46 +73,19 @@ def _kidiq() -> list[_Spec]:
         records = pick("kid_score", *fields)
         return _Spec(name, (f"kidiq-{name}",), "kid_score", tuple(fields), design, records, domain, width, half_cauchy)
 
-    def mom_work(
-        name: str, fields: Sequence[str], records: Any, domain: Mapping[str, Any], identities: Identities
-    ) -> _Spec:
-        posterior, design = (f"kidiq_with_mom_work-{name}",), interaction(*fields)
-        return _Spec(name, posterior, "kid_score", tuple(fields), design, records, domain, 4, identities=identities)
-
     return [
         spec("kidscore_momhs", ["mom_hs"], linear("mom_hs"), 2),
         spec("kidscore_momiq", ["mom_iq"], linear("mom_iq"), 2),
         spec("kidscore_momhsiq", ["mom_hs", "mom_iq"], linear("mom_hs", "mom_iq"), 3),
         spec("kidscore_interaction", ["mom_hs", "mom_iq"], interaction("mom_hs", "mom_iq"), 4),
-        mom_work(
-            "kidscore_interaction_c",
-            ["c_mom_hs", "c_mom_iq"],
-            pick("kid_score", c_mom_hs=centred("mom_hs"), c_mom_iq=centred("mom_iq")),
-            {},
-            zero_mean("c_mom_hs", "c_mom_iq"),
-        ),
-        mom_work(
+        _Spec(
             "kidscore_interaction_c2",
-            ["c2_mom_hs", "c2_mom_iq"],
+            ("kidiq_with_mom_work-kidscore_interaction_c2",),
+            "kid_score",
+            ("c2_mom_hs", "c2_mom_iq"),
+            interaction("c2_mom_hs", "c2_mom_iq"),
             pick("kid_score", c2_mom_hs=shifted("mom_hs", 0.5), c2_mom_iq=shifted("mom_iq", 100.0)),
             {"c2_mom_hs": [-0.5, 0.5]},
-            {},
-        ),
-        mom_work(
-            "kidscore_interaction_z",
-            ["z_mom_hs", "z_mom_iq"],
-            pick("kid_score", z_mom_hs=standardised("mom_hs", 2), z_mom_iq=standardised("mom_iq", 2)),
-            {},
-            unit_variance(2, "z_mom_hs", "z_mom_iq"),
-        ),
-        _Spec(
-            "kidscore_mom_work",
-            ("kidiq_with_mom_work-kidscore_mom_work",),
-            "kid_score",
-            ("mom_work",),
-            lambda z: [one(z["mom_work"]), *(1.0 * (z["mom_work"] == k) for k in (2, 3, 4))],
-            pick("kid_score", "mom_work"),
-            {"mom_work": [1, 2, 3, 4]},
             4,
         ),
     ]
@@ -132,7 +103,6 @@ def _earnings() -> list[_Spec]:
     earn = log("earn")
     height, both = linear("height"), linear("height", "male")
     return [
-        spec("earn_height", "earn", ["height"], height, 2, pick("earn", "height")),
         spec(
             "log10earn_height",
             "log10_earn",
@@ -239,18 +209,6 @@ def _ar_records(data: Mapping[str, Any]) -> Records:
     return {"lags": lags, "y": y[order:]}
 
 
-def _blr(covariates: int = 5) -> Model:
-    return gaussian_linear(
-        "blr",
-        fields={"X": (covariates,)},
-        response="y",
-        design=lambda z: [z["X"][:, k] for k in range(covariates)],
-        coefficients={"beta": (covariates, lambda: dist.Normal(0, 10))},
-        scale=lambda: dist.HalfNormal(10.0),
-        settings={"covariates": covariates},
-    )
-
-
 def _diamonds(covariates: int = 24) -> Model:
     return gaussian_linear(
         "diamonds",
@@ -272,24 +230,6 @@ def _diamonds_records(data: Mapping[str, Any]) -> Records:
     return {"Xc": x - x.mean(axis=0), "Y": array(data, "Y")}
 
 
-def _kilpisjarvi(
-    pmualpha: float = 9.31290322580645, psalpha: float = 100.0, pmubeta: float = 0.0, psbeta: float = 1 / 30
-) -> Model:
-    return gaussian_linear(
-        "kilpisjarvi",
-        fields={"x": ()},
-        response="y",
-        design=linear("x"),
-        coefficients={
-            "alpha": (None, lambda: dist.Normal(pmualpha, psalpha)),
-            "beta": (None, lambda: dist.Normal(pmubeta, psbeta)),
-        },
-        settings={"pmualpha": pmualpha, "psalpha": psalpha, "pmubeta": pmubeta, "psbeta": psbeta},
-    )
-
-
-_PUBLIC = ("pmualpha", "psalpha", "pmubeta", "psbeta")
-
 _SESAME = _Spec(
     "sesame_one_pred_a",
     ("sesame_data-sesame_one_pred_a",),
@@ -305,26 +245,11 @@ MODELS: tuple[Shipped, ...] = (
     *(spec.shipped() for spec in (*_kidiq(), *_earnings(), *_mesquite(), _nes(), _SESAME)),
     Shipped("arK", _ar, "autoregression of order 5: y on its lags", _ar_records, ("arK-arK",)),
     Shipped(
-        "blr",
-        _blr,
-        "linear regression without intercept, five covariates",
-        pick("X", "y"),
-        ("sblrc-blr", "sblri-blr"),
-    ),
-    Shipped(
         "diamonds",
         _diamonds,
         "linear regression of log price, 24 covariates",
         _diamonds_records,
         ("diamonds-diamonds",),
-    ),
-    Shipped(
-        "kilpisjarvi",
-        _kilpisjarvi,
-        "linear trend of summer temperature with informative priors",
-        pick("x", "y"),
-        ("kilpisjarvi_mod-kilpisjarvi",),
-        constants=lambda data: {k: float(data[k]) for k in _PUBLIC},
     ),
     Shipped("linear_regression", linear_regression, "linear regression of one column of a table on others"),
 )

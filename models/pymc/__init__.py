@@ -1,4 +1,3 @@
 """PyMC and Bambi models, read off their graphs."""
 
 from bayesrecon.models.pymc.program import from_pymc as from_pymc
-from bayesrecon.models.pymc.program import pymc_model as pymc_model

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.model import Field, GaussianPredictor, Model, Parameter, Params, Records
+from bayesrecon.models.described import pymc_model
 from bayesrecon.models.inspection import Site, parameter
 from bayesrecon.models.pymc.bambi import Design, designs, hints, offsets
 from bayesrecon.models.pymc.graph import (
@@ -75,16 +76,6 @@ def from_pymc(
             "takes NumPyro programs"
         )
     return _Reader(program, name or program.name or "PyMC model", designs(model), hints(model)).model(record, domain)
-
-
-def pymc_model(model: Any) -> Any:
-    """The PyMC model itself or inside a Bambi model; None for anything else."""
-    held = getattr(getattr(model, "backend", None), "model", None)
-    program = model if held is None else held
-    if not any(c.__name__ == "Model" and c.__module__.startswith("pymc.") for c in type(program).__mro__):
-        return None
-    library("pymc")
-    return program
 
 
 class _Reader:
@@ -331,3 +322,11 @@ def _start(program: Any, free: Sequence[Any]) -> list[Any]:
 def _in_values(graphs: Sequence[Any], values: Mapping[Any, Any]) -> list[Any]:
     """Graphs in terms of values instead of random variables."""
     return list(library("pymc.logprob.utils").replace_rvs_by_values(graphs, rvs_to_values=values))
+
+
+def adapted(given: Any, sizes: Any = None) -> Model | None:
+    """The model of a PyMC or Bambi model; None for anything else."""
+    return None if pymc_model(given) is None else from_pymc(given)
+
+
+ADAPTS = adapted

@@ -7,12 +7,15 @@ from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.machine import Machine, in_order, summands
 from bayesrecon.models.stan.named_densities import density_of_call, known
 
+MIXTURES = ("log_mix", "log_sum_exp")
+"""Functions that mix densities."""
+
 
 class Meeting(Machine):
     """Runs what a record has a part in, loops in order.
 
-    `y ~ name(...)` and `name_lpdf(y | ...)` in a sum that is added to the target are offered to `met`; truncated ones,
-    those that the program defines and all else are run as they stand.
+    `y ~ name(...)` and `name_lpdf(y | ...)` in a sum that is added to the target are offered to `met`, mixtures in such
+    a sum to `mixed`; truncated densities, those that the program defines and all else are run as they stand.
     """
 
     def __init__(self, record: Machine):
@@ -27,6 +30,10 @@ class Meeting(Machine):
         """
         raise NotImplementedError
 
+    def mixed(self, call: tree.Call, frame: Frame, run: Run) -> bool:
+        """Whether a mixture of densities was dealt with; else it is added to the target."""
+        return False
+
     def _tilde(self, node: tree.Tilde, frame: Frame, run: Run) -> None:
         own = node.truncated or not known(node.name) or node.name in self.functions
         if own or not self.met(node.name, node.of, node.args, frame, run):
@@ -36,6 +43,9 @@ class Meeting(Machine):
         for part in summands(node.value):
             name = density_of_call(part.name) if isinstance(part, tree.Call) else None
             own = name is None or part.name in self.functions
+            mixture = isinstance(part, tree.Call) and part.name in MIXTURES and part.name not in self.functions
+            if mixture and self.mixed(part, frame, run):
+                continue
             if own or not self.met(str(name), part.args[0], part.args[1:], frame, run):
                 self.add(node, self.value(part, frame, run), run)
 

@@ -2,8 +2,9 @@
 
 Densities of fields are drawn from, in the order in which the model block comes to them. That is possible where every
 term of a record is the density of a field given what was drawn before it, as in `y ~ normal(mu, sigma)` and in
-`target += normal_lpdf(y | mu, sigma)`. Mixtures, truncated and censored responses, and densities that the program
-defines are not drawn from.
+`target += normal_lpdf(y | mu, sigma)`. Of a mixture, as `log_mix(p, normal_lpdf(y | a, s), normal_lpdf(y | b, s))`, a
+component is drawn and then the field. Truncated and censored responses, and densities that the program defines are not
+drawn from.
 """
 
 from collections.abc import Callable
@@ -11,12 +12,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import random
 
 from bayesrecon.model import Params, Records
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.densities_met import Meeting
-from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.machine import Machine
+from bayesrecon.models.stan.frame import Frame, Run, fork
+from bayesrecon.models.stan.machine import Machine, summands
+from bayesrecon.models.stan.named_densities import density_of_call
 from bayesrecon.models.stan.record_term import Parts
 from bayesrecon.models.stan.samplers import drawn
 from bayesrecon.models.stan.values import StanError, V
@@ -50,10 +53,52 @@ class _Drawing(Meeting):
             raise StanError(f"{field} has two densities")
         self.done.append((field, places))
         y, values = self.value(of, frame, run), [self.value(a, frame, run) for a in args]
-        new = drawn(name, y, values, jax.random.fold_in(self._key, len(self.done)))
+        new = drawn(name, y, values, random.fold_in(self._key, len(self.done)))
         new = new if y.base == "int" else jnp.asarray(new, float)
         frame[field] = self._assigned(frame[field], indices, V(y.base, new, y.depth, True), frame, run)
         return True
+
+    def mixed(self, call: tree.Call, frame: Frame, run: Run) -> bool:
+        """A draw of one of the components."""
+        shares = self._shares(call, frame, run)
+        if shares is None:
+            return False
+        before, after, sides = list(self.done), [], []
+        for _, density in shares:
+            self.done, side = list(before), fork(frame)
+            if not self.met(str(density_of_call(density.name)), density.args[0], density.args[1:], side, run):
+                raise StanError("a component of a mixture is no density of a field")
+            after.append(self.done)
+            sides.append(side)
+        (field, _), at = (
+            after[0][-1],
+            random.fold_in(random.fold_in(self._key, 0), len(after[0])),
+        )  # fields count from 1
+        if any(done != after[0] for done in after):
+            raise StanError("the components of a mixture are densities of several fields")
+        which = random.categorical(at, jnp.stack([jnp.asarray(share, float) for share, _ in shares]))
+        held = sides[0][field]
+        frame[field] = V(held.base, jnp.stack([jnp.asarray(s[field].a) for s in sides])[which], held.depth, True)
+        return True
+
+    def _shares(self, call: tree.Call, frame: Frame, run: Run) -> list[tuple[Any, tree.Call]] | None:
+        """Logarithms of the shares of components, with the densities of these; None where it is no such mixture."""
+        parts = call.args
+        if call.name == "log_mix" and len(parts) == 3:
+            share, parts = jnp.asarray(self.value(parts[0], frame, run).a, float), parts[1:]
+            weights = [jnp.log(share), jnp.log1p(-share)]
+        else:
+            weights = [jnp.zeros(()) for _ in parts]
+        found = []
+        for weight, part in zip(weights, parts, strict=True):
+            terms = summands(part)
+            of = [
+                t for t in terms if isinstance(t, tree.Call) and density_of_call(t.name) and self._response(t.args[0])
+            ]
+            if len(of) != 1 or of[0].name in self.functions:
+                return None
+            found.append((sum((self.value(t, frame, run).a for t in terms if t is not of[0]), start=weight), of[0]))
+        return found if len(found) > 1 else None
 
     def _place(self, node: Any, frame: Frame, run: Run) -> Any:
         if node is None or isinstance(node, tree.Range):

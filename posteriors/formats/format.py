@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.posteriors.contents import Contents
-from bayesrecon.posteriors.draws import Draws
 
 
 def never(source: Any) -> bool:
@@ -36,8 +34,8 @@ class Format:
 
     name: str
     suffixes: tuple[str, ...]
-    draws: Callable[..., Draws]
-    contents: Callable[..., Contents]
+    draws: Callable[..., Any]
+    contents: Callable[..., Any]
     holds: Callable[[Any], bool] = never
     rank: int = 50
     directory: bool = False

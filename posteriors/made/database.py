@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError, MissingExtraError, near, reading
-from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.draws import Draws, assemble
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.json_file import JsonFile
@@ -70,7 +69,7 @@ def posterior_info(database: Any, name: str) -> dict[str, Any]:
     Raises:
         BayesreconError: the name is unknown (with suggestions) or malformed, or its description damaged.
     """
-    _check_name(name)
+    check_name(name)
     known = posterior_names(database)
     if name not in known:
         raise BayesreconError(
@@ -87,14 +86,14 @@ def posterior_info(database: Any, name: str) -> dict[str, Any]:
 def has_reference_draws(database: Any, name: str) -> bool:
     """Whether this copy of the database holds reference draws of the posterior, or can fetch them."""
     path = _reference_path(database, name)
-    return path is not None and _present(database, path)
+    return path is not None and present(database, path)
 
 
 def _reference_path(database: Any, name: str) -> Path | None:
     reference = posterior_info(database, name).get("reference_posterior_name")
     if not reference:
         return None
-    _check_name(reference)
+    check_name(reference)
     with reading(f"the description of {name}", "JSON"):
         return Path(f"{database.get_reference_draws_path(name)}.zip")
 
@@ -121,7 +120,7 @@ def read_reference_draws(database: Any, name: str, *, draws: int | None = None) 
     remedy = "the posterior can be built with `bayesrecon fit`"
     if path is None:
         raise BayesreconError(f"posteriordb has no reference draws for {name}; {remedy}")
-    if not _present(database, path):
+    if not present(database, path):
         raise BayesreconError(f"the reference draws of {name} are not in this copy of posteriordb; {remedy}")
     with reading(path.name, "zipped JSON"), opened(JsonFile, path, trusted=True) as file:
         result = _draws(path, file.chains(trusted=True), name)
@@ -150,22 +149,22 @@ def read_data(database: Any, name: str) -> dict[str, Any]:
     Raises:
         BayesreconError: unknown name; data that are not in this copy; a damaged file.
     """
-    _check_name(name)
+    check_name(name)
     with reading("posteriordb", "a database"):
         sets = sorted(database.dataset_names())
     known = posterior_names(database)
     if name not in sets and name not in known:
         raise BayesreconError(f"posteriordb has no posterior or data {name!r}{near(name, known + sets)}")
     data = name if name in sets else posterior_info(database, name).get("data_name")
-    _check_name(data)
+    check_name(data)
     with reading(f"the description of the data {data}", "JSON"), contextlib.redirect_stdout(sys.stderr):
         try:
             path = Path(database.get_dataset_path(data))
         except (FileNotFoundError, KeyError):
             path = None
-        if path is not None and not _inside(database, path):
+        if path is not None and not inside(database, path):
             raise BayesreconError(f"the description of the data {data} points outside the database")
-    if path is None or not _present(database, path):
+    if path is None or not present(database, path):
         raise BayesreconError(f"the data {data} are not in this copy of posteriordb")
     with reading(path.name, "zipped JSON"), opened(JsonFile, path, trusted=True) as file:
         content = file.document(trusted=True)
@@ -174,18 +173,18 @@ def read_data(database: Any, name: str) -> dict[str, Any]:
     return content
 
 
-def _check_name(name: Any) -> None:
+def check_name(name: Any) -> None:
     """Names become file names: refuse what could leave the database before touching the disk."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or ".." in name or name == ".":
         raise BayesreconError(f"{str(name)[:80]!r} is not a name (letters, digits, '_', '.' and '-' only)")
 
 
-def _inside(database: Any, path: Path) -> bool:
+def inside(database: Any, path: Path) -> bool:
     # Without resolving links: copies kept by an archiving tool are trees of them.
     return Path(os.path.abspath(path)).is_relative_to(os.path.abspath(database.path))
 
 
-def _present(database: Any, path: Path) -> bool:
+def present(database: Any, path: Path) -> bool:
     """Whether the file is there, after fetching it where the database is one that downloads."""
     if path.is_file():
         return True
@@ -198,39 +197,3 @@ def _present(database: Any, path: Path) -> bool:
     with reading(path.name, "a download"), contextlib.redirect_stdout(sys.stderr):
         download_file(link["download_url"], path)
     return path.is_file()
-
-
-def own_program(database: Any, name: str) -> tuple[Model, Records]:
-    """The model of a posterior's own Stan program, with the constants of its data, and the records in these.
-
-    Raises:
-        BayesreconError: the program or the data are not in this copy, or what `models.stan_data` refuses.
-
-    >>> model, records = own_program(open_database(), "kidiq-kidscore_momiq")
-    >>> model.coordinates, len(records["kid_score"])
-    (('beta[1]', 'beta[2]', 'sigma'), 434)
-    """
-    from bayesrecon.models.stan import stan_data  # only then: a language takes a while to load
-
-    program = posterior_info(database, name).get("model_name")
-    _check_name(program)
-    with reading(f"the description of the program {program}", "JSON"), contextlib.redirect_stdout(sys.stderr):
-        path = Path(database.get_model_code_path(program, "stan"))
-        inside = _inside(database, path)
-    if not inside or not _present(database, path):
-        raise BayesreconError(f"the program {program} is not in this copy of posteriordb")
-    return stan_data(path, read_data(database, name))
-
-
-def posteriordb_model(info: Mapping[str, Any], data: Any) -> Model:
-    """The shipped model of a posteriordb entry; `data()` is read only for models with public constants."""
-    from bayesrecon.models.registry import load, shipped
-
-    name = str(info["model_name"])
-    for entry in shipped().values():
-        if info["name"] in entry.posteriors:
-            return load(entry.name, **(entry.constants(data()) if entry.constants else {}))
-    raise BayesreconError(
-        f"posterior {info['name']}: its model {name} is not shipped (bayesrecon models lists those that are); "
-        "pass model= or --model file.py:function"
-    )

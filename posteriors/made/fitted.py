@@ -9,11 +9,10 @@ from typing import Any
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
-from bayesrecon.models.registry import shipped
 from bayesrecon.posteriors.formats.npz import read_npz
 from bayesrecon.posteriors.made.cache import cache_folder, cache_path, store, versions
-from bayesrecon.posteriors.made.database import posterior_info, posteriordb_model, read_data
 from bayesrecon.posteriors.made.nuts import Convergence, check_records, sample
+from bayesrecon.posteriors.made.programs import served_by
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.releases import PosteriorDraws
 
@@ -166,46 +165,15 @@ def _to_stderr(line: str) -> None:
     sys.stderr.flush()
 
 
-def fitted_posterior(database: Any, info: dict[str, Any], run: Run | None = None, **options: Any) -> PosteriorDraws:
-    """`fitted`, with its options, for an entry of posteriordb whose model is shipped.
-
-    Raises:
-        BayesreconError: the model is not shipped, or the data are not in this copy of posteriordb.
-    """
-    name, model, records = _inputs(database, info)
-    return fitted(name, model, records, run, **options)
-
-
 def built_file(database: Any, name: str) -> Path | None:
     """The cache's file of the default run of a posterior of posteriordb, None where it holds none."""
 
     if not any(cache_folder().glob(f"{name.partition('-')[0]}-*.npz")):
         return None  # without a look at the program, which takes a second
     try:
-        name, model, records = _inputs(database, posterior_info(database, name))
-    except BayesreconError:  # no data in this copy
+        served = served_by(database, name)
+        records = check_records(served.model, served.records())
+    except BayesreconError:  # no data in this copy, or no model
         return None
-    path = cache_path(name, model, check_records(model, records), asdict(run_for(model)))
+    path = cache_path(name, served.model, records, asdict(run_for(served.model)))
     return path if path.is_file() else None
-
-
-def _inputs(database: Any, info: dict[str, Any]) -> tuple[str, Model, Records]:
-    """Name, model and records of an entry of posteriordb."""
-
-    name = str(info["name"])
-    data: list[Any] = []
-
-    def read() -> Any:
-        if not data:
-            try:
-                data.append(read_data(database, name))
-            except BayesreconError as error:
-                missing = f"the reference draws of {name} are not in this copy of posteriordb"
-                raise BayesreconError(f"{missing}, nor can they be sampled: {error}") from None
-        return data[0]
-
-    model = posteriordb_model(info, read)
-    entry = next(e for e in shipped().values() if name in e.posteriors)
-    if entry.records is None:
-        raise BayesreconError(f"{name}: model {model.name} does not say how its data become records")
-    return name, model, entry.records(read())

@@ -2,19 +2,18 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.model import Model
+from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.made.database import (
     has_reference_draws,
     open_database,
-    own_program,
     posterior_info,
-    posteriordb_model,
-    read_data,
     read_reference_draws,
 )
-from bayesrecon.posteriors.made.fitted import fitted_posterior
+from bayesrecon.posteriors.made.fitted import fitted
+from bayesrecon.posteriors.made.programs import OwnProgram, Served, served_by
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.releases import PosteriorDraws
 
@@ -32,6 +31,8 @@ def from_posteriordb(
 ) -> PosteriorDraws:
     """A posterior of posteriordb: its reference draws, or draws sampled here if there are none.
 
+    The model is the shipped one, or the posterior's own Stan program if none is shipped.
+
     Draws sampled here (NUTS, 4 chains of 2,500 draws, seed 0) are kept in the user's cache; see
     `bayesrecon.posteriors.fitted`.
 
@@ -42,26 +43,49 @@ def from_posteriordb(
         download: fetch from the database's public repository instead.
         model: a model to use instead of the shipped one. It requires reference draws.
         build: if False, only reference draws are used, and it is an error if there are none.
-        program: use the posterior's own Stan program instead of the shipped model. It requires reference draws.
+        program: use the posterior's own Stan program even if a model is shipped.
         say: function that takes one line of text about what is sampled or read from the cache. By default lines are
             written to stderr.
 
     Raises:
-        BayesreconError: there is no such database or posterior; the model is not shipped; there are no readable
-            reference draws and no data to sample from; or the number of draws is not available or would cut a chain.
+        BayesreconError: there is no such database or posterior; no model is shipped, and the Stan program cannot be
+            used; there are no readable reference draws and no data to sample from; or the number of draws is not
+            available or would cut a chain.
         MissingExtraError: the package posteriordb is not installed.
 
     >>> from_posteriordb("kidiq-kidscore_momiq", draws=100).theta.shape
     (100, 3)
     """
     database = open_database(path, download=download)
-    info = posterior_info(database, name)
+    posterior_info(database, name)
     if program and model is not None:
         raise BayesreconError("program=True reads the model; leave model= out")
-    model = own_program(database, name)[0] if program else model
-    if build and model is None and not has_reference_draws(database, name):
-        return fitted_posterior(database, info, draws=draws, say=say)
+    if model is not None:
+        return from_draws(read_reference_draws(database, name, draws=draws), model, name=name)
+    if not build and not has_reference_draws(database, name):
+        read_reference_draws(database, name)  # which says what is missing, before a program is read
+    return released(database, served_by(database, name, program=program), draws=draws, build=build, say=say)
+
+
+def released(
+    database: Any,
+    served: Served,
+    *,
+    draws: int | None = None,
+    build: bool = True,
+    say: Callable[[str], None] | None = None,
+) -> PosteriorDraws:
+    """`from_posteriordb`, with its options, of a posterior whose model is at hand."""
+    name = served.posterior
+    if build and not has_reference_draws(database, name):
+        return fitted(name, served.model, _records(served), draws=draws, say=say)
     table = read_reference_draws(database, name, draws=draws)
-    if model is None:
-        model = posteriordb_model(info, lambda: read_data(database, name))
-    return from_draws(table, model, name=name, ignore_unknown=program)
+    return from_draws(table, served.model, name=name, ignore_unknown=isinstance(served, OwnProgram))
+
+
+def _records(served: Served) -> Records:
+    try:
+        return served.records()
+    except BayesreconError as error:
+        missing = f"the reference draws of {served.posterior} are not in this copy of posteriordb"
+        raise BayesreconError(f"{missing}, nor can they be sampled: {error}") from None

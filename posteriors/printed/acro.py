@@ -7,7 +7,8 @@ from typing import Any
 
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.posteriors.printed.estimates import field_name
-from bayesrecon.posteriors.printed.reading import EST, SE, as_printed, read_printed
+from bayesrecon.posteriors.printed.headers import EST, SE
+from bayesrecon.posteriors.printed.reading import as_printed, read_printed
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.json_file import JsonFile
 

@@ -22,8 +22,7 @@ from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limit, Limits, Statements
 from bayesrecon.model import Field
 from bayesrecon.posteriors.printed.cell_counts import MOST, Cells, solutions, tightened
-from bayesrecon.posteriors.printed.cell_moments import moments_of
-from bayesrecon.posteriors.printed.design_cells import Layout, layout_of, parts_of
+from bayesrecon.posteriors.printed.design_cells import Layout, layout_of, moments_of, parts_of
 from bayesrecon.posteriors.printed.footers import Footer, Number
 from bayesrecon.posteriors.printed.presumed_shapes import Presumed
 from bayesrecon.posteriors.printed.whole_counts import Answer, mean_of, whole

@@ -4,6 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+EST, SE, OR, LOW, HIGH, STAT = "estimate", "std. error", "odds ratio", "lower", "upper", "statistic"
+"""Columns of the one form."""
+
 ESTIMATE = (
     "estimate",
     "estimates",

@@ -16,8 +16,8 @@ import numpy as np
 
 from bayesrecon.inexact import Limit
 from bayesrecon.model import Field
-from bayesrecon.posteriors.printed.cell_moments import squares
 from bayesrecon.posteriors.printed.coded_tables import Coded
+from bayesrecon.posteriors.printed.design_cells import squares
 
 
 def between(

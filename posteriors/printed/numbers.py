@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.printed.reading import EST, HIGH, LOW, OR, SE, STAT
+from bayesrecon.posteriors.printed.headers import EST, HIGH, LOW, OR, SE, STAT
 
 _EXACT = 15  # significant digits from which a number was not rounded
 _LEVEL = 0.975  # quantile of the upper end of a 95 % interval

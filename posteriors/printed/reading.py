@@ -8,16 +8,27 @@ from typing import Any
 
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.errors import beside as files_beside
-from bayesrecon.posteriors.printed.headers import INTERCEPT, RATIO, SIGMA, Columns, columns_of, footer_of, plain
+from bayesrecon.posteriors.printed.headers import (
+    EST,
+    HIGH,
+    INTERCEPT,
+    LOW,
+    OR,
+    RATIO,
+    SE,
+    SIGMA,
+    STAT,
+    Columns,
+    columns_of,
+    footer_of,
+    plain,
+)
 from bayesrecon.posteriors.printed.lines import NUMBER, footers_of, grid_of, models_of
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.printed_table import PrintedTable
 
 SUFFIXES = (".csv", ".md", ".html", ".htm", ".txt")
 """Files that may be printed tables."""
-
-EST, SE, OR, LOW, HIGH, STAT = "estimate", "std. error", "odds ratio", "lower", "upper", "statistic"
-"""Columns of the one form."""
 
 LABELS = {
     "n": "N", "freedom": "Df Residuals", "r2": "R-squared", "f": "F-statistic", "loglik": "Log-Likelihood",

@@ -4,12 +4,12 @@ draws."""
 import numpy as np
 import pytest
 from conjugate import normal_mean_model, regression_model, sample_normal_mean, sample_regression
+from linear_posteriors import LINEAR
 
 import bayesrecon
 from bayesrecon.evaluate import compare, true_statistics
-from bayesrecon.models.catalogue.gaussian_linear import MODELS
 from bayesrecon.posteriors import from_draws, from_posteriordb
-from bayesrecon.posteriors.made.database import posterior_info, read_data
+from bayesrecon.posteriors.made.programs import served_by
 
 pytestmark = pytest.mark.slow
 
@@ -52,13 +52,14 @@ def test_intervals_cover(model, simulate):
 def test_z_scores_over_every_linear_posterior(database):
     """Recovered against true over the posteriors of posteriordb with reference draws."""
     z, error = [], []
-    for entry, name in ((e, name) for e in MODELS for name in e.posteriors):
+    for name in LINEAR:
         try:
             release = from_posteriordb(name, build=False)
         except bayesrecon.BayesreconError:
             continue  # a few draw files are missing from some copies of the database
-        data = read_data(database, posterior_info(database, name)["data_name"])
-        table = compare(bayesrecon.recover(release), true_statistics(release.model, entry.records(data)))
+        table = compare(
+            bayesrecon.recover(release), true_statistics(release.model, served_by(database, name).records())
+        )
         z += table["z"].dropna().tolist()
         error.append(abs(table["estimate"]["n"] / table["truth"]["n"] - 1))
     assert len(error) >= 30

@@ -9,7 +9,7 @@ import pytest
 
 import bayesrecon
 from bayesrecon import Estimator, ScoreMatching, WeightedRecords
-from bayesrecon.estimation.problem import solve_release
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.kernels.embedding import Basis
 from bayesrecon.models import load

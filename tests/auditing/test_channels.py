@@ -15,7 +15,7 @@ DRAWS = fits.draws(fits.records())
 PLANTED = """
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.errors import BayesreconError
-from bayesrecon.results.audit import Finding
+from bayesrecon.results.findings import Finding
 
 
 def attack(opened):

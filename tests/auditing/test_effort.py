@@ -11,7 +11,7 @@ from bayesrecon.auditing import effort, run
 from bayesrecon.auditing.effort import Budget, Open, budget_of, told
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.models import load
-from bayesrecon.results.audit import Finding, Remedy
+from bayesrecon.results.findings import Finding, Remedy
 
 MODEL = load("kidscore_momiq")
 DRAWS = fits.draws(fits.records())

@@ -12,7 +12,7 @@ from kidscore import DATA, DRAWS, MODEL
 import bayesrecon
 from bayesrecon.auditing.assembly import merge
 from bayesrecon.errors import BayesreconError
-from bayesrecon.results.audit import Item, Thresholds
+from bayesrecon.results.findings import Item, Thresholds
 
 
 def test_every_channel_is_found(full):

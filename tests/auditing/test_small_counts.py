@@ -8,7 +8,7 @@ import pytest
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from bayesrecon.results.audit import Thresholds
+from bayesrecon.results.findings import Thresholds
 
 sm = pytest.importorskip("statsmodels.api")
 

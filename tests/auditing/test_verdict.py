@@ -57,7 +57,7 @@ def test_draws_from_other_data_give_no_record_away(database, monkeypatch):
         data = read_data(database, name)
         return {**data, "y": np.roll(data["y"], 3)}
 
-    monkeypatch.setattr("bayesrecon.posteriors.made.database.read_data", other)
+    monkeypatch.setattr("bayesrecon.posteriors.made.programs.read_data", other)
     found = verdict(EIGHT).found
     (values,) = found.fields
     assert values.share < 0.3
@@ -123,7 +123,7 @@ def test_a_series_is_astray_where_an_average_is_further_off_than_stated():
 
 def test_a_posterior_without_draws_or_model(database, monkeypatch, tmp_path):
     monkeypatch.setenv("BAYESRECON_CACHE", str(tmp_path))
-    with pytest.raises(BayesreconError, match="no shipped model serves"):
+    with pytest.raises(BayesreconError, match="its own program cannot be used: the data mnist are not in this copy"):
         verdict("mnist-nn_rbm1bJ100")
     with pytest.raises(BayesreconError, match="wells_data-wells_dist"):
         verdict("wells_data-wells_dist", build=False)

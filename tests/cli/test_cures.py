@@ -38,7 +38,7 @@ CURES = {
     "a mistyped model": (["recover", "draws.npz", "--model", "kidscore_momi"], "did you mean kidscore_momiq"),
     "a file of two models": (["recover", "draws.npz", "--model", "two.py"], "name one, two.py:a, two.py:b"),
     "a mistyped model file": (["recover", "draws.npz", "--model", "onw.py"], "did you mean own.py"),
-    "another model": (["recover", "draws.npz", "--model", "blr"], "draws of another model"),
+    "another model": (["recover", "draws.npz", "--model", "mesquite"], "draws of another model"),
     "a table of data": (["recover", "people.csv", *MODEL], "data go to --data or --known"),
     "a table without its model": (["recover", "estimates.csv"], "name its model, --model ols or logit or poisson"),
     "a table with R's name": (["audit", "estimates.csv", "--model", "lm"], "--model lm is none of ols, logit, poisson"),

@@ -51,10 +51,12 @@ def test_fit_then_recover(run, sampler, tmp_path):
     assert "NUTS" not in outcome.out
     for word in ("alpha", "beta[1]", "sigma", "R-hat", "200 draws"):
         assert word in outcome.out
+    shown = next(line for line in outcome.out.splitlines() if "sigma" in line).split("│")
     with h5netcdf.File("fit.nc", "r") as file:  # draws and nothing of the data
         assert (list(file.groups), list(file.variables)) == (["posterior"], [])
         assert set(file["posterior"].variables) == {"alpha", "beta", "sigma", "chain", "draw"}
         assert file["posterior"].attrs["bayesrecon_model"] == "linear_regression"
+        assert float(shown[2]) == pytest.approx(np.mean(file["posterior/sigma"]), rel=1e-4)  # not its logarithm
     found = document(run("recover", "fit.nc", "--json"))
     assert (found["release"], found["model"], found["draws"]) == ("fit", "linear_regression", 200)
     rows = statistics(found)

@@ -104,7 +104,7 @@ BAD_INPUT = {
     "one file twice": (lambda folder: [*draws()(folder), "draws.npz"], "draws.npz is given twice"),
     # model
     "unknown model": (with_options("--model", "kidscore_momi"), "no shipped model 'kidscore_momi'; did you mean"),
-    "another model": (with_options("--model", "blr"), "shape"),
+    "another model": (with_options("--model", "mesquite"), "shape"),
     "no model file": (with_options("--model", "none.py:make"), "there is no file none.py"),
     "no function named": (with_options("--model", "own.py:"), "as file.py:name"),
     "model file of another kind": (
@@ -225,8 +225,12 @@ def test_bad_input(run, tmp_path, case):
         ("wells_data-wells_dist", ("--model", "wells_dist"), "no reference draws for wells_data-wells_dist; .*fit"),
         ("a/b", (), "'a/b' is not a name"),
         ("../../etc/passwd", (), "etc/passwd"),
-        ("mnist-nn_rbm1bJ100", (), "its model nn_rbm1bJ100 is not shipped.*--model"),
-        (KIDIQ, ("--model", "blr"), "sigma|beta"),
+        (
+            "mnist-nn_rbm1bJ100",
+            (),
+            "its own program cannot be used: the data mnist .*--model",
+        ),
+        (KIDIQ, ("--model", "mesquite"), "sigma|beta"),
         ("eight_schools-eight_schools_noncentered", ("--model", "kidscore_momiq"), "lack parameter beta"),
         (
             "eight_schools-eight_schools_noncentered",
@@ -264,7 +268,7 @@ def test_no_database(run, monkeypatch, tmp_path):
         ["recover", KIDIQ],
         ["posteriors"],
         ["posteriors", "--json"],
-        ["fit", "blr", "sblrc", "-o", "a.nc"],
+        ["fit", "arK", "arK", "-o", "a.nc"],
     ):
         one_line(run(*arguments), "no copy of posteriordb is known: set POSTERIOR_DB_PATH")
     monkeypatch.setenv("POSTERIOR_DB_PATH", str(tmp_path))

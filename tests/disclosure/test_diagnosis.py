@@ -10,10 +10,10 @@ import numpyro.distributions as dist
 import pytest
 from chains import chains_of, gaussian
 from conjugate import normal_mean_model, sample_normal_mean
+from linear_posteriors import LINEAR
 
 import bayesrecon
 from bayesrecon.models import from_numpyro
-from bayesrecon.models.catalogue.gaussian_linear import MODELS
 from bayesrecon.plots import plot_diagnosis
 from bayesrecon.posteriors import dirac, from_draws, from_posteriordb
 
@@ -209,7 +209,7 @@ def test_the_index_grows_with_what_a_model_sees():
 def test_standard_errors_are_the_scatter_between_chains(database):
     """Ten chains of every linear posterior with draws, recovered separately: no truth is needed."""
     deviations, count = [], 0
-    for name in (name for entry in MODELS for name in entry.posteriors):
+    for name in LINEAR:
         try:
             release = from_posteriordb(name, build=False)
         except bayesrecon.BayesreconError:

@@ -21,7 +21,7 @@ from bayesrecon.disclosure.sanitising.tilted_draws import chosen, distinct, redr
 from bayesrecon.disclosure.sanitising.tilted_mode import tilted_mode
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.predictive import responses
-from bayesrecon.estimation.problem import solve_release
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.kernels.score import log_liks
 from bayesrecon.model import PseudoData
 from bayesrecon.posteriors import from_draws

@@ -15,7 +15,7 @@ from bayesrecon.estimation.statistics import Component
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
-from bayesrecon.results.audit import Thresholds
+from bayesrecon.results.findings import Thresholds
 
 pytestmark = pytest.mark.small
 

@@ -1,17 +1,15 @@
 """Kernels of many known features are solved in these: the same numbers as in a basis of records."""
 
+import conjugate
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 import pytest
 
 import bayesrecon
-from bayesrecon.estimation import solve
+from bayesrecon.estimation import basis, solve
 from bayesrecon.estimation.kinds.draws import drawn_alone
-from bayesrecon.estimation.problem import embedding_of, solve_release
+from bayesrecon.estimation.recovered import solve_release
+from bayesrecon.kernels.adaptive import embedding_of
 from bayesrecon.kernels.embedding import Basis
-from bayesrecon.models import from_numpyro
-from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 
 WIDTH, RECORDS = 3, 200  # 11 features
@@ -20,27 +18,17 @@ WIDTH, RECORDS = 3, 200  # 11 features
 def regression(draws, seed=0):
     """Exact draws of a conjugate regression without an intercept, of whose features all show."""
 
-    def program(x, y):
-        variance = numpyro.sample("variance", dist.InverseGamma(2.0, 1.0))
-        beta = numpyro.sample("beta", dist.Normal(0, 10 * variance**0.5).expand((WIDTH,)).to_event(1))
-        with numpyro.plate("records", y.shape[0]):
-            numpyro.sample("y", dist.Normal(x @ beta, variance**0.5), obs=y)
-
     rng = np.random.default_rng(seed)
     x = rng.normal(2.0, 1.0, size=(RECORDS, WIDTH))
     y = x @ rng.normal(size=WIDTH) + rng.normal(size=RECORDS)
-    precision = x.T @ x + np.eye(WIDTH) / 100
-    mean = np.linalg.solve(precision, x.T @ y)
-    variance = (1 + (y @ y - mean @ precision @ mean) / 2) / rng.gamma(2 + RECORDS / 2, size=draws)
-    root = np.linalg.inv(np.linalg.cholesky(precision))
-    beta = mean + np.sqrt(variance)[:, None] * (rng.normal(size=(draws, WIDTH)) @ root)
-    return from_draws({"variance": variance[None], "beta": beta[None]}, from_numpyro(program, {"x": (WIDTH,), "y": ()}))
+    return conjugate.through_the_origin(x, y, draws, rng)
 
 
 @pytest.fixture(autouse=True)
 def many(monkeypatch):
     """As if so few features were many."""
-    monkeypatch.setattr(solve, "_LARGER_POOL", 8)
+    for module in (basis, solve):
+        monkeypatch.setattr(module, "LARGER_POOL", 8)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 import bayesrecon
 from bayesrecon.digits import round_to
 from bayesrecon.estimation.imputation import imputed
-from bayesrecon.estimation.problem import solve_release
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.estimation.rounding import rounding_of
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64

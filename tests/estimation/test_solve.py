@@ -6,7 +6,7 @@ from conjugate import regression_model, sample_regression, sample_slopes, slopes
 
 import bayesrecon
 from bayesrecon import Estimator
-from bayesrecon.estimation.solve import jackknifed
+from bayesrecon.estimation.jackknife import jackknifed
 from bayesrecon.kernels.embedding import Moments, Stretch
 from bayesrecon.models import load
 from bayesrecon.posteriors import from_draws

@@ -10,9 +10,9 @@ import pytest
 
 import bayesrecon
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.basis import find_basis
+from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.kinds.draws import slopes_at_every_atom
-from bayesrecon.estimation.problem import Estimator
-from bayesrecon.estimation.solve import find_basis
 from bayesrecon.kernels import gaussian
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.embedding import Basis, LostDigits

@@ -10,7 +10,7 @@ import pytest
 from numpyro import distributions as dist
 
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.solve import find_basis
+from bayesrecon.estimation.basis import find_basis
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.dense import DenseEmbedding
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor

@@ -12,9 +12,9 @@ from densities import check_density
 from scipy import stats
 from scipy.special import expit, log_expit, logsumexp
 
-from bayesrecon.models import find, load
-from bayesrecon.posteriors.made.database import posterior_info, posteriordb_model, read_data
+from bayesrecon.models import load
 from bayesrecon.posteriors.made.nuts import check_records
+from bayesrecon.posteriors.made.programs import served_by
 
 N, HC = stats.norm.logpdf, stats.halfcauchy.logpdf
 
@@ -422,7 +422,6 @@ EXPECTED = {
 @pytest.mark.parametrize("posterior", EXPECTED)
 def test_sizes_are_those_that_posteriordb_states(database, posterior):
     """Number of records and of coordinates; the dimensions of the posterior are public."""
-    data = read_data(database, posterior)
-    model = posteriordb_model(posterior_info(database, posterior), lambda: data)
-    records = check_records(model, find(model.name).records(data))
-    assert (len(next(iter(records.values()))), model.dimension) == EXPECTED[posterior]
+    served = served_by(database, posterior)
+    records = check_records(served.model, served.records())
+    assert (len(next(iter(records.values()))), served.model.dimension) == EXPECTED[posterior]

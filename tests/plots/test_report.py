@@ -13,7 +13,8 @@ from audited import HOSTILE
 import bayesrecon
 from bayesrecon.plots.plain import in_plain_words
 from bayesrecon.plots.report import audit_page
-from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy
+from bayesrecon.results.audit import Audit
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 pytestmark = pytest.mark.small
 

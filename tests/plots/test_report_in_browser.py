@@ -4,7 +4,8 @@ import browser
 import numpy as np
 import pytest
 
-from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy
+from bayesrecon.results.audit import Audit
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 pytestmark = [
     pytest.mark.slow,

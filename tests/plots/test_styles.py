@@ -6,7 +6,8 @@ from matplotlib.colors import rgb_to_hsv, to_rgb
 
 from bayesrecon.plots import plot_audit, plot_plan, plot_records, plot_similarity
 from bayesrecon.plots.frame import styles
-from bayesrecon.results.audit import Audit, Finding, Remedy
+from bayesrecon.results.audit import Audit
+from bayesrecon.results.findings import Finding, Remedy
 from bayesrecon.results.plan import Outlook, Plan
 from bayesrecon.results.records import Column, RecordTable
 

@@ -201,9 +201,12 @@ def test_by_name_on_the_command_line(cache, database, capsys):
     assert len(list(cache.iterdir())) == 1
     for arguments, match in (
         (["kidiq-kidscore_momiq"], "reference draws of kidiq-kidscore_momiq: there is nothing to build"),
-        (["mnist-nn_rbm1bJ100"], "its model nn_rbm1bJ100 is not shipped"),
+        (
+            ["mnist-nn_rbm1bJ100"],
+            "its own program cannot be used: the data mnist are not",
+        ),
         (["Rate_2_data-Rate_2_model", "--response", "k"], "need DATA"),
-        (["blr", "sblrc"], "--out FILE.nc is needed"),
+        (["arK", "arK"], "--out FILE.nc is needed"),
     ):
         with pytest.raises(BayesreconError, match=match):
             app(["fit", *arguments], standalone_mode=False)

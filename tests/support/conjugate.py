@@ -8,6 +8,7 @@ import numpyro
 import numpyro.distributions as dist
 
 from bayesrecon.models import from_numpyro
+from bayesrecon.posteriors import from_draws
 
 PRIOR_SCALE, SHAPE, RATE = 10.0, 2.0, 1.5
 
@@ -30,11 +31,12 @@ def sample_normal_mean(y, draws, rng):
 
 
 @cache
-def regression_model(covariates=1):
-    """`y ~ Normal(X b, sqrt(v))`, `b | v ~ Normal(0, PRIOR_SCALE sqrt(v))`, `v` inverse gamma: conjugate."""
+def regression_model(covariates=1, known=False):
+    """`y ~ Normal(X b, sqrt(v))`, `b | v ~ Normal(0, PRIOR_SCALE sqrt(v))`, `v` inverse gamma, or known to be one:
+    conjugate."""
 
     def regression(x, y):
-        variance = numpyro.sample("variance", dist.InverseGamma(SHAPE, RATE))
+        variance = 1.0 if known else numpyro.sample("variance", dist.InverseGamma(SHAPE, RATE))
         scale = PRIOR_SCALE * jnp.sqrt(variance)
         beta = numpyro.sample("beta", dist.Normal(0, scale).expand((covariates + 1,)).to_event(1))
         with numpyro.plate("records", y.shape[0]):
@@ -43,7 +45,7 @@ def regression_model(covariates=1):
     return from_numpyro(regression, {"x": (covariates,), "y": ()})
 
 
-def sample_regression(x, y, draws, rng, weights=None):
+def sample_regression(x, y, draws, rng, weights=None, known=False):
     """Weights, of either sign, are those of a measure on the records in the place of their count."""
     weights = np.ones(len(y)) if weights is None else weights
     design = np.column_stack([np.ones(len(y)), x])
@@ -51,10 +53,28 @@ def sample_regression(x, y, draws, rng, weights=None):
     mean = np.linalg.solve(precision, design.T @ (weights * y))
     shape = SHAPE + weights.sum() / 2
     rate = RATE + 0.5 * (weights @ y**2 - mean @ precision @ mean)
-    variance = rate / rng.gamma(shape, size=draws)
+    variance = np.ones(draws) if known else rate / rng.gamma(shape, size=draws)
     root = np.linalg.inv(np.linalg.cholesky(precision))
     beta = mean + np.sqrt(variance)[:, None] * (rng.normal(size=(draws, len(mean))) @ root)
-    return {"variance": variance[None], "beta": beta[None]}
+    return {"beta": beta[None]} if known else {"variance": variance[None], "beta": beta[None]}
+
+
+def through_the_origin(x, y, draws, rng):
+    """A release of a regression without an intercept, `v` inverse gamma with shape 2 and rate 1, of whose features all
+    show."""
+    (count, width), precision = x.shape, x.T @ x + np.eye(x.shape[1]) / PRIOR_SCALE**2
+
+    def program(x, y):
+        variance = numpyro.sample("variance", dist.InverseGamma(2.0, 1.0))
+        beta = numpyro.sample("beta", dist.Normal(0, PRIOR_SCALE * variance**0.5).expand((width,)).to_event(1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(x @ beta, variance**0.5), obs=y)
+
+    mean = np.linalg.solve(precision, x.T @ y)
+    variance = (1 + (y @ y - mean @ precision @ mean) / 2) / rng.gamma(2 + count / 2, size=draws)
+    root = np.linalg.inv(np.linalg.cholesky(precision))
+    beta = mean + np.sqrt(variance)[:, None] * (rng.normal(size=(draws, width)) @ root)
+    return from_draws({"variance": variance[None], "beta": beta[None]}, from_numpyro(program, {"x": (width,), "y": ()}))
 
 
 @cache

@@ -18,6 +18,11 @@ def output(params, x):
     return jnp.tanh(x @ params["w"] + params["b"]) @ params["v"] + params["c"]
 
 
+def softmax(out, y):
+    """The loss of a class."""
+    return jax.nn.logsumexp(out) - out[y]
+
+
 def decay_of(params, strength):
     return 0.5 * strength * sum(jnp.sum(v**2) for v in jax.tree_util.tree_leaves(params))
 
@@ -54,7 +59,7 @@ def classifier():
     """Softmax, whose scores have mean zero under the model itself: n is not determined."""
     return from_loss(
         output,
-        lambda out, y: jax.nn.logsumexp(out) - out[y],
+        softmax,
         lambda params: decay_of(params, 0.1),
         params=start(np.random.default_rng(0), (CLASSES,)),
         record={"x": (2,), "y": ()},

@@ -62,33 +62,33 @@ def pairs(count):
 
 
 HOSTILE = {
-    "numbers that are not there": head() + whole(DOUBLE, 2**27),
-    "more numbers than can be": head() + whole(DOUBLE, -1, 2**20, 0),
-    "a length below zero": head() + whole(DOUBLE, -5),
-    "a list of lists that are not there": head() + whole(LIST, 2**31 - 1),
-    "a text longer than the file": head() + whole(TEXT, 1, CHARS, 2**30),
-    "a text that is none": head() + whole(TEXT, 1, DOUBLE, 0),
-    "lists in lists without end": head() + nested(20_000),
-    "an object that is not there": head() + whole(REFERENCE | 9 << 8),
-    "an unknown type": head() + whole(77),
-    "an unknown version": b"X\n" + whole(9, 0, 0),
-    "nothing": b"",
-    "half a head": head()[:9],
-    "another format": b"PK\x03\x04" + bytes(40),
-    "half a stream": gzip.compress(head() + doubles(*range(1000)))[:-400],
-    "a bomb": gzip.compress(head() + whole(24, 2**27) + bytes(2**27)),
-    "a bomb by xz": lzma.compress(head() + whole(24, 2**27) + bytes(2**27)),
-    "a bomb of objects": gzip.compress(head() + whole(LIST, 2**22) + whole(LIST, 0) * 2**22),
+    "numbers that are not there": lambda: head() + whole(DOUBLE, 2**27),
+    "more numbers than can be": lambda: head() + whole(DOUBLE, -1, 2**20, 0),
+    "a length below zero": lambda: head() + whole(DOUBLE, -5),
+    "a list of lists that are not there": lambda: head() + whole(LIST, 2**31 - 1),
+    "a text longer than the file": lambda: head() + whole(TEXT, 1, CHARS, 2**30),
+    "a text that is none": lambda: head() + whole(TEXT, 1, DOUBLE, 0),
+    "lists in lists without end": lambda: head() + nested(20_000),
+    "an object that is not there": lambda: head() + whole(REFERENCE | 9 << 8),
+    "an unknown type": lambda: head() + whole(77),
+    "an unknown version": lambda: b"X\n" + whole(9, 0, 0),
+    "nothing": lambda: b"",
+    "half a head": lambda: head()[:9],
+    "another format": lambda: b"PK\x03\x04" + bytes(40),
+    "half a stream": lambda: gzip.compress(head() + doubles(*range(1000)))[:-400],
+    "a bomb": lambda: gzip.compress(head() + whole(24, 2**27) + bytes(2**27)),
+    "a bomb by xz": lambda: lzma.compress(head() + whole(24, 2**27) + bytes(2**27), preset=0),
+    "a bomb of objects": lambda: gzip.compress(head() + whole(LIST, 2**22) + whole(LIST, 0) * 2**22),
 }
-"""What is refused in one line."""
+"""What is refused in one line, made when it is called: bombs take long to pack."""
 
 ODD = {
-    "a thousand million numbers in few bytes": head() + sequence(1e9),
-    "a pairlist of a hundred thousand": head() + pairs(100_000),
-    "lists eight thousand deep": head() + nested(8_000),
-    "several streams": gzip.compress(head()) + gzip.compress(doubles(1.5, 2.5)),
+    "a thousand million numbers in few bytes": lambda: head() + sequence(1e9),
+    "a pairlist of a hundred thousand": lambda: head() + pairs(100_000),
+    "lists eight thousand deep": lambda: head() + nested(8_000),
+    "several streams": lambda: gzip.compress(head()) + gzip.compress(doubles(1.5, 2.5)),
 }
-"""What is odd and read."""
+"""What is odd and read, made when it is called."""
 
 _PACK = (lambda content: content, gzip.compress, bz2.compress, lambda content: lzma.compress(content, preset=0))
 _TYPES = (*range(26), *range(238, 256))

@@ -80,7 +80,7 @@ def test_every_form_of_a_file_says_the_same(path):
 )
 def test_hostile_files_are_refused_in_one_line(tmp_path, name):
     path = tmp_path / "a.rds"
-    path.write_bytes(HOSTILE[name])
+    path.write_bytes(HOSTILE[name]())
     with pytest.raises(BayesreconError) as caught:
         read_contents(path)
     assert "\n" not in str(caught.value)
@@ -97,13 +97,13 @@ def test_hostile_files_are_refused_in_one_line(tmp_path, name):
 @pytest.mark.parametrize("name", ODD)
 def test_odd_files_are_read(tmp_path, name):
     path = tmp_path / "a.rds"
-    path.write_bytes(ODD[name])
+    path.write_bytes(ODD[name]())
     assert read_contents(path).format == "R file"
 
 
 def test_numbers_that_are_not_written_out_are_said_to_be_unread(tmp_path):
     path = tmp_path / "a.rds"
-    path.write_bytes(ODD["a thousand million numbers in few bytes"])
+    path.write_bytes(ODD["a thousand million numbers in few bytes"]())
     (unread,) = read_contents(path).unread
     assert unread.where == "object"
     assert "more numbers" in unread.reason

@@ -22,8 +22,10 @@ from jaxtyping import Float
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.error_laws import SPANNED, TRAINED
 from bayesrecon.estimation.intervals import EquationErrors
-from bayesrecon.estimation.problem import Problem, solve_release
-from bayesrecon.estimation.solve import Projection, spans
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.recovered import solve_release
+from bayesrecon.estimation.solve import spans
+from bayesrecon.estimation.span import Projection
 from bayesrecon.estimation.statistics import components
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.model import Records

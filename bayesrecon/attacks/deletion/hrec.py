@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from bayesrecon.attacks.attack import Attack, option
+from bayesrecon.attacks.deletion.deleted import Improvements
 from bayesrecon.attacks.deletion.general import reconstruct_general
-from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec
+from bayesrecon.attacks.deletion.prepared import PreparedHRec
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Model, Progress

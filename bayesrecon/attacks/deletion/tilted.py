@@ -15,7 +15,7 @@ from bayesrecon.attacks.deletion.doubts import notes_of
 from bayesrecon.attacks.deletion.tilt import pooled, profile
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.checks.copies import counted_once
-from bayesrecon.estimation.problem import solve_release
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.kernels.score import log_liks
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Model, Progress, Records

@@ -9,7 +9,7 @@ import scipy.sparse
 from bayesrecon.attacks.matching.equations import Equations
 from bayesrecon.attacks.matching.gradient import Exact, GradientMatching
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.problem import generator
+from bayesrecon.estimation.estimator import generator
 from bayesrecon.knowledge import Knows
 from bayesrecon.verbs.door import verb
 

@@ -12,7 +12,7 @@ from bayesrecon.attacks.outputs.calibration import split, spread_of
 from bayesrecon.attacks.outputs.decoding import told_by_held_out
 from bayesrecon.attacks.outputs.law import check_gradient
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.problem import generator
+from bayesrecon.estimation.estimator import generator
 from bayesrecon.kernels.output_embedding import Outputs
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress

@@ -13,7 +13,7 @@ from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, 
 from bayesrecon.attacks.outputs.law import PriorLaw, fitted_law, log_likelihood, log_prior
 from bayesrecon.diagnostics import split_r_hat
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.problem import generator
+from bayesrecon.estimation.estimator import generator
 from bayesrecon.kernels.output_embedding import Answer, Outputs
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress

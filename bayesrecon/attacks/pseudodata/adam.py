@@ -21,7 +21,8 @@ from jaxtyping import Float
 
 from bayesrecon.attacks.pseudodata.support import Chart, Variables
 from bayesrecon.attacks.pseudodata.sweep import Sweep, sweep_slopes
-from bayesrecon.kernels.embedding import Basis, OneRelease
+from bayesrecon.kernels.embedding import Basis
+from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.kernels.score import along, prior_score, taylor
 from bayesrecon.model import Model, Records
 from bayesrecon.regularisers import Regulariser

@@ -16,8 +16,8 @@ import jax
 import numpy as np
 
 from bayesrecon.diagnostics import evenly
-from bayesrecon.estimation.solve import Fit
-from bayesrecon.kernels.embedding import OneRelease
+from bayesrecon.estimation.span import Fit
+from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.kernels.score import scores
 from bayesrecon.model import Model, Records
 

@@ -14,7 +14,7 @@ from bayesrecon.attacks.pseudodata.sweep import sweep_of
 from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
 from bayesrecon.domains import Domain
 from bayesrecon.estimation.problem import Problem
-from bayesrecon.kernels.embedding import OneRelease
+from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.model import Progress, PseudoData, Records
 from bayesrecon.regularisers import Regulariser
 from bayesrecon.results.reconstruction import Reconstruction

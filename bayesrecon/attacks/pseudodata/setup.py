@@ -16,7 +16,8 @@ from bayesrecon.attacks.pseudodata.run import Run
 from bayesrecon.attacks.pseudodata.start import make_support
 from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.problem import Estimator, solve_release
+from bayesrecon.estimation.estimator import Estimator
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress, PseudoData
 from bayesrecon.regularisers import Regulariser, described

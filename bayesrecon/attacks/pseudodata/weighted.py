@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.pseudodata.adam import Slicing
 from bayesrecon.attacks.pseudodata.setup import Setup, check_records, reconstruct_with, refuse_slices, slicing_of
-from bayesrecon.estimation.problem import Estimator
+from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress, PseudoData
 from bayesrecon.regularisers import Regulariser

@@ -22,7 +22,7 @@ from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.checks.correlation import uncorrelated
 from bayesrecon.estimation.checks.kinks import refuse_kinks
 from bayesrecon.estimation.error_laws import PARTLY, SAMPLED
-from bayesrecon.estimation.problem import Estimator
+from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.scored import ScoredDraws
 from bayesrecon.kernels.metric import in_coordinates, metric_factor
 from bayesrecon.knowledge import Knowledge

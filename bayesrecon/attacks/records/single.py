@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.records.attack import recover_records
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.problem import Estimator, generator
+from bayesrecon.estimation.estimator import Estimator, generator
 from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.model import Progress
 from bayesrecon.releases import PosteriorDraws

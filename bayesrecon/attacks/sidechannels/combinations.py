@@ -7,6 +7,7 @@ A linear predictor `mu_n = a[g_n] + b (x_n - c)` is a published column like any 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -85,7 +86,12 @@ class Pool:
 
     def linear(self) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
         """Features, their names and the units of their last digits."""
-        return self.values, self.names, steps_of(self.values)
+        return self.values, self.names, self.steps
+
+    @cached_property
+    def steps(self) -> Float[np.ndarray, " p"]:
+        """The units of the columns' last digits."""
+        return steps_of(self.values)
 
     def with_products(self, most: int) -> tuple[np.ndarray, tuple[str, ...], np.ndarray] | None:
         """The same with products of two columns, and of columns with inverse scalars; None where these are too many.

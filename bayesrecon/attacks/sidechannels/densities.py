@@ -28,10 +28,11 @@ from bayesrecon.diagnostics import Z95, evenly
 from bayesrecon.digits import decimal_step, round_to
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.basis import find_basis
 from bayesrecon.estimation.categories import library_of
+from bayesrecon.estimation.estimator import generator
 from bayesrecon.estimation.locate import follow_moments, locate
-from bayesrecon.estimation.problem import generator
-from bayesrecon.estimation.solve import Span, find_basis
+from bayesrecon.estimation.span import Span
 from bayesrecon.estimation.statistics import Library
 from bayesrecon.estimation.totals import Totals, slopes_of
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding

@@ -45,7 +45,7 @@ def resolution(values: np.ndarray, sample: int = 2000) -> Resolution:
     flat = np.ravel(values)
     flat = flat[np.isfinite(flat) & (flat != 0)]
     some = np.unique(flat[evenly(len(flat), sample)]) if len(flat) else flat
-    digits = max((_digits(float(v)) for v in some), default=1)
+    digits = _most_digits(some)
     if digits <= _MOST_DIGITS:
         return Resolution(decimal_step(values, digits), digits, f"{digits} digit{'s' * (digits != 1)}")
     with np.errstate(over="ignore"):
@@ -54,6 +54,16 @@ def resolution(values: np.ndarray, sample: int = 2000) -> Resolution:
         step = np.spacing(np.abs(values).astype(np.float32)).astype(float)
         return Resolution(step, None, "single precision")
     return Resolution(np.spacing(np.abs(values)), None, "double precision")
+
+
+def _most_digits(values: np.ndarray) -> int:
+    """The most digits of any value; the first one beyond those that a text is written with ends the search."""
+    most = 1
+    for value in values:
+        most = max(most, _digits(float(value)))
+        if most > _MOST_DIGITS:
+            break
+    return most
 
 
 def _digits(value: float) -> int:

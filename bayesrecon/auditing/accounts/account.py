@@ -18,7 +18,7 @@ from bayesrecon.auditing.look import Look, rows_of
 from bayesrecon.auditing.words import places, short
 from bayesrecon.posteriors.contents import DATA, Entry, Part, Variable
 from bayesrecon.posteriors.roles import STRUCTURE
-from bayesrecon.results.audit import UNRECOGNISED, Finding, NotRun, Remedy
+from bayesrecon.results.findings import UNRECOGNISED, Finding, NotRun, Remedy
 
 Kind = Literal["parameter", "sampler statistic", "structure", "opened", "public", "not run", "unrecognised"]
 _STATISTICS = {"sample_stats", "warmup_sample_stats", "sample_stats_prior", "warmup_sample_stats_prior"}

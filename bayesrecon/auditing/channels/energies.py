@@ -7,7 +7,7 @@ from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.held import ENERGIES, held
 from bayesrecon.auditing.opened import Opened
-from bayesrecon.results.audit import Finding, NotRun, Remedy
+from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _NAME = "energies"
 _FEWEST = 200  # draws: with fewer the noise is not told from the totals

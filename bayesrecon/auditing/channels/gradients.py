@@ -13,7 +13,7 @@ from bayesrecon.auditing.held import GRADIENTS
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.severity import of_totals
 from bayesrecon.auditing.words import places
-from bayesrecon.results.audit import Finding, NotRun, Remedy
+from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _NAME = "gradients"
 

@@ -15,7 +15,7 @@ from bayesrecon.auditing.numbers import Series
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.severity import of_totals
 from bayesrecon.digits import decimal_step
-from bayesrecon.results.audit import Finding, NotRun, Remedy
+from bayesrecon.results.findings import Finding, NotRun, Remedy
 from bayesrecon.results.recovery import Recovery
 
 _NAME = "log densities"

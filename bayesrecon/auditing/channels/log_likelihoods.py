@@ -25,7 +25,7 @@ from bayesrecon.auditing.words import places
 from bayesrecon.diagnostics import evenly
 from bayesrecon.digits import decimal_step, round_to
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 _NAME = "log likelihoods"
 _SCALES, _FIRST = (1.0, -1.0, -2.0, 2.0), 12  # multiples of a log likelihood, each tried on the first columns

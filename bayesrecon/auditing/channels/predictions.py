@@ -11,7 +11,7 @@ from bayesrecon.auditing.pointwise_arrays import MOST_RECORDS, counts_by_categor
 from bayesrecon.auditing.severity import of_share
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import Variable
-from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 _NAME = "predictions"
 _FEWEST = 30  # draws

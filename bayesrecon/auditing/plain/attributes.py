@@ -12,7 +12,7 @@ from bayesrecon.auditing.peel import layers
 from bayesrecon.auditing.severity import of_attribute_numbers
 from bayesrecon.auditing.words import short
 from bayesrecon.posteriors.roles import CODE, STRUCTURE
-from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
+from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 
 _SEED = "the random seed: whoever guesses the data can run the sampler again and compare"
 _SAMPLER = {

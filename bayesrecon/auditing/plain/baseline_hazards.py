@@ -16,7 +16,7 @@ from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_rows
 from bayesrecon.auditing.words import preview
 from bayesrecon.posteriors.contents import Entry
-from bayesrecon.results.audit import Finding, NotRun, Remedy
+from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _ROUNDED = 8  # decimals up to which somebody may have rounded a hazard
 _FEWEST = 5  # events from which a curve is one of records

@@ -16,7 +16,7 @@ from bayesrecon.auditing.severity import of_rows
 from bayesrecon.auditing.words import SHOW, places
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import WIDE, Variable
-from bayesrecon.results.audit import Finding, NotRun, Remedy
+from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 NAME = "exact combinations"
 _MOST_DRAWS, _MOST_COLUMNS = 4000, 2000  # that a regression takes, in seconds

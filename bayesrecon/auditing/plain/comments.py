@@ -9,7 +9,7 @@ from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.peel import layers
 from bayesrecon.auditing.severity import of_attribute_numbers
 from bayesrecon.auditing.words import SHOW, short
-from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
+from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 
 _NUMBER = re.compile(r"-?[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?")
 

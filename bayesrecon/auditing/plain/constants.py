@@ -13,7 +13,7 @@ from bayesrecon.auditing.look import Look, Plain, rows_of
 from bayesrecon.auditing.severity import of_constants
 from bayesrecon.auditing.words import places, preview
 from bayesrecon.posteriors.contents import DATA, Variable
-from bayesrecon.results.audit import Finding, NotRun, Remedy
+from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _FEWEST_DRAWS = 3  # fewer can be alike by chance
 _REPEATS = 0.5  # share of different values from which a series runs through the same again

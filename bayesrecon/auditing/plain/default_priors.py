@@ -10,7 +10,7 @@ from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.words import places
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Entry
-from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 if TYPE_CHECKING:
     from bayesrecon.models.stan import StanModel

@@ -10,7 +10,7 @@ from bayesrecon.auditing.severity import of_constants
 from bayesrecon.auditing.words import count, preview
 from bayesrecon.posteriors.contents import GROUPS, Entry
 from bayesrecon.posteriors.roles import ESTIMATE, STRUCTURE
-from bayesrecon.results.audit import Finding, NotRun, Remedy
+from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:

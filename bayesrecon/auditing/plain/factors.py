@@ -19,7 +19,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.printed.estimates import WEIGHTED, Estimates
 from bayesrecon.posteriors.roles import DESIGN
-from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 NAME = "factors of the design"
 _SHOWN = 6  # columns that are kept as records of a finding

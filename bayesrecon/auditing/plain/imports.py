@@ -3,7 +3,7 @@
 from bayesrecon.auditing.accounts.imports import kind_of_import
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.words import places
-from bayesrecon.results.audit import Finding, NotRun, Remedy
+from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _LOADS = "nothing but the file, and somebody who loads it"
 

@@ -5,7 +5,7 @@ import numpy as np
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.words import short
 from bayesrecon.posteriors.r.rstanarm_means import MEANS
-from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 _ENDS = ("/gamma", "/alpha", "@mean_pars")
 _SHOWN = 6  # means that the summary tells

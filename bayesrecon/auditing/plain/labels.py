@@ -6,7 +6,7 @@ from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_labels
 from bayesrecon.auditing.words import preview
-from bayesrecon.results.audit import Finding, NotRun, Remedy
+from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _WHAT = {
     "e-mail addresses": "e-mail addresses",

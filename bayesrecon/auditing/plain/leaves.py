@@ -10,7 +10,7 @@ from bayesrecon.auditing.trees import Tree, of_classes, of_forest, of_rpart
 from bayesrecon.auditing.words import preview
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.roles import LEAF
-from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 _SHOWN = 3  # records whose bounds are told
 _FRAME, _FOREST = "frame/", "forest/"

@@ -6,7 +6,7 @@ from bayesrecon.auditing.held import PASS_A_MODEL
 from bayesrecon.auditing.look import Look, Plain, rows_of
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import Variable
-from bayesrecon.results.audit import Finding, NotRun, Remedy
+from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _PEAKED, _STRAIGHT = 0.75, 0.5  # shares of the variance that a paraboloid explains, and that a plane may at most
 _MOST_COLUMNS, _MOST_DRAWS = 30, 2000  # of a paraboloid: its terms grow with the square of the columns

@@ -14,7 +14,7 @@ from bayesrecon.auditing.severity import of_constants, of_labels, of_rows, of_to
 from bayesrecon.auditing.words import places, preview, short
 from bayesrecon.posteriors.contents import Part
 from bayesrecon.posteriors.roles import CUT, DESIGN, LEAF, RECORD, SEED, TIMES, TOTAL
-from bayesrecon.results.audit import LEVELS, Finding, NotRun, Remedy, Severity
+from bayesrecon.results.findings import LEVELS, Finding, NotRun, Remedy, Severity
 
 _KEPT = {
     RECORD: ("records", "keeps records"),

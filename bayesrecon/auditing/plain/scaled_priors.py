@@ -12,7 +12,7 @@ import numpy as np
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.words import places, short
 from bayesrecon.posteriors.contents import Entry
-from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 _INFO = "prior.info/prior_intercept/location"
 # Standard deviations so near one are those of orthogonal columns (`QR = TRUE`), nobody's: a wider band would leave out

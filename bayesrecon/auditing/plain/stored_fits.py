@@ -12,7 +12,7 @@ from bayesrecon.auditing.severity import of_labels, of_rows
 from bayesrecon.auditing.words import places, preview, short
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.roles import CUT, ESTIMATE, LEAF, RECORD, SEED, TIMES, TOTAL
-from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
+from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 
 _SHOWN = 3  # columns that a finding quotes
 _WORKSPACE = (".Environment", "<environment>", "<enclosure>")

@@ -1,7 +1,7 @@
 """Draws of the warm-up."""
 
 from bayesrecon.auditing.look import Look, Plain
-from bayesrecon.results.audit import Finding, NotRun, Remedy
+from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:

@@ -89,7 +89,7 @@ def audit(
     from bayesrecon.posteriors.approximated.cmdstan_laws import is_law
     from bayesrecon.posteriors.formats import read_contents
     from bayesrecon.posteriors.printed.acro import is_acro
-    from bayesrecon.results.audit import Thresholds
+    from bayesrecon.results.findings import Thresholds
 
     if all(is_table(file) for file in files):
         unused = {"--fix": fix, "--data": data, "--unit": given.unit, "--known": given.known, "--power": given.power}
@@ -158,7 +158,7 @@ def _table(given: Given, files: list[str], remedies: Any, threshold: int) -> "Au
     """The audit of a printed table, or of several of them."""
     from bayesrecon.auditing.run import audit as run
     from bayesrecon.cli.inputs import knows_given, table_of
-    from bayesrecon.results.audit import Thresholds
+    from bayesrecon.results.findings import Thresholds
 
     related = correlations_of(files, given.correlations)
     read = table_of(files[0], given.model, given.settings)
@@ -205,14 +205,8 @@ def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:
 
 def _reference(name: str, download: bool) -> tuple[Any, Any]:
     """Reference draws of a posteriordb posterior, and its model."""
-    from bayesrecon.posteriors.made.database import (
-        open_database,
-        posterior_info,
-        posteriordb_model,
-        read_data,
-        read_reference_draws,
-    )
+    from bayesrecon.posteriors.made.database import open_database, read_reference_draws
+    from bayesrecon.posteriors.made.programs import served_by
 
     database = open_database(download=download)
-    info = posterior_info(database, name)
-    return read_reference_draws(database, name), posteriordb_model(info, lambda: read_data(database, name))
+    return read_reference_draws(database, name), served_by(database, name).model

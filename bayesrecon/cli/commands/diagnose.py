@@ -38,7 +38,7 @@ def diagnose(
     from bayesrecon.disclosure.bounds import bound as run_bound
     from bayesrecon.disclosure.diagnosis import diagnose as run
     from bayesrecon.disclosure.planner import plan as run_plan
-    from bayesrecon.estimation.problem import Estimator
+    from bayesrecon.estimation.estimator import Estimator
 
     if plan and bound:
         raise BayesreconError("--plan and --bound answer different questions: give one of them at a time")

@@ -95,14 +95,16 @@ COMMAND = fit
 def _by_name(name: str, settings: dict[str, Any], refresh: bool) -> "PosteriorDraws":
     from bayesrecon.cli import console
     from bayesrecon.posteriors.made.database import has_reference_draws, open_database, posterior_info
-    from bayesrecon.posteriors.made.fitted import Run, fitted_posterior
+    from bayesrecon.posteriors.made.fitted import Run, fitted
+    from bayesrecon.posteriors.made.programs import served_by
 
     database = open_database()
-    info = posterior_info(database, name)
+    posterior_info(database, name)
     if has_reference_draws(database, name):
         raise BayesreconError(f"posteriordb has reference draws of {name}: there is nothing to build")
     run = Run(**{k: v for k, v in settings.items() if v is not None})
-    return fitted_posterior(database, info, run, refresh=refresh, say=console.say)
+    served = served_by(database, name)
+    return fitted(name, served.model, served.records(), run, refresh=refresh, say=console.say)
 
 
 def _from_data(
@@ -136,18 +138,32 @@ def _device() -> str:
 
 
 def _convergence_table(release: Any, state: Any) -> Any:
-    import numpy as np
     from rich.markup import escape
     from rich.table import Table
 
-    theta = np.asarray(release.theta)
-    table = Table(title=f"{release.size} draws (unconstrained coordinates)", title_justify="left")
-    table.add_column("coordinate")
+    values = _own_values(release)
+    table = Table(title=f"{release.size} draws", title_justify="left")
+    table.add_column("parameter")
     for heading in ("mean", "sd", "R-hat", "ESS"):
         table.add_column(heading, justify="right")
     for j, name in enumerate(state.names[:40]):
-        mean, sd = theta[:, j].mean(), theta[:, j].std()
+        mean, sd = values[:, j].mean(), values[:, j].std()
         table.add_row(escape(name), f"{mean:.5g}", f"{sd:.3g}", f"{state.r_hat[j]:.3f}", f"{state.ess[j]:.0f}")
     if len(state.names) > 40:
         table.add_row(f"and {len(state.names) - 40} more", "", "", "", "")
     return table
+
+
+def _own_values(release: Any) -> Any:
+    """Draws as the model states them, `(T, d)`: a scale, not its logarithm. Unconstrained where numbers are not one to
+    one, as those of a simplex are not."""
+    import jax
+    import numpy as np
+
+    model, theta = release.model, np.asarray(release.theta)
+    own, free = jax.vmap(model.constrain)(theta), jax.vmap(model.split)(theta)
+    one_to_one = {p.name: p.shape == p.free_shape for p in model.parameters}
+    columns = [
+        np.asarray((own if one_to_one[p.name] else free)[p.name]).reshape(len(theta), -1) for p in model.parameters
+    ]
+    return np.concatenate(columns, axis=1)

@@ -22,7 +22,10 @@ def posteriors(
     download: Annotated[bool, typer.Option(help="Use posteriordb's public repository.")] = False,
     json: options.Json = False,
 ) -> None:
-    """List the posteriors of posteriordb: which have reference draws, and which have a shipped model."""
+    """List the posteriors of posteriordb: which have reference draws, and which have a shipped model.
+
+    The others are read with their own Stan programs.
+    """
     from rich.table import Table
 
     from bayesrecon.cli import console
@@ -50,7 +53,8 @@ def posteriors(
         return
     ready = sum(r["reference_draws"] and r["model"] is not None for r in rows)
     table = Table(
-        title=f"{len(rows)} posteriors, {ready} with reference draws and a shipped model", title_justify="left"
+        title=f"{len(rows)} posteriors, {ready} with reference draws and a shipped model (others: their own programs)",
+        title_justify="left",
     )
     for heading in ("posterior", "reference draws", "shipped model"):
         table.add_column(heading)
@@ -86,7 +90,7 @@ def _show_verdicts(names: Sequence[str], *, build: bool, workers: int, json: boo
             else:
                 console.warn(f"{name}: {one}")
     if rest:
-        console.say(f"{len(rest)} more were not run: no draws at hand, or no shipped model (--build samples them)")
+        console.say(f"{len(rest)} more were not run: no draws at hand (--build samples those with a shipped model)")
     if json:
         # The row in words, and beside it what the words are made from.
         console.emit_json([row(v) | {"found": asdict(v.found), "warnings": v.warnings} for v in found])

@@ -12,7 +12,7 @@ def recover(given: Given) -> None:
     """
     from bayesrecon.attacks.recovery import recover as run
     from bayesrecon.cli import inputs, tables
-    from bayesrecon.estimation.problem import Estimator
+    from bayesrecon.estimation.estimator import Estimator
 
     estimator, opened = Estimator(given.metric, given.coordinates), inputs.open_all_given(given)
     with given.working() as how:

@@ -13,8 +13,9 @@ import numpy as np
 
 from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_law
 from bayesrecon.disclosure.sanitising.streams import public_stream
-from bayesrecon.estimation.problem import Problem, solve_release
-from bayesrecon.estimation.totals import rows_of, slopes_of
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.recovered import solve_release
+from bayesrecon.estimation.totals import rows_of, slopes_of, totals_of
 from bayesrecon.model import Model, entry
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.row import Row
@@ -72,7 +73,8 @@ def statistics_of(problem: Problem) -> tuple[tuple[Row, ...], np.ndarray]:
 
     Slopes of statistics that are not determined are zero.
     """
-    solved, (library, totals) = problem.solved, problem.totals()
+    solved = problem.solved
+    library, totals = totals_of(solved, problem.knowledge, problem.reference)
     rows = rows_of(library, totals, solved.embedding)
     seen, slopes = slopes_of(library, totals)
     own = dict(zip((row.name for row in seen), (totals.directions @ slopes).T, strict=True))

@@ -19,7 +19,8 @@ from bayesrecon.disclosure.sanitising.tilted_draws import MOST, USUAL, chosen, d
 from bayesrecon.disclosure.sanitising.tilted_mode import as_draws, numbers_of, tilted_mode
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.predictive import responses
-from bayesrecon.estimation.problem import Problem, solve_release
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.model import Model, Progress, PseudoData, Records
 from bayesrecon.posteriors.made.nuts import check_records, nuts
 from bayesrecon.posteriors.tables import read_table

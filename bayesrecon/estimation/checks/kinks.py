@@ -247,10 +247,18 @@ def _smooth(eqn: Any, outermost: bool) -> bool:
 
     A program inside another may have been traced for somebody else, so that only the outermost tells who called.
     """
-    if eqn.params.get("name") in _SMOOTH:
+    if _called(eqn) in _SMOOTH:
         return True
     frames = getattr(eqn.source_info.traceback, "frames", ()) if outermost else ()
     return any(f.function_name in _SMOOTH and any(part in f.file_name for part in _LIBRARIES) for f in frames)
+
+
+def _called(eqn: Any) -> str:
+    """The name of the function that an equation calls; one with derivatives of its own has it in its program alone."""
+    if "name" in eqn.params:
+        return str(eqn.params["name"])
+    inner = _inner(eqn)
+    return getattr(getattr(getattr(inner, "jaxpr", inner), "debug_info", None), "func_name", "")
 
 
 def _static(jaxpr: Any, moves: Sequence[bool]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import scipy.linalg
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.estimation.problem import Problem
-from bayesrecon.estimation.solve import shrunk
+from bayesrecon.estimation.span import shrunk
 from bayesrecon.estimation.weighing import features_of
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.releases import LogDensity, Release

@@ -22,12 +22,13 @@ from bayesrecon.estimation.fitted_density import Density
 from bayesrecon.estimation.forecast import forecast
 from bayesrecon.estimation.imputation import imputed
 from bayesrecon.estimation.kinds.kind import Kind
-from bayesrecon.estimation.problem import Problem, embedding_of
+from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.rounding import Rounding, rounding_of
 from bayesrecon.estimation.scored import ScoredDraws, summed
-from bayesrecon.estimation.solve import FeatureFit, Fit, fit
+from bayesrecon.estimation.solve import fit, refitted
+from bayesrecon.estimation.span import FeatureFit, Fit
 from bayesrecon.estimation.spectrum import spanning
-from bayesrecon.kernels.adaptive import AdaptiveEmbedding
+from bayesrecon.kernels.adaptive import AdaptiveEmbedding, embedding_of
 from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.metric import in_coordinates
 from bayesrecon.model import Records
@@ -137,7 +138,7 @@ def drawn_alone(problem: Problem) -> list[ScoredDraws]:
 def _solved_alone(problem: Problem, embedding: AdaptiveEmbedding) -> tuple[Basis, np.ndarray]:
     """Basis and amplitudes by some of the draws, whose embedding this is."""
     if isinstance(problem.solved, FeatureFit):
-        found = problem.solved.refitted(embedding)
+        found = refitted(problem.solved, embedding)
         if found is not None:
             return found
     solved = fit(embedding, problem.reference, problem.rng, finite=problem.rank is not None, expected=problem.rank or 0)

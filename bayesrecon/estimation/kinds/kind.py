@@ -11,7 +11,6 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.metric import in_coordinates
 from bayesrecon.knowledge import Knows
 from bayesrecon.releases import Release
-from bayesrecon.results.recovery import Recovery
 
 
 class Kind:
@@ -52,8 +51,8 @@ class Kind:
         """How much more of it would determine the number of records."""
         return ()
 
-    def stated(self, release: Release, statistics: Any, knows: Knows) -> Recovery | None:
-        """What is said without solving anything; None where there are equations to solve."""
+    def stated(self, release: Release, statistics: Any, knows: Knows) -> Any:
+        """What is said without solving anything, a `Recovery`; None where there are equations to solve."""
         return None
 
 

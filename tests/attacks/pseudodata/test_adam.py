@@ -12,7 +12,7 @@ from bayesrecon.attacks.pseudodata.adam import directions, divergence_slopes, sl
 from bayesrecon.attacks.pseudodata.features import Features
 from bayesrecon.attacks.pseudodata.support import Chart, Support
 from bayesrecon.attacks.pseudodata.sweep import sweep_of, sweep_slopes
-from bayesrecon.estimation.problem import solve_release
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.precision import x64
 from bayesrecon.types import PseudoData
 

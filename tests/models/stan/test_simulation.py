@@ -88,8 +88,27 @@ def test_means_and_variances(density):
     assert abs(y.var() / variance - 1) < 0.15
 
 
+MIXED = {
+    "log_mix(0.3, normal_lpdf(y[n] | b, 0.1), normal_lpdf(y[n] | 8 * b, 0.2))",
+    "log_sum_exp(log(0.3) + normal_lpdf(y[n] | b, 0.1), log1m(0.3) + normal_lpdf(y[n] | 8 * b, 0.2))",
+    "log_sum_exp(normal_lpdf(y[n] | b, 0.1) + log(0.3), normal_lpdf(y[n] | 8 * b, 0.2) + log(0.7))",
+}
+
+
+@pytest.mark.parametrize("term", sorted(MIXED))
+def test_a_mixture_is_drawn_by_its_component(term):
+    text = f"data {{ int N; vector[N] y; }} parameters {{ real b; }} model {{ for (n in 1:N) target += {term}; }}"
+    y = drawn(text, [0.5])["y"]
+    first = y < 2
+    assert abs(first.mean() - 0.3) < 5 * np.sqrt(0.21 / len(y))
+    assert (y[first].mean(), y[first].std()) == pytest.approx((0.5, 0.1), abs=0.01)
+    assert (y[~first].mean(), y[~first].std()) == pytest.approx((4.0, 0.2), abs=0.02)
+
+
 NOT = {
-    "a mixture": "for (n in 1:N) target += log_mix(0.3, normal_lpdf(y[n] | b, 1), normal_lpdf(y[n] | -b, 1));",
+    "a mixture with a part of another kind": "for (n in 1:N) target += log_mix(0.3, normal_lpdf(y[n] | b, 1), -y[n]);",
+    "a mixture of densities of two fields": """for (n in 1:N)
+      target += log_mix(0.3, normal_lpdf(y[n] | b, 1), normal_lpdf(x[n] | b, 1));""",
     "truncated": "for (n in 1:N) y[n] ~ normal(b, 1) T[0, ];",
     "two densities": "y ~ normal(b, 1); y ~ normal(0, 9);",
     "a hurdle": "for (n in 1:N) if (y[n] > 0) y[n] ~ normal(b, 1); else target += -b;",
@@ -100,7 +119,8 @@ NOT = {
 
 @pytest.mark.parametrize("what", NOT)
 def test_what_is_not_drawn(what):
-    model = from_stan(f"data {{ int N; vector<lower=0>[N] y; }} parameters {{ real b; }} model {{ {NOT[what]} }}")
+    data = f"int N; vector<lower=0>[N] y; {'vector[N] x;' if 'x[n]' in NOT[what] else ''}"
+    model = from_stan(f"data {{ {data} }} parameters {{ real b; }} model {{ {NOT[what]} }}")
     assert model.simulate is None
 
 

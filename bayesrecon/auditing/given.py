@@ -1,0 +1,73 @@
+"""What an audit of draws is given: a file or a release, and its model, passed or stored beside the draws."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.attacks.sidechannels.centred_prior import PRIOR, law_of_intercept, means_beside
+from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model, Progress
+from bayesrecon.models.door import model_of
+from bayesrecon.posteriors.contents import Contents, SavedProgram
+from bayesrecon.posteriors.door import release_of
+from bayesrecon.posteriors.draws import Draws
+from bayesrecon.posteriors.fits.saved_programs import model_of_program
+from bayesrecon.posteriors.formats import read_contents
+from bayesrecon.posteriors.named import contents_of
+from bayesrecon.releases import PosteriorDraws
+
+
+def held_by(source: Any, model: Any, name: str | None, progress: Progress | None) -> tuple[Contents, Any, str]:
+    """What is in a file, or in memory, its model or None, and why that is missing."""
+    if isinstance(source, PosteriorDraws):
+        release = release_of(source, model)
+        # The model's own parameters are published: none of another parametrisation has to be mapped.
+        return replace(contents_of(source), name=name or source.name), replace(release.model, prepare=None), ""
+    contents = read_contents(source, name=name, progress=progress)
+    if model is not None:
+        return contents, model_of(model, None if contents.draws is None else contents.draws.shapes), ""
+    stored, missing = stored_model_of(contents)
+    return contents, stored, missing
+
+
+def stored_model_of(contents: Contents) -> tuple[Model | None, str]:
+    """The model that the file names, and why it cannot be had where it names one."""
+    from bayesrecon.posteriors.sources import stored_model
+
+    if contents.draws is None:
+        return None, ""
+    if "bayesrecon_model" not in contents.draws.attributes:
+        return (None, "") if contents.program is None else _of_program(contents.program, contents.draws)
+    try:
+        return stored_model(contents.draws), ""
+    except BayesreconError as error:
+        return None, str(error)
+
+
+def _of_program(program: SavedProgram, draws: Draws) -> tuple[Model | None, str]:
+    """The model of the Stan program that a file holds beside its draws, and why it cannot be had."""
+    try:
+        return model_of_program(program, draws, partial(_centres, program, draws)), ""
+    except BayesreconError as error:
+        return None, f"its Stan program is in the file and gives no model: {error}"
+
+
+def _centres(program: SavedProgram, draws: Draws, prior: Callable[[str, dict[str, float]], Any]) -> dict[str, Any]:
+    """Means of the covariates, at which brms centres them, where the values of the prior tell them.
+
+    Args:
+        prior: what the program computes under a name at the draws, some of its parameters being set to a value.
+    """
+    law, columns = law_of_intercept(program.text), {own: name for name, own in program.names.items()}
+    (count,) = program.sizes.get("b", (0,)) or (0,)
+    slopes = [columns.get(f"b[{k + 1}]", "") for k in range(count)]
+    scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}
+    alone = program.sizes.get("Intercept", ()) == ()  # several have several laws
+    if law is None or not alone or PRIOR not in scalars or not set(slopes) <= scalars.keys():
+        return {}
+    at_location = np.ravel(prior(PRIOR, {"Intercept": law[1]}))
+    found = means_beside(program.text, scalars, at_location, slopes)
+    return {} if found is None else {"means_X": found.values}

@@ -1,0 +1,149 @@
+"""The basis: independent functions of generic records, found until their spectrum shows its end."""
+
+import numpy as np
+import scipy.linalg
+
+from bayesrecon.diagnostics import evenly
+from bayesrecon.domains import Records
+from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.error_laws import law_of
+from bayesrecon.estimation.separated import independent
+from bayesrecon.estimation.spectrum import Spectrum, decompose
+from bayesrecon.kernels.definite import factor
+from bayesrecon.kernels.embedding import Basis, Featured, MeanEmbedding, Separable, coordinates, features_of
+
+LARGER_POOL = 512
+"""Generic records up to which some are added that may show a feature that was seen before; fewer features than that
+are decomposed in any case."""
+
+_SMALLEST_POOL = 64  # generic records that are decomposed first: ten times the rank of a simple regression
+_ROWS = 512  # records up to which every one has its own rows of the score matrix, whatever the rank
+_PER_LEVEL = 8  # generic records for every value of a field with finitely many
+_SEPARATED = 1024  # of them, from which groups are looked at one by one first: they share hardly any features
+_ATOMS = 64  # at which a group's records are told apart: each has a few features, of one row an atom and coordinate
+_MISSED = 1e-6  # share of a fresh record's scores from which a feature of it was missed
+_FRESH = 512  # of them, before the rank is known: of so many one at least shows a feature that one in a hundred has
+
+
+def per_level(reference: Reference) -> int:
+    """Generic records from which every group has enough for its own features, or a spectrum of missing groups looks
+    like an end."""
+    choices = {k: f.domain.levels for k, f in reference.fields.items() if f.domain.kind == "levels"}
+    levels = [len(np.unique(reference.known.get(k, values))) for k, values in choices.items()]
+    return _PER_LEVEL * max(levels, default=0)
+
+
+def find_basis(
+    embedding: MeanEmbedding,
+    reference: Reference,
+    rng: np.random.Generator,
+    finite: bool = True,
+    expected: int = 0,
+) -> tuple[Spectrum, Basis, np.ndarray]:
+    """Grow a pool of generic records until the spectrum shows its end, and keep independent ones.
+
+    `expected` is the rank found before, if any. Returns the spectrum, the basis, and the atoms on which the
+    basis is orthonormal.
+
+    Raises `BayesreconError` when the draws run out before the spectrum does.
+    """
+    available, known = embedding.equations, features_of(embedding)
+    law = law_of(embedding)
+    groups = per_level(reference)
+    pool = first_pool(expected, groups)
+    largest = law.most(max(reference.most, groups), available)
+    if finite and groups > _SEPARATED:
+        separated = separated_basis(embedding, reference.draw(rng, 2 * groups), expected)
+        if separated is not None:
+            law.check(separated[0].rank, available, embedding.size)
+            return separated
+    few = embedding.thinned(known or (max(expected, min(pool, _ROWS)) if expected else pool))
+    columns_of = coordinates(embedding, few)
+    while True:
+        records = reference.draw(rng, pool)
+        columns = columns_of(records)
+        spectrum, pivots, coefficients = decompose(columns, finite, law)
+        law.check(spectrum.rank, available, embedding.size)
+        # Records over many orders of magnitude blur the end of a long spectrum: look again with more of them.
+        unclear = spectrum.full or (finite and not spectrum.gap and 4 * spectrum.rank > pool)
+        unclear = unclear or law.unclear(pool, spectrum.rank)
+        # A record that shows one feature alone, as a rare count does, may not be among so few.
+        unclear = unclear or (pool < max(groups, LARGER_POOL) and spectrum.rank < expected)
+        last = pool >= largest
+        if last or not unclear:
+            count = law.fresh(pool if expected else max(pool, _FRESH))
+            fresh = reference.draw(rng, count) if spectrum.gap and count else {}
+            if not fresh or spectrum.rank == len(columns) or _span(columns[:, pivots], columns_of(fresh)):
+                break
+            if last:  # no more records than these may be drawn, and their spectrum did not end
+                spectrum, pivots, coefficients = decompose(columns, False, law)
+                break
+        # With known features small pools only show whether there are few; if not, one shows all.
+        pool = max(2 * pool, known + known // 4 + 16 if pool >= LARGER_POOL else 0)
+        if not known:
+            few = embedding.thinned(max(expected, min(pool, _ROWS)) if expected else pool)
+            columns_of = coordinates(embedding, few)
+    return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients, decays=not spectrum.gap), few
+
+
+def first_pool(expected: int, groups: int) -> int:
+    """Generic records that are decomposed first."""
+    # Once the rank is known, fewer will do as long as they show all of it, in every group.
+    spare = expected if groups else expected // 4
+    return max(_SMALLEST_POOL, expected + spare + 16 if expected else groups)
+
+
+def separated_basis(
+    embedding: MeanEmbedding, records: Records, expected: int = 0
+) -> tuple[Spectrum, Basis, np.ndarray] | None:
+    """As `find_basis` on these records, several of every group: spectrum, basis, and the atoms on which it is
+    orthonormal. The spectrum is that of the independent records, and zero for the others.
+
+    Returns:
+        None where the records have no groups, where it is not clear where their features end, or where fewer show than
+        were `expected`.
+    """
+    if not isinstance(embedding, Separable):
+        return None
+    found = embedding.pieces(records, evenly(embedding.size, _ATOMS))
+    if found is None:
+        return None
+    length = np.sqrt((found[1] ** 2).sum(axis=(0, 1)))
+    alive = np.flatnonzero((length > 0) & np.isfinite(length))
+    chosen = independent(found[0][:, alive], found[1][:, :, alive] / length[alive])
+    if chosen is None or not chosen.size or chosen.size < expected:
+        return None
+    pivots = alive[chosen]
+    few, some = embedding.thinned(len(pivots)), {k: v[pivots] for k, v in records.items()}
+    gram = embedding.moments(Basis(some, np.diag(1 / length[pivots])), few, "looking at groups").gram
+    root = factor(gram)
+    if root is None:  # too alike for a kernel to tell them apart
+        return None
+    coefficients = scipy.linalg.solve_triangular(root, np.eye(len(root)), check_finite=False)
+    size = np.sqrt(np.diag(gram))
+    values = scipy.linalg.eigvalsh(gram / size / size[:, None], check_finite=False)[::-1]
+    values = np.pad(values / values[0], (0, len(length) - len(values)))
+    return Spectrum(values, len(pivots), True), Basis(some, coefficients / length[pivots][:, None]), few
+
+
+def shows_all(embedding: MeanEmbedding, reference: Reference, rng: np.random.Generator) -> bool:
+    """Whether generic records show beyond doubt every feature that the kernel is known to be made of, where these are
+    so many that their spectrum takes long; False says nothing."""
+    known = features_of(embedding)
+    if known < LARGER_POOL or not isinstance(embedding, Featured):
+        return False
+    columns_of = embedding.coordinates(embedding.thinned(known))
+    if columns_of is None:
+        return False
+    columns = columns_of(reference.draw(rng, known + known // 4 + 16))
+    with np.errstate(over="ignore", invalid="ignore"):
+        columns /= np.linalg.norm(columns, axis=0)
+        columns = columns[:, np.isfinite(columns).all(axis=0)]
+        return factor(columns @ columns.T) is not None
+
+
+def _span(columns: np.ndarray, scores: np.ndarray) -> bool:
+    """Whether the columns span the scores of other records as well: no feature was missed."""
+    basis = np.linalg.qr(columns / np.linalg.norm(columns, axis=0))[0]
+    rest = scores - basis @ (basis.T @ scores)
+    return bool((np.linalg.norm(rest, axis=0) <= _MISSED * np.linalg.norm(scores, axis=0)).all())

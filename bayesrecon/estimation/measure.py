@@ -1,0 +1,134 @@
+"""The measure of the records where the spectrum decays: weights on generic records, and the moments under them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from bayesrecon.domains import Records
+from bayesrecon.estimation.deviation import whitener
+from bayesrecon.estimation.span import Fit
+from bayesrecon.kernels.metric import metric_factor
+from bayesrecon.kernels.one_release import OneRelease
+from bayesrecon.knowledge import Knowledge
+
+TOTAL_ERROR = 0.3
+"""Of the rule that the private records' information adds up to one: it holds where the posterior is near normal, and a
+smaller one forces it where it is not; without it the number of records is open and weights go to blind ones."""
+
+MOST = 3.0
+"""Information of a plausible record, in units of the whole data's, at most: all together have about one, give or take
+`TOTAL_ERROR`. A smaller one drops the single record that outweighs the rest, a larger one admits exploding ones."""
+
+# Interquartile ranges that a spread may have: where a predictor saturates, records at every larger scale are as good,
+# and the largest must not carry the rest away; data with tails as long as a lognormal law of scale 1.5 have less.
+_QUARTERS = 3.0
+_TAIL = 0.05  # of the measure, drawn in on either side: a few far records must not carry centre and spread away
+# Spread of a normal law so drawn in, nearly (0.912 by its formula): undone so that passes do not shrink the pool; a
+# little too small widens it by three in a hundred, too large cuts the data's tails pass by pass.
+_TAIL_SD = 0.888
+# Of its size, the scale of a field that has one value: with none it has no standard units, and below this one rounding
+# of the weights is the scale.
+_CONSTANT = 1e-12
+_FIELDS = 8  # unknown ones up to which each is looked at for records on which it does not matter
+_NOTHING = 1e-9  # of a record's scores, by which they move with a field that does not matter: rounding
+
+
+def judge_of(embedding: OneRelease) -> OneRelease:
+    """In the metric in which the private records' information adds up to about one, whatever the solve uses."""
+    return replace(embedding, metric=metric_factor(embedding.release, "covariance"), folds=None, progress=None)
+
+
+def plausible(judge: OneRelease, least: float, most: float = MOST) -> Callable[[Records], np.ndarray]:
+    """Which records can be part of the data?
+
+    The private records' information adds up to about one: no record carries much more, and records that
+    carry next to none could stand there in any number without being noticed.
+    """
+
+    def accept(records: Records) -> np.ndarray:
+        information = judge.information(records)
+        return (information < most) & (information > least) & judge.tame(records)
+
+    return accept
+
+
+def nonnegative_weights(embedding: OneRelease, solved: Fit, information: np.ndarray) -> np.ndarray:
+    """The most even weights `w >= 0` on the probes that match the target within its noise, `(Q,)`.
+
+    `|Cov^(-1/2) (e' w - target)|^2 + |w / scale|^2`, with the largest ridge at which the first term is what
+    noise makes of it (the discrepancy principle): what noise leaves open is settled by spreading the weights.
+    """
+    import scipy.optimize  # costs a third of a second
+
+    # The noise at the draws themselves: with the simulated one weights can stand in the tails, and the data are lost.
+    root = whitener(embedding.normal_noise(solved.basis) / embedding.effective_size)
+    matrix = np.concatenate([root.T @ solved.cross.T, information[None] / TOTAL_ERROR])
+    target = np.append(root.T @ solved.target, 1 / TOTAL_ERROR)
+    rows, count = matrix.shape
+    # From thrice what even weights would be, fourfold a step: finer steps stop nearer the noise and cost a solve each,
+    # and after eight of them the ridge is gone.
+    scale, tried = 3 / information.sum(), []
+    # Two sigma of a chi-squared: less would fit noise, by uneven weights.
+    noise = 2 * np.sqrt(2 * rows)
+    for _ in range(8):
+        stacked = np.concatenate([matrix, np.eye(count) / scale])
+        wanted = np.concatenate([target, np.zeros(count)])
+        with np.errstate(over="ignore"):  # far out values grow without bounds: such a record gets no weight
+            length = np.linalg.norm(stacked, axis=0)
+        try:
+            weights = scipy.optimize.nnls(stacked / length, wanted, maxiter=20 * count)[0] / length
+        except RuntimeError:  # no convergence: a smoother problem has been solved before, or will do
+            break
+        misfit = float(np.sum((matrix @ weights - target) ** 2))
+        if misfit < rows + noise:
+            return weights
+        tried.append((misfit, weights))
+        scale *= 4
+    # What no weights explain is noise too: of those nearly as good as the best, the most even.
+    best = min((misfit for misfit, _ in tried), default=0.0)
+    return next((weights for misfit, weights in tried if misfit <= best + noise), np.zeros(count))
+
+
+def felt(judge: OneRelease, records: Records, knowledge: Knowledge, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """On which records `(Q,)` an unknown field matters at all: a covariate of counts that are zero for another reason
+    can be anything, and tells nothing of where it lies on others."""
+    unknown = [f for f in knowledge.fields if f not in knowledge.known]
+    count = len(next(iter(records.values())))
+    if not 1 < len(unknown) <= _FIELDS:
+        return {f: np.ones(count, bool) for f in unknown}
+    atoms = judge.thinned(1)
+    own = judge.scores(records, atoms)
+    found = {}
+    for f in unknown:
+        moved = judge.scores({**records, f: records[f][rng.permutation(count)]}, atoms)
+        # What is no number is another one.
+        found[f] = ~(np.abs(moved - own).max(axis=0) <= _NOTHING * np.abs(own).max(axis=0))
+    return found
+
+
+def weighted_moments(
+    records: Records, weights: np.ndarray, knowledge: Knowledge, on: Mapping[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Mean and spread of the unknown fields under the weights of records on which they matter, their tails drawn in."""
+    mean, sd = {}, {}
+    for f, spec in knowledge.fields.items():
+        if f not in knowledge.known:
+            share = weights * on[f] if weights @ on[f] > 0 else weights
+            share = share / share.sum()
+            values = np.asarray(records[f], float).reshape(len(share), -1)
+            order = np.argsort(values, axis=0)
+            below = np.cumsum(share[order], axis=0)
+            low, lower, upper, high = (
+                np.take_along_axis(values, order, 0)[np.argmax(below >= p, axis=0), np.arange(values.shape[1])]
+                for p in (_TAIL, 0.25, 0.75, 1 - _TAIL)
+            )
+            values = np.clip(values, low, high)
+            centre = share @ values
+            spread = np.sqrt(share @ (values - centre) ** 2) / _TAIL_SD
+            half = _QUARTERS * (upper - lower)
+            scattered = (half > 0) & (spread > half)
+            mean[f] = np.where(scattered, 0.5 * (lower + upper), centre).reshape(spec.shape)
+            least = _CONSTANT * np.abs(mean[f]) + np.finfo(float).tiny
+            sd[f] = np.maximum(np.where(scattered, half, spread).reshape(spec.shape), least)
+    return mean, sd

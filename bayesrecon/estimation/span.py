@@ -1,0 +1,200 @@
+"""What a release determines of its data: functions of a record, their totals, and the solved embedding."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+
+from bayesrecon.domains import Records
+from bayesrecon.estimation.error_laws import ErrorLaw, law_of
+from bayesrecon.estimation.intervals import EquationErrors
+from bayesrecon.estimation.spectrum import Spectrum
+from bayesrecon.kernels.definite import factor, solution
+from bayesrecon.kernels.embedding import Basis, FeatureBasis, MeanEmbedding
+from bayesrecon.model import PseudoData
+
+_ALIKE = 1e-12  # basis functions that the probes do not tell apart
+_STEPS = 3  # of least squares by a triangle: the first is good to what rounding leaves of squares
+_BALANCED = 10.0  # times that the mean of what is not seen weighs beside its mean square: it is what biases a total
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Functions of a record written in the basis: `f ~ e @ beta`.
+
+    Attributes:
+        beta: `(r, P)` coefficients.
+        fitted: `(Q, P)` the functions' projections at the probes.
+    """
+
+    beta: np.ndarray
+    fitted: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """The functions of a record that a release determines, and their totals over the private data.
+
+    Attributes:
+        spectrum: of the kernel on generic records.
+        probes: `{field: (Q, ...)}` records that were not anchors.
+        cross: `(Q, r)` the basis functions at the probes.
+        target: `(r,)` the totals of the basis functions.
+        ridge: `(r, r)` noise covariance of the target where the spectrum decays (the projection is then
+            the linear estimator of least mean squared error), None where the spectrum ends in a gap.
+        size: the scale of the data measure that noise is weighed against (an estimate of N).
+        damping: `(r, r)` per record: what noise in the values of the basis functions adds to the ridge, None where the
+            spectrum ends in a gap. The values are averages over the same draws as the target; coefficients that fit
+            them too closely follow the chance of these draws, and estimates are biased.
+    """
+
+    spectrum: Spectrum
+    probes: Records
+    cross: np.ndarray
+    target: np.ndarray
+    ridge: np.ndarray | None = None
+    size: float = 1.0
+    damping: np.ndarray | None = None
+
+    def project(self, values: np.ndarray, *, limit: bool = False) -> Projection:
+        """Coefficients of functions given by their values `(Q, P)` at the probes.
+
+        With a gap, least squares over the probes: exact for functions in the span. Without one, minimise
+        `N^2 mean |f - e beta|^2 + beta' Cov(target) beta`: squared bias plus variance; with `limit`, least
+        squares all the same, which is what infinitely many draws would allow.
+        """
+        e = self.cross
+        if self.ridge is None or limit:
+            beta = self._least_squares(values)
+        else:
+            weight = self.size / np.sqrt(len(e))
+            penalty = self.ridge if self.damping is None else self.ridge + self.size * self.damping
+            # Equilibrated: far records make some functions noisier than others by many orders of magnitude.
+            noise = np.sqrt(np.maximum(np.diag(penalty), 1e-300))
+            values_, vectors = np.linalg.eigh(penalty / noise / noise[:, None])
+            root = np.sqrt(np.maximum(values_, 0.0))[:, None] * vectors.T * noise
+            rows, aims = [weight * e], [weight * values]
+            if self.damping is not None:
+                once = self.size * np.sqrt(_BALANCED)
+                rows.append(once * e.mean(axis=0, keepdims=True))
+                aims.append(once * values.mean(axis=0, keepdims=True))
+            stacked = np.concatenate([*rows, root])
+            target = np.concatenate([*aims, np.zeros((len(root), values.shape[1]))])
+            beta = np.linalg.lstsq(stacked, target, rcond=1e-14)[0]
+        return Projection(beta, e @ beta)
+
+    def _least_squares(self, values: np.ndarray) -> np.ndarray:
+        """By the triangle alone, which is kept: steps of what is left of the functions make up for their orthogonal
+        part (Björck 1987)."""
+        e, r = self.cross, self._triangle
+        size = np.abs(np.diag(r))
+        if not size.min(initial=1.0) > _ALIKE * size.max(initial=1.0):
+            return np.asarray(np.linalg.lstsq(e, values, rcond=_ALIKE)[0])
+        beta = np.zeros((e.shape[1], values.shape[1]))
+        for _ in range(_STEPS):
+            inner = scipy.linalg.solve_triangular(r, e.T @ (values - e @ beta), trans=1, check_finite=False)
+            beta += scipy.linalg.solve_triangular(r, inner, check_finite=False)
+        return beta
+
+    @cached_property
+    def _triangle(self) -> np.ndarray:
+        """`(r, r)` R of `e = Q R`, by Cholesky's factor where it keeps enough digits to start from."""
+        found = factor(self.cross.T @ self.cross)
+        return np.asarray(np.linalg.qr(self.cross, mode="r")) if found is None else found
+
+    def variance(self, beta: np.ndarray) -> np.ndarray | None:
+        """Of the totals of `beta (r, P)`, per squared number of records; None where what is seen is seen exactly."""
+        if self.ridge is None:
+            return None
+        return np.einsum("rp,rs,sp->p", beta, self.ridge, beta, optimize=True) / self.size**2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit(Span):
+    """The solved embedding.
+
+    Attributes:
+        basis: functions that span what the kernel shows.
+        gram, value: `(r, r)` score kernel and value kernel of the basis.
+        y: `(r,)` amplitudes of the pseudo-data measure, weights `A y` on the anchors.
+        correction: `(r,)` what was added to the target for its bias of order rank / T, None where nothing was.
+        errors: of the equations of a trained parameter, where it has some.
+        feedback: `(r, r)` by which directions in the basis grow where the measure has a part in the draws it is fitted
+            to (`estimation.imputation`), None elsewhere.
+        distant: other probes and the basis functions there, with longer tails where the spectrum decays, and wider ones
+            where equations span a function or do not: estimates are made for the probes, and what is left of a function
+            is judged here.
+    """
+
+    embedding: MeanEmbedding
+    basis: Basis
+    gram: np.ndarray
+    value: np.ndarray
+    y: np.ndarray
+    correction: np.ndarray | None = None
+    errors: EquationErrors | None = None
+    feedback: np.ndarray | None = None
+    distant: tuple[Records, np.ndarray] | None = None
+
+    @property
+    def response(self) -> np.ndarray:
+        """`(r, r)` amplitudes for targets, where the spectrum ends in a gap."""
+        values, vectors = np.linalg.eigh(self.gram)
+        return np.asarray((vectors / np.maximum(values, 1e-14 * values[-1])) @ vectors.T)
+
+    @property
+    def functions(self) -> np.ndarray:
+        """`(Q, r)` the basis functions at the probes."""
+        return self.cross
+
+    @property
+    def law(self) -> ErrorLaw:
+        """That of its equations."""
+        return law_of(self.embedding)
+
+    def influence(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Per-atom influence `(T, P)` on totals of `beta (r, P)`, and the fitted posterior scores `(T, d)`."""
+        grown = beta if self.feedback is None else self.feedback @ beta
+        return self.embedding.influence(self.basis, self.y, grown)
+
+    def noise(self) -> np.ndarray:
+        """Covariance of the target by sampling, `(r, r)`: zeros of what was not sampled."""
+        return self.law.noise(len(self.gram), self._noise)
+
+    def _noise(self) -> np.ndarray:
+        found = self.embedding.noise(self.basis, self.y) / self.embedding.effective_size
+        return found if self.feedback is None else self.feedback.T @ found @ self.feedback
+
+    @property
+    def pseudo(self) -> PseudoData:
+        return PseudoData(self.basis.coefficients @ self.y, self.basis.records)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureFit(Fit):
+    """The same in the features that the kernel is known to be made of, `k = F' G F`, where all of them show.
+
+    Attributes:
+        cross: `(Q, F)` the features at the probes, in which functions are written first: those of the basis are
+            `F' G`, and need not be worked out.
+    """
+
+    basis: FeatureBasis
+
+    @property
+    def functions(self) -> np.ndarray:
+        return self.cross @ self.gram
+
+    def project(self, values: np.ndarray, *, limit: bool = False) -> Projection:
+        found = self._least_squares(values)
+        return Projection(solution(self.gram, found), self.cross @ found)
+
+
+def shrunk(plain: Fit, ridge: np.ndarray) -> Fit:
+    """The same with the errors `ridge (r, r)` of its target weighed against what is left unseen."""
+    found = replace(plain, ridge=ridge)
+    for _ in range(2):
+        ones = found.project(np.ones((len(found.cross), 1)))
+        found = replace(found, size=max(1.0, float(abs(found.target @ ones.beta[:, 0]))))
+    return found

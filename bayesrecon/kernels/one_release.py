@@ -1,0 +1,33 @@
+"""What the mean embedding of one release answers, however it is computed: `OneRelease`."""
+
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from jaxtyping import Float
+
+from bayesrecon.domains import Records
+from bayesrecon.kernels.embedding import Featured, MeanEmbedding
+from bayesrecon.model import Atoms
+
+
+class OneRelease(MeanEmbedding, Featured, Protocol):
+    """The embedding of one release: a dataclass, so that `replace` gives the same with another metric or other atoms.
+
+    Attributes:
+        release: atoms in the coordinates in use.
+        metric: `(d, k)` factor of Sigma.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def release(self) -> Atoms: ...
+    @property
+    def metric(self) -> Float[np.ndarray, "d k"]: ...
+
+    def information(self, records: Records) -> Float[np.ndarray, " M"]:
+        """`k(z, z) / d` of each record, `(M,)`, judged on a few atoms; infinite where the score overflows.
+
+        In the metric of the posterior covariance the private records' values add up to about one.
+        """
+        ...

@@ -1,0 +1,43 @@
+"""What describes a model: the path of a Stan program, a PyMC model, or a function with its arguments."""
+
+import inspect
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from bayesrecon.errors import BayesreconError, first_line, library
+
+
+def is_program(given: Any) -> bool:
+    """Whether the argument is the path of a Stan program."""
+    return isinstance(given, str | os.PathLike) and os.fspath(given).endswith(".stan")
+
+
+def pymc_model(model: Any) -> Any:
+    """The PyMC model itself or inside a Bambi model; None for anything else."""
+    held = getattr(getattr(model, "backend", None), "model", None)
+    program = model if held is None else held
+    if not any(c.__name__ == "Model" and c.__module__.startswith("pymc.") for c in type(program).__mro__):
+        return None
+    library("pymc")
+    return program
+
+
+def program_fields(program: Any, given: Mapping[str, Any] | None = None) -> list[str]:
+    """Arguments of a function without a default or with the default None, except for those given.
+
+    >>> program_fields(lambda x, scale=2.0, y=None: None)
+    ['x', 'y']
+    """
+    try:
+        found = inspect.signature(program).parameters.values()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BayesreconError(f"cannot see the arguments of the program: {first_line(error)}") from None
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [
+        p.name
+        for p in found
+        if p.kind in kinds
+        and (p.default is inspect.Parameter.empty or p.default is None)
+        and p.name not in (given or {})
+    ]
