@@ -16,7 +16,7 @@ import numpy as np
 from bayesrecon.auditing.dominance import Ends, Sum, dominating
 from bayesrecon.auditing.held import DROP_DRAWS
 from bayesrecon.diagnostics import Z95
-from bayesrecon.estimation.categories import shown
+from bayesrecon.estimation.categories import level_label
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.statistics import (
     Component,
@@ -89,7 +89,7 @@ def _cells(problem: Problem, found: list[Component]) -> Iterator[tuple[str, tupl
     for name, field in problem.knowledge.fields.items():
         levels = field.domain.levels
         if not field.shape and len(levels) > 1:
-            yield from ((f"{name}={shown(v)}", (name, v), c) for v in levels for c in found if c.field != name)
+            yield from ((f"{name}={level_label(v)}", (name, v), c) for v in levels for c in found if c.field != name)
 
 
 def _add(library: Library, label: str, cell: tuple[str, float], c: Component) -> None:

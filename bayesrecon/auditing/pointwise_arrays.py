@@ -8,7 +8,7 @@ import numpy as np
 from bayesrecon.attacks.sidechannels.preimage import PreImages
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.categories import shown
+from bayesrecon.estimation.categories import level_label
 from bayesrecon.posteriors.contents import Variable
 from bayesrecon.results.findings import Item
 
@@ -40,7 +40,7 @@ def counts_by_category(name: str, levels: Sequence[float], values: np.ndarray, u
     items = []
     for level in levels:
         has = values == level
-        items.append(Item(f"n[{name}={shown(level)}]", float(has.sum()), None if unclear.any() else 0.0))
+        items.append(Item(f"n[{name}={level_label(level)}]", float(has.sum()), None if unclear.any() else 0.0))
     return items
 
 

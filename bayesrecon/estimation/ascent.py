@@ -33,7 +33,7 @@ _TRUSTED = 5.0  # iterates that the optimiser's own noise is worth, in what it s
 
 
 @dataclass(frozen=True)
-class Left:
+class FinalErrors:
     """What is left of an optimisation.
 
     Attributes:
@@ -49,7 +49,9 @@ class Left:
     wrong: str | None = None
 
 
-def left(release: OptimisedFit | OptimisedMode, metric: Float[np.ndarray, "d k"], pseudo: PseudoData) -> Left:
+def final_errors(
+    release: OptimisedFit | OptimisedMode, metric: Float[np.ndarray, "d k"], pseudo: PseudoData
+) -> FinalErrors:
     """What is left in the directions `metric (d, k)`, of the fitted data.
 
     In whitened directions w the gradient is `-H (w - w*)` and its noise `H e`, e standard normal, where the law is near
@@ -61,7 +63,7 @@ def left(release: OptimisedFit | OptimisedMode, metric: Float[np.ndarray, "d k"]
     stated = metric.T @ np.asarray(ascent.score)
     steps = np.asarray(ascent.steps)
     if not steps.size:
-        return Left(theta, stated, ascent.freedom)
+        return FinalErrors(theta, stated, ascent.freedom)
     hessian = np.eye(metric.shape[1])
     if metric.shape[0] == metric.shape[1]:  # a restricted law shows of its own Hessian the diagonal alone, which is one
         hessian = _positive(-shifts(release, metric, metric, pseudo))
@@ -77,7 +79,7 @@ def left(release: OptimisedFit | OptimisedMode, metric: Float[np.ndarray, "d k"]
     if ascent.points is None:
         errors = hessian @ back * np.sqrt(variances)
         unit = np.sqrt(np.sum(errors**2) / len(errors))
-        return Left(theta, np.column_stack([stated, errors / unit]), ascent.freedom)
+        return FinalErrors(theta, np.column_stack([stated, errors / unit]), ascent.freedom)
     whitened = np.linalg.lstsq(metric, (np.asarray(ascent.points) - theta).T, rcond=None)[0]
     found = settling(np.linalg.solve(back, whitened).T, rates, variances)
     if found.freedom < _FEWEST:
@@ -85,7 +87,7 @@ def left(release: OptimisedFit | OptimisedMode, metric: Float[np.ndarray, "d k"]
             f"the {len(whitened.T)} iterates tell no more than {max(found.freedom, 0.0):.1g} independent numbers: the "
             "fit has not settled, or they are too close to each other; supply later ones, further apart"
         )
-        return Left(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
+        return FinalErrors(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
     gradients = [total_score(release.model, t, pseudo.records, pseudo.weights) for t in (theta, *ascent.points)]
     own = metric.T @ np.asarray(gradients[0])
     turned = [metric] * len(ascent.points) if ascent.turned is None else [t @ metric for t in np.asarray(ascent.turned)]
@@ -99,8 +101,8 @@ def left(release: OptimisedFit | OptimisedMode, metric: Float[np.ndarray, "d k"]
             "the fit has not settled: its iterates head for a point more than "
             f"{_DISTANT:g} posterior standard deviations from their mean; run it longer and supply later ones"
         )
-        return Left(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
-    return Left(theta + metric @ at, np.column_stack([stated, errors]), found.freedom)
+        return FinalErrors(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
+    return FinalErrors(theta + metric @ at, np.column_stack([stated, errors]), found.freedom)
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,8 @@ def sized(
 
     Args:
         metric: `(d, k)` directions of the equations before they were weighed.
-        weights: `(k, k)` of the equations; `features (k, r)`, `errors` and `rest`, those of `left`, are weighed.
+        weights: `(k, k)` of the equations; `features (k, r)`, `errors` and `rest`, those of `final_errors`, are
+            weighed.
         freedom: of `rest`.
         unit: in which it is said how far it is.
     """

@@ -36,13 +36,13 @@ def _category(c: Component, level: float) -> Part:
     def values(records: Records) -> np.ndarray:
         return (np.asarray(records[c.field])[(slice(None), *c.index)] == level).astype(float)
 
-    return Part(f"[{c.name}={shown(level)}]", values, ("1",))
+    return Part(f"[{c.name}={level_label(level)}]", values, ("1",))
 
 
-def shown(level: float) -> str:
+def level_label(level: float) -> str:
     """A level as it stands in the name of a statistic; other levels have other names.
 
-    >>> shown(2.0), shown(0.5), shown(1000001.0)
+    >>> level_label(2.0), level_label(0.5), level_label(1000001.0)
     ('2', '0.5', '1000001')
     """
     short = f"{level:g}"
@@ -52,7 +52,7 @@ def shown(level: float) -> str:
 def add_categories(library: Library, fields: Mapping[str, Field], found: Sequence[Component]) -> None:
     """The number of records of every category of fields whose values are codes.
 
-    Means, variances and covariances of codes say little to a reader: they are shown where they are seen and the
+    Means, variances and covariances of codes say little to a reader: they are reported if they are seen and the
     counts are not, as those of a covariate with few values can be.
     """
     for c in found:
@@ -88,7 +88,7 @@ def add_units(
         codes: components whose values are codes: a group's records are counted by them.
     """
     for level in levels:
-        label = f"{unit}={shown(level)}"
+        label = f"{unit}={level_label(level)}"
         indicator = f"[{label}]"
 
         def inside(records: Records, level: float = level) -> np.ndarray:
@@ -149,7 +149,7 @@ def _add_subgroup(
     def inside(records: Records) -> np.ndarray:
         return group(records) * (np.asarray(records[name]) == value)
 
-    both = f"{label},{name}={shown(value)}"
+    both = f"{label},{name}={level_label(value)}"
     indicator = f"[{both}]"
     if indicator not in library.parts:
         library.parts[indicator] = Part(indicator, inside)

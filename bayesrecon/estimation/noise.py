@@ -30,17 +30,17 @@ _COARSE = 0.3  # of a posterior standard deviation or variance, from which round
 
 
 def equation_errors(
-    release: Release, noise: Noise, finer: Model | None, metric: Float[np.ndarray, "d k"], pseudo: PseudoData
+    release: Release, noise: Noise, refined: Model | None, metric: Float[np.ndarray, "d k"], pseudo: PseudoData
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Columns of the equations' errors in the directions `metric (d, k)`: normal `(k, g)`, bounded `(k, b)` and
-    those of the expectations' rule `(k, q)`, which the model `finer` takes by another one."""
+    those of the expectations' rule `(k, q)`, which the model `refined` takes by another one."""
     normal, bounded = (shifts(release, metric, np.asarray(x), pseudo) for x in (noise.normal, noise.bounded))
     if np.size(noise.bounded):
         # What the first order leaves out: with E the whitened error, (1 + E)^-1 = 1 - E + E^2 - ...
         bounded = np.column_stack([bounded, _coarseness(noise, metric) ** 2 * np.eye(metric.shape[1])])
     rule, theta = np.zeros((metric.shape[1], 0)), np.asarray(release.theta)[0]
-    if finer is not None:
-        rule = (metric.T @ (_score(finer, theta, pseudo) - _score(release.model, theta, pseudo)))[:, None]
+    if refined is not None:
+        rule = (metric.T @ (_score(refined, theta, pseudo) - _score(release.model, theta, pseudo)))[:, None]
     return normal, bounded, rule
 
 
@@ -80,7 +80,7 @@ def _coarseness(noise: Noise, metric: np.ndarray) -> float:
     return float(np.abs(np.linalg.lstsq(metric, np.asarray(noise.bounded), rcond=None)[0]).sum(axis=1).max())
 
 
-def weighing(normal: np.ndarray, bounded: np.ndarray) -> np.ndarray:
+def error_whitening(normal: np.ndarray, bounded: np.ndarray) -> np.ndarray:
     """`W (k, k)` such that the errors along `W` are alike and independent."""
     covariance = normal @ normal.T + bounded @ bounded.T / 3
     values, vectors = np.linalg.eigh(covariance)
@@ -90,7 +90,7 @@ def weighing(normal: np.ndarray, bounded: np.ndarray) -> np.ndarray:
     return vectors / np.sqrt(np.maximum(values, _FLOOR**2 * largest))
 
 
-def settled(
+def consistent_errors(
     release: Release,
     metric: np.ndarray,
     features: Float[np.ndarray, "k r"],

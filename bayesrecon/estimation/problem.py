@@ -42,9 +42,9 @@ class Problem:
     contradicted: tuple[str, ...] = ()
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """What was noticed while reading, and questions about what was read."""
-        return kind_of(self.release).asked(self)
+        return kind_of(self.release).warnings(self)
 
     def failures(self, fitted: Any) -> tuple[str, ...]:
         """Whether release and model belong together: one line for each check that failed.

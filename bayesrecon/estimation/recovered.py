@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.categories import shown
+from bayesrecon.estimation.categories import level_label
 from bayesrecon.estimation.estimator import Estimator, generator
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.locate import locate
@@ -62,7 +62,7 @@ def solve_release(
     **knows: Unpack[Knows],
 ) -> Problem:
     """Check the input of a verb once and solve the embedding, with the errors that releases of its kind have."""
-    kind, chosen = kind_of(release), (estimator or Estimator()).settled(release)
+    kind, chosen = kind_of(release), (estimator or Estimator()).with_defaults(release)
     release, stated = restated(release, with_factors_of(release.about, knows))
     knowledge = check_knowledge(release.model, **stated)  # type: ignore[arg-type]
     if isinstance(knowledge.unit, tuple):
@@ -74,7 +74,7 @@ def solve_release(
     rng = generator(key)
     reference, rank = locate(embedding, knowledge, rng)
     solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
-    return kind.weighed(Problem(view, knowledge, reference, embedding, solved, chosen, rng, rank))
+    return kind.weighted(Problem(view, knowledge, reference, embedding, solved, chosen, rng, rank))
 
 
 def solved(release: Release, statistics: Statistics, **options: Any) -> Solved:
@@ -95,7 +95,7 @@ def solved(release: Release, statistics: Statistics, **options: Any) -> Solved:
         gap=found.spectrum.gap,
         spectrum=found.spectrum.values,
         pseudo=found.pseudo,
-        warnings=problem.asked,
+        warnings=problem.warnings,
         failures=(*_impossible(rows, problem.knowledge), *problem.failures(scores)),
         seconds=time.perf_counter() - start,
         presumes=presumed(release.model.name, problem.knowledge) if release.size == 1 else "",
@@ -125,7 +125,7 @@ def _possible(knowledge: Knowledge) -> dict[str, tuple[float, float]]:
         low, high = (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)
         ends |= {f"mean({c.name})": (low, high), f"var({c.name})": (0.0, np.inf)}
         if domain.codes:
-            ends |= {f"n[{c.name}={shown(level)}]": (0.0, np.inf) for level in domain.levels}
+            ends |= {f"n[{c.name}={level_label(level)}]": (0.0, np.inf) for level in domain.levels}
     return ends
 
 
@@ -153,8 +153,8 @@ def _impossible(rows: Sequence[Row], knowledge: Knowledge) -> tuple[str, ...]:
 
 def shown_of(recovery: Recovery, knowledge: Knowledge) -> Recovery:
     """Intervals without values that no data have, though never narrower than one standard error; what is seen with an
-    error that is too wide to use is partly determined. Of that no standard error is shown: the interval is what counts,
-    since the bias of what is not seen can be many times as large."""
+    error that is too wide to use is partly determined. No standard error is reported for it: the interval is what
+    counts, since the bias of what is not seen can be many times as large."""
     ends, rows, wide = _possible(knowledge), [], too_wide(recovery.rows)
     for row in recovery.rows:
         if row.name in wide and row.verdict == "determined":

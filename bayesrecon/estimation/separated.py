@@ -27,11 +27,11 @@ _ROUNDING, _GAP = 1e-9, 1e3
 
 
 @dataclass(frozen=True)
-class _Left:
+class _Eliminated:
     """Of a group: its records that its own coordinates tell apart, the others, and what is left of these in the shared
     rows `(rows, others)`."""
 
-    told: np.ndarray
+    determined: np.ndarray
     others: np.ndarray
     rest: np.ndarray
 
@@ -49,17 +49,17 @@ def independent(index: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
     groups = _groups(index, coordinates[touched <= _SHARED * count])
     if groups is None:
         return None
-    lefts = []
+    eliminated = []
     for group in groups:
         at, moved = index[:, group], slopes[:, :, group]
         own = np.setdiff1d(at[at != _NONE], shared)
         left = _eliminated(group, _rows(at, moved, own), _rows(at, moved, shared))
         if left is None:
             return None
-        lefts.append(left)
-    rest = np.concatenate([one.rest for one in lefts], axis=1)
-    others = np.concatenate([one.others for one in lefts])
-    found: list[np.ndarray] = [one.told for one in lefts]
+        eliminated.append(left)
+    rest = np.concatenate([one.rest for one in eliminated], axis=1)
+    others = np.concatenate([one.others for one in eliminated])
+    found: list[np.ndarray] = [one.determined for one in eliminated]
     if rest.size:
         pivoted: Any = scipy.linalg.qr(rest, mode="r", pivoting=True, check_finite=False)
         rank = _ending(np.abs(np.diag(pivoted[0])), 1.0)
@@ -92,18 +92,18 @@ def _rows(index: np.ndarray, slopes: np.ndarray, coordinates: np.ndarray) -> np.
     return found.reshape(-1, slopes.shape[2])
 
 
-def _eliminated(group: np.ndarray, own: np.ndarray, shared: np.ndarray) -> _Left | None:
+def _eliminated(group: np.ndarray, own: np.ndarray, shared: np.ndarray) -> _Eliminated | None:
     if not own.size:
-        return _Left(group[:0], group, shared)
+        return _Eliminated(group[:0], group, shared)
     pivoted: Any = scipy.linalg.qr(own, mode="r", pivoting=True, check_finite=False)
     triangle, order = pivoted
     diagonal = np.abs(np.diag(triangle))
     rank = _ending(diagonal, diagonal[0])
     if rank is None or rank >= min(own.shape):  # as many features as records: there may be more
         return None
-    told, others = order[:rank], order[rank:]
+    determined, others = order[:rank], order[rank:]
     share = scipy.linalg.solve_triangular(triangle[:rank, :rank], triangle[:rank, rank:], check_finite=False)
-    return _Left(group[told], group[others], shared[:, others] - shared[:, told] @ share)
+    return _Eliminated(group[determined], group[others], shared[:, others] - shared[:, determined] @ share)
 
 
 def _ending(diagonal: np.ndarray, size: float) -> int | None:

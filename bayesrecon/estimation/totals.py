@@ -302,7 +302,7 @@ def _of_series(
             estimate, verdict = rows[statistic.name].estimate, rows[statistic.name].verdict
             assert estimate is not None
             if se:
-                se = float(np.hypot(se, _bent(statistic, library, totals, ess)))
+                se = float(np.hypot(se, _curvature_error(statistic, library, totals, ess)))
             if totals.decays and se and floor > se:
                 # No error lies below its floor: of heavy tails too few draws were seen to tell both.
                 if floor > _APART * se and verdict == "determined":
@@ -336,7 +336,7 @@ def _moved(
     return at
 
 
-def _bent(statistic: Statistic, library: Library, totals: SampledTotals, ess: float) -> float:
+def _curvature_error(statistic: Statistic, library: Library, totals: SampledTotals, ess: float) -> float:
     """What the curvature H of a statistic in its parts' totals, of error covariance C, adds to its standard error:
     `(tr(H C H C) / 2 + tr(H C)^2 / 4)^(1/2)`, H from slopes one standard error apart."""
     at = library.index(statistic.parts)

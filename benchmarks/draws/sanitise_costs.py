@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_law
 from bayesrecon.disclosure.sanitising.public_numbers import statistics_of
-from bayesrecon.disclosure.sanitising.supported import MOST_NATS, settled
+from bayesrecon.disclosure.sanitising.supported import MOST_NATS, with_widest_cap
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.kernels.score import log_liks
@@ -67,10 +67,10 @@ def law_of(release: Any, worth: float, count: float | None = None) -> TiltLaw:
         law = law.at(law.k / 1.01)
     for _ in range(GROWN):
         try:
-            return settled(law, release.name)[0]
+            return with_widest_cap(law, release.name)[0]
         except BayesreconError:  # which asks for a larger worth
             law = law.at(law.k / 1.5**0.5)
-    return settled(law, release.name)[0]
+    return with_widest_cap(law, release.name)[0]
 
 
 # Posteriors

@@ -31,11 +31,11 @@ class Kind:
         """
         return in_coordinates(release, coordinates)
 
-    def weighed(self, problem: Any) -> Any:
+    def weighted(self, problem: Any) -> Any:
         """The law of the errors of its equations: the same solved with them as weights."""
         return problem
 
-    def asked(self, problem: Any) -> tuple[str, ...]:
+    def warnings(self, problem: Any) -> tuple[str, ...]:
         """What was noticed while reading, and questions about what was read."""
         return problem.release.notes
 

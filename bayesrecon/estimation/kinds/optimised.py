@@ -8,10 +8,10 @@ import numpy as np
 from bayesrecon.estimation import ascent
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.kinds.kind import Kind
-from bayesrecon.estimation.noise import equation_errors, weighing
+from bayesrecon.estimation.noise import equation_errors, error_whitening
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.solve import fit
-from bayesrecon.estimation.weighing import PASSES, features_of
+from bayesrecon.estimation.weighted_equations import PASSES, features_of
 from bayesrecon.inexact import Noise
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.model import Model
@@ -21,21 +21,21 @@ from bayesrecon.releases import OptimisedFit
 class OfOptimisedFit(Kind):
     of = OptimisedFit
 
-    def weighed(self, problem: Problem) -> Problem:
+    def weighted(self, problem: Problem) -> Problem:
         release: Any = problem.release
-        return with_ascent(problem, release.noise, release.finer, ascent.DEVIATIONS)
+        return with_ascent(problem, release.noise, release.refined, ascent.DEVIATIONS)
 
 
-def with_ascent(problem: Problem, noise: Noise, finer: Model | None, unit: ascent.Unit) -> Problem:
+def with_ascent(problem: Problem, noise: Noise, refined: Model | None, unit: ascent.Unit) -> Problem:
     """The same with what an optimiser left as errors of the equations, weighed by them."""
     given: Any = problem.release
     release, own, solved, size = given, problem.embedding.metric, problem.solved, 1.0
     embedding, errors, wrong = problem.embedding, problem.solved.errors, None
     for _ in range(PASSES):
-        rest = ascent.left(given, own, solved.pseudo)
+        rest = ascent.final_errors(given, own, solved.pseudo)
         release = replace(given, theta=rest.theta[None])
-        normal, bounded, rule = equation_errors(release, noise, finer, own, solved.pseudo)
-        weights = weighing(np.column_stack([normal, size * rest.errors]), bounded)
+        normal, bounded, rule = equation_errors(release, noise, refined, own, solved.pseudo)
+        weights = error_whitening(np.column_stack([normal, size * rest.errors]), bounded)
         embedding = AdaptiveEmbedding(release, own @ weights, problem.embedding.progress)
         solved = fit(embedding, problem.reference, problem.rng, expected=solved.spectrum.rank)
         features = features_of(embedding, solved)
