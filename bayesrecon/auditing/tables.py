@@ -1,4 +1,4 @@
-"""A printed table of estimates as a fit to audit, with what would be printed instead."""
+"""A printed table of estimates as a fit to audit, with remedies that change the table."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -19,20 +19,20 @@ from bayesrecon.results.findings import NotRun
 Alternatives = list[tuple[str, Callable[[], Release]]]
 
 _ATTACK = "table"
-_DIGITS = (4, 3, 2)  # remedies that are tried
+_DIGITS = (4, 3, 2)  # numbers of digits that are tried
 
 
 def table_to_audit(
     table: Any, model: Model | str, *, correlations: Any = None, **options: Any
 ) -> tuple[Release | None, dict[str, Any]]:
-    """The release of a table, None where it says nothing, and how it is audited (`audit_fit`).
+    """The release of a table (None if it determines nothing), and options for `audit_fit`.
 
     Args:
         table: the path of a CSV file, or a DataFrame.
         model, correlations, options: as in `posteriors.from_table`.
 
     Raises:
-        BayesreconError: a table that cannot be read, or is of another model.
+        BayesreconError: the table cannot be read, or belongs to another model.
 
     >>> _ = Path("fit.csv").write_text("name,coef,se\\nconst,25.80,5.917\\nage,0.6100,0.05852\\nsigma,18.27,\\n")
     >>> release, how = table_to_audit("fit.csv", "ols")
@@ -50,7 +50,7 @@ def table_to_audit(
     if correlations is None:
         how["untried"] = (NotRun(_ATTACK, UNTOLD, "pass the correlations (--correlations FILE)", (how["name"],)),)
     release = None
-    if correlations is not None or isinstance(model, str):  # of a model of one's own a table without them says nothing
+    if correlations is not None or isinstance(model, str):  # for the user's own model, a table needs correlations
         release = from_table(table, model, correlations=correlations, **options)
         how["alternatives"] = _alternatives(table, model, correlations, options, release)
     if path is not None:
@@ -75,10 +75,10 @@ def _alternatives(table: Any, model: Any, correlations: Any, options: Mapping[st
 
 
 def reprinted(table: Any, digits: int, column: str | None = None) -> Any:
-    """The table with so many significant digits in every cell that has more, as a DataFrame of text.
+    """The table as a DataFrame of text, with at most `digits` significant digits in every cell.
 
     Raises:
-        BayesreconError: a table whose cells have no more digits.
+        BayesreconError: no cell has more digits.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"estimate": ["25.801", "0.61"], "se": ["5.917", ""]}, index=["const", "age"])
@@ -94,7 +94,7 @@ def reprinted(table: Any, digits: int, column: str | None = None) -> Any:
 
 
 def reprinted_correlations(correlations: Any, decimals: int) -> Any:
-    """The correlations with so many decimals.
+    """The correlations, rounded to `decimals` decimals.
 
     >>> reprinted_correlations([["1", "-0.98892"], ["-0.98892", "1"]], 3).to_numpy().tolist()
     [['1', '-0.989'], ['-0.989', '1']]

@@ -93,8 +93,8 @@ def final_errors(
     turned = [metric] * len(ascent.points) if ascent.turned is None else [t @ metric for t in np.asarray(ascent.turned)]
     others = [moved.T @ np.asarray(g) for moved, g in zip(turned, gradients[1:], strict=True)]
     # The gradient in what was moved is zero on average over the iterates, which is not the one at their average.
-    bent = np.mean(others, axis=0) - own
-    at = back @ found.mean - np.linalg.solve(hessian, bent)
+    curvature = np.mean(others, axis=0) - own
+    at = back @ found.mean - np.linalg.solve(hessian, curvature)
     errors = hessian @ back * found.error
     if not (np.isfinite(at).all() and np.isfinite(errors).all() and np.abs(at).max(initial=0.0) <= _DISTANT):
         wrong = (

@@ -118,15 +118,15 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
     visibility = library.visibility(far[:, :count], (far - far_rest)[:, :count], solved.basis.size, variance)
     visibility[_constant_by_chance(library, knowledge, solved.probes, values[:, :count])] = 0.0
     # Of what is not seen no error is ever stated: its series, by far the most where fields are many, are left out.
-    told = np.flatnonzero(np.concatenate([visibility >= PARTLY, np.ones(values.shape[1] - count, bool)]))
-    raw, scores = solved.influence(projection.beta[:, told])
+    visible = np.flatnonzero(np.concatenate([visibility >= PARTLY, np.ones(values.shape[1] - count, bool)]))
+    raw, scores = solved.influence(projection.beta[:, visible])
     spread = np.zeros(values.shape[1])
-    spread[told] = np.concatenate([np.zeros(0), *(part.std(axis=0) for _, part in column_blocks(raw))])
+    spread[visible] = np.concatenate([np.zeros(0), *(part.std(axis=0) for _, part in column_blocks(raw))])
     spread = spread[:count]
     if solved.errors is not None:
         own = solved.errors.of(_features(solved) @ projection.beta[:, :count])
         spread = np.array([own.sd(one) for one in np.eye(count)])
-    every = np.eye(values.shape[1])[told] @ share
+    every = np.eye(values.shape[1])[visible] @ share
     combined = every[:, :count]
     unseen, beyond = rest[:, :count], far_rest[:, :count]
     if exact.size:

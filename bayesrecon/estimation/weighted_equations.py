@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.noise import equation_errors, consistent_errors, too_coarse, error_whitening
+from bayesrecon.estimation.noise import consistent_errors, equation_errors, error_whitening, too_coarse
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.solve import fit
 from bayesrecon.estimation.span import Fit
