@@ -17,7 +17,7 @@ from bayesrecon.disclosure.thinning import predicted_outlooks
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import recovered, recovered_with_problem
-from bayesrecon.model import Progress
+from bayesrecon.model import Model, Progress
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.releases import PosteriorDraws
@@ -160,7 +160,7 @@ def _rounded(release: PosteriorDraws, digits: int) -> PosteriorDraws | None:
         return None
 
 
-def plain(release: PosteriorDraws) -> Any:
+def plain(release: PosteriorDraws) -> Model:
     """The model without its preparation of published draws, which does not apply to these."""
     return release.model if release.model.prepare is None else replace(release.model, prepare=None)
 

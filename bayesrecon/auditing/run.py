@@ -39,6 +39,7 @@ from bayesrecon.auditing.tables import table_to_audit
 from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.problem import Problem
 from bayesrecon.knowledge import KNOWS, of_model, refuse_renamed
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
@@ -49,9 +50,10 @@ from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.printed.acro import is_acro
 from bayesrecon.posteriors.printed.summaries import is_table
 from bayesrecon.precision import in_float64
-from bayesrecon.releases import OneAtom, Release
+from bayesrecon.releases import OneAtom, PosteriorDraws, Release
 from bayesrecon.results.audit import Audit, ordered
 from bayesrecon.results.findings import LEVELS, Finding, NotRun, Thresholds
+from bayesrecon.results.recovery import Recovery
 from bayesrecon.running.threads import on_one_thread
 
 _OTHERS = "pass the model that made these draws, including its prior, and draws with all their digits"
@@ -375,7 +377,7 @@ def _stages(
     yield now(())
 
 
-def _open_draws(finding: Finding, release: Any, problem: Any, recovery: Any, key: int) -> Open:
+def _open_draws(finding: Finding, release: PosteriorDraws, problem: Problem, recovery: Recovery, key: int) -> Open:
     return Open(finding, lambda budget: draws_remedies(release, problem, recovery, key, budget), first=True)
 
 

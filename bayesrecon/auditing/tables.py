@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.inexact import UNTOLD
@@ -15,6 +15,9 @@ from bayesrecon.posteriors.printed.reading import as_printed
 from bayesrecon.posteriors.printed.summaries import from_table, read_frame, titled
 from bayesrecon.releases import Release
 from bayesrecon.results.findings import NotRun
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Alternatives = list[tuple[str, Callable[[], Release]]]
 
@@ -74,7 +77,7 @@ def _alternatives(table: Any, model: Any, correlations: Any, options: Mapping[st
     return found
 
 
-def reprinted(table: Any, digits: int, column: str | None = None) -> Any:
+def reprinted(table: Any, digits: int, column: str | None = None) -> "DataFrame":
     """The table as a DataFrame of text, with at most `digits` significant digits in every cell.
 
     Raises:
@@ -93,7 +96,7 @@ def reprinted(table: Any, digits: int, column: str | None = None) -> Any:
     return _changed(frame, cut)
 
 
-def reprinted_correlations(correlations: Any, decimals: int) -> Any:
+def reprinted_correlations(correlations: Any, decimals: int) -> "DataFrame":
     """The correlations, rounded to `decimals` decimals.
 
     >>> reprinted_correlations([["1", "-0.98892"], ["-0.98892", "1"]], 3).to_numpy().tolist()
@@ -111,7 +114,7 @@ def reprinted_correlations(correlations: Any, decimals: int) -> Any:
     return _changed(frame, cut) if square else _changed(frame, cut, always=True)
 
 
-def _changed(frame: Any, change: Any, always: bool = False) -> Any:
+def _changed(frame: "DataFrame", change: Callable[[Decimal, str], str], always: bool = False) -> "DataFrame":
     def one(value: Any) -> str:
         text = (
             value.strip() if isinstance(value, str) else "" if value is None or value != value else repr(float(value))

@@ -119,7 +119,7 @@ def _verdict_or_error(shared: tuple[bool, Progress | None], posterior: str) -> V
 
 
 def _totals(
-    release: Release, truth: Records, design: Sequence[str], unit: Sequence[str], progress: Any
+    release: Release, truth: Records, design: Sequence[str], unit: Sequence[str], progress: Progress | None
 ) -> tuple[GroupsFound | StatisticsFound, tuple[str, ...]]:
     fields = release.model.fields
     groups = [k for k, f in fields.items() if len(f.domain.levels) >= _GROUPS]
@@ -141,7 +141,7 @@ def _unit(truth: Records, design: Sequence[str]) -> tuple[str, ...]:
 
 
 def _records(
-    release: Release, truth: Records, design: Sequence[str], unit: tuple[str, ...], progress: Any
+    release: Release, truth: Records, design: Sequence[str], unit: tuple[str, ...], progress: Progress | None
 ) -> tuple[RecordsFound, tuple[str, ...]]:
     from bayesrecon.attacks.reconstruction import reconstruct
     from bayesrecon.evaluate import score_records
@@ -179,7 +179,9 @@ def _values(name: str, column: Any, true: np.ndarray, score: dict[str, float]) -
     )
 
 
-def _groups(release: Release, truth: Records, group: str, progress: Any) -> tuple[GroupsFound, tuple[str, ...]] | None:
+def _groups(
+    release: Release, truth: Records, group: str, progress: Progress | None
+) -> tuple[GroupsFound, tuple[str, ...]] | None:
     """Counts per group; None if no count is determined."""
     from bayesrecon.attacks.recovery import recover
 
@@ -224,7 +226,7 @@ def _groups(release: Release, truth: Records, group: str, progress: Any) -> tupl
 
 
 def _statistics(
-    release: Release, truth: Records, design: Sequence[str], progress: Any
+    release: Release, truth: Records, design: Sequence[str], progress: Progress | None
 ) -> tuple[StatisticsFound, tuple[str, ...]]:
     from bayesrecon.attacks.recovery import recover
     from bayesrecon.evaluate import compare, true_statistics
@@ -259,7 +261,7 @@ def _stated(row: Row) -> float | None:
     return (row.upper - row.lower) / 2 / Z95
 
 
-def _series(release: Release, truth: Records, progress: Any) -> tuple[SeriesFound, tuple[str, ...]]:
+def _series(release: Release, truth: Records, progress: Progress | None) -> tuple[SeriesFound, tuple[str, ...]]:
     """The entries and averages of a series that are determined, if the whole series is one record."""
     from bayesrecon.attacks.recovery import recover
 
