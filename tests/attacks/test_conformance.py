@@ -148,7 +148,7 @@ def test_all_are_found():
 
 
 @pytest.mark.parametrize(("made", "kind"), CASES)
-def test_it_is_told_by_its_key(made, kind, releases):
+def test_the_same_key_gives_the_same_result(made, kind, releases):
     first, again = (carried_out(made, releases[kind], key=3) for _ in range(2))
     assert type(first) is get_type_hints(made.run)["return"]
     assert numbers(first) == numbers(again)

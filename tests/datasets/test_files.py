@@ -46,7 +46,7 @@ def dotted(path, content):
 
 
 @pytest.mark.parametrize("write", [plain, gzipped, zipped, dotted])
-def test_idx(tmp_path, write):
+def test_images_and_labels_of_idx_files_are_read(tmp_path, write):
     for name, content in (IMAGES, ANSWERS):
         write(tmp_path / name, content)
     data = mnist(tmp_path)
@@ -231,7 +231,7 @@ def survey(people, columns=("SERIALNO", *FEATURES[::-1], "PWGTP", "PINCP")):
     return "\n".join([",".join(columns), *rows]).encode()
 
 
-def test_income(tmp_path):
+def test_working_adults_are_read_with_their_income(tmp_path):
     (tmp_path / "2018/1-Year").mkdir(parents=True)
     plain(tmp_path / "2018/1-Year/psam_p06.csv", survey(PEOPLE.values()))
     data = acs_income(tmp_path)
