@@ -1,4 +1,4 @@
-"""The way of a release from its equations to the statistics of its data: one for all kinds."""
+"""From a release to the statistics of its data, for all kinds of releases."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,9 +29,9 @@ from bayesrecon.running.threads import on_one_thread
 
 Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
 
-_ROUNDED = 1e-9  # of what exact equations say, relative to the square that a variance is left of
-_FAR = 5.0  # standard errors outside what is possible, from which it is no accident
-_FEW = 1.0  # standard errors of bias in the count from which draws are called so
+_ROUNDED = 1e-9  # tolerance for variances from exact equations, relative to the squares that they are differences of
+_FAR = 5.0  # standard errors: estimates farther outside the possible range are not chance
+_FEW = 1.0  # standard errors: with a larger bias of the count, there are too few draws
 
 Solved = tuple[Problem, Recovery, tuple[str, ...]]
 """A problem with its result and warnings that are about this release alone."""
@@ -39,7 +39,7 @@ Solved = tuple[Problem, Recovery, tuple[str, ...]]
 
 @in_float64
 def recovered(release: Release, statistics: Statistics = None, **options: Any) -> Recovery:
-    """What `recover` finds of one release, not yet judged; takes its options."""
+    """The result of `recover` for one release before it is judged. Takes the options of `recover`."""
     knows = {k: v for k, v in options.items() if k not in ("estimator", "key", "progress")}
     stated = kind_of(release).stated(release, statistics, knows)  # type: ignore[arg-type]
     return recovered_with_problem(release, statistics, **options)[1] if stated is None else stated
@@ -47,7 +47,7 @@ def recovered(release: Release, statistics: Statistics = None, **options: Any) -
 
 @in_float64
 def recovered_with_problem(release: Release, statistics: Statistics = None, **options: Any) -> tuple[Problem, Recovery]:
-    """The same of a release with equations, with the solved problem beside the result."""
+    """The solved problem and the result, for a release with equations."""
     problem, recovery, warnings = solved(release, statistics, **options)
     return problem, shown_of(warned(recovery, warnings), problem.knowledge)
 
@@ -61,7 +61,7 @@ def solve_release(
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Problem:
-    """Check the input of a verb once and solve the embedding, with the errors that releases of its kind have."""
+    """Check the input of a verb and solve the embedding, with the errors of the release's kind."""
     kind, chosen = kind_of(release), (estimator or Estimator()).with_defaults(release)
     release, stated = restated(release, with_factors_of(release.about, knows))
     knowledge = check_knowledge(release.model, **stated)  # type: ignore[arg-type]
@@ -118,7 +118,7 @@ def rows_with(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...]
 
 
 def _possible(knowledge: Knowledge) -> dict[str, tuple[float, float]]:
-    """Where statistics of any data lie: means in their field's domain, counts and variances from zero on."""
+    """Possible ranges of statistics: means are in their field's domain, and counts and variances are non-negative."""
     ends = {"n": (0.0, np.inf)}
     for c in components(knowledge.fields, list(knowledge.known), {}, {}):
         domain = knowledge.fields[c.field].domain
@@ -130,7 +130,7 @@ def _possible(knowledge: Knowledge) -> dict[str, tuple[float, float]]:
 
 
 def _impossible(rows: Sequence[Row], knowledge: Knowledge) -> tuple[str, ...]:
-    """Recovered statistics that no data have."""
+    """Messages about recovered statistics that no data could have."""
     ends, found = _possible(knowledge), []
     means = {row.name: row.estimate for row in rows if row.estimate is not None}
     for row in rows:
@@ -140,7 +140,7 @@ def _impossible(rows: Sequence[Row], knowledge: Knowledge) -> tuple[str, ...]:
         if row.se:
             slack, below, above = _FAR * row.se, row.estimate, row.estimate
         elif row.se is None and row.lower is not None and row.upper is not None:
-            # What exact equations say has no sampling error; a variance is a small difference of squares.
+            # Exact equations have no sampling error, but a variance can be a small difference of squares.
             mean = means.get(row.name.replace("var(", "mean(")) or 0.0
             slack, below, above = _ROUNDED * max(1.0, mean**2), row.upper, row.lower
         else:

@@ -1,4 +1,4 @@
-"""Equations with errors of known sizes, which weigh them: those of noise, rounding and of expectations' rules."""
+"""Solve equations weighted by their errors: noise, rounding and quadrature."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,16 +17,16 @@ from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.model import Model, PseudoData
 
 PASSES = 2
-"""Over the errors of a parameter, which the fitted data enter."""
+"""Number of passes over the errors of a parameter, since the errors depend on the fitted data."""
 
-_MATCHED, _CLOSE = 40, 1e-6  # the same of a mean and covariance to be matched, and the last change in whitened units
+_MATCHED, _CLOSE = 40, 1e-6  # most passes to match a mean and covariance, and the last change in whitened units
 
 Matched = Callable[[Any, Any, PseudoData], Any]
 """As `Summary.matched`."""
 
 
 def with_errors(problem: Problem, noise: Noise, refined: Model | None, matched: Matched | None = None) -> Problem:
-    """The same with the errors of its parameter as weights of its equations, and an approximation matched."""
+    """Solve the problem again with equations weighted by their errors, and with `matched` match an approximation."""
     release, own, solved, contradicted = problem.release, problem.embedding.metric, problem.solved, ()
     embedding, given = problem.embedding, np.asarray(release.theta)[0]
     weights, normal = np.eye(own.shape[1]), np.zeros((own.shape[1], 0))
@@ -65,5 +65,5 @@ def with_errors(problem: Problem, noise: Noise, refined: Model | None, matched: 
 
 
 def features_of(embedding: AdaptiveEmbedding, solved: Fit) -> Float[np.ndarray, "k r"]:
-    """What data can make of the equations of one parameter, `(k, r)`."""
+    """The contributions of data to the equations of one parameter, as columns `(k, r)`."""
     return embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients

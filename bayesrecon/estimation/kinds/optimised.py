@@ -42,7 +42,9 @@ def with_ascent(problem: Problem, noise: Noise, refined: Model | None, unit: asc
         weighed = weights.T @ normal, weights.T @ bounded, weights.T @ rule
         known = EquationErrors(*weighed, left=np.zeros((0, bounded.shape[1])), right=np.zeros(0))
         left = weights.T @ rest.errors
-        errors, size, wrong = ascent.sized(release, own, weights, features, known, left, rest.freedom, unit)
+        errors, size, wrong = ascent.with_optimisation_errors(
+            release, own, weights, features, known, left, rest.freedom, unit
+        )
         wrong = rest.wrong or wrong
     solved, found = replace(solved, errors=errors), () if wrong is None else (wrong,)
     return replace(problem, release=release, embedding=embedding, solved=solved, contradicted=found)
