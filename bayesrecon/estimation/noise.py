@@ -26,9 +26,7 @@ _FLOOR = 1e-4  # lower limit for errors, relative to the largest, so that weight
 _FALSE_ALARMS = 1e-4  # probability that a good summary is called contradictory; the chi-squared tail is not exact
 _WIDER = (1.0, 1.02, 1.1, 1.3, 2.0)  # half widths of rounding that are tried, in half units of the last digit
 _BELIEVED = 1.3  # largest of these for which the result is trusted: the first order is not exact
-_COARSE = (
-    0.3  # the first-order theory of rounding fails beyond this share of a posterior standard deviation or variance
-)
+_COARSE = 0.3  # first-order theory fails if rounding exceeds this share of a standard deviation or variance
 
 
 def equation_errors(
