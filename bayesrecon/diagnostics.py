@@ -24,8 +24,18 @@ def evenly(size: int, count: int) -> np.ndarray:
 
 def by_chain(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
     """`(chains, draws, S)` from a flat `(T, S)` series, chains cut to the shortest one."""
-    numbers = np.unique(chain)
-    pieces = [series[chain == c] for c in numbers]
+    return _cut(series, _rows_of_chains(chain))
+
+
+def _rows_of_chains(chain: np.ndarray) -> list[np.ndarray | slice]:
+    """Which draws are of each chain, in the order of their numbers."""
+    if chain.min() == chain.max():  # sorting a million numbers to learn this takes longer than what follows
+        return [slice(None)]
+    return [np.flatnonzero(chain == c) for c in np.unique(chain)]
+
+
+def _cut(series: np.ndarray, rows: list[np.ndarray | slice]) -> np.ndarray:
+    pieces = [series[at] for at in rows]
     draws = min(len(p) for p in pieces)
     return np.stack([p[:draws] for p in pieces])
 
@@ -54,11 +64,12 @@ def effective_sample_size(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
         series: `(T, S)`.
         chain: `(T,)` chain numbers.
     """
-    if np.unique(chain, return_counts=True)[1].min() < _SHORTEST:
+    rows = _rows_of_chains(chain)
+    if min(len(chain[at]) for at in rows) < _SHORTEST:
         return np.full(series.shape[1], float(len(series)))
     wide = max(1, _AT_ONCE // len(series))
     blocks = [series[:, at : at + wide] for at in range(0, series.shape[1], wide)]
-    return np.concatenate([np.zeros(0), *(_sizes(split(by_chain(block, chain)), len(series)) for block in blocks)])
+    return np.concatenate([np.zeros(0), *(_sizes(split(_cut(block, rows)), len(series)) for block in blocks)])
 
 
 def _sizes(chains: np.ndarray, draws: int) -> np.ndarray:

@@ -38,7 +38,7 @@ draws alone, whose own error is all that is left: the private data are not seen.
 """
 AVERAGES = """## Averages of classes as images
 
-Digits 0 and 1 of 4 by 4 pixels, 120 records, 300 draws of a posterior (NUTS, one chain); `recover` with the total of
+Digits 0 and 1 of 4 by 4 pixels, 120 records, 2,000 draws of a posterior (NUTS, one chain); `recover` with the total of
 each pixel over each class. *Correlation*: of what the class's average has beyond that of all images, ours with the true
 one. *Null*: the average of all images in its place.
 """

@@ -46,8 +46,8 @@ def network(hidden: int) -> Any:
 def averages(hidden: int, small: bool) -> dict[str, Any]:
     """Averages by class as `recover` has them from draws, beside the true ones and the average of all images."""
     x, y = images()
-    key, draws = jax.random.key(1), 200 if small else 300
-    release = nuts(network(hidden), {"x": x, "y": y}, key=key, warmup=100 if small else 300, draws=draws, chains=1)
+    key, draws = jax.random.key(1), 200 if small else 2000
+    release = nuts(network(hidden), {"x": x, "y": y}, key=key, warmup=100 if small else 500, draws=draws, chains=1)
     asked = {f"{k}": partial(_share, k) for k in range(len(DIGITS))}
     asked |= {f"{k}, {j}": partial(_pixel, k, j) for k in range(len(DIGITS)) for j in range(PIXELS)}
     found = {r.name: r for r in bayesrecon.recover(release, statistics=asked, domain={"x": (0, 1)})}
