@@ -5,7 +5,7 @@ from pathlib import Path
 import lazy_loader
 
 from bayesrecon._version import __version__ as __version__
-from bayesrecon.moved import moved
+from bayesrecon.moved import moved, now_in
 
 # In a bare checkout the sub-packages `models` and `posteriors` lie beside this folder.
 _root = Path(__file__).resolve().parent.parent
@@ -14,14 +14,25 @@ if (_root / "pyproject.toml").is_file():
 
 _loaded, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
-_NOW_IN = {
-    "attacks": ("Improvements", "Slicing", "held_out_residual"),
-    "results": (
-        *("Audit", "DeletedRecord", "DeletedSentence", "DeletionInference", "Diagnosis", "InputEstimate", "Inversion"),
-        *("Matched", "MissingRecord", "Reconstruction", "RecordTable", "Recovery", "Sanitised"),
-    ),
-    "running": ("compile_cache", "using"),
-    "types": ("Box", "Deletion", "Knows", "Model", "PseudoData", "Release", "TotalVariation"),
-}
-_MOVED = {name: f"bayesrecon.{place}.{name}" for place, names in _NOW_IN.items() for name in names}
+_MOVED = now_in(
+    __name__,
+    {
+        "attacks": ("Improvements", "Slicing"),
+        "attacks.matching.held_out": ("held_out_residual",),
+        "results": (
+            *(
+                "Audit",
+                "DeletedRecord",
+                "DeletedSentence",
+                "DeletionInference",
+                "Diagnosis",
+                "InputEstimate",
+                "Inversion",
+            ),
+            *("Matched", "MissingRecord", "Reconstruction", "RecordTable", "Recovery", "Sanitised"),
+        ),
+        "running": ("compile_cache", "using"),
+        "types": ("Box", "Deletion", "Knows", "Model", "PseudoData", "Release", "TotalVariation"),
+    },
+)
 __getattr__ = moved(__name__, _MOVED, _loaded)

@@ -2,8 +2,17 @@
 
 import importlib
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+
+def now_in(package: str, places: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """Where names are that have moved into modules or packages of a package.
+
+    >>> now_in("bayesrecon", {"types": ("Model", "Release")})["Release"]
+    'bayesrecon.types.Release'
+    """
+    return {name: f"{package}.{place}.{name}" for place, names in places.items() for name in names}
 
 
 def moved(package: str, names: Mapping[str, str], rest: Callable[[str], Any] | None = None) -> Callable[[str], Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from bayesrecon import datasets
+from bayesrecon.datasets.labelled import LabelledData
 
 SETS = {
     "mnist": datasets.mnist,
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser, sets=tuple(SETS), *, required
     )
 
 
-def images_of(given: argparse.Namespace, one: str = "mnist") -> datasets.LabelledData:
+def images_of(given: argparse.Namespace, one: str = "mnist") -> LabelledData:
     """The images that were asked for."""
     name = getattr(given, "set", one)
     found = SETS[name](given.data, "test" if given.part == "small" else given.part)
@@ -42,7 +43,7 @@ def images_of(given: argparse.Namespace, one: str = "mnist") -> datasets.Labelle
     return found.rows(np.random.default_rng(0).permutation(len(found.x))[:SMALL])
 
 
-def grey(data: datasets.LabelledData) -> np.ndarray:
+def grey(data: LabelledData) -> np.ndarray:
     """Images `(N, height, width)`, the mean of the colours where there are some."""
     images = data.images()
     return images.mean(axis=-1) if images.ndim == 4 else images

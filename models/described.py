@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from bayesrecon.errors import BayesreconError, first_line, library
+from bayesrecon.errors import BayesreconError, first_line
 
 
 def is_program(given: Any) -> bool:
@@ -19,7 +19,6 @@ def pymc_model(model: Any) -> Any:
     program = model if held is None else held
     if not any(c.__name__ == "Model" and c.__module__.startswith("pymc.") for c in type(program).__mro__):
         return None
-    library("pymc")
     return program
 
 

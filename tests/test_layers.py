@@ -23,6 +23,13 @@ def test_the_root_is_the_vocabulary():
     assert root == layers.VOCABULARY
 
 
+def test_what_is_at_the_root_is_shared():
+    """By several packages, or by what is: else it belongs in the one that uses it. `types` is for users alone."""
+    for name in layers.VOCABULARY - {"types"}:
+        users = {layers.package_of(one) for one, others in GRAPH.items() if f"bayesrecon.{name}" in others}
+        assert len(users - {"bayesrecon"}) > 1 or "bayesrecon" in users, name
+
+
 def test_imports_point_down():
     assert layers.misplaced(GRAPH) == []
 

@@ -109,7 +109,7 @@ def finish(given: Given, found: "Audit", html: Path | None, fail_on: str | None,
 
     if html is not None:
         console.wrote(found.save_report(html, _typed(given)))
-    given.deliver(found, "plot_audit", _show)
+    given.deliver(found, "audit.plot_audit", _show)
     if interrupted:
         console.say("interrupted: this is what was found until then; nothing else is cleared")
         raise typer.Exit(_INTERRUPTED)

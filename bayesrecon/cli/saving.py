@@ -24,7 +24,7 @@ def deliver(
 
     Args:
         out, plot: files to write, their names checked beforehand.
-        draw: name of the function of `bayesrecon.plots` that draws it; by default the result draws itself.
+        draw: the module and function of `bayesrecon.plots` that draw it (`module.function`); by default its own.
         json: one JSON object on stdout instead of what `show` makes of it, lines of text and tables.
         notes: warnings beside those of the result.
     """

@@ -5,5 +5,4 @@ from .drawings import omniglot as omniglot
 from .faces import celeba as celeba
 from .idx import fashion_mnist as fashion_mnist
 from .idx import mnist as mnist
-from .labelled import LabelledData as LabelledData
 from .photographs import tiny_imagenet as tiny_imagenet

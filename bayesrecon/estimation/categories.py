@@ -15,6 +15,7 @@ from bayesrecon.estimation.statistics import (
     add_functions,
     components,
     count_of,
+    function_part,
     moments,
     ratio_of,
     sum_of,
@@ -221,3 +222,23 @@ def add_levels(library: Library, factors: Sequence[Factor], unknown: Collection[
             part = f"[{factor.name}={level}]"
             library.parts[part] = Part(part, values, ("1",))
             library.statistics.append(count_of(f"n{part}", part))
+
+
+def known_totals(knowledge: Knowledge) -> tuple[Library, np.ndarray]:
+    """Functions of a record whose totals are known exactly, and those totals."""
+    library, exact = Library(), np.zeros(0)
+    if knowledge.known:
+        table = knowledge.known
+        centre = {k: v.mean(axis=0) for k, v in table.items()}
+        scale = {k: np.where(v.std(axis=0) > 0, v.std(axis=0), 1.0) for k, v in table.items()}
+        fields = {k: knowledge.fields[k] for k in table if k != knowledge.unit}
+        library = moments(components(fields, (), centre, scale))
+        if knowledge.unit in table:
+            add_units(library, str(knowledge.unit), knowledge.levels, ())
+        exact = library.evaluate(table).sum(axis=0)
+    elif knowledge.total is not None:
+        library, exact = moments(()), np.array([knowledge.total])
+    for name, (f, total) in knowledge.identities.items():
+        library.parts[f"identity:{name}"] = function_part(f"identity:{name}", f)
+        exact = np.append(exact, total)
+    return library, exact

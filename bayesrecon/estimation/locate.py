@@ -17,7 +17,8 @@ from bayesrecon.estimation.basis import find_basis, per_level, shows_all
 from bayesrecon.estimation.decay import decays
 from bayesrecon.estimation.error_laws import law_of
 from bayesrecon.estimation.extent import Likelihood, looked_for
-from bayesrecon.estimation.measure import (
+from bayesrecon.estimation.predictive import responses
+from bayesrecon.estimation.record_weights import (
     MOST,
     TOTAL_ERROR,
     felt,
@@ -26,7 +27,6 @@ from bayesrecon.estimation.measure import (
     plausible,
     weighted_moments,
 )
-from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.solve import fit
 from bayesrecon.estimation.span import Span
 from bayesrecon.estimation.spectrum import Spectrum

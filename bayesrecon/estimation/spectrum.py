@@ -1,7 +1,7 @@
 """How many features of a record the release can tell apart: rank, gap, and independent anchors."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -49,10 +49,8 @@ class Spectrum:
 class Ends(Protocol):
     """How the spectrum of equations ends (`error_laws.ErrorLaw`)."""
 
-    @property
-    def smallest(self) -> float: ...
-    @property
-    def ends(self) -> bool: ...
+    smallest: ClassVar[float]
+    ends: ClassVar[bool]
 
 
 def decompose(scores: np.ndarray, finite: bool, law: Ends) -> tuple[Spectrum, np.ndarray, np.ndarray]:

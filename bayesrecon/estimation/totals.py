@@ -10,14 +10,14 @@ from jaxtyping import Float, Int
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.errors import check_memory
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.categories import add_units, library_of
+from bayesrecon.estimation.categories import known_totals, library_of
 from bayesrecon.estimation.deviation import deviation
 from bayesrecon.estimation.error_laws import DETERMINED, PARTLY, SAMPLED, SPANNED, STATIONARY, ErrorLaw
 from bayesrecon.estimation.influence import Influence
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.solve import spans
 from bayesrecon.estimation.span import Fit
-from bayesrecon.estimation.statistics import Library, Statistic, components, function_part, moments
+from bayesrecon.estimation.statistics import Library, Statistic
 from bayesrecon.kernels.definite import solver
 from bayesrecon.kernels.embedding import MeanEmbedding
 from bayesrecon.knowledge import Knowledge
@@ -89,7 +89,7 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
     embedding, count = solved.embedding, len(library.parts)
     remedy = "leave unit= out, or name a field with fewer values"
     check_memory(3 * 8 * count**2, f"statistics of {count} totals", remedy)
-    constraints, exact = _constraints(knowledge)
+    constraints, exact = known_totals(knowledge)
 
     def evaluate(records: Records) -> np.ndarray:
         parts = library.evaluate(records)
@@ -226,26 +226,6 @@ def _gain(covariance: np.ndarray, count: int, usable: np.ndarray) -> np.ndarray:
     scale = 1 / np.sqrt(np.maximum(np.diag(inner), 1e-300))
     inverse = np.linalg.pinv(inner * scale[:, None] * scale, rcond=1e-10, hermitian=True)
     return covariance[:count, usable] @ (scale[:, None] * inverse * scale)
-
-
-def _constraints(knowledge: Knowledge) -> tuple[Library, np.ndarray]:
-    """Functions of a record whose totals are known exactly, and those totals."""
-    library, exact = Library(), np.zeros(0)
-    if knowledge.known:
-        table = knowledge.known
-        centre = {k: v.mean(axis=0) for k, v in table.items()}
-        scale = {k: np.where(v.std(axis=0) > 0, v.std(axis=0), 1.0) for k, v in table.items()}
-        fields = {k: knowledge.fields[k] for k in table if k != knowledge.unit}
-        library = moments(components(fields, (), centre, scale))
-        if knowledge.unit in table:
-            add_units(library, str(knowledge.unit), knowledge.levels, ())
-        exact = library.evaluate(table).sum(axis=0)
-    elif knowledge.total is not None:
-        library, exact = moments(()), np.array([knowledge.total])
-    for name, (f, total) in knowledge.identities.items():
-        library.parts[f"identity:{name}"] = function_part(f"identity:{name}", f)
-        exact = np.append(exact, total)
-    return library, exact
 
 
 def rows_of(library: Library, totals: SampledTotals, embedding: MeanEmbedding) -> tuple[Row, ...]:

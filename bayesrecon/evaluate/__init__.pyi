@@ -6,15 +6,10 @@ from .distances import wasserstein as wasserstein
 from .fisher import divergence as divergence
 from .images import psnr as psnr
 from .images import ssim as ssim
-from .matching import Matching as Matching
 from .matching import cosine_similarity as cosine_similarity
 from .matching import match as match
-from .rates import Interval as Interval
 from .rates import bootstrap as bootstrap
-from .rates import bounded_mean as bounded_mean
 from .rates import clopper_pearson as clopper_pearson
-from .rates import true_positive_rate as true_positive_rate
-from .record_scores import calibration_error as calibration_error
 from .record_scores import score_records as score_records
 from .truth import compare as compare
 from .truth import true_statistics as true_statistics

@@ -6,18 +6,22 @@ a round knows which record was deleted, and shows its adversaries what the game 
 
 import lazy_loader
 
-from bayesrecon.moved import moved
+from bayesrecon.moved import moved, now_in
 
 _loaded, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-_NOW_IN = {
-    "adversary": ("named_adversaries", "named_adversary"),
-    "choosing": ("named_choice",),
-    "data": ("Records",),
-    "learner": ("as_learner",),
-    "named": ("named_learner", "named_learners"),
-    "playing": ("Playable",),
-    "reconstructor": ("Guess",),
-    "view": ("Oracles", "View"),
-}
-_MOVED = {name: f"bayesrecon.games.{place}.{name}" for place, names in _NOW_IN.items() for name in names}
-__getattr__ = moved(__name__, {**_MOVED, "Estimator": "bayesrecon.games.ScikitLearner"}, _loaded)
+_MOVED = now_in(
+    __name__,
+    {
+        "membership": ("Membership",),
+        "adversary": ("Adversary", "named_adversaries", "named_adversary"),
+        "choosing": ("named_choice",),
+        "data": ("Records",),
+        "learner": ("Learner", "as_learner"),
+        "named": ("named_learner", "named_learners"),
+        "playing": ("GameError", "Playable"),
+        "reconstructor": ("Guess",),
+        "view": ("Oracles", "View"),
+    },
+)
+_MOVED["Estimator"] = "bayesrecon.games.ScikitLearner"
+__getattr__ = moved(__name__, _MOVED, _loaded)

@@ -4,7 +4,6 @@ from .adversaries.likelihood import Likelihood as Likelihood
 from .adversaries.reconstructed import Reconstructed as Reconstructed
 from .adversaries.reduction import Reduction as Reduction
 from .adversaries.white_box import WhiteBox as WhiteBox
-from .adversary import Adversary as Adversary
 from .choosing import Candidates as Candidates
 from .choosing import Outlying as Outlying
 from .data import Law as Law
@@ -12,7 +11,6 @@ from .data import Table as Table
 from .data import table as table
 from .inference import Game as Game
 from .learner import Functions as Functions
-from .learner import Learner as Learner
 from .learner import ScikitLearner as ScikitLearner
 from .learners.least_squares import LeastSquares as LeastSquares
 from .learners.logistic import Logistic as Logistic
@@ -24,10 +22,8 @@ from .mechanism import Retrain as Retrain
 from .members.lira import LiRA as LiRA
 from .members.shokri import Shokri as Shokri
 from .members.yeom import Yeom as Yeom
-from .membership import Membership as Membership
 from .named import load as load
 from .named import shipped as shipped
-from .playing import GameError as GameError
 from .playing import play as play
 from .reconstruction import ReconstructionGame as ReconstructionGame
 from .reconstructor import Reconstructor as Reconstructor

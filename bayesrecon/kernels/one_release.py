@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from bayesrecon.domains import Records
 from bayesrecon.kernels.embedding import Featured, MeanEmbedding
-from bayesrecon.model import Atoms
+from bayesrecon.model import Atoms, Progress
 
 
 class OneRelease(MeanEmbedding, Featured, Protocol):
@@ -16,6 +16,7 @@ class OneRelease(MeanEmbedding, Featured, Protocol):
     Attributes:
         release: atoms in the coordinates in use.
         metric: `(d, k)` factor of Sigma.
+        progress: told how much of a pass is done.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -24,6 +25,8 @@ class OneRelease(MeanEmbedding, Featured, Protocol):
     def release(self) -> Atoms: ...
     @property
     def metric(self) -> Float[np.ndarray, "d k"]: ...
+    @property
+    def progress(self) -> Progress | None: ...
 
     def information(self, records: Records) -> Float[np.ndarray, " M"]:
         """`k(z, z) / d` of each record, `(M,)`, judged on a few atoms; infinite where the score overflows.

@@ -151,7 +151,7 @@ class Audit(Result):
         Args:
             command: command line of the audit, which the report quotes to explain how to write a cleaned copy.
         """
-        return self.drawn("audit_page", command=command)
+        return self.drawn("report.audit_page", command=command)
 
     def save_report(self, path: str | Path, command: str | None = None) -> Path:
         """Write the report as an HTML file (complete or not at all). `command` is that of `to_html`."""
@@ -163,8 +163,8 @@ class Audit(Result):
         return path
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot the errors that the remedies leave; see `bayesrecon.plots.plot_audit`."""
-        return self.drawn("plot_audit", ax=ax)
+        """Plot the errors that the remedies leave; see `bayesrecon.plots.audit`."""
+        return self.drawn("audit.plot_audit", ax=ax)
 
     @property
     def headline(self) -> str:

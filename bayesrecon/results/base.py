@@ -116,12 +116,12 @@ class Result:
         return plain({**named, **checks, **body, "warnings": self.warnings})
 
     def drawn(self, name: str, **options: Any) -> Any:
-        """The plot `bayesrecon.plots.<name>` of this result.
+        """The plot `bayesrecon.plots.<name>` of this result; the name is that of a module and a function in it.
 
         `plots` imports `results`, so the plot is imported only when it is requested.
         """
-        package = __name__.partition(".")[0]
-        return getattr(importlib.import_module(f"{package}.plots"), name)(self, **options)
+        package, (module, function) = __name__.partition(".")[0], name.split(".")
+        return getattr(importlib.import_module(f"{package}.plots.{module}"), function)(self, **options)
 
     def __repr__(self) -> str:
         table, rest = self._beginning()

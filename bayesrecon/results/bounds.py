@@ -59,8 +59,8 @@ class Bounds(Result):
         return pd.DataFrame(rows).set_index("name").astype(float)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot the intervals; see `bayesrecon.plots.plot_bounds`."""
-        return self.drawn("plot_bounds", ax=ax)
+        """Plot the intervals; see `bayesrecon.plots.bounds`."""
+        return self.drawn("bounds.plot_bounds", ax=ax)
 
     @property
     def headline(self) -> str:

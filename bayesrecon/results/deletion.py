@@ -68,8 +68,8 @@ class DeletedRecord(Result):
         return pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
 
     def plot(self, ax: "Axes | None" = None, shape: tuple[int, int] | None = None) -> "Axes":
-        """Plot the record as an image, or field by field; see `bayesrecon.plots.plot_deleted`."""
-        return self.drawn("plot_deleted", ax=ax, shape=shape)
+        """Plot the record as an image, or field by field; see `bayesrecon.plots.deletion`."""
+        return self.drawn("deletion.plot_deleted", ax=ax, shape=shape)
 
     @property
     def headline(self) -> str:

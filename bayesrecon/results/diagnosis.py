@@ -104,12 +104,12 @@ class Diagnosis(Result):
         return pd.DataFrame([asdict(f) for f in self.features]).set_index("name")
 
     def plot_spectrum(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot the eigenvalues with their noise; see `bayesrecon.plots.plot_diagnosis_spectrum`."""
-        return self.drawn("plot_diagnosis_spectrum", ax=ax)
+        """Plot the eigenvalues with their noise; see `bayesrecon.plots.diagnosis`."""
+        return self.drawn("diagnosis.plot_diagnosis_spectrum", ax=ax)
 
     def plot_visibility(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot the visibility of the features; see `bayesrecon.plots.plot_visibility`."""
-        return self.drawn("plot_visibility", ax=ax)
+        """Plot the visibility of the features; see `bayesrecon.plots.diagnosis`."""
+        return self.drawn("diagnosis.plot_visibility", ax=ax)
 
     @property
     def headline(self) -> str:

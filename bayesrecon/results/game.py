@@ -203,8 +203,8 @@ class GameResult(Result):
         return self.to_dataframe()[columns + (["bound"] if self.bound is not None else [])]
 
     def plot(self, ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
-        """Plot the success of every adversary, as defined and with ties as wins; see `bayesrecon.plots.plot_game`."""
-        return self.drawn("plot_game", ax=ax, path=path)
+        """Plot the success of every adversary, as defined and with ties as wins; see `bayesrecon.plots.game`."""
+        return self.drawn("game.plot_game", ax=ax, path=path)
 
 
 @dataclass(frozen=True)

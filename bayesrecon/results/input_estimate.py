@@ -88,8 +88,8 @@ class InputEstimate(Result):
         return table.assign(verdict=self.verdicts)
 
     def plot(self, shape: tuple[int, int] | None = None, path: str | Path | None = None) -> np.ndarray:
-        """Plot estimate, error and visibility as images, or fields with intervals (`bayesrecon.plots.plot_input`)."""
-        return self.drawn("plot_input", shape=shape, path=path)
+        """Plot estimate, error and visibility as images, or fields with intervals (`bayesrecon.plots.input_image`)."""
+        return self.drawn("input_image.plot_input", shape=shape, path=path)
 
     @property
     def headline(self) -> str:

@@ -75,8 +75,8 @@ class Matched(Result):
     def plot(
         self, ax: "Axes | None" = None, shape: tuple[int, int] | None = None, path: str | Path | None = None
     ) -> "Axes":
-        """Plot the records by multiplier, or as images; see `bayesrecon.plots.plot_matched`."""
-        return self.drawn("plot_matched", ax=ax, shape=shape, path=path)
+        """Plot the records by multiplier, or as images; see `bayesrecon.plots.matched`."""
+        return self.drawn("matched.plot_matched", ax=ax, shape=shape, path=path)
 
     @property
     def headline(self) -> str:

@@ -155,8 +155,8 @@ class Plan(Result):
         return pd.DataFrame.from_dict(rows, orient="index")
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot what each kind of release leaves; see `bayesrecon.plots.plot_plan`."""
-        return self.drawn("plot_plan", ax=ax)
+        """Plot what each kind of release leaves; see `bayesrecon.plots.planner`."""
+        return self.drawn("planner.plot_plan", ax=ax)
 
     @property
     def headline(self) -> str:

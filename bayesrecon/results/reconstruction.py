@@ -100,8 +100,8 @@ class Reconstruction(Result):
         return xr.Dataset(data, {"column": list(self.columns)}, attributes)
 
     def plot(self, path: str | Path | None = None) -> np.ndarray:
-        """Plot the trace, the records by weight, and the gap; see `bayesrecon.plots.plot_reconstruction`."""
-        return self.drawn("plot_reconstruction", path=path)
+        """Plot the trace, the records by weight, and the gap; see `bayesrecon.plots.reconstruction`."""
+        return self.drawn("reconstruction.plot_reconstruction", path=path)
 
     @property
     def headline(self) -> str:

@@ -157,8 +157,8 @@ class RecordTable(Result):
         return self._document(**meta, unit=self.unit, records=self.to_dataframe().to_dict(orient="records"))
 
     def plot(self, path: str | Path | None = None, *, truth: Records | None = None) -> np.ndarray:
-        """Plot the recovered records with their errors; see `bayesrecon.plots.plot_records`."""
-        return self.drawn("plot_records", truth=truth, path=path)
+        """Plot the recovered records with their errors; see `bayesrecon.plots.records`."""
+        return self.drawn("records.plot_records", truth=truth, path=path)
 
     @property
     def headline(self) -> str:

@@ -178,12 +178,12 @@ class Recovery(Result):
         return xr.Dataset(data, {"statistic": names}, {"bayesrecon_version": __version__, **attributes})
 
     def plot(self, truth: dict[str, float] | None = None, ax: "Axes | None" = None) -> "Axes":
-        """Plot the recovered statistics with their intervals; see `bayesrecon.plots.plot_recovery`."""
-        return self.drawn("plot_recovery", truth=truth, ax=ax)
+        """Plot the recovered statistics with their intervals; see `bayesrecon.plots.forest`."""
+        return self.drawn("forest.plot_recovery", truth=truth, ax=ax)
 
     def plot_spectrum(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot the spectrum of the score kernel; see `bayesrecon.plots.plot_spectrum`."""
-        return self.drawn("plot_spectrum", ax=ax)
+        """Plot the spectrum of the score kernel; see `bayesrecon.plots.spectrum`."""
+        return self.drawn("spectrum.plot_spectrum", ax=ax)
 
     @property
     def headline(self) -> str:

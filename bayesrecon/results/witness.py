@@ -51,5 +51,5 @@ class Witness(Result):
         return f"{self.release}: density of the private records over {' and '.join(self.fields)}"
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot a curve with a 95 % band, or a map for two fields; see `bayesrecon.plots.plot_witness`."""
-        return self.drawn("plot_witness", ax=ax)
+        """Plot a curve with a 95 % band, or a map for two fields; see `bayesrecon.plots.witness`."""
+        return self.drawn("witness.plot_witness", ax=ax)

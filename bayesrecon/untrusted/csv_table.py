@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.delimiters import most_in
 from bayesrecon.untrusted.names import MAX_NAMES
 
 _LONGEST = 2**26  # bytes of a header
@@ -63,13 +64,13 @@ class CsvTable:
             head = file.read(_LONGEST)
         bare = _QUOTED.sub(b"", b"\n" + head.lstrip(b"\r\n\xef\xbb\xbf"))[1:]
         header = re.split(rb"[\r\n]", bare, maxsplit=1)
-        sep = max(b",;\t", key=header[0].count)
+        sep = most_in(header[0].decode("latin-1"))  # whose signs are those of ASCII, as in every other coding
         if len(header) < 2 and len(head) == _LONGEST:
             raise BayesreconError(f"{self._path}: a header of more than {_LONGEST // 2**20} MiB, refused")
-        if (count := header[0].count(sep) + 1) > MAX_NAMES:
+        if (count := header[0].count(sep.encode()) + 1) > MAX_NAMES:
             raise BayesreconError(f"{self._path}: {count} columns, more than {MAX_NAMES}")
-        comma = sep != ord(",") and _DECIMAL_COMMA.search(header[-1]) and not _DECIMAL_POINT.search(header[-1])
-        return {"sep": chr(sep), "decimal": "," if comma else "."}
+        comma = sep != "," and _DECIMAL_COMMA.search(header[-1]) and not _DECIMAL_POINT.search(header[-1])
+        return {"sep": sep, "decimal": "," if comma else "."}
 
 
 def _values(column: Any) -> Any:

@@ -3,7 +3,8 @@
 import csv
 import re
 
-_OTHERS = ";\t"  # what spreadsheets write where the comma is the decimal sign, and what is copied from them
+# Semicolons are what spreadsheets write where the comma is the decimal sign, and tabs what is copied from them.
+_SIGNS = ",;\t"
 _DECIMAL_COMMA = re.compile(r"[-+\u2212]?\d+,\d+")
 
 
@@ -23,10 +24,16 @@ def rows_of(text: str) -> list[list[str]]:
     return [[c.replace(",", ".") if _DECIMAL_COMMA.fullmatch(c.strip()) else c for c in row] for row in rows]
 
 
+def most_in(header: str) -> str:
+    """The delimiter that a header has most of; a comma where it has none.
+
+    >>> most_in("age;dose, mg;place")
+    ';'
+    """
+    return max(_SIGNS, key=header.count)
+
+
 def _delimiter_of(lines: list[str]) -> str:
     """By the header, the first line with any; half of the lines have to have it, as a title has not."""
-    header = next((line for line in lines if any(sign in line for sign in "," + _OTHERS)), "")
-    for sign in _OTHERS:
-        if header.count(sign) > header.count(",") and 2 * sum(sign in line for line in lines) >= len(lines):
-            return sign
-    return ","
+    sign = most_in(next((line for line in lines if any(sign in line for sign in _SIGNS)), ""))
+    return sign if 2 * sum(sign in line for line in lines) >= len(lines) else ","

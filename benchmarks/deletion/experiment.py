@@ -91,19 +91,9 @@ def prepare(
             seen.append(row)
         except BayesreconError:  # the loss is flat at this record
             traceless += 1
-    return Experiment(
-        title,
-        model,
-        data,
-        known,
-        np.array(seen),
-        pairs,
-        traceless,
-        again[0].seconds,
-        max(t.gradient for t in again),
-        _accuracy(before.release, known),
-        embedded,
-    )
+    gradient, right = max(t.gradient for t in again), _accuracy(before.release, known)
+    about = (traceless, again[0].seconds, gradient, right, embedded)
+    return Experiment(title, model, data, known, np.array(seen), pairs, *about)
 
 
 def _model(x, **settings):
@@ -163,24 +153,14 @@ def _trained(model, data, rows, keep: Path | None) -> tuple[Trained, list[Traine
         if not np.array_equal(held["rows"], rows):
             raise SystemExit(f"{keep} holds other deletions: remove it")
         before = Trained(release(held["before"], "trained"), float(held["gradient"]), float(held["training"]))
-        parts = zip(held["after"], held["gradients"], strict=True)
-        each = float(held["seconds"])
-        return before, [
-            Trained(release(t, f"without {r}"), float(g), each) for (t, g), r in zip(parts, rows, strict=True)
-        ]
+        parts, each = zip(held["after"], held["gradients"], rows, strict=True), float(held["seconds"])
+        return before, [Trained(release(t, f"without {r}"), float(g), each) for t, g, r in parts]
     before = train(model, data)
     again = retrain_without(before.release, data, rows)
     if keep is not None:
-        np.savez(
-            keep,
-            rows=rows,
-            before=before.release.theta[0],
-            gradient=before.gradient,
-            training=before.seconds,
-            after=np.stack([t.release.theta[0] for t in again]),
-            gradients=[t.gradient for t in again],
-            seconds=again[0].seconds,
-        )
+        first = {"before": before.release.theta[0], "gradient": before.gradient, "training": before.seconds}
+        after, gradients = np.stack([t.release.theta[0] for t in again]), [t.gradient for t in again]
+        np.savez(keep, rows=rows, **first, after=after, gradients=gradients, seconds=again[0].seconds)
     return before, again
 
 

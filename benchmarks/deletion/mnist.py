@@ -81,7 +81,8 @@ def parameters(name, part, options):
     if options.keep is not None:
         stem = part if name == "mnist" else f"{name}-{part}"
         held = options.keep / f"{stem}-{'development' if options.development else 'fresh'}-{options.deletions}.npz"
-    phi = None if part == "softmax" else fourier(about.scale or spread(x[private]), x.shape[1])
+    scale, rng = about.scale or spread(x[private]), np.random.default_rng(2)
+    phi = None if part == "softmax" else Fourier(x.shape[1], WIDTH, scale, rng)
     loss, target = ("squared", np.eye(classes)[y]) if part == "ridge-rff" else ("softmax", y)
     settings = {"loss": loss, "outputs": classes, "phi": phi}
     penalty = PENALTY[part] if name == "mnist" else tuned(x, target, private, PENALTIES, **settings)
@@ -96,10 +97,6 @@ def parameters(name, part, options):
     if phi is not None:
         note += f" Random Fourier features `cos(x W + b)` of scale {phi.scale:g}."
     return one, images.shape, note, facts
-
-
-def fourier(scale, pixels):
-    return Fourier(pixels, WIDTH, scale, np.random.default_rng(2))
 
 
 def spread(x):
@@ -117,7 +114,9 @@ def run(data, part, options):
     if one.embedded is not None:
         found["nearest public image to the features"] = nearest(found[ALL].features, one)
     name = f"{data}-{part}" + ("-development" if options.development else "")
-    plot_similarity(_shown(scores(found, one.truth)), path=STUDY.folder / f"{name}.png")
+    curves = scores(found, one.truth)
+    shown = {k.partition(":")[0]: curves[k] for k in (PUBLISHED, ALL, BASELINES["avg"], BASELINES["maxdiff"])}
+    plot_similarity(shown, path=STUDY.folder / f"{name}.png")
     guesses = {"found": found[ALL], "MaxDiff": found[BASELINES["maxdiff"]]}
     grid = {"deleted": one.truth[:SHOWN]} | {k: v.x[:SHOWN] for k, v in guesses.items()}
     plot_images({k: grey(v, shape) for k, v in grid.items()}, shape[:2], path=STUDY.folder / f"{name}-images.png")
@@ -148,12 +147,6 @@ def nearest(found, one):
     directions = features / np.linalg.norm(features, axis=1, keepdims=True)
     which = (found @ directions.T).argmax(axis=1)
     return Guesses(one.embedded.public[which], features=features[which])
-
-
-def _shown(curves):
-    """The published method and the improved one, and the published baselines."""
-    wanted = (PUBLISHED, ALL, BASELINES["avg"], BASELINES["maxdiff"])
-    return {k.partition(":")[0]: curves[k] for k in wanted}
 
 
 def main():

@@ -40,24 +40,9 @@ loss. After each of {count} deletions, training continues from the old parameter
 
 {table}
 """
-HEAD = (
-    "network",
-    "parameters",
-    "public records",
-    "HRec",
-    "avg",
-    "MaxDiff",
-    "of probabilities",
-    "above both",
-    "of probabilities",
-    "label right",
-    "stated",
-    "sure",
-    "right",
-    "with a warning",
-    f"which of {CANDIDATES}",
-    "stated",
-)
+HEAD = ("network", "parameters", "public records", "HRec", "avg", "MaxDiff", "of probabilities", "above both")
+HEAD += ("of probabilities", "label right", "stated", "sure", "right", "with a warning")
+HEAD += (f"which of {CANDIDATES}", "stated")
 
 
 def convolution(params, x):

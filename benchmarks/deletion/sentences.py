@@ -114,13 +114,9 @@ def play(sentences, n, marked, deletions, seed):
                 other = deleted_sentence(conditional(counts), conditional(counts - own), key=i, **marks)
                 derived += (other.count, other.listed) == (result.count, result.listed)
     spoken = sum(k > 0 for k, _, _ in found[:WHOLE])
-    about = {
-        "attacked whole": spoken,
-        "same": agree,
-        "derived": spoken if marked or n == 1 else 0,
-        "same derived": derived,
-    }
-    return {"found": [(min(k, 10**9), bool(right), score) for k, right, score in found], "again": again, **about}
+    about = {"attacked whole": spoken, "same": agree, "derived": spoken if marked or n == 1 else 0}
+    shown = [(min(k, 10**9), bool(right), score) for k, right, score in found]
+    return {"found": shown, "again": again, **about, "same derived": derived}
 
 
 def percent(low, high):

@@ -90,12 +90,8 @@ again, predicted by theory, not tried.
 def audited(folder, file, options, draws):
     """Seconds of processor and clock, load, and what was done, of one audit."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "bayesrecon", "audit", f"{folder}/{file}.nc", "--model", f"{folder}/own.py:model"]
-        + ["--json", *options],
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-m", "bayesrecon", "audit", f"{folder}/{file}.nc", "--model", f"{folder}/own.py:model"]
+    done = subprocess.run([*command, "--json", *options], capture_output=True, text=True)
     clock, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in (0, 3):
         raise SystemExit(done.stderr)
@@ -104,13 +100,8 @@ def audited(folder, file, options, draws):
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     kinds = [f["kind"] for f in found["findings"]]
     assert found["draws"] == draws
-    return {
-        "processor": processor,
-        "clock": clock,
-        "load": os.getloadavg()[0],
-        "findings": kinds,
-        **{k: status.count(k) for k in ("measured", "predicted", "not tried")},
-    }
+    found = {"processor": processor, "clock": clock, "load": os.getloadavg()[0], "findings": kinds}
+    return found | {k: status.count(k) for k in ("measured", "predicted", "not tried")}
 
 
 def main():
@@ -118,12 +109,9 @@ def main():
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--draws", type=int, default=4000)
     options = STUDY.given(parser)
-    cases = {
-        "all groups": ("all", []),
-        "all groups, no remedies": ("all", ["--no-remedies"]),
-        "draws alone": ("draws", []),
-        "draws alone, no remedies": ("draws", ["--no-remedies"]),
-    }
+    cases = {}
+    for title, file in (("all groups", "all"), ("draws alone", "draws")):
+        cases |= {title: (file, []), f"{title}, no remedies": (file, ["--no-remedies"])}
     found = {name: [] for name in cases}
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "own.py").write_text(MODEL)
@@ -133,8 +121,8 @@ def main():
             for name, (file, more) in cases.items():
                 found[name].append(audited(folder, file, more, options.draws))
                 print(name, found[name][-1], flush=True)
-    rows = {"draws": options.draws, "repetitions": options.repetitions, "cores": os.cpu_count(), "cases": found}
-    STUDY.keep(rows)
+    about = {"draws": options.draws, "repetitions": options.repetitions, "cores": os.cpu_count()}
+    STUDY.keep(about | {"cases": found})
 
 
 def page(rows):

@@ -193,12 +193,8 @@ def approximation_row(key, rows):
     said = np.array([row for row in rows if row[0] is not None], float)
     mean = bootstrap(said[:, 0], np.mean)
     cells = [name, f"{float(private):.0%}", {BOX: "range"}.get(queries, queries), len(rows)]
-    cells += [
-        *percent(len(rows) - len(said), len(rows)),
-        f"{mean.estimate:.2f}",
-        f"{mean.lower:.2f} to {mean.upper:.2f}",
-    ]
-    cells += [f"{np.nanmean(said[:, i]):.2f}" for i in range(1, 5)]
+    cells += [*percent(len(rows) - len(said), len(rows)), f"{mean.estimate:.2f}"]
+    cells += [f"{mean.lower:.2f} to {mean.upper:.2f}"] + [f"{np.nanmean(said[:, i]):.2f}" for i in range(1, 5)]
     return [*cells, PUBLISHED.get((name, float(private)), "")]
 
 
@@ -208,11 +204,14 @@ def page(kept):
     total = kept["omniglot"]["images"] - TRAINING * len(kept["omniglot"]["alphabets"])
     lines = [INTRODUCTION, OMNIGLOT.format(training=TRAINING, chance=chance)]
     names = {name: f"all, {total:,} together" if name == "all" else name for name in rows}
+    omniglot = [row for name, found in rows.items() for row in omniglot_rows(names[name], found)]
     lines += [
-        table(OMNIGLOT_HEAD, [row for name, found in rows.items() for row in omniglot_rows(names[name], found)]),
+        table(OMNIGLOT_HEAD, omniglot),
         "",
+        f"![Deleted and reconstructed images]({FIGURE})",
+        "",
+        APPROXIMATION.format(points=POINTS),
     ]
-    lines += [f"![Deleted and reconstructed images]({FIGURE})", "", APPROXIMATION.format(points=POINTS)]
     found = [approximation_row(key, rows) for key, rows in kept["approximation"].items()]
     return "\n".join([*lines, table(APPROXIMATION_HEAD, found), ""])
 

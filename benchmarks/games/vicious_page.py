@@ -66,15 +66,8 @@ away, and a server that knows a score trains against it.
 def write(held, epochs, honest, directions, missing, folder):
     linear = ", ".join(f"{linear_risk(p, 10):.4f} at {cut} ({p} directions)" for cut, p in directions.items())
     parts = [INTRODUCTION.format(epochs=epochs, honest=honest, linear=linear), rows(held), READING, bar(held)]
-    parts += [
-        DETECTOR,
-        detector(held),
-        f"![scores]({FIGURE})\n",
-        evasion(held),
-        ALL_CLEAR,
-        attacks(held),
-        omniglot(held),
-    ]
+    parts += [DETECTOR, detector(held), f"![scores]({FIGURE})\n", evasion(held), ALL_CLEAR, attacks(held)]
+    parts.append(omniglot(held))
     gone = [name for name in missing if name not in held]
     if gone:
         counts = Counter(name.rpartition(" ")[0] for name in gone)
@@ -114,11 +107,10 @@ def rows(held):
 
 def bar(held):
     """Vicious 3/1 beside honest, seed by seed."""
-    pairs = [
-        (row, held[f"honest 0 logits {name.rsplit(' ', 1)[1]}"])
-        for name, row in held.items()
-        if name.startswith("vicious 3 logits ") and f"honest 0 logits {name.rsplit(' ', 1)[1]}" in held
-    ]
+    beside = {
+        name: f"honest 0 logits {name.rsplit(' ', 1)[1]}" for name in held if name.startswith("vicious 3 logits ")
+    }
+    pairs = [(held[name], held[other]) for name, other in beside.items() if other in held]
     if not pairs:
         return ""
     gains = [

@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 
 import bayesrecon
 from bayesrecon import GradientMatching
-from bayesrecon.attacks import held_out_residual
+from bayesrecon.attacks.matching.held_out import held_out_residual
 from bayesrecon.evaluate import match, ssim
 from bayesrecon.regularisers import TotalVariation
 from benchmarks.networks.networks_cases import CASES, SHAPE

@@ -100,22 +100,12 @@ def _grid(grid):
         rows = []
         for (width, n), cell in _cells(grid, pull).items():
             ranks = np.median([r["ranks"] for r in cell], axis=0)
-            rows.append(
-                (
-                    width,
-                    n,
-                    len(cell),
-                    cell[0]["parameters"],
-                    ", ".join(f"{r:.0f}" for r in ranks),
-                    2 * n,
-                    f"{sum(map(_solved, cell))}",
-                    f"{sum(r['close'] == 1 for r in cell)}",
-                    f"{sum(r['determined'] for r in cell)} of {n * len(cell)}",
-                    f"{np.median([r['residual'] for r in cell]):.0e}",
-                    f"{np.median([r['error'] / r['null'] for r in cell]):.2f}",
-                    f"{max(r['stationary'] for r in cell):.0e}",
-                )
-            )
+            cells = [width, n, len(cell), cell[0]["parameters"], ", ".join(f"{r:.0f}" for r in ranks), 2 * n]
+            cells += [sum(map(_solved, cell)), sum(r["close"] == 1 for r in cell)]
+            cells += [f"{sum(r['determined'] for r in cell)} of {n * len(cell)}"]
+            cells += [f"{np.median([r['residual'] for r in cell]):.0e}"]
+            cells += [f"{np.median([r['error'] / r['null'] for r in cell]):.2f}"]
+            rows.append([*cells, f"{max(r['stationary'] for r in cell):.0e}"])
         if rows:
             yield f"### Penalty {title}"
             yield table(head, rows)
@@ -174,17 +164,12 @@ def _verdict(grid):
             + "; ".join(open_cells)
             + ". Rank and spectrum there need no descent and stand in the table."
         )
-    wanted = _wanted()
+    wanted = [(pull, w, n) for pull in SIZES for w in WIDTHS[pull] for n in SIZES[pull]]
     absent = [c for c in wanted if c not in {(r["pull"], r["width"], r["n"]) for r in grid}]
     if absent:
         names = "; ".join(f"width {w}, N {n}, towards {pull}" for pull, w, n in absent)
         lines.append(f"* Not run: {names}.")
     return "### Does the rank predict where reconstruction ends?\n\n" + "\n".join(lines)
-
-
-def _wanted():
-
-    return [(pull, w, n) for pull in SIZES for w in WIDTHS[pull] for n in SIZES[pull]]
 
 
 def _shares(rows):
@@ -223,24 +208,12 @@ def _picture(grid, path):
 def _images(shown):
     head = ("network", "seed", "parameters", "unknowns", "equations", "gradient of training", "residual")
     head += ("median SSIM", "null", "largest of 20 nulls", "best", "worst", "median RMSE")
-    rows = [
-        (
-            CASES[r["case"]].title,
-            r["seed"],
-            r["parameters"],
-            r["unknowns"],
-            r["equations"],
-            f"{r['stationary']:.0e}",
-            f"{r['residual']:.0e}",
-            f"{np.median(r['ssim']):.3f}",
-            f"{np.median(r['null']):.3f}",
-            f"{max(r['null']):.3f}",
-            f"{max(r['ssim']):.3f}",
-            f"{min(r['ssim']):.3f}",
-            f"{np.median(r['rmse']):.3f}",
-        )
-        for r in sorted(shown, key=lambda r: (list(CASES).index(r["case"]), r["seed"]))
-    ]
+    rows = []
+    for r in sorted(shown, key=lambda r: (list(CASES).index(r["case"]), r["seed"])):
+        cells = [CASES[r["case"]].title, *(r[k] for k in ("seed", "parameters", "unknowns", "equations"))]
+        cells += [f"{r[k]:.0e}" for k in ("stationary", "residual")]
+        numbers = (np.median(r["ssim"]), np.median(r["null"]), max(r["null"]), max(r["ssim"]), min(r["ssim"]))
+        rows.append([*cells, *(f"{v:.3f}" for v in (*numbers, np.median(r["rmse"])))])
     beyond = sum(np.median(r["ssim"]) > max(r["null"]) for r in shown)
     note = (
         "8 by 8 digits of scikit-learn, structural similarity of matched images; the null is the median over 20 sets "

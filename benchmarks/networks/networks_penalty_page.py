@@ -10,6 +10,7 @@ from benchmarks.study import table
 FREE, FULL = "nothing known of pixels", "domain and total variation"
 PAIRS = ((FULL, "domain"), (FULL, "domain and squares"), ("domain", FREE), ("box penalty", FREE))
 SHOWN = 5
+NUMBERS = ("equations", "residual", "ssim", "null_ssim", "rmse")
 
 TEXT = """## An image behind few features: box and total variation
 
@@ -36,20 +37,16 @@ def section(rows):
             each = [r[way] for r in own]
             beyond = sum(e["ssim"] > max(e["null_ssim"]) for e in each)
             strength = each[0]["strength"]
-            lines.append(
-                (
-                    way,
-                    width,
-                    len(own),
-                    f"{np.median([e['equations'] for e in each]):.0f} of 196",
-                    "" if strength is None else f"{strength:g}",
-                    f"{np.median([e['residual'] for e in each]):.0e}",
-                    f"{np.median([e['ssim'] for e in each]):.3f}",
-                    f"{np.median([np.median(e['null_ssim']) for e in each]):.3f}",
-                    f"{np.median([e['rmse'] for e in each]):.3f}",
-                    f"{beyond} of {len(own)}",
-                )
-            )
+            middle = {k: np.median([np.median(e[k]) for e in each]) for k in NUMBERS}
+            cells = [
+                way,
+                width,
+                len(own),
+                f"{middle['equations']:.0f} of 196",
+                "" if strength is None else f"{strength:g}",
+            ]
+            cells += [f"{middle['residual']:.0e}", *(f"{middle[k]:.3f}" for k in NUMBERS[2:])]
+            lines.append([*cells, f"{beyond} of {len(own)}"])
         mean = [r["mean"] for r in own]
         values = (f"{np.median([m[k] for m in mean]):.3f}" for k in ("ssim", "rmse"))
         similarity, error = values

@@ -91,10 +91,8 @@ def main():
             "R": {str(cut): reconstruction_risk(asked, guess, known, rtol=cut) for cut in CUTS},
         }
         one = kept[str(ratio)]
-        rows.append(
-            [f"{ratio:g}", f"{one['accuracy']:.1%}", f"{one['psnr']:.2f}", f"{one['offset']:.2f}"]
-            + [f"{one['R'][str(cut)]:.4f}" for cut in CUTS]
-        )
+        cells = [f"{ratio:g}", f"{one['accuracy']:.1%}", f"{one['psnr']:.2f}", f"{one['offset']:.2f}"]
+        rows.append([*cells, *(f"{one['R'][str(cut)]:.4f}" for cut in CUTS)])
     text = PAGE.format(
         title=images.name,
         known=first,
@@ -160,13 +158,10 @@ def several(known, y, asked, kept):
 
 def draw(models):
     figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-    for name, key in (
-        ("honest", (0.0, False)),
-        ("honest, with the free output", (0.0, True)),
-        ("ratio 0.01", (0.01, False)),
-        ("ratio 0.01, with the free output", (0.01, True)),
-    ):
-        ax.plot(NOISE, [-10 * np.log10(decoder(models[key], s).error) for s in NOISE], label=name)
+    for ratio, name in ((0.0, "honest"), (0.01, "ratio 0.01")):
+        for free, more in ((False, ""), (True, ", with the free output")):
+            errors = [decoder(models[ratio, free], s).error for s in NOISE]
+            ax.plot(NOISE, -10 * np.log10(errors), label=name + more)
     variance = np.diag(models[0.0, False].covariance).mean()
     ax.axhline(-10 * np.log10(variance), color="0.5", linestyle=":", label="mean image")
     ax.set(xscale="log", xlabel="standard deviation of noise on every logit", ylabel="PSNR, dB (closed form)")

@@ -74,11 +74,8 @@ def classifiers(x, y, sizes):
         ("784-64-10 network", MLPClassifier((64,), max_iter=15, random_state=0)),
     ):
         fit.fit(x[: sizes.trained], y[: sizes.trained])
-        pairs = (
-            [(fit.coef_.T, fit.intercept_)]
-            if hasattr(fit, "coef_")
-            else list(zip(fit.coefs_, fit.intercepts_, strict=True))
-        )
+        single = hasattr(fit, "coef_")
+        pairs = [(fit.coef_.T, fit.intercept_)] if single else list(zip(fit.coefs_, fit.intercepts_, strict=True))
         layers = [(jnp.asarray(w), jnp.asarray(b)) for w, b in pairs]
 
         def predict(v, layers=layers):
@@ -124,17 +121,8 @@ def rows(model, predict, view, more, x, mixtures, sizes):
     held = np.concatenate([at.calibrate, at.check])
     known = calibrated(public[held], np.clip(decoder(release.answers[held]), 0, 1), ones, spread, 0, (0, 1))
     guess = np.clip(decoder(z), 0, 1)
-    yield (
-        scored(
-            told | {"method": "linear decoder"},
-            asked,
-            guess,
-            *interval(guess, ones, known.factor, (0, 1)),
-            moving,
-            began,
-        ),
-        guess,
-    )
+    ends = interval(guess, ones, known.factor, (0, 1))
+    yield scored(told | {"method": "linear decoder"}, asked, guess, *ends, moving, began), guess
     few = at.calibrate[:CALIBRATE]
     if view in ("logits", "softmax"):
         began = time.perf_counter()
@@ -201,16 +189,9 @@ def main():
     order = np.random.default_rng(0).permutation(len(images.x))
     x, y, sizes = images.x[order].astype(float), images.y[order], Sizes.of(len(order))
     public, asked = parts(x, sizes)
-    mean = public.mean(axis=0)
-    held = {
-        "mean": float(psnr(asked, np.broadcast_to(mean, asked.shape), value_range=1)),
-        "accuracy": {},
-        "sizes": asdict(sizes),
-        "rows": [],
-    }
-    pictures = {"input": asked}
-    models = list(classifiers(x, y, sizes))
-    held["accuracy"] = {name: accuracy for name, _, accuracy in models}
+    models, pictures = list(classifiers(x, y, sizes)), {"input": asked}
+    held = {"mean": float(psnr(asked, np.broadcast_to(public.mean(axis=0), asked.shape), value_range=1))}
+    held |= {"accuracy": {name: accuracy for name, _, accuracy in models}, "sizes": asdict(sizes), "rows": []}
     plan = [(1, "logits", {}, (1, 10)), (0, "logits", {}, (1,)), (1, "rounded", {"decimals": 1}, (1,))]
     plan += [(1, "argmax", {}, (1,)), (1, "softmax", {}, (1,))]
     for number, view, more, mixtures in plan:

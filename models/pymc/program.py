@@ -75,6 +75,7 @@ def from_pymc(
             f"expected a PyMC model, or a Bambi model that was built, got {type(model).__name__}: models.from_numpyro "
             "takes NumPyro programs"
         )
+    library("pymc")  # which may be too old
     return _Reader(program, name or program.name or "PyMC model", designs(model), hints(model)).model(record, domain)
 
 

@@ -10,7 +10,8 @@ from command import document
 
 import bayesrecon
 from bayesrecon.cli.inputs import open_releases
-from bayesrecon.posteriors import from_posteriordb, save_draws
+from bayesrecon.posteriors import from_posteriordb
+from bayesrecon.posteriors.made.nuts import save_draws
 
 KIDIQ = "kidiq-kidscore_momiq"
 
@@ -85,7 +86,7 @@ def test_plan_on_the_command_line(database, run, tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
     again = bayesrecon.load_result(saved)
     assert again.plan["n"].estimate == found["plan"]["outlooks"][0]["estimate"]
-    panels = again.drawn("plot_diagnosis")
+    panels = again.drawn("diagnosis.plot_diagnosis")
     assert [ax.get_xlabel() for ax in panels][::2] == [
         "share of the feature that the release determines",
         "half width of the interval, relative to the estimate",

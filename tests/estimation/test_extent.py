@@ -8,7 +8,7 @@ from covariates import simulated
 
 import bayesrecon
 from bayesrecon.diagnostics import evenly
-from bayesrecon.estimation import locate, measure
+from bayesrecon.estimation import locate, record_weights
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.decay import decays
 from bayesrecon.estimation.extent import Likelihood, looked_for
@@ -35,7 +35,7 @@ def test_a_law_too_wide_and_beside_the_data_is_moved_to_them(logistic):
     law = law.recentred(beside, {"x": np.full(3, 2.5), "y": np.array(0.5)})
     assert looked_for(law) == ("x",)
     atoms = evenly(release.size, release.size)
-    judge = measure.judge_of(embedding)
+    judge = record_weights.judge_of(embedding)
     for number in range(2):
         solved = fit(embedding, law, rng, finite=False, atoms=atoms, shrink=False)
         likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, 0.3, 5, ("x",))
@@ -85,7 +85,7 @@ def test_a_law_of_impossible_records_stays_where_it_is(logistic):
     )
     atoms = evenly(release.size, 200)
     solved = fit(embedding, law, rng, finite=False, atoms=atoms, shrink=False)
-    impossible = replace(measure.judge_of(embedding), metric=np.full_like(embedding.metric, np.nan))
+    impossible = replace(record_weights.judge_of(embedding), metric=np.full_like(embedding.metric, np.nan))
     likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, impossible, 0.3, 5, ("x",))
     for near in (True, False):
         found = likelihood.located(law, near)

@@ -18,9 +18,9 @@ from bayesrecon.evaluate import (
     psnr,
     reconstruction_risk,
     ssim,
-    true_positive_rate,
     wasserstein,
 )
+from bayesrecon.evaluate.rates import true_positive_rate
 
 RNG = np.random.default_rng(0)
 

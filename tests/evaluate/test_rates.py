@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate import bounded_mean, clopper_pearson
+from bayesrecon.evaluate import clopper_pearson
+from bayesrecon.evaluate.rates import bounded_mean
 
 
 def test_exact_binomial_interval():

@@ -4,20 +4,8 @@ import numpy as np
 import pytest
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games import (
-    Candidates,
-    Exm,
-    Game,
-    GameError,
-    Ins,
-    Law,
-    LeastSquares,
-    LinearLaw,
-    Outlying,
-    WhiteBox,
-    play,
-    table,
-)
+from bayesrecon.games import Candidates, Exm, Game, Ins, Law, LeastSquares, LinearLaw, Outlying, WhiteBox, play, table
+from bayesrecon.games.playing import GameError
 
 RNG = np.random.default_rng(0)
 DATA = Law("linear law", LinearLaw(3), size=30, outside=5)

@@ -12,7 +12,6 @@ from sklearn.svm import SVR
 from bayesrecon import load_result
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games import (
-    Adversary,
     Exm,
     Functions,
     Game,
@@ -30,6 +29,7 @@ from bayesrecon.games import (
     play,
     table,
 )
+from bayesrecon.games.adversary import Adversary
 from bayesrecon.games.learner import as_learner
 from bayesrecon.games.own import own_table
 from bayesrecon.games.reconstructors.label import DeletedLabel

@@ -8,7 +8,6 @@ from written import refused
 
 from bayesrecon.games import (
     Functions,
-    GameError,
     Law,
     LeastSquares,
     LinearLaw,
@@ -22,6 +21,7 @@ from bayesrecon.games.approximate import NewtonStep
 from bayesrecon.games.compliance import ComplianceGame, Environment
 from bayesrecon.games.data import Records
 from bayesrecon.games.environments import Clearing, Comparing, Watching
+from bayesrecon.games.playing import GameError
 
 LINE = Law("linear law", LinearLaw(3), size=40, outside=0)
 NORMALS = Law("two normals", TwoNormals(3, 1.0), classes=2, size=40, outside=0)

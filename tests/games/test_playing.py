@@ -7,7 +7,8 @@ import pytest
 
 from bayesrecon import load_result
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games import Exm, Game, GameError, Ins, Law, LeastSquares, LinearLaw, play
+from bayesrecon.games import Exm, Game, Ins, Law, LeastSquares, LinearLaw, play
+from bayesrecon.games.playing import GameError
 from bayesrecon.games.store import Store
 
 DATA = Law("linear law", LinearLaw(3), size=20, outside=5)

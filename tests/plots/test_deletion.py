@@ -9,7 +9,8 @@ import bayesrecon
 from bayesrecon import HRec
 from bayesrecon.cli.inputs import open_release
 from bayesrecon.errors import BayesreconError
-from bayesrecon.plots import plot_deleted, plot_images, plot_inference, plot_similarity
+from bayesrecon.plots import plot_images, plot_inference, plot_similarity
+from bayesrecon.plots.deletion import plot_deleted
 
 
 def test_plots_of_deletions(folder, tmp_path):

@@ -9,7 +9,8 @@ from matplotlib.text import Text
 
 import bayesrecon
 from bayesrecon.disclosure.diagnosis import Diagnosis, Eigenfunction, Feature
-from bayesrecon.plots import plot_diagnosis, plot_diagnosis_spectrum, plot_visibility
+from bayesrecon.plots import plot_diagnosis
+from bayesrecon.plots.diagnosis import plot_diagnosis_spectrum, plot_visibility
 
 HOSTILE = ["$x^", "<b>&amp;", "two\nlines\x00", "漢字", "_{^", "", "x" * 500]
 

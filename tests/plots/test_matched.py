@@ -8,8 +8,7 @@ from networks import trained
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from bayesrecon.plots import plot_matched
-from bayesrecon.plots.matched import mosaic
+from bayesrecon.plots.matched import mosaic, plot_matched
 
 
 def test_a_match_in_every_form(tmp_path):

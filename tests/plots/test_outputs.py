@@ -6,7 +6,7 @@ from asked import PRIVATE, PUBLIC, linear
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from bayesrecon.plots import plot_input
+from bayesrecon.plots.input_image import plot_input
 from bayesrecon.posteriors import outputs
 
 

@@ -8,7 +8,8 @@ import pytest
 from pseudodata import example
 
 import bayesrecon
-from bayesrecon.plots import plot_reconstruction, plot_traces
+from bayesrecon.plots import plot_traces
+from bayesrecon.plots.reconstruction import plot_reconstruction
 
 
 def titles(axes):

@@ -10,7 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.plots import plot_recovered_against_true, plot_recovery, plot_spectrum, plot_summary
+from bayesrecon.plots import plot_recovered_against_true, plot_summary
+from bayesrecon.plots.forest import plot_recovery
+from bayesrecon.plots.spectrum import plot_spectrum
 from bayesrecon.plots.text import label
 from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.types import PseudoData

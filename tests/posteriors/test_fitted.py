@@ -18,10 +18,12 @@ from scipy import stats
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import find, from_numpyro, load
-from bayesrecon.posteriors import Run, fitted, from_draws, from_npz, from_posteriordb, nuts
+from bayesrecon.posteriors import fitted, from_draws, from_posteriordb, nuts
 from bayesrecon.posteriors.made.cache import cache_folder, cache_path
 from bayesrecon.posteriors.made.database import read_data
+from bayesrecon.posteriors.made.fitted import Run
 from bayesrecon.posteriors.made.nuts import check_records, convergence
+from bayesrecon.posteriors.readers import from_npz
 from bayesrecon.precision import x64
 
 COIN = {"n": [10], "k": [7]}

@@ -6,8 +6,9 @@ import pytest
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors import from_cmdstan, from_draws, from_npz
+from bayesrecon.posteriors import from_cmdstan, from_draws
 from bayesrecon.posteriors.draws import Draws
+from bayesrecon.posteriors.readers import from_npz
 from bayesrecon.posteriors.sources import accepted_draws
 
 RECORDS = 80

@@ -77,7 +77,7 @@ def deletion(
         from bayesrecon.attacks.deletion.inferred import infer_deletion
 
         found = infer_deletion(pair, _records(candidates, first.model, response), public=known, total=given.total)
-        given.deliver(found, "plot_inference", _show_inference)
+        given.deliver(found, "deletion.plot_inference", _show_inference)
         return
     if len(after) == 1 and truth is None and shape is None:
         from bayesrecon.attacks.choice import suited
@@ -85,7 +85,7 @@ def deletion(
 
         attack = suited(pair, {}, public=known)
         result = reconstruct(pair, attack=attack, total=given.total, **within, key=given.seed)
-        given.deliver(result, "plot_deleted", _show_record)
+        given.deliver(result, "deletion.plot_deleted", _show_record)
         return
     from bayesrecon.cli.deletions import draw_images, several
 

@@ -50,7 +50,7 @@ def diagnose(
     with given.working() as how:
         if bound:
             found = run_bound(opened, estimator=estimator, force=given.force, **how, **knows)
-            return given.deliver(found, "plot_bounds", lambda r: [bounds_table(r)])
+            return given.deliver(found, "bounds.plot_bounds", lambda r: [bounds_table(r)])
         planned = run_plan(opened, **how, **knows) if plan else None
         result = run(opened, order=order, estimator=estimator, force=given.force, **how, **knows)
     notes: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ def diagnose(
         result, notes = replace(result, plan=planned), planned.warnings
     given.deliver(
         result,
-        "plot_diagnosis",
+        "diagnosis.plot_diagnosis",
         lambda r: _tables(r, given.details),
         [note for note in notes if note not in result.warnings],
     )

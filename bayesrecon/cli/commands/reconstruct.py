@@ -80,14 +80,14 @@ def _deliver(given: Given, result: Any) -> None:
         from bayesrecon.cli.record_tables import exposure_table, records_headline, records_table
 
         return given.deliver(
-            result, "plot_records", lambda r: [records_headline(r), records_table(r), exposure_table(r)]
+            result, "records.plot_records", lambda r: [records_headline(r), records_table(r), exposure_table(r)]
         )
     if not isinstance(result, Reconstruction):
         return given.deliver(result, None, lambda r: [repr(r)])
     interrupted = ["interrupted: these are the best records so far"] if result.stopped == "interrupted" else []
     given.deliver(
         result,
-        "plot_reconstruction",
+        "reconstruction.plot_reconstruction",
         lambda r: _shown(r, given.details),
         interrupted,
     )

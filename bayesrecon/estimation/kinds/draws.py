@@ -28,9 +28,10 @@ from bayesrecon.estimation.scored import ScoredDraws, summed
 from bayesrecon.estimation.solve import fit, refitted
 from bayesrecon.estimation.span import FeatureFit, Fit
 from bayesrecon.estimation.spectrum import spanning
-from bayesrecon.kernels.adaptive import AdaptiveEmbedding, embedding_of
+from bayesrecon.kernels.adaptive import embedding_of
 from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.metric import in_coordinates
+from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.model import Records
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.running.stored import as_rows
@@ -135,7 +136,7 @@ def drawn_alone(problem: Problem) -> list[ScoredDraws]:
     return found
 
 
-def _solved_alone(problem: Problem, embedding: AdaptiveEmbedding) -> tuple[Basis, np.ndarray]:
+def _solved_alone(problem: Problem, embedding: OneRelease) -> tuple[Basis, np.ndarray]:
     """Basis and amplitudes by some of the draws, whose embedding this is."""
     if isinstance(problem.solved, FeatureFit):
         found = refitted(problem.solved, embedding)
@@ -172,9 +173,7 @@ def _unseen(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) -> np.nda
     return solved.size * apart * np.sqrt(np.mean(rest**2, axis=0))
 
 
-def slopes_at_every_atom(
-    embedding: AdaptiveEmbedding, records: Records, h: Any, j: np.ndarray
-) -> Float[np.ndarray, "M P"]:
+def slopes_at_every_atom(embedding: OneRelease, records: Records, h: Any, j: np.ndarray) -> Float[np.ndarray, "M P"]:
     """`E[h_p d_j l(theta, z)]` of records, `(M, P)`, from the scores at every atom."""
     release, count = embedding.release, len(next(iter(records.values())))
     d, size = release.model.dimension, release.size
