@@ -57,7 +57,7 @@ def new_figure(pyplot: bool = True) -> "Figure":
     return (plt.figure if pyplot else Figure)(figsize=(12, 9), layout=layout)
 
 
-def fit(figure: "Figure", widths: Sequence[float] = (PANEL,), heights: Sequence[float] = (PANEL,)) -> None:
+def fit(figure: Any, widths: Sequence[float] = (PANEL,), heights: Sequence[float] = (PANEL,)) -> None:
     """Resize and lay out the figure so that its panels have these widths and heights, in inches."""
     last = figure.axes[-1].get_position(original=True)
     figure.set_size_inches(widths[-1] / last.width, heights[0] / last.height)  # to see which titles are too wide

@@ -296,7 +296,7 @@ def _draw_gap(ax: "Axes", result: "Reconstruction", iterations: np.ndarray, kept
 
 def _draw_records(ax: "Axes", result: "Reconstruction") -> None:
     """The first two fields against each other, or the histogram of a single one."""
-    table = result.to_dataframe()
+    table: Any = result.to_dataframe()
     moved = [c[5:-1] for c in result.columns if c.startswith("mean(")]
     names = [c for c in table.columns[1:] if c in moved]
     known = [c for c in table.columns[1:] if c not in moved]

@@ -14,7 +14,6 @@ from bayesrecon.results.recovery import Recovery
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 # Possible positions of a name: the offset from its point, and its alignment.
 _PLACES = (
@@ -59,7 +58,7 @@ def plot_recovered_against_true(result: Recovery, truth: Mapping[str, float], ax
     return ax
 
 
-def draw_scatter(ax: "Axes", result: Recovery, truth: Mapping[str, float]) -> "DataFrame":
+def draw_scatter(ax: "Axes", result: Recovery, truth: Mapping[str, float]) -> Any:
     """Draw everything except the names, which need the final layout. Returns the table of the statistics shown."""
     table = tabulate(result, truth)
     hidden = int(table["estimate"].isna().sum())

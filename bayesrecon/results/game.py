@@ -200,7 +200,7 @@ class GameResult(Result):
 
     def _excerpt(self) -> "DataFrame":
         columns = ["success", "lower", "upper", "ties", "ties as wins", "advantage", "epsilon"]
-        return self.to_dataframe()[columns + (["bound"] if self.bound is not None else [])]
+        return self.to_dataframe().loc[:, columns + (["bound"] if self.bound is not None else [])]
 
     def plot(self, ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
         """Plot the success of every adversary, as defined and with ties as wins; see `bayesrecon.plots.game`."""

@@ -194,7 +194,7 @@ class Recovery(Result):
     def _excerpt(self) -> "DataFrame":
         """Without what specialists ask for: `to_dataframe` has it."""
         frame = self.to_dataframe()
-        return frame[["estimate", "se", "lower", "upper", "verdict"]]
+        return frame.loc[:, ["estimate", "se", "lower", "upper", "verdict"]]
 
 
 def _nan(value: float | None) -> float:
