@@ -264,16 +264,16 @@ class VariationalOptimum(Derived):
     """A variational fit at its optimum.
 
     Args:
-        finer: the model with expectations by a different quadrature rule, which gives the error of the expectations.
+        refined: the model with expectations by a different quadrature rule, which gives the error of the expectations.
     """
 
     what: ClassVar[str] = "a variational fit, whose equations hold as well as its expectations are taken"
 
-    finer: Model = field(metadata=_STATIC)
+    refined: Model = field(metadata=_STATIC)
 
     def printed(self, theta: Any, directions: Any, columns: Any) -> "Release":
         noise = Noise(np.zeros((len(columns), 0)), columns)
-        return Summary(theta, self.model, directions, self.of, noise, self.finer, name=self.name, notes=self.notes)
+        return Summary(theta, self.model, directions, self.of, noise, self.refined, name=self.name, notes=self.notes)
 
 
 @jax.tree_util.register_dataclass
@@ -283,7 +283,7 @@ class Summary(Derived):
 
     Args:
         noise: errors from rounding and from the finite number of draws.
-        finer: as in `VariationalOptimum`, if there are expectations.
+        refined: as in `VariationalOptimum`, if there are expectations.
         matched: for a summary whose equations only hold approximately: function `(given (d,), theta (d,), PseudoData)
             -> theta`. It returns the parameter for which the equations give data whose posterior has the given
             parameter.
@@ -292,7 +292,7 @@ class Summary(Derived):
     what: ClassVar[str] = "a summary with errors: printed numbers, or the mean and covariance of draws"
 
     noise: Noise
-    finer: Model | None = field(default=None, metadata=_STATIC)
+    refined: Model | None = field(default=None, metadata=_STATIC)
     matched: Callable[[Any, Any, PseudoData], Any] | None = field(default=None, metadata=_STATIC)
 
     def printed(self, theta: Any, directions: Any, columns: Any) -> "Release":
@@ -307,14 +307,14 @@ class OptimisedFit(Derived):
     Args:
         noise: errors between it and the end point of the optimiser.
         ascent: remaining error of the optimisation.
-        finer: as in `VariationalOptimum`, if there are expectations.
+        refined: as in `VariationalOptimum`, if there are expectations.
     """
 
     what: ClassVar[str] = "a fit of an optimiser, which may have ended beside its optimum"
 
     noise: Noise
     ascent: Ascent
-    finer: Model | None = field(default=None, metadata=_STATIC)
+    refined: Model | None = field(default=None, metadata=_STATIC)
 
     def printed(self, theta: Any, directions: Any, columns: Any) -> "Release":
         return replace(self, theta=theta, directions=directions, noise=self.noise.rounded(columns))

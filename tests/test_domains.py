@@ -105,7 +105,7 @@ def test_contains(domain, inside, outside):
     np.testing.assert_array_equal(domain.contains(np.array(outside, float)), np.zeros(len(outside), bool))
 
 
-def test_parse():
+def test_domains_are_parsed_from_names_pairs_and_lists():
     assert parse("positive", "f") == POSITIVE == parse(POSITIVE, "f")
     assert parse((0, 1), "f") == parse("unit", "f")
     assert parse([3, 1, 1, 2], "f").levels == (1.0, 2.0, 3.0)

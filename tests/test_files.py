@@ -25,7 +25,7 @@ def mode(path):
 
 
 @posix
-def test_modes(tmp_path):
+def test_new_files_are_private_and_others_keep_their_mode(tmp_path):
     file = tmp_path / "a.json"
     write_whole(file, lambda t: t.write_text("1"))
     assert mode(file) == 0o600

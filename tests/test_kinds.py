@@ -32,7 +32,7 @@ ASKED = (
     r"\btemperature\b(?! 0)",
     rf"\b(isinstance|issubclass)\([^#]*(\b({TYPES})\b|takes|, kind\))",
     rf"\btype\(\w+\) is( not)? ({TYPES})\b|\.pair is not ",
-    r"\b(if|elif|and|or|not)\b.*\brelease\.(limits|finer|matched|ascent|directions|noise|metric) is\b",
+    r"\b(if|elif|and|or|not)\b.*\brelease\.(limits|refined|matched|ascent|directions|noise|metric) is\b",
 )
 """Lines that ask which kind a release is of, as `grep -rnE` finds them in the package: flags and types."""
 
@@ -79,7 +79,7 @@ def test_every_kind_says_what_it_is(kind):
     assert repr(release).startswith(f"{kind.__name__}({release.name!r}: ")
     assert "\n" not in kind.what
     assert kinds.kind_of(release).of is kind
-    for flag in ("metric", "noise", "limits", "ascent", "matched", "finer"):
+    for flag in ("metric", "noise", "limits", "ascent", "matched", "refined"):
         own = {f.name for f in dataclasses.fields(kind)}
         assert hasattr(release, flag) == (flag in own)
 

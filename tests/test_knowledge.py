@@ -168,7 +168,7 @@ def test_fields_that_do_not_exist(source):
     ],
     ids=str,
 )
-def test_refused(options, match):
+def test_contradictory_knowledge_is_refused(options, match):
     refused(match, check_knowledge, MODEL, **options)
 
 

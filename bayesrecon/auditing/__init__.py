@@ -1,1 +1,1 @@
-"""May this file be published? Side channels run as attacks, plain copies found, remedies measured."""
+"""May this file be published? An audit finds copies of data, attacks side channels, and measures remedies."""

@@ -1,4 +1,4 @@
-"""Outputs of a check of ACRO, audited one by one."""
+"""Audits of the outputs of an ACRO session, one by one."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -18,19 +18,20 @@ _READ = "audit its table by itself, with its model"
 
 
 def audits_of_acro(source: str | Path, audit: Callable[..., Audit], limits: Thresholds, **options: Any) -> list[Audit]:
-    """Every output as a table by itself, with what ACRO says of it beside.
+    """Audit every output as a table, and report ACRO's own verdict beside it.
 
     Args:
-        source: `results.json`, or the folder with it.
-        audit: how a table is audited.
-        options: of it.
+        source: `results.json`, or its folder.
+        audit: function that audits a table.
+        limits: thresholds of the audit.
+        options: options of `audit`.
 
     Raises:
-        BayesreconError: a file that ACRO did not write.
+        BayesreconError: ACRO did not write this file.
     """
     found = [_audited(one, audit, limits, options) for one in read_acro(source)]
     if not found:
-        raise BayesreconError(f"{source}: a check of ACRO without outputs")
+        raise BayesreconError(f"{source}: this ACRO session has no outputs")
     return [replace(found[0], files=(asdict(stamp(file_of(source))),)), *found[1:]]
 
 
@@ -43,7 +44,7 @@ def _audited(one: AcroOutput, audit: Callable[..., Audit], limits: Thresholds, o
             empty, findings=tuple(small_counts(counts, limits.small_count, (one.name,), "nothing but the file"))
         )
     if not one.kind:
-        reason = f"it is a {one.what}, which is not read here"
+        reason = f"it is a {one.what}, and outputs of this kind are not read"
         return replace(empty, not_run=(NotRun("table", reason, _READ, (one.name,)),))
     try:
         found = audit(one.table, one.kind, name=one.name, response=one.response, thresholds=limits, **options)
@@ -55,7 +56,7 @@ def _audited(one: AcroOutput, audit: Callable[..., Audit], limits: Thresholds, o
 
 
 def _counts(grids: list[list[list[str]]]) -> list[Count]:
-    """The whole numbers in a table of counts, by their line and column."""
+    """The counts in a table, named by row and column."""
     found = []
     for grid in grids:
         header, *rows = grid

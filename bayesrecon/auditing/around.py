@@ -1,4 +1,4 @@
-"""A look around a file before any model opens it: all plain channels, one after another."""
+"""Search a file without a model: all plain channels, one after another."""
 
 from dataclasses import replace
 
@@ -12,34 +12,36 @@ from bayesrecon.model import Progress
 from bayesrecon.results.findings import Finding, NotRun
 
 READING = "reading"
-"""What an audit calls what it could not walk."""
+"""The name of a `NotRun` for contents that could not be read completely."""
 
 INCALCULABLE = (ArithmeticError, np.linalg.LinAlgError)
-"""What numbers near the largest or the smallest come to in somebody else's code."""
+"""Errors that extreme numbers cause in numerical code."""
 
 
 def not_computed(name: str, error: Exception) -> NotRun:
-    """An attack that ended at numbers that it cannot work with: what it would find is not cleared.
+    """A `NotRun` for an attack that failed numerically.
 
     >>> not_computed("densities", ZeroDivisionError("division by zero")).reason
     'its numbers cannot be worked with (ZeroDivisionError: division by zero)'
     """
     reason = f"its numbers cannot be worked with ({first_line(error)})"
-    return NotRun(name, reason, "scale what is near the largest numbers, or drop it")
+    return NotRun(name, reason, "rescale extreme numbers, or drop them")
 
 
 def plain_channels() -> tuple[Plain, ...]:
-    """All that is looked for without a model, in order."""
+    """All channels that need no model, in order."""
     return tuple(sorted(discover("bayesrecon.auditing.plain", "PLAIN"), key=lambda channel: channel.rank))
 
 
 def look_around(
     look: Look, public: tuple[str, ...] = (), progress: Progress | None = None
 ) -> tuple[list[Finding], list[NotRun]]:
-    """What every plain channel finds, and what could not be looked at.
+    """Findings of all plain channels, and what they could not examine.
 
     Args:
-        public: what may stay, and is no finding.
+        look: the file.
+        public: names and places that may stay and are not findings.
+        progress: called with a label and the completed fraction.
     """
     findings: list[Finding] = []
     untried = [NotRun(READING, u.reason, f"drop {u.where}", (u.where,)) for u in look.contents.unread]

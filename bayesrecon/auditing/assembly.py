@@ -1,4 +1,4 @@
-"""What an audit is put together from besides its attacks: what was not opened, scores, and several files as one."""
+"""Assemble an audit: findings without a model, scores against private data, and audits of several files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,12 +19,12 @@ from bayesrecon.results.findings import Finding, NotRun
 
 @dataclass(frozen=True)
 class Stage:
-    """What is known after some of the attacks.
+    """The state of an audit after some of the attacks.
 
     Attributes:
-        findings: so far.
-        warnings: so far.
-        untried: attacks that could not be run, and at every stage but the last those that have not been run yet.
+        findings: findings so far.
+        warnings: warnings so far.
+        untried: attacks that could not be run, and except at the last stage also those that have not been run yet.
     """
 
     findings: tuple[Finding, ...]
@@ -33,7 +33,7 @@ class Stage:
 
 
 def merge(audits: Sequence[Audit]) -> Audit:
-    """Audits of several files as one; findings say which file they are of."""
+    """Merge audits of several files into one whose findings name their files."""
     if len(audits) == 1:
         return audits[0]
     findings = [
@@ -57,13 +57,13 @@ def merge(audits: Sequence[Audit]) -> Audit:
 
 
 def unopened(contents: Contents, key: int, seen: list[Finding]) -> tuple[list[Finding], list[NotRun], str]:
-    """What a model would open: findings beside those seen, what was not tried, and a warning."""
+    """What a model would open up: further findings, attacks that were not tried, and a warning."""
     findings = look_at_columns(contents, key)
     closed = held(contents, found=(*seen, *findings))
     if contents.draws is None:
         reason = "there are no draws in the file (no group 'posterior')"
         remedy = "audit it together with the draws, or drop it"
-        note = "there are no draws (no group 'posterior'): only copies were looked for"
+        note = "there are no draws (no group 'posterior'): the audit searched only for copies"
     else:
         reason, remedy = "no model was given", PASS_A_MODEL
         note = "without a model (--model) draws, log densities and predictions were not attacked"
@@ -72,27 +72,27 @@ def unopened(contents: Contents, key: int, seen: list[Finding]) -> tuple[list[Fi
 
 
 def with_held(contents: Contents, model: Model, stage: Stage) -> Stage:
-    """And what is in the file for attacks that were not run."""
+    """Add findings for values that the attacks that did not run would use."""
     missed = {n.attack for n in stage.untried}
     closed = [f for f in held(contents, model, stage.findings) if attack_of(f) in missed or not attack_of(f)]
     return replace(stage, findings=(*stage.findings, *closed), untried=(*stage.untried, *without_attack(closed)))
 
 
 def with_accounts(look: Look, stage: Stage, public: tuple[str, ...]) -> Stage:
-    """And what nobody can tell, once everything was tried."""
+    """Add a finding for unrecognised items, once all attacks were tried."""
     accounted = accounts(replace(look, found=stage.findings), stage.untried, public)
     return replace(stage, findings=(*stage.findings, *unrecognised(accounted)))
 
 
 def named(private: Private | None) -> Named:
-    """Which private column values are."""
+    """A function that names the private column that values are equal to."""
     return Matching(private.columns) if private is not None else nobody
 
 
 def scored_table(finding: Finding, model: Model, data: Any, known: Sequence[str]) -> Finding:
-    """The same of a table of estimates that lies in a file: its model is the table's own.
+    """The finding of a table of estimates inside a file, scored with the table's own model.
 
-    Private data that lack a column of the design, such as a level of a factor, leave it without a score.
+    It has no score if the private data lack a column of the design, such as a level of a factor.
     """
     try:
         private = read_private(data, model)
@@ -102,7 +102,7 @@ def scored_table(finding: Finding, model: Model, data: Any, known: Sequence[str]
 
 
 def scored(finding: Finding, private: Private, model: Model | None, known: Sequence[str], unit: str | None) -> Finding:
-    """The finding with the truth beside it. Attacks are over when this is called."""
+    """The finding with true values. It is called only after all attacks."""
     from bayesrecon.auditing.scoring import match_records, measured_remedies
     from bayesrecon.evaluate.truth import true_statistics
 
@@ -116,7 +116,7 @@ def scored(finding: Finding, private: Private, model: Model | None, known: Seque
 
 
 def with_data(fitted: Audit, data: Any, known: tuple[str, ...]) -> Audit:
-    """The audit of a fit with the truth beside its findings, where there are private data."""
+    """The audit of a fit with true values, if there are private data."""
     private = read_private(data, fitted.used)
     if private is None:
         return fitted

@@ -1,10 +1,10 @@
-"""What draws tell of the records of a cell: their number, and mean and variance of every other field.
+"""What draws determine about the records of a cell: their number, and the mean and variance of every other field.
 
-These are sums of functions of one record, as all statistics are: of an indicator 1_c of the cell and of a field y
+With the indicator 1_c of the cell and a field y, these follow from totals over the records:
 
     n_c = sum_n 1_c,    m_c = sum_n 1_c y / n_c,    v_c = sum_n 1_c y^2 / n_c - m_c^2.
 
-One record that is more than half of a sum is seen by them (`dominance`).
+They show whether one record is more than half of a sum (`dominance`).
 """
 
 import math
@@ -16,7 +16,7 @@ import numpy as np
 from bayesrecon.auditing.dominance import Ends, Sum, dominating
 from bayesrecon.auditing.held import DROP_DRAWS
 from bayesrecon.diagnostics import Z95
-from bayesrecon.estimation.categories import shown
+from bayesrecon.estimation.categories import level_label
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.statistics import (
     Component,
@@ -33,8 +33,8 @@ from bayesrecon.model import Records
 from bayesrecon.results.findings import Finding, Remedy
 from bayesrecon.results.recovery import Recovery, Row
 
-_SUMS = 300  # that are looked at: more cost minutes
-_WIDER = NormalDist().inv_cdf(1 - 0.05 / 6) / Z95  # of intervals, three of which hold together at 95 %
+_SUMS = 300  # largest number of sums that are checked; more would take minutes
+_WIDER = NormalDist().inv_cdf(1 - 0.05 / 6) / Z95  # factor for intervals, so that three hold together at 95 %
 _NEEDS = "the model and its prior"
 _REMEDIES = (
     Remedy("merge the cell with another one in the model"),
@@ -45,16 +45,18 @@ _REMEDIES = (
 def dominance_of_draws(
     problem: Problem, found: Recovery, where: tuple[str, ...]
 ) -> tuple[list[Finding], tuple[str, ...]]:
-    """Sums over all records, and over those with one value of a field, of which one record has more than half.
+    """Sums of which one record is more than half: over all records, and over records with one value of a field.
 
-    Fields that are known, and those with few values, have no sums here. Where a cell's number of records is not told to
-    one, all whole numbers of its interval are allowed for.
+    Known fields and fields with few values are not summed. If the number of records of a cell is not determined, all
+    integers in its interval are considered.
 
     Args:
-        found: what the draws tell without cells.
+        problem: the solved release.
+        found: the recovery without cells.
+        where: places of the draws.
 
     Returns:
-        Findings, and a line where not all sums were looked at.
+        Findings, and a warning if not all sums were checked.
     """
     if found.failures:
         return [], ()
@@ -76,7 +78,7 @@ def dominance_of_draws(
     for c in fields:
         sums = [_sums(label, c.name, rows) for label, one in cells if one is c]
         if any(one.mean[0] <= 0 for possible in sums for one in possible):
-            continue  # numbers that may be negative
+            continue  # the values may be negative
         more = "" if knowledge.fields[c.field].domain.low >= 0 else f", if {c.name} is not negative"
         for possible in filter(None, sums):
             findings += dominating(possible, c.name, where, _NEEDS, more, _REMEDIES, ", with 95 % confidence")
@@ -89,7 +91,7 @@ def _cells(problem: Problem, found: list[Component]) -> Iterator[tuple[str, tupl
     for name, field in problem.knowledge.fields.items():
         levels = field.domain.levels
         if not field.shape and len(levels) > 1:
-            yield from ((f"{name}={shown(v)}", (name, v), c) for v in levels for c in found if c.field != name)
+            yield from ((f"{name}={level_label(v)}", (name, v), c) for v in levels for c in found if c.field != name)
 
 
 def _add(library: Library, label: str, cell: tuple[str, float], c: Component) -> None:
@@ -126,7 +128,7 @@ def _ends(row: Row | None) -> Ends | None:
 
 
 def _sums(label: str, name: str, rows: Mapping[str, Row]) -> list[Sum]:
-    """With the least and with the largest number of records that there may be, between which shares lie in between."""
+    """The sum with the smallest and with the largest possible number of records, which bound the shares."""
     of = f"[{label}]" if label else ""
     count, mean, variance = (_ends(rows.get(row)) for row in (f"n{of}", f"mean({name}){of}", f"var({name}){of}"))
     if count is None or mean is None or variance is None:

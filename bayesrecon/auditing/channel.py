@@ -1,4 +1,4 @@
-"""What an audit attacks: one kind of values in a file, and how."""
+"""A channel of an audit: one kind of values in a file, and the attack on it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +12,14 @@ from bayesrecon.results.findings import Finding, NotRun
 
 @dataclass(frozen=True)
 class Channel:
-    """Values of a file that say something about its data.
+    """An attack on one kind of values in a file.
 
     Attributes:
-        name: what is attacked; the warning that it could not be starts with it.
-        attack: findings and notes, none of either where a file has no such values. A note is a warning, or a `NotRun`
-            for values that are there and were not attacked: without one they count as tried. An `Open` finding has
-            remedies that take time: they are tried when all attacks are done.
-        rank: channels are attacked in this order, in which findings of one severity are reported.
+        name: name of the channel, with which its warnings start.
+        attack: function that returns findings and notes, or neither if the file has no such values. A note is a
+            warning, or a `NotRun` for values that are present and were not attacked; without it they count as tried. An
+            `Open` finding has remedies that take time. They are tried after all attacks.
+        rank: order of the channels, and of findings with the same severity.
     """
 
     name: str
@@ -28,17 +28,17 @@ class Channel:
 
 
 def channels() -> tuple[tuple[Channel, ...], tuple[NotRun, ...]]:
-    """All that is attacked in a file besides its draws, in order, and the plug-ins that cannot be."""
+    """All channels besides the draws, in order, and plug-ins that could not be loaded."""
     own: list[Channel] = discover("bayesrecon.auditing.channels", "CHANNEL")
     every = added("channels", "channel", lambda given: isinstance(given, Channel), lambda channel: channel.name, own)
     ours = {channel.name for channel in own}
     found = [channel if name in ours else _of_plugin(channel) for name, channel in every.found.items()]
-    skipped = (NotRun(plugin.name, plugin.reason, "mend the plug-in, or uninstall it") for plugin in every.skipped)
+    skipped = (NotRun(plugin.name, plugin.reason, "repair the plug-in or uninstall it") for plugin in every.skipped)
     return tuple(sorted(found, key=lambda channel: channel.rank)), tuple(skipped)
 
 
 def _of_plugin(channel: Channel) -> Channel:
-    """A channel of another package, which fails in whatever way: what it would find is not cleared then."""
+    """A channel of another package. If it raises any error, its attack counts as not run."""
 
     def attack(opened: Opened) -> tuple[Sequence[Finding | Open], Sequence[str | NotRun]]:
         try:

@@ -1,18 +1,20 @@
-"""One record that makes up more than half of a sum, where a table tells the sum and the sum of squares.
+"""Dominance: one record is more than half of a sum, as the sum and the sum of squares show.
 
-Of n numbers that are not negative, with mean m and Q the sum of their squared distances from it, the squared shares in
-their sum add up to
+Take n non-negative numbers with mean m, and let Q be the sum of their squared deviations from m. The squares of their
+shares in the sum add up to
 
-    H = 1 / n + Q / (n m)^2
+    H = 1 / n + Q / (n m)^2.
 
-and the largest share a lies between two ends (the others all equal, or as unequal as they can be without being larger):
+So the largest share a has the bounds
 
-    (1 + (2 H - 1)^(1/2)) / 2 <= a  where H > 1/2, and H <= a otherwise,
+    a >= (1 + (2 H - 1)^(1/2)) / 2  if H > 1/2,  and  a >= H  otherwise,
     a <= (1 + ((n - 1) (n H - 1))^(1/2)) / n.
 
-The largest number itself lies between `m + (Q / (n (n - 1)))^(1/2)` and `m + (Q (n - 1) / n)^(1/2)`. Least squares on
-cells tells only the sum W of all their Q. Each is W at most, and at least W less what the others can have, `n (n - 1)
-m^2` where one record is all of a sum.
+The upper bound is attained if the other numbers are equal, and the lower one if they are as unequal as possible. The
+largest number itself is between `m + (Q / (n (n - 1)))^(1/2)` and `m + (Q (n - 1) / n)^(1/2)`.
+
+Least squares on cells determines only W, the sum of Q over all cells. So each Q is at most W. It is at least W minus
+the largest possible Q of the other cells, which is `n (n - 1) m^2` if one record is all of a sum.
 """
 
 import math
@@ -28,8 +30,8 @@ from bayesrecon.results.recovery import Recovery, Row
 
 KIND = "dominance"
 
-_FEWEST = 2  # records, of which one can be more than another
-_HALF = 0.5  # of a sum: what stewards call dominance
+_FEWEST = 2  # smallest number of records of a sum
+_HALF = 0.5  # a record with a larger share of a sum dominates it
 _REMEDIES = (Remedy("leave the residual standard error out, or merge the cell with another one"),)
 
 Ends = tuple[float, float]
@@ -37,13 +39,13 @@ Ends = tuple[float, float]
 
 @dataclass(frozen=True)
 class Sum:
-    """What is told of the numbers of some records.
+    """What is known about the sum of a field over some records.
 
     Attributes:
-        cell: whose, in words of the release's names; "" for all records.
+        cell: description of the records; "" for all records.
         count: n.
-        mean: limits of m.
-        squares: limits of Q.
+        mean: bounds on m.
+        squares: bounds on Q.
     """
 
     cell: str
@@ -53,7 +55,7 @@ class Sum:
 
 
 def shares(one: Sum) -> Ends:
-    """Limits of the largest share of a sum of numbers that are not negative.
+    """Bounds on the largest share in a sum of non-negative numbers.
 
     >>> [round(end, 3) for end in shares(Sum("", 4, (25.0, 25.0), (5292.0, 5292.0)))]  # as of 88, 4, 4 and 4
     [0.874, 0.88]
@@ -66,7 +68,7 @@ def shares(one: Sum) -> Ends:
 
 
 def largest(one: Sum) -> Ends:
-    """Limits of the largest of these numbers.
+    """Bounds on the largest of these numbers.
 
     >>> [round(end, 6) for end in largest(Sum("", 2, (10.0, 10.0), (32.0, 32.0)))]  # 14 and 6
     [14.0, 14.0]
@@ -81,14 +83,16 @@ def largest(one: Sum) -> Ends:
 def dominance(
     release: Release, found: Recovery, knows: Mapping[str, Any], needs: str = "the model", more: str = ""
 ) -> list[Finding]:
-    """One finding for each sum of the response of which one record has more than half beyond doubt.
+    """One finding for each sum of the response that one record certainly dominates.
 
-    Where nobody stated that the response is not negative, it is presumed where all means are positive, and said.
+    If all means are positive, the response is presumed to be non-negative, and the finding says so.
 
     Args:
-        found: what the release tells.
+        release: a table.
+        found: what was recovered from it.
         knows: what an attacker knows.
-        more: what is presumed, to be read behind a comma.
+        needs: what an attacker needs, in words.
+        more: presumptions in words, starting with a comma.
     """
     y = release.about.settings.get("response")
     if y is None or found.failures:
@@ -113,13 +117,14 @@ def dominating(
     remedies: tuple[Remedy, ...],
     how: str = "",
 ) -> list[Finding]:
-    """The finding that one record has more than half of a sum, none where it may have less.
+    """The finding that one record dominates a sum; none if its share may be smaller.
 
     Args:
-        possible: the same sum with the least and with the largest number of records that it may be of.
-        y: of what it is.
-        more: what is presumed, to be read behind a comma.
-        how: sure that is, in words.
+        possible: the sum with the smallest and with the largest possible number of records.
+        y: name of the summed field.
+        where, needs, remedies: of the finding.
+        more: presumptions in words, starting with a comma.
+        how: the confidence in words, starting with a comma.
     """
     if any(one.count < _FEWEST or one.mean[0] <= 0 for one in possible):
         return []
@@ -145,7 +150,7 @@ def _positive(release: Release, knows: Mapping[str, Any], y: str) -> bool:
 
 
 def _sums(rows: Mapping[str, Row], release: Release, y: str) -> list[Sum]:
-    """All records, and the cells of a table of least squares, where these are counted."""
+    """The sums over all records, and over the cells of a least-squares table if their counts are known."""
     n, mean, variance = (_ends(rows.get(name)) for name in ("n", f"mean({y})", f"var({y})"))
     found = []
     if n is not None and n[0] == n[1] and mean is not None and variance is not None:
@@ -160,7 +165,7 @@ def _sums(rows: Mapping[str, Row], release: Release, y: str) -> list[Sum]:
         if begin == f"mean({y})" and own is not None and count is not None and count[0] == count[1]:
             cells[cell] = (count[0], own)
     if not cells or n is None or sum(count for count, _ in cells.values()) != n[0] or n[0] != n[1]:
-        return found  # some records are in no cell
+        return found  # some records are not in any cell
     value, half = limits.scale
     freedom = n[0] - len(cells)
     within = max(value - half, 0.0) ** 2 * freedom, (value + half) ** 2 * freedom

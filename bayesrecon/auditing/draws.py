@@ -1,4 +1,4 @@
-"""What the draws themselves give: statistics of the data, records of units, and what thinner or rounder draws leave."""
+"""Findings from the draws themselves: statistics, records of units, and the effect of thinning and rounding."""
 
 import re
 from collections.abc import Mapping
@@ -17,22 +17,22 @@ from bayesrecon.disclosure.thinning import predicted_outlooks
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import recovered, recovered_with_problem
-from bayesrecon.model import Progress
+from bayesrecon.model import Model, Progress
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.findings import Finding, Remedy, Severity, Thresholds
 from bayesrecon.results.recovery import Recovery
 
-_THINNINGS = (1000, 300)  # remedies that are tried: with fewer draws the statistics of most models cannot be solved for
-_DIGITS = (3, 2)  # more are below the errors of the draws, fewer leave no posterior
-_SUBSETS = 80  # from which an error is known to a twelfth
-_AMPLE = 10  # draws for each feature from which the error of thinner draws is known by theory
-_LISTED = 2  # statistics that a remedy is reported for
+_THINNINGS = (1000, 300)  # numbers of draws that are tried; with fewer, statistics of most models cannot be solved for
+_DIGITS = (3, 2)  # numbers of digits that are tried; more have no effect, and fewer leave no useful posterior
+_SUBSETS = 80  # subsets of draws: enough to know an error to 8 %
+_AMPLE = 10  # with at least this many draws per feature, theory gives the error of thinned draws
+_LISTED = 2  # number of statistics for which a remedy is reported
 
 
 def draws_finding(recovery: Recovery, unit: str | None, thresholds: Thresholds) -> Finding | None:
-    """The finding that `recover` makes; None where nothing is determined."""
+    """The finding from a recovery; None if no statistic is determined."""
     rows = [r for r in recovery if r.estimate is not None and r.verdict != "undetermined"]
     if not rows:
         return None
@@ -72,7 +72,7 @@ def _summary(recovery: Recovery) -> str:
 
 
 def _counted(recovery: Recovery) -> str:
-    """How many categories of which fields are counted, and how well."""
+    """The fields whose categories are counted, with the number of categories and the typical error, in words."""
     errors: dict[str, list[float]] = {}
     for row in recovery:
         found = re.fullmatch(r"n\[([^=,]+)=[^=,]+\]", row.name)
@@ -84,11 +84,11 @@ def _counted(recovery: Recovery) -> str:
 def draws_remedies(
     release: PosteriorDraws, problem: Problem, recovery: Recovery, key: int, budget: Budget
 ) -> tuple[Remedy, ...]:
-    """Thinner and rounder draws: the error that should remain, and the one that remains when it is done.
+    """Remedies: fewer draws and fewer digits, with the predicted and the measured error of an attacker.
 
-    Thinning is tried on subsets of nearly evenly spaced draws, rounding on the file's own draws; errors are taken about
-    the estimates from all draws, and those of the latter are added. Where draws stay many for what is solved for, the
-    error of thinner ones is that of their influence series, and is measured with full effort only.
+    Thinning is tried on subsets of nearly evenly spaced draws, and rounding on all draws. Errors are differences from
+    the estimates from all draws, plus the errors of those estimates. If there are many draws per feature, the error of
+    thinned draws is predicted from the influence series, and measured only with full effort.
     """
     rng = np.random.default_rng(key)
     names = [r.name for r in recovery if r.estimate is not None and r.se][:_LISTED]
@@ -113,7 +113,7 @@ def draws_remedies(
             values = [f[name] for f in found if f is not None and f.get(name) is not None]
             left = None
             if len(values) >= FEWEST:
-                # Subsets share draws with the whole: their distance misses the whole's own error.
+                # Subsets share draws with the whole, so differences do not include the error of the whole.
                 left = float(np.sqrt(float(np.mean((np.array(values, float) - whole) ** 2)) + se**2))
             remedies.append(Remedy(f"keep {t} draws", name, se, outlook[name].se[t], left))
     return tuple(sorted(remedies, key=lambda r: not r.action.startswith("keep")))
@@ -122,7 +122,7 @@ def draws_remedies(
 def _tried_subsets(
     release: PosteriorDraws, count: int, rng: np.random.Generator, key: int, budget: Budget, seconds: float
 ) -> list[dict[str, float | None] | None]:
-    """What is found in subsets: as many as time allows, none where these would be too few to tell an error."""
+    """Recoveries from as many subsets as time allows; none if they are too few to estimate an error."""
     if not budget.allows(FEWEST * seconds):
         return []
     found = []
@@ -144,13 +144,13 @@ def _again(release: PosteriorDraws | None, key: int) -> dict[str, float | None] 
 
 
 def _subset(release: PosteriorDraws, count: int, rng: np.random.Generator) -> PosteriorDraws:
-    """`count` draws, one at random from each of as many stretches of equal length."""
+    """`count` draws: one random draw from each of `count` intervals of equal length."""
     width = release.size / count
     return release.take(((np.arange(count) + rng.random(count)) * width).astype(int))
 
 
 def _rounded(release: PosteriorDraws, digits: int) -> PosteriorDraws | None:
-    """The release read back after its parameters were printed with so many digits."""
+    """The release, read again after its parameters were printed with `digits` digits."""
     values = constrained(release)
     try:
         return from_draws(
@@ -160,8 +160,8 @@ def _rounded(release: PosteriorDraws, digits: int) -> PosteriorDraws | None:
         return None
 
 
-def plain(release: PosteriorDraws) -> Any:
-    """The model without the preparation of published draws, which these are no longer."""
+def plain(release: PosteriorDraws) -> Model:
+    """The model without its preparation of published draws, which does not apply to these."""
     return release.model if release.model.prepare is None else replace(release.model, prepare=None)
 
 
@@ -174,6 +174,6 @@ def constrained(release: PosteriorDraws) -> dict[str, np.ndarray]:
 def start(
     release: PosteriorDraws, knows: Mapping[str, Any], key: int, progress: Progress | None
 ) -> tuple[Problem, Recovery]:
-    """What the draws give, and the problem that was solved for it."""
+    """The solved problem and the recovery of a release."""
     problem, found = recovered_with_problem(release, **knows, key=key, progress=progress)
     return problem, found.judged(force=True)

@@ -1,4 +1,4 @@
-"""How long an audit measures remedies: what is left out is predicted by theory, or said not to have been tried."""
+"""The time that an audit spends on measuring remedies. Others are predicted by theory or reported as not tried."""
 
 import time
 from collections.abc import Callable
@@ -9,10 +9,10 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.results.findings import Finding, Remedy
 
 Effort = Literal["quick", "full"]
-FEWEST = 12  # trials from which an error is known to a fifth
+FEWEST = 12  # smallest number of trials: enough to know an error to 20 %
 QUICK_SECONDS = 45.0
-"""Of CPU time from the beginning of an audit; about a minute on an idle machine with what comes before and after it. A
-busy machine takes longer and says the same."""
+"""Seconds of CPU time from the start of an audit. An audit then takes about a minute on an idle machine. On a busy
+machine it takes longer and gives the same result."""
 
 _NEVER = float("inf")
 _T = TypeVar("_T")
@@ -20,11 +20,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Budget:
-    """The time that is left for measuring.
+    """The remaining time for measuring remedies.
 
     Attributes:
-        ends: when it is over, on `clock`.
-        thorough: whether also what theory tells is measured.
+        ends: end time on `clock`, in seconds.
+        thorough: whether to measure also what theory predicts well.
+        clock: function that returns the time in seconds.
     """
 
     ends: float
@@ -32,17 +33,20 @@ class Budget:
     clock: Callable[[], float] = field(default=time.process_time, repr=False)
 
     def allows(self, seconds: float = 0.0) -> bool:
-        """Whether something that takes so long would be ready in time."""
+        """Whether there is time for something that takes `seconds`."""
         return self.clock() + seconds < self.ends
 
     def part(self, of: int) -> "Budget":
-        """One of so many equal parts of what is left."""
+        """A budget of one of `of` equal parts of the remaining time."""
         now = self.clock()
         return replace(self, ends=now + (self.ends - now) / of)
 
     def enough(self, of: int) -> Callable[[int, float], bool]:
-        """Whether to end after so many trials, the last of which took so many seconds: when one of `of` parts of the
-        time is over, but `FEWEST` are made as long as all of it allows them."""
+        """A function of the number of trials and of the last trial's seconds that says whether to stop.
+
+        It stops after one of `of` equal parts of the remaining time. At least `FEWEST` trials are made if the whole
+        time allows them.
+        """
         part = self.part(of)
 
         def over(done: int, seconds: float) -> bool:
@@ -51,16 +55,16 @@ class Budget:
         return over
 
     def timed(self, make: Callable[[], _T]) -> tuple[_T, float]:
-        """What a function returns, and how long it took."""
+        """The result of a function and the time that it took, in seconds."""
         began = self.clock()
         return make(), self.clock() - began
 
 
 def budget_of(effort: str, clock: Callable[[], float] = time.process_time) -> Budget:
-    """The budget of an audit that begins now.
+    """The budget of an audit that starts now.
 
     Raises:
-        BayesreconError: another effort than "quick" or "full".
+        BayesreconError: the effort is neither "quick" nor "full".
 
     >>> budget_of("quick", clock=lambda: 0.0).allows(44), budget_of("quick", clock=lambda: 0.0).allows(46)
     (True, False)
@@ -74,11 +78,12 @@ def budget_of(effort: str, clock: Callable[[], float] = time.process_time) -> Bu
 
 @dataclass(frozen=True)
 class Open:
-    """A finding whose remedies are still to be tried, after everything was attacked.
+    """A finding whose remedies are tried later, after all attacks.
 
     Attributes:
-        try_remedies: the remedies within a budget; they stand after the finding's own.
-        first: before them.
+        finding: the finding.
+        try_remedies: function that tries remedies within a budget. They are listed after the finding's own.
+        first: whether to list them before the finding's own.
     """
 
     finding: Finding
@@ -86,13 +91,13 @@ class Open:
     first: bool = False
 
     def closed(self, budget: Budget) -> Finding:
-        """The finding with what was tried."""
+        """The finding with the remedies that were tried."""
         tried, own = self.try_remedies(budget), self.finding.remedies
         return replace(self.finding, remedies=(*tried, *own) if self.first else (*own, *tried))
 
 
-def told(findings: list[Finding]) -> str:
-    """What was not measured, in a line; empty where all was."""
+def unmeasured_note(findings: list[Finding]) -> str:
+    """A warning about remedies that were not measured; empty if all were."""
     remedies = [r for f in findings for r in f.remedies if r.status in ("predicted", "not tried")]
     if not remedies:
         return ""

@@ -1,4 +1,4 @@
-"""Recovered numbers as a finding states them."""
+"""Recovered numbers in the form that findings report."""
 
 from typing import Any
 
@@ -8,17 +8,17 @@ from bayesrecon.results.findings import Item
 
 
 def items(rows: Any) -> tuple[Item, ...]:
-    """Of what was recovered at all."""
+    """An item for each statistic that was recovered."""
     return tuple(Item(r.name, r.estimate, r.se, lower=r.lower, upper=r.upper) for r in rows if r.estimate is not None)
 
 
 def typical_error(errors: Any) -> float:
-    """Standard deviation of a normal law with the errors' median size: single records that go astray do not rule it."""
+    """Standard deviation of a normal distribution with the errors' median size, which is robust against outliers."""
     return float(np.median(np.abs(errors)) / 0.6744898)
 
 
 def independent(count: int, all_of_them: bool) -> str:
-    """How many numbers about the data there are, in words.
+    """The number of independent sums over the records, in words.
 
     >>> independent(136, True), independent(1, False)
     ('exactly 136 independent sums over the records', 'about 1 independent sum over the records')

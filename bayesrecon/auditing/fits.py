@@ -1,4 +1,4 @@
-"""What a fit gives away: a mode with its covariance, a table, a variational fit, a trained parameter."""
+"""Audit of a fit: a mode with its covariance, a table, a variational fit or a trained parameter."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.auditing.dominance import dominance
-from bayesrecon.auditing.effort import Budget, budget_of, told
+from bayesrecon.auditing.effort import Budget, budget_of, unmeasured_note
 from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.last_record import last_record, tells_all_fields
 from bayesrecon.auditing.presumed import presumptions, with_the_number
@@ -34,21 +34,21 @@ from bayesrecon.results.findings import Finding, NotRun, Remedy, Thresholds
 from bayesrecon.results.recovery import Recovery, Row
 
 Alternative = tuple[str, Callable[[], Release]]
-"""A remedy, and what would be released then."""
+"""A remedy in words, and a function that returns the release after it."""
 
-_DIGITS = (4, 3, 2)  # remedies that are tried
-_LISTED = 2  # statistics that a remedy is reported for
-_KNOWING = "nothing is determined for one who knows nothing else; what an attacker may know was not given"
+_DIGITS = (4, 3, 2)  # numbers of digits that are tried
+_LISTED = 2  # number of statistics for which a remedy is reported
+_KNOWING = "nothing is determined for an attacker who knows nothing else, and no knowledge was stated"
 _TABLE = "estimates"
 _PUBLISH = "publish a table of what readers need, and audit that"
-_ALONE = "its coefficients are in it without their covariance: alone they determine no statistic of the data"
-_SAY = "say what an attacker may know (known=), or compare it with a second fit of nearly the same data"
-_SIZE, _SCALARS = 4, 16  # a matrix of so many columns for each estimate, or so many single numbers, and no more
+_ALONE = "it has coefficients without their covariance, which alone determine no statistic of the data"
+_SAY = "state what an attacker may know (known=), or compare it with a second fit of nearly the same data"
+_SIZE, _SCALARS = 4, 16  # largest number of columns per estimate in a matrix, and of single numbers
 _TELL = "pass known=, or use recover(release, domain=...) or reconstruct(release)"
 _MEND = "mend what the check names"
 _HOW = "directly, by this release alone"
-_VAGUE = 0.05  # of n: where a presumption leaves it wider than that, it says little
-_NAMED = 8  # statistics that a sentence names
+_VAGUE = 0.05  # if a presumption leaves n with a larger relative width, it is not reported
+_NAMED = 8  # largest number of statistics named in a sentence
 
 
 def audit_fit(
@@ -69,12 +69,12 @@ def audit_fit(
     """Audit a trained parameter: a fit, or a table of estimates.
 
     Args:
-        release: None for what says nothing.
-        attack, form: what it is called, as an attack and as a format.
-        alternatives: remedies that are tried; those of `posteriors.coarser` by default.
-        untried: what cannot be tried.
-        effort: as in `audit`.
-        knows: what an attacker knows, the keywords of `recover`.
+        release: the fit; None if it determines nothing.
+        attack, form: its names as an attack and as a format.
+        alternatives: remedies to try. Defaults to those of `posteriors.coarser`.
+        untried: attacks that cannot be tried.
+        knows: what an attacker knows, as keywords of `recover`.
+        remedies, effort, thresholds: as in `audit`.
         key, progress: as in `recover`.
         about: further fields of the `Audit`.
 
@@ -96,7 +96,7 @@ def audit_fit(
     elif release is not None:
         found = recovered(release, **knows, key=key, progress=progress).judged()
         warnings, rows = found.warnings, stated(found)
-        if found.whole:  # correlations would tell no more of them
+        if found.whole:  # correlations would reveal nothing more
             untried = tuple(n for n in untried if n.reason != UNTOLD)
         untried += tuple(NotRun(attack, failure, _MEND, (release.name,)) for failure in found.failures)
         tried = (alternatives_of(release) if alternatives is None else alternatives) if remedies else ()
@@ -109,14 +109,14 @@ def audit_fit(
             findings += tuple(small_counts(counts, limits.small_count, (release.name,), needs, more))
             findings += tuple(dominance(release, found, knows, needs, more))
             if names := with_the_number(release, knows):
-                hint = (f"if an attacker knows n (total=): {places(names, _NAMED)} are told, too",)
+                hint = (f"if an attacker knows n (total=): {places(names, _NAMED)} are determined, too",)
         presumed, notes = _presumed(release, found, attack, limits, knows, tried, key, budget)
         findings += presumed
         warnings = (*hint, *notes, *warnings)
         if not findings and not untried:
             untried = (NotRun(attack, _KNOWING, _TELL, (release.name,)),)
         findings = ordered(list(findings))
-        warnings += tuple(filter(None, (told(list(findings)),)))
+        warnings += tuple(filter(None, (unmeasured_note(list(findings)),)))
     if release is not None:
         used = release.about
         about = {"name": release.name, "model": used.name} | about | {"used": used}
@@ -135,7 +135,7 @@ def audit_fit(
 
 
 def told_of(knows: Mapping[str, Any]) -> dict[str, Any]:
-    """What an attacker knew, for the record: names of fields, and numbers, but no values of records."""
+    """The attacker's knowledge for the audit's settings: names of fields and numbers, but no values of records."""
     kept = {k: v for k, v in knows.items() if k in ("total", "unit", "fit_weights", "offset")}
     kept |= {k: sorted(map(str, v)) for k, v in knows.items() if k in ("domain", "factors")}
     return {"known": sorted(knows.get("known") or ()), **kept}
@@ -151,7 +151,7 @@ def _presumed(
     key: int,
     budget: Budget,
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """What is told under presumptions that were not stated, and a line on those that the numbers contradict."""
+    """Findings under presumptions that nobody stated, and a note on presumptions that the numbers contradict."""
     before = {row.name for row in stated(found)}
     findings: list[Finding] = []
     notes: list[str] = []
@@ -195,17 +195,17 @@ def _finding(found: Recovery, attack: str, limits: Thresholds, remedies: tuple[R
 
 
 def _resting(found: Recovery, needs: str) -> str:
-    """What a finding needs, with what was presumed."""
+    """What an attack needs, including presumptions, in words."""
     return f"{needs}, and that {found.ranges}" if found.ranges else needs
 
 
 def stated(found: Recovery) -> list[Row]:
-    """The statistics that were found."""
+    """The statistics that were determined."""
     return [r for r in found if r.estimate is not None and r.verdict != "undetermined"]
 
 
 def alternatives_of(release: Any) -> list[Alternative]:
-    """Remedies for a mean with a covariance; those that it does not have say so when they are tried."""
+    """Remedies for a mean with a covariance. Those that do not apply raise an error when they are tried."""
     rounded = [(f"print {k} digits", lambda k=k: fewer_digits(release, k)) for k in _DIGITS]
     return [
         *rounded,
@@ -217,10 +217,10 @@ def alternatives_of(release: Any) -> list[Alternative]:
 def tried_out(
     found: Recovery, alternatives: Sequence[Alternative], knows: Mapping[str, Any], key: int, budget: Budget
 ) -> tuple[Remedy, ...]:
-    """Every remedy with what the same attack finds then, those that leave least first.
+    """Try every remedy and repeat the attack. The most effective remedies come first.
 
-    The measured error is how far an estimate moved, with the error that it had before; the predicted one is what the
-    attack then states.
+    The measured error of a statistic is its shift plus its error before the remedy. The predicted error is the one that
+    the attack states after the remedy.
     """
     rows, results = stated(found), []
     late, seconds = [], found.seconds
@@ -231,12 +231,12 @@ def tried_out(
         try:
             then, seconds = budget.timed(lambda make=make: recovered(make(), **knows, key=key).judged())
         except BayesreconError:
-            continue  # not a release of this kind
+            continue  # the remedy does not apply to this kind of release
         after = {r.name: r for r in stated(then)}
         left = sum(r.name in after for r in rows)
         remedies = [_remedy(action, row, after.get(row.name), bool(then.failures)) for row in rows[:_LISTED]]
         whole = f"{action}: {left} of {len(rows)} statistics remain determined"
-        whole += ", as this attack then states nothing, which proves nothing" if then.failures else ""
+        whole += ", because this attack then fails, which does not prove that others do" if then.failures else ""
         results.append((bool(then.failures), left, [Remedy(whole), *remedies]))
     ordered = sorted(results, key=lambda r: r[:2])
     return (*(remedy for *_, group in ordered for remedy in group), *late)
@@ -254,13 +254,13 @@ def without_correlations(release: Release) -> Release:
     """A regression's estimates and standard errors without their correlations.
 
     Raises:
-        BayesreconError: a release of another model.
+        BayesreconError: the model is not a regression.
     """
     import pandas as pd
 
     model = release.about
     if model is release.model or model.name not in ESTIMATORS:
-        raise BayesreconError(f"{release.name} is no regression, whose table is read without correlations")
+        raise BayesreconError(f"{release.name} is not a regression, so its table cannot be read without correlations")
     mean, factor = (np.asarray(x) for x in unpack(model, np.asarray(release.theta)[0]))
     errors = [cell(x, 17) for x in np.sqrt((factor**2).sum(axis=1))]
     names = [*(["const"] if model.settings["intercept"] else []), *model.settings["covariates"]]
@@ -273,18 +273,22 @@ def without_correlations(release: Release) -> Release:
 def look_at_estimates(
     contents: Contents, knows: Mapping[str, Any] | None = None, **options: Any
 ) -> tuple[list[tuple[Finding, Model]], list[NotRun]]:
-    """Findings with the model that each is of, and what was not tried.
+    """Attack the tables of estimates in a file.
 
     Args:
-        knows: what an attacker knows, of fields that a fit has.
-        options: of `audit_fit`.
+        contents: the file.
+        knows: what an attacker knows.
+        options: options of `audit_fit`.
+
+    Returns:
+        Findings, each with its model, and attacks that were not tried.
     """
     findings: list[tuple[Finding, Model]] = []
     untried: list[NotRun] = []
     for one in contents.estimates:
         where = places_of(contents, one)
         if one.of_draws and contents.draws is not None:
-            continue  # what the draws give, with less
+            continue  # the draws reveal more
         if one.closed or one.covariance is None or one.values is None:
             reason = f"{one.where} is {one.what}: {one.closed or _ALONE}"
             untried.append(NotRun(_TABLE, reason, _PUBLISH if one.closed else _SAY, where))
@@ -313,7 +317,7 @@ def _release_of(one: Estimates) -> Release:
 
 
 def places_of(contents: Contents, estimates: Estimates) -> tuple[str, ...]:
-    """The places of the estimates of a fit: those that were attacked, of their size, or all that were not."""
+    """The places of a fit's estimates: arrays of their size if they were attacked, or else all of them."""
     own = [e for e in contents.entries if e.role == ESTIMATE]
     if estimates.closed or estimates.values is None or estimates.covariance is None:
         begin = (f"{estimates.where}/", f"{estimates.where}@")

@@ -1,4 +1,4 @@
-"""A cleaned copy: draws of which an audit can say what they are, and nothing else."""
+"""A cleaned copy of a file: draws that an audit recognises, and nothing else."""
 
 import json
 import tempfile
@@ -32,15 +32,19 @@ def clean(
     draws: int | None = None,
     digits: int | None = None,
 ) -> dict[str, np.ndarray]:
-    """The draws that may stay, `{name: (chains, draws, *shape)}`: an allow-list.
+    """The draws that may stay, `{name: (chains, draws, *shape)}`. This is an allow-list.
 
-    What stays are the model's parameters, without a model arrays that are drawn and no combination of others, and what
-    was declared public, as far as no finding names it. All other groups, labels, attributes and comments are left out.
+    Parameters of the model stay. Without a model, arrays that vary between draws stay, unless they are combinations of
+    others. Items that were declared public stay, too. Items that a finding names are dropped, and so are all other
+    groups, labels, attributes and comments.
 
     Args:
-        public: names or places of what may stay, with wildcards.
-        draws: keep so many, at even distances in each chain.
-        digits: round to so many significant digits.
+        contents: the file.
+        audit: its audit.
+        model: the model behind the draws.
+        public: names or places of items that may stay, with wildcards.
+        draws: number of draws to keep, evenly spaced in each chain.
+        digits: number of significant digits to keep.
 
     Raises:
         BayesreconError: nothing would be left.
@@ -62,19 +66,18 @@ def clean(
 
 
 def _thinned(values: np.ndarray, count: int | None) -> np.ndarray:
-    """`count` draws in all, evenly from each chain `(chains, draws, ...)`."""
+    """`count` draws in all, evenly spaced in each chain of `(chains, draws, ...)`."""
     if count is None:
         return values
     chains, length = values.shape[:2]
     each = -(-count // chains)
     if not 1 <= each <= length:
-        raise BayesreconError(f"{count} draws cannot be kept of {chains * length}")
+        raise BayesreconError(f"cannot keep {count} of {chains * length} draws")
     return values[:, evenly(length, each)]
 
 
 def write_clean(values: dict[str, np.ndarray], path: Path, attributes: Mapping[str, str] | None = None) -> Path:
-    """Write draws to `.nc` (a group `posterior` that ArviZ opens) or `.npz`, without labels and with these attributes
-    alone."""
+    """Write draws to `.nc` (with a group `posterior`, as ArviZ expects) or `.npz`, with only these attributes."""
     if path.suffix == ".npz":
         described = {ATTRIBUTES: np.array(json.dumps(dict(attributes)))} if attributes else {}
         write_whole(path, lambda t: _write_npz({**values, **described}, t))
@@ -96,14 +99,16 @@ def write_audited(
     audit: Callable[[Path], Audit],
     attributes: Mapping[str, str] | None = None,
 ) -> Audit:
-    """Write a cleaned copy once it was audited, as the file that it will be.
+    """Write a cleaned copy to a temporary file, audit that file, and then move it into place.
 
     Args:
-        audit: of the file that is not yet in its place.
-        attributes: of the file.
+        values: the draws.
+        path: path of the copy.
+        audit: function that audits the temporary file.
+        attributes: attributes of the file.
 
     Returns:
-        the audit of the copy.
+        The audit of the copy.
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = write_clean(values, Path(folder) / path.name, attributes)
@@ -114,7 +119,7 @@ def write_audited(
 
 
 def _write_npz(values: dict[str, np.ndarray], path: Path) -> None:
-    """As `numpy.savez`, which takes names for its own arguments where they are "file" or "allow_pickle"."""
+    """Like `numpy.savez`, but with any names: `savez` would treat "file" and "allow_pickle" as its own arguments."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in values.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:

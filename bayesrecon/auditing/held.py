@@ -1,4 +1,4 @@
-"""What a file holds that a model would open: seen by groups, names and shapes, with its severity, before any attack."""
+"""Values in a file that a model would open up, found by groups, names and shapes before any attack."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ GRADIENTS = ("gradient", "grad", "logp_grad", "logdensity_grad", "grad_logp")
 
 @dataclass(frozen=True)
 class _Kind:
-    """Values of one kind: the attack that opens them, empty where there is none."""
+    """One kind of values, and the attack on it ("" if there is none)."""
 
     name: str
     attack: str
@@ -113,11 +113,12 @@ DRAWS = "draws"
 
 
 def held(contents: Contents, model: Model | None = None, found: Iterable[Finding] = ()) -> list[Finding]:
-    """One finding for each kind of values that a model opens, whether or not there is a model.
+    """One finding for each kind of values that a model would open up, with or without a model.
 
     Args:
-        model: its parameters are draws. Without one all of the posterior counts as draws.
-        found: what is reported already.
+        contents: the file.
+        model: if given, only its parameters count as draws. Otherwise the whole group `posterior` does.
+        found: earlier findings.
     """
     reported = {(kind, where) for f in found for where in f.where for kind in (_as_held(f.kind), f.kind)}
     places: dict[str, list[Variable]] = {}
@@ -129,27 +130,27 @@ def held(contents: Contents, model: Model | None = None, found: Iterable[Finding
 
 
 def _as_held(kind: str) -> str:
-    """What is the same in all draws, or a combination of others, is no draw any more."""
+    """The kind of a finding here. Arrays that are constant or combinations of others do not count as draws."""
     return DRAWS if kind in ("copy", "combination") else kind
 
 
 def parameters_of(model: Model | None) -> set[str] | None:
-    """Names of a model's parameters; None where any name may be one, without a model or where it rebuilds them."""
+    """Names of a model's parameters; None if any name can be one, because there is no model or it renames them."""
     return None if model is None or model.prepare is not None else {p.name for p in model.parameters}
 
 
 def attack_of(finding: Finding) -> str:
-    """The attack that would open it, empty where there is none."""
+    """The attack on the values of a finding, or "" if there is none."""
     return next((kind.attack for kind in _KINDS if kind.name == finding.kind), "")
 
 
 def not_run(finding: Finding, reason: str, remedy: str) -> NotRun:
-    """What was not tried on it."""
+    """A `NotRun` for the attack on a finding's values."""
     return NotRun(attack_of(finding) or finding.title.removesuffix(" are in the file"), reason, remedy, finding.where)
 
 
 def without_attack(findings: Iterable[Finding]) -> list[NotRun]:
-    """Of what no attack of this version opens: it is not cleared, but stays untried."""
+    """A `NotRun` for every finding whose values this version cannot attack."""
     return [
         not_run(finding, "there is no attack on them here", finding.remedies[0].action)
         for finding in findings
@@ -158,7 +159,7 @@ def without_attack(findings: Iterable[Finding]) -> list[NotRun]:
 
 
 def log_densities(contents: Contents, model: Model | None = None) -> list[Variable]:
-    """By their names: log densities beside the draws or among them, but for parameters of the model."""
+    """Arrays that are named like a log density, beside the draws or among them, except for parameters of the model."""
     own = parameters_of(model) or set()
     return [v for v in contents.variables if _kind_of(v, own) == "log-density"]
 

@@ -1,4 +1,4 @@
-"""Everything that a file holds, item by item, each with its place: nothing is left out by its name."""
+"""The inventory of a file: every item with its place. No item is omitted because of its name."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from bayesrecon.posteriors.contents import Contents, Entry, Part
 
 
 def inventory(contents: Contents) -> list[Entry]:
-    """Arrays, labels, attributes, names, texts and bytes, as `Entry` has their kinds; comments are texts.
+    """Arrays, labels, attributes, names, texts and bytes as `Entry` objects. Comments are texts.
 
     >>> import numpy as np
     >>> from bayesrecon.posteriors.formats import read_contents
@@ -22,7 +22,7 @@ def inventory(contents: Contents) -> list[Entry]:
 
 
 def names_of(contents: Contents) -> Iterator[Entry]:
-    """Names of groups, arrays, axes and attributes; those that `Contents.entries` lists are not repeated."""
+    """Names of groups, arrays, axes and attributes, except those in `Contents.entries`."""
     yield from (Entry(group, "name", group) for group in contents.groups)
     yield from (Entry(v.where, "name", v.name) for v in contents.variables)
     yield from (Entry(where, "name", where.split("/", 1)[1]) for where in contents.coordinates)
@@ -32,13 +32,13 @@ def names_of(contents: Contents) -> Iterator[Entry]:
 
 
 def attributes_of(contents: Contents) -> Iterator[Entry]:
-    """Attributes of everything but saved objects."""
+    """Attributes of everything except saved objects."""
     yield from (Entry(f"@{where}", "attribute", value) for where, value in contents.attributes.items())
     yield from (entry for entry in contents.entries if entry.kind == "attribute" and not isinstance(entry, Part))
 
 
 def texts_of(contents: Contents) -> Iterator[Entry]:
-    """Texts and bytes beside the numbers, comments apart; of saved objects those whose role is not known."""
+    """Texts and bytes other than comments. For saved objects, only those of unknown role."""
     for entry in contents.entries:
         short = isinstance(entry, Part) and entry.kind == "attribute" and isinstance(entry.values, str)
         if not entry.role and (short or entry.kind in ("text", "bytes")):
@@ -46,11 +46,11 @@ def texts_of(contents: Contents) -> Iterator[Entry]:
 
 
 def arrays_beside(contents: Contents) -> Iterator[Entry]:
-    """Arrays and labels that no group at the root has, and no saved object."""
+    """Arrays and labels outside the root's groups and outside saved objects."""
     beside = (entry for entry in contents.entries if not isinstance(entry, Part))
     yield from (entry for entry in beside if entry.kind in ("array", "labels"))
 
 
 def parts_of(contents: Contents) -> list[Part]:
-    """What saved objects hold."""
+    """The parts of saved objects."""
     return [entry for entry in contents.entries if isinstance(entry, Part)]

@@ -1,4 +1,4 @@
-"""A trained parameter before somebody who knows every record but one."""
+"""Attack on a trained parameter by an informed adversary, who knows all records but one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,22 +11,27 @@ from bayesrecon.releases import Release, TrainedParameter, refuse_others
 from bayesrecon.results.findings import Finding, Item, NotRun
 
 _ATTACK = "missing record"
-_PASS = "pass all other records (known=), every field of each, or leave known= out"
-_CLOSE = 0.1  # of the record's own size: an error up to which it is recovered
+_PASS = "pass every field of all other records (known=), or omit known="
+_CLOSE = 0.1  # a record counts as recovered up to this error, relative to its size
 
 
 def tells_all_fields(release: Release, knows: Mapping[str, Any]) -> bool:
-    """Whether somebody knows whole records: every field of the model."""
+    """Whether the attacker knows every field of the model."""
     return set(knows.get("known") or ()) == set(release.model.fields)
 
 
 def last_record(
     release: Release, knows: Mapping[str, Any], untried: tuple[NotRun, ...]
 ) -> tuple[tuple[Finding, ...], tuple[NotRun, ...]]:
-    """A finding on the one record that is not among the known ones; none where nothing is left of the gradient.
+    """A finding on the record that is not among the known ones; none if the gradient has no remainder.
+
+    Args:
+        release: the trained parameter.
+        knows: what the attacker knows.
+        untried: attacks that were not tried so far.
 
     Returns:
-        Findings, and what was not tried.
+        Findings, and attacks that were not tried.
     """
     where = (release.name,)
     try:
@@ -37,7 +42,7 @@ def last_record(
     values = np.concatenate([np.ravel(np.asarray(v, float)) for v in found.record.values()])
     size = float(np.linalg.norm(values))
     if not np.isfinite(found.error):
-        reason = "; ".join(("a record is left over, and its error has no bound", *found.warnings[:1]))
+        reason = "; ".join(("a record remains, and its error has no bound", *found.warnings[:1]))
         return (), (*untried, NotRun(_ATTACK, reason, _PASS, where))
     close = found.error < _CLOSE * max(size, 1.0)
     field = release.model.linear.x if release.model.linear is not None else ""
@@ -62,5 +67,5 @@ def last_record(
 
 
 def _item(name: str, value: float, error: float | None) -> Item:
-    """A value, with the ends of its interval where its error has a bound."""
+    """A value, with an interval if its error has a bound."""
     return Item(name, value) if error is None else Item(name, value, None, None, value - error, value + error)

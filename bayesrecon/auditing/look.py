@@ -1,4 +1,4 @@
-"""What is looked at in a file before any model opens it, and how one looks: plain channels."""
+"""Plain channels, which need no model, and what they know about a file."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,20 +13,23 @@ from bayesrecon.posteriors.contents import DATA, WIDE, Contents, Variable
 from bayesrecon.results.findings import Finding, NotRun
 
 Named = Callable[[Any], str | None]
-"""Which private column values are, in words."""
+"""Function that names the private column that values are equal to, or returns None."""
 
 
 def nobody(values: Any) -> None:
-    """There are no private data to compare with."""
+    """The `Named` function if there are no private data."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """A file, and what is known about it.
+    """A file and what is known about it.
 
     Attributes:
-        named: the private column that values are, where there are private data to compare with.
-        found: findings of the channels before.
+        contents: the file.
+        model: the model behind the draws, if known.
+        named: function that compares values with the private columns.
+        key: seed of everything random.
+        found: findings of earlier channels.
     """
 
     contents: Contents
@@ -40,12 +43,12 @@ class Look:
         return np.random.default_rng(self.key)
 
     @cached_property
-    def seen(self) -> set[str]:
-        """Places that findings name."""
+    def reported(self) -> set[str]:
+        """Places that earlier findings name."""
         return {where for f in self.found for where in f.where}
 
     def is_parameter(self, variable: Variable) -> bool:
-        """Whether it is a parameter of the model, or may be one where no model says."""
+        """Whether a variable is a parameter of the model, or without a model, may be one."""
         own = parameters_of(self.model)
         if variable.group != "posterior" or not variable.per_draw:
             return False
@@ -53,25 +56,25 @@ class Look:
 
     @cached_property
     def rows(self) -> set[str]:
-        """Places of arrays that gave rows of data: the draws of parameters, and what follows from them, did not."""
+        """Places of arrays that contain rows of data, according to findings other than the draws."""
         return {where for f in self.found if f.kind != DRAWS and f.severity != "info" for where in f.where}
 
     @cached_property
     def parameter_axes(self) -> set[str]:
-        """Dimensions of parameters."""
+        """Names of the dimensions of parameters."""
         drawn = (v for v in self.contents.variables if self.is_parameter(v) and v.where not in self.rows)
         return {dimension for variable in drawn for dimension in variable.dimensions}
 
     @cached_property
     def record_axes(self) -> set[str]:
-        """Dimensions of what has a value for every record: data, terms, predictions, and arrays that gave rows."""
+        """Names of dimensions with an entry per record: of data, log likelihoods, predictions, and arrays of rows."""
         groups = (*DATA, *WIDE, "prior_predictive")
         own = (v for v in self.contents.variables if v.group in groups or v.where in self.rows)
         return {dimension for variable in own for dimension in variable.dimensions} - {"chain", "draw", "sample"}
 
 
 def rows_of(variable: Variable) -> np.ndarray | None:
-    """Values as `(draws, columns)`, of arrays of other draws than the file's as well; None of those without draws."""
+    """Values as `(draws, columns)`, also for draws of other groups; None if an array has no draws."""
     values = variable.values
     if values.dtype.kind not in "biuf":
         return None
@@ -93,9 +96,9 @@ class Plain:
     """A channel that needs no model.
 
     Attributes:
-        name: what is looked for.
-        find: findings, and what is there and could not be looked at.
-        rank: channels look in this order; each knows what those before it found.
+        name: name of the channel.
+        find: function that returns findings, and values that are present and could not be examined.
+        rank: order of the channels. Each channel knows the findings of earlier ones.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""Values of a file against the private columns: the same numbers, whatever was done to them, or the same texts.
+"""Compare values of a file with the private columns: the same numbers, possibly transformed, or the same texts.
 
-An attacker does not do this; a steward who holds the data does, and no attack sees the result.
+Only a data steward, who has the data, can do this. No attack sees the result.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,15 +11,15 @@ import numpy as np
 
 from bayesrecon.auditing.peel import layers
 
-_FEWEST = 5  # values that can be alike by more than chance
-_EXACT, _COARSE = 1e-5, 0.03  # of the spread: residuals of exact relations, and of rounded values at most
-_CHANCE = 1e-7  # that as many values lie among a column's own
-_MOST_VALUES, _MOST_COLUMNS = 2**20, 400  # of an array that are compared, in seconds
+_FEWEST = 5  # smallest number of values that can be compared
+_EXACT, _COARSE = 1e-5, 0.03  # largest residuals of exact relations and of rounded values, relative to the spread
+_CHANCE = 1e-7  # largest probability that as many values would be among a column's own by chance
+_MOST_VALUES, _MOST_COLUMNS = 2**20, 400  # largest size of an array that is compared, which takes seconds
 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A private column: `values (N,)` as numbers, of texts their codes; `texts` where it has any."""
+    """A private column: `values (N,)` as numbers (codes for texts), and its `texts`, if any."""
 
     name: str
     values: np.ndarray
@@ -27,7 +27,7 @@ class _Column:
 
 
 class Matching:
-    """Private columns, ready to be compared with.
+    """Private columns, prepared for comparisons.
 
     >>> ages = np.array([41.0, 17.0, 63.0, 28.0, 35.0, 52.0])
     >>> same = Matching({"age": ages})
@@ -41,7 +41,7 @@ class Matching:
 
     @np.errstate(all="ignore")  # numbers of a stranger
     def __call__(self, values: Any) -> str | None:
-        """Which private column these values hold, and how; None where none is seen."""
+        """The private column that these values contain, and how, in words; None if there is none."""
         for depth, part in enumerate(layers(values)):
             hidden = " inside a text" if depth and isinstance(values, str | bytes) else ""
             found = self._texts(part) if isinstance(part, str) or part.dtype.kind not in "biuf" else self._numbers(part)
@@ -102,7 +102,7 @@ def _columns_of(name: str, values: np.ndarray) -> Iterator[_Column]:
 
 
 def _series(array: np.ndarray, count: int) -> Iterator[tuple[np.ndarray, str]]:
-    """Runs of as many values as there are records, or one less, in an array of any shape."""
+    """Series in an array of any shape with as many values as there are records, or one less."""
     flat = np.ravel(array)
     if flat.size in (count, count - 1):
         yield flat, ""
@@ -134,7 +134,7 @@ def _series(array: np.ndarray, count: int) -> Iterator[tuple[np.ndarray, str]]:
 
 
 def _related(series: np.ndarray, column: np.ndarray) -> str | None:
-    """How a run of values is the column, of as many values or one less."""
+    """How a series of as many values as records, or one less, is related to the column."""
     if not np.isfinite(series).all() or np.ptp(series) == 0 or len(series) < _FEWEST:
         return None
     if len(series) == len(column) - 1:
@@ -158,13 +158,13 @@ def _related(series: np.ndarray, column: np.ndarray) -> str | None:
 
 
 def _has_a_shape(column: np.ndarray) -> bool:
-    """Whether sorted values are unlike those of other columns: two values and steps of one length are like many."""
+    """Whether the sorted values of a column are characteristic. Two values or equal steps are not."""
     values = np.unique(column)
     return len(values) > 2 and not (len(values) == len(column) and np.allclose(np.diff(values, 2), 0))
 
 
 def _affine(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether one is the other, shifted and scaled, but for rounding of either."""
+    """Whether one series is a linear function of the other, up to rounding."""
     if len(np.unique(other)) < 3 or np.ptp(one) == 0:
         return len(np.unique(other)) == 2 and len(other) >= 20 and _same_partition(one, other)
     x, y = other - other.mean(), one - one.mean()
@@ -180,7 +180,7 @@ def _affine(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _same_ranks(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether a run of values is ordered as a column is; one that is sorted is ordered as all that is sorted."""
+    """Whether a series has the same ranks as a column. Sorted series do not count."""
     if np.all(np.diff(other) >= 0) or np.all(np.diff(other) <= 0):
         return False
     order = np.argsort(other, kind="stable")
@@ -193,13 +193,13 @@ def _same_ranks(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _same_partition(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether records that are alike in one are alike in the other, and only those."""
+    """Whether two columns divide the records into the same groups."""
     pairs = np.unique(np.column_stack([one, other]), axis=0)
     return len(pairs) == len(np.unique(one)) == len(np.unique(other)) and 1 < len(pairs) <= len(one) // 2
 
 
 def _spanned(matrix: np.ndarray, column: np.ndarray) -> str | None:
-    """Whether columns side by side give the column by a regression, or its groups by their places."""
+    """Whether a linear combination of columns is the column, or indicator columns are its groups."""
     rows, width = matrix.shape
     if not np.isfinite(matrix).all() or width > rows // 3:
         return None
@@ -212,7 +212,7 @@ def _spanned(matrix: np.ndarray, column: np.ndarray) -> str | None:
 
 
 def _among(flat: np.ndarray, column: np.ndarray) -> str | None:
-    """Whether values are some of the column's own, more of them than chance would make so."""
+    """Whether more of the values are in the column than chance would explain."""
     own = np.unique(column)
     values = np.unique(flat[np.isfinite(flat)][:_MOST_VALUES])
     if len(values) < _FEWEST or len(own) < _FEWEST:
@@ -222,7 +222,7 @@ def _among(flat: np.ndarray, column: np.ndarray) -> str | None:
     hits = int(np.sum(near <= 1e-6 * np.maximum(np.abs(values), 1e-12)))
     if hits < _FEWEST or hits < 0.5 * len(values):
         return None
-    # By chance: values as finely written as the column's, anywhere in its range.
+    # The null hypothesis: values with the same resolution as the column, anywhere in its range.
     steps = np.diff(own)
     fine = max(float(steps.min()), 1e-6 * np.ptp(own))
     share = min(1.0, len(own) * fine / np.ptp(own))
@@ -230,7 +230,7 @@ def _among(flat: np.ndarray, column: np.ndarray) -> str | None:
 
 
 def bytes_of(columns: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
-    """The first values of each column as they would lie in a file that is not compressed."""
+    """The first values of each column as bytes, as they would be in an uncompressed file."""
     for name, values in columns.items():
         array = np.ravel(np.asarray(values))
         if array.dtype.kind in "biuf" and len(array) >= _FEWEST and len(np.unique(array[:8])) >= 4:

@@ -1,7 +1,7 @@
-"""Which columns of a file are exact in what a model's log densities, terms and gradients are made of.
+"""Find log densities, their terms and gradients among the columns of a file, whatever their name.
 
-Their names do not matter. One regression an array, on half of the draws, tested on the rest: up to sign, scale and
-constant.
+Each array is regressed on the model's value functions with half of the draws and tested on the other half. Sign, scale
+and constant are arbitrary.
 """
 
 from dataclasses import dataclass
@@ -23,19 +23,19 @@ from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.contents import WIDE, Contents, Variable
 from bayesrecon.releases import Release
 
-_MOST_DRAWS, _MOST_COLUMNS = 1200, 400  # that are attacked: exact relations need no more
-_SCALES = (1.0, -1.0, -2.0, 2.0, -0.5, 0.5)  # of log densities, energies and deviances
-_LEAST, _WHOLE = 0.5, 1e-4  # records that a density is of, and how near to a whole number
-_SHARE = 0.5  # of an array's columns that are exact, from which it is one of these
-_TOGETHER = 5  # scalars of one kind that are looked at as one array
+_MOST_DRAWS, _MOST_COLUMNS = 1200, 400  # largest size of a regression: exact relations need no more
+_SCALES = (1.0, -1.0, -2.0, 2.0, -0.5, 0.5)  # multiples of the log density, such as energies and deviances
+_LEAST, _WHOLE = 0.5, 1e-4  # smallest number of records behind a density, and the tolerance for an integer
+_SHARE = 0.5  # an array is of such a kind if at least this share of its columns is exact
+_TOGETHER = 5  # with at least this many scalars of one kind, they are treated as one array
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Values at the release's draws.
+    """N columns of values at some of the release's draws.
 
     Attributes:
-        where: the arrays that they are of.
+        where: places of the arrays that they come from.
         rows: `(K,)` positions among the release's draws.
         values: `(K, N)`.
     """
@@ -47,12 +47,12 @@ class Series:
 
 @dataclass(frozen=True)
 class Reading:
-    """A scalar as a multiple of the log likelihood, with or without prior and determinant.
+    """An interpretation of a scalar as a multiple of the log likelihood, with or without prior and determinant.
 
     Attributes:
-        scale: the multiple; -2 of a deviance.
-        parts: which multiples of the log prior and the log determinant are in it.
-        count: records that it is then of.
+        scale: the multiple, such as -2 for a deviance.
+        parts: multiples of the log prior and of the log determinant.
+        count: number of records under this interpretation.
     """
 
     scale: float
@@ -61,7 +61,7 @@ class Reading:
 
     @property
     def words(self) -> str:
-        """What it is, but where it is the log density itself."""
+        """The interpretation in words, or "" for the log density itself."""
         what = {(1.0, 1.0): "log density", (1.0, 0.0): "log density of the constrained parameters"}
         name = what.get(self.parts, "log likelihood")
         if self.scale == 1 and self.parts == (1.0, 1.0):
@@ -71,22 +71,27 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Columns of a file beside the features of a model.
+    """The columns of a file that are combinations of a model's value functions.
 
     Attributes:
-        kept: `(T,)` positions of the release's draws among the file's.
+        contents: the file.
+        model: the model.
+        release: its draws as a release.
+        positions: `(T,)` positions of the release's draws among the file's draws.
+        reference: the distribution of generic records.
+        key: seed.
     """
 
     contents: Contents
     model: Model
     release: Release
-    kept: np.ndarray
+    positions: np.ndarray
     reference: Reference
     key: int
 
     @cached_property
     def all_series(self) -> list[Series]:
-        """Every array of the file's draws that is no parameter of the model and not constant."""
+        """Every array with a value per draw that is neither a parameter of the model nor constant."""
         found, own = [], parameters_of(self.model)
         for variable in self.contents.variables:
             drawn = variable.group == "posterior" and (own is None or variable.name in own)
@@ -101,13 +106,13 @@ class Numbers:
         return found
 
     def series(self, variable: Variable) -> Series | None:
-        """An array at the draws that both it and the release have."""
+        """An array at the draws that it shares with the release."""
         total = self.contents.draws.chains * self.contents.draws.length if self.contents.draws is not None else 0
         rows = self.contents.rows if variable.group in WIDE else np.arange(total)
         if len(rows) != len(variable.values) or variable.values.dtype.kind not in "biuf":
             return None
         position = np.full(max(total, int(rows.max(initial=0)) + 1), -1)
-        position[self.kept] = np.arange(len(self.kept))
+        position[self.positions] = np.arange(len(self.positions))
         mine = position[rows]
         values = np.asarray(variable.values, float).reshape(len(rows), -1)
         return Series((variable.where,), mine[mine >= 0], values[mine >= 0])
@@ -121,7 +126,7 @@ class Numbers:
 
     @cached_property
     def _design(self) -> np.ndarray:
-        """Value functions, and the log prior and determinant where these are no combinations of them, at all draws."""
+        """Value functions at all draws, and the log prior and determinant unless they are combinations of them."""
         theta = np.asarray(self.release.theta)
         values = value_functions(self.model, theta, self.records)
         return np.column_stack([values, base_functions(self.model, theta)[0]])
@@ -131,21 +136,21 @@ class Numbers:
         if not moving.any():
             return None
         centred = features[:, moving] - features[:, moving].mean(axis=0)
-        # Directions instead of columns: those of records are nearly the same.
+        # Principal directions instead of columns, because columns of records are nearly collinear.
         left, size, _ = np.linalg.svd(centred / np.linalg.norm(centred, axis=0), full_matrices=False)
         scores = left[:, size > 1e-11 * size[0]]
         return halves(scores, rng, np.zeros(scores.shape[1]))
 
     @cached_property
     def exact(self) -> list[tuple[Series, float]]:
-        """Arrays that are made of value functions, and of which share of their columns this is so."""
+        """Arrays that are combinations of value functions, with the share of columns for which this holds."""
         return self._matching(self._design) if self.all_series else []
 
     @cached_property
     def gradients(self) -> list[tuple[Series, np.ndarray]]:
-        """Arrays of which each column is made of one coordinate's scores, in their order, and the weights of those.
+        """Arrays whose columns are combinations of the scores of one coordinate each, in order, with the weights.
 
-        Scores of simple models are value functions as well: what is a gradient is no array of terms.
+        In simple models scores are also value functions. A gradient is then not treated as an array of terms.
         """
         theta = np.asarray(self.release.theta)
         wide = [s for s in self.all_series if s.values.shape[1] == theta.shape[1] > 1]
@@ -193,13 +198,13 @@ class Numbers:
 
     @cached_property
     def densities(self) -> list[Series]:
-        """Scalars that are made of value functions, unless they are many."""
+        """Scalars that are combinations of value functions, unless there are many of them."""
         found = [s for s, _ in self.exact if s.values.shape[1] == 1]
         return [] if len(found) >= _TOGETHER else found
 
     @cached_property
     def terms(self) -> list[Series]:
-        """Arrays of columns that are made of value functions, and many scalars as one."""
+        """Arrays whose columns are combinations of value functions. Many scalars are treated as one array."""
         found = [s for s, _ in self.exact if s.values.shape[1] > 1]
         single = [s for s, _ in self.exact if s.values.shape[1] == 1]
         if len(single) >= _TOGETHER:
@@ -208,14 +213,15 @@ class Numbers:
         return found
 
     def reading(self, series: Series, likelihood: bool = False, first: float = 1.0) -> Reading | None:
-        """What a scalar is, most likely: which multiple of the log density, with which parts, of how many records.
+        """The most likely interpretation of a scalar as a multiple of the log density.
 
-        Where prior and determinant are made of value functions themselves, several readings fit; the first with a
-        whole number of records is taken.
+        If the prior and the determinant are combinations of value functions, several interpretations fit. The first one
+        with an integer number of records is returned.
 
         Args:
-            likelihood: try readings without prior first, as a name may suggest.
-            first: the multiple that is tried first.
+            series: the scalar.
+            likelihood: whether to try interpretations without the prior first, as a name may suggest.
+            first: the multiple to try first.
         """
         rows = evenly(len(series.rows), _MOST_DRAWS)
         design = self._design[series.rows[rows]]
@@ -239,6 +245,6 @@ class Numbers:
         return (whole or found or [None])[0]
 
     def full(self, series: Series, reading: Reading) -> np.ndarray:
-        """The whole log density `(K,)` as the reading has it."""
+        """The complete log density `(K,)` under an interpretation."""
         base = self._design[series.rows, -2:]
         return series.values[:, 0] / reading.scale + base @ (1 - np.array(reading.parts))

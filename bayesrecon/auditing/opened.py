@@ -1,4 +1,4 @@
-"""What every attack of an audit starts from: the contents of a file, read as a release of a model."""
+"""The input of every attack of an audit: the contents of a file, read as a release of a model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,20 +22,26 @@ from bayesrecon.results.recovery import Recovery
 
 @dataclass(frozen=True)
 class Opened:
-    """A file opened as a release of a model: what every channel needs.
+    """A file that was opened as a release of a model.
 
     Attributes:
-        release: the draws of the file as a release of the model; its log densities where the file has them.
-        kept: `(T,)` positions of the release's draws among the file's.
-        reference: where the records lie, as the draws tell.
-        recovery: what the draws alone give.
-        numbers: columns of the file that are made of what the model's densities are made of, whatever their name.
+        contents: the file.
+        model: the model.
+        release: the draws of the file as a release of the model, with log densities if the file has them.
+        positions: `(T,)` positions of the release's draws among the file's draws.
+        reference: distribution of generic records, as the draws determine it.
+        recovery: recovery from the draws alone.
+        known: fields that an attacker knows row by row.
+        thresholds: what counts as severe.
+        key: seed of everything random.
+        numbers: columns of the file that are combinations of the model's value functions, whatever their name.
+        progress: called with a label and the completed fraction.
     """
 
     contents: Contents
     model: Model
     release: PosteriorDraws
-    kept: np.ndarray
+    positions: np.ndarray
     reference: Reference
     recovery: Recovery | None
     known: Mapping[str, Any]
@@ -49,32 +55,32 @@ class Opened:
         return np.random.default_rng(self.key)
 
     def wide(self, variable: Variable) -> tuple[np.ndarray, np.ndarray]:
-        """Draws `(K, d)` and values `(K, ...)` of a wide variable, where both exist."""
+        """Draws `(K, d)` and values `(K, ...)` of a variable, at the draws that have both."""
         mine, values = self.at(variable)
         return np.asarray(self.release.theta)[mine], values
 
     def at(self, variable: Variable) -> tuple[np.ndarray, np.ndarray]:
-        """Positions `(K,)` among the release's draws and values `(K, ...)` of a wide variable, where both exist."""
-        position = {int(k): i for i, k in enumerate(self.kept)}
+        """Positions `(K,)` among the release's draws, and values `(K, ...)` of a variable there."""
+        position = {int(k): i for i, k in enumerate(self.positions)}
         at = [(position[int(r)], i) for i, r in enumerate(self.contents.rows) if int(r) in position]
         mine, theirs = (np.array(part, int) for part in zip(*at, strict=True))
         return mine, variable.values[theirs]
 
     @cached_property
     def moved(self) -> np.ndarray | None:
-        """Draws that would have been written as the release's are, where they were rounded."""
+        """Random draws that would be rounded to the release's draws; None if those were not rounded."""
         draws = self.contents.draws
-        return None if draws is None else as_written(draws, self.model, self.kept, self.rng)
+        return None if draws is None else as_written(draws, self.model, self.positions, self.rng)
 
     def rounding(self, columns: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """What the rounding of the draws adds to columns `(K, N)` at these of them, as standard deviations `(N,)`."""
+        """Standard deviations `(N,)` of the errors that the rounding of the draws causes in columns `(K, N)`."""
         if self.moved is None:
             return np.zeros(columns.shape[1])
         at = np.arange(len(columns)) if rows is None else rows
         return noise_of(np.asarray(self.release.theta)[at], self.moved[at], columns)
 
     def spread(self, field: str) -> np.ndarray:
-        """How far a field's values lie apart, as far as is known."""
+        """The spread of a field's values, as far as it is known."""
         if field in self.reference.scale:
             return np.asarray(self.reference.scale[field], float)
         domain = self.model.fields[field].domain
@@ -82,14 +88,14 @@ class Opened:
 
 
 def open_release(contents: Contents, model: Model) -> tuple[PosteriorDraws, np.ndarray]:
-    """The draws as a release of the model, and which of the file's draws they are."""
+    """The draws as a release of the model, and their positions among the file's draws."""
     draws = contents.draws
     if draws is None:
         raise BayesreconError(f"{contents.name}: there are no draws to attack (no group 'posterior')")
     release, kept = accepted_draws(draws, model, ignore_unknown=True)
     if release.log_density is not None:
         return release, kept
-    # Samplers have many names for them, of which readers of draws know the two of ArviZ.
+    # Samplers have many names for log densities, and readers of draws know only the two of ArviZ.
     beside = [v for v in log_densities(contents, model) if v.per_draw and not v.shape]
     if beside:
         values = np.asarray(beside[0].values, float)[kept]

@@ -25,7 +25,7 @@ from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity,
 _NOISE = (0.1, 0.3, 1.0)  # standard deviations of noise that are tried, in units of how the outputs vary
 _DIGITS = (3, 2, 1)  # decimals of a softmax that are tried
 _TOP = (5, 3)  # largest probabilities that are left, that are tried
-_LEAST = 200  # records: half are fitted, half are asked about
+_LEAST = 200  # records: half are used to fit, half as queries
 _STATISTIC = "a field, root mean square"
 
 NOT_TRIED = NotRun(
@@ -41,18 +41,18 @@ _WORSE = (
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """Public records with their logits, half to fit decoders and half to ask about."""
+class _Queries:
+    """Public records with their logits, half to fit decoders and half as queries."""
 
     x: np.ndarray
     logits: np.ndarray
-    asked: np.ndarray
-    told: np.ndarray
+    records: np.ndarray
+    answers: np.ndarray
     cut: float
     spread: np.ndarray
 
     def error(self, guess: np.ndarray) -> float:
-        return float(np.sqrt(np.mean((guess - self.asked) ** 2)))
+        return float(np.sqrt(np.mean((guess - self.records) ** 2)))
 
 
 @in_float64
@@ -121,7 +121,7 @@ def audit_outputs(
             f"{len(order)} records for {release.answers.shape[1]} outputs: supply more than twice as many"
         )
     fit, rest = order[:half], order[half:]
-    queries = _Asked(
+    queries = _Queries(
         release.public[fit],
         release.answers[fit],
         release.public[rest],
@@ -130,11 +130,11 @@ def audit_outputs(
         release.public.std(axis=0),
     )
     remedies = _remedies(queries, rng)
-    guess = fitted_decoder(queries.x, queries.logits)(queries.told)
+    guess = fitted_decoder(queries.x, queries.logits)(queries.answers)
     found = [_finding("linear decoder", guess, queries, limits, release.values, remedies)]
     untried = [NOT_TRIED]
     if decoder is not None:
-        trained = decoded(decoder, queries.told, queries.x.shape[1])
+        trained = decoded(decoder, queries.answers, queries.x.shape[1])
         found.append(_finding("trained decoder", trained, queries, limits, release.values, ()))
         worse = queries.error(trained) > queries.error(guess)
         untried = [replace(NOT_TRIED, reason=_WORSE)] if worse else []
@@ -159,35 +159,37 @@ def audit_outputs(
 def _finding(
     method: str,
     guess: np.ndarray,
-    asked: _Asked,
+    queries: _Queries,
     limits: Thresholds,
     values: tuple[float, float],
     remedies: tuple[Remedy, ...],
 ) -> Finding:
     """What one decoder makes of the answers, with its nulls."""
-    mean = np.broadcast_to(asked.x.mean(axis=0), asked.asked.shape)
-    error = np.sqrt(np.mean((guess - asked.asked) ** 2, axis=0))
-    moving = varies(asked.spread)
-    relative = error[moving] / asked.spread[moving]
+    mean = np.broadcast_to(queries.x.mean(axis=0), queries.records.shape)
+    error = np.sqrt(np.mean((guess - queries.records) ** 2, axis=0))
+    moving = varies(queries.spread)
+    relative = error[moving] / queries.spread[moving]
     known, vague = float(np.mean(relative < limits.record)), float(np.mean(relative < limits.vague))
     severity: Severity = "high" if known >= limits.share else "medium" if vague >= limits.share else "low"
     width = values[1] - values[0]
-    outputs_seen = int(np.linalg.matrix_rank(asked.logits - asked.logits.mean(axis=0)))
-    covariance = np.atleast_2d(np.cov(asked.x, rowvar=False))
-    kept = _kept(covariance, asked.cut)
-    apart = mahalanobis(asked.asked - guess, 0.0, covariance, rtol=asked.cut)
-    ratios = mahalanobis(asked.asked, asked.x.mean(axis=0), covariance, rtol=asked.cut) / np.maximum(apart, 1e-300)
+    outputs_seen = int(np.linalg.matrix_rank(queries.logits - queries.logits.mean(axis=0)))
+    covariance = np.atleast_2d(np.cov(queries.x, rowvar=False))
+    kept = _rank_above(covariance, queries.cut)
+    apart = mahalanobis(queries.records - guess, 0.0, covariance, rtol=queries.cut)
+    ratios = mahalanobis(queries.records, queries.x.mean(axis=0), covariance, rtol=queries.cut) / np.maximum(
+        apart, 1e-300
+    )
     items = [
-        Item("PSNR, dB", _psnr(guess, asked, width), truth=None),
-        Item("PSNR of the mean record, dB", _psnr(mean, asked, width)),
+        Item("PSNR, dB", _psnr(guess, queries, width), truth=None),
+        Item("PSNR of the mean record, dB", _psnr(mean, queries, width)),
         Item("visibility, mean over fields", float(np.mean(np.clip(1 - relative**2, 0, 1)))),
         Item("share of fields with an error below half their spread", vague),
-        Item(f"risk R at cut {asked.cut:g}", float(ratios.mean()), float(ratios.std() / np.sqrt(len(ratios)))),
+        Item(f"risk R at cut {queries.cut:g}", float(ratios.mean()), float(ratios.std() / np.sqrt(len(ratios)))),
         Item("R of the mean record", 1.0),
     ]
     if outputs_seen <= kept - 2:
         items.append(Item(f"R of any linear model, {outputs_seen} outputs", linear_risk(kept, outputs_seen)))
-    gain = _psnr(guess, asked, width) - _psnr(mean, asked, width)
+    gain = _psnr(guess, queries, width) - _psnr(mean, queries, width)
     return Finding(
         kind="outputs",
         severity=severity,
@@ -203,41 +205,41 @@ def _finding(
     )
 
 
-def _kept(covariance: np.ndarray, cut: float) -> int:
+def _rank_above(covariance: np.ndarray, cut: float) -> int:
     """Directions that the cut keeps."""
     values = np.linalg.eigvalsh(covariance)
     return int((values > cut * values[-1]).sum())
 
 
-def _psnr(guess: np.ndarray, asked: _Asked, width: float) -> float:
-    return float(20 * np.log10(width / max(asked.error(guess), 1e-300)))
+def _psnr(guess: np.ndarray, queries: _Queries, width: float) -> float:
+    return float(20 * np.log10(width / max(queries.error(guess), 1e-300)))
 
 
-def _remedies(asked: _Asked, rng: np.random.Generator) -> tuple[Remedy, ...]:
-    """What less of an answer leaves: predicted from the records that were fitted, measured on those asked about."""
-    classes = asked.logits.shape[1]
-    before = asked.error(fitted_decoder(asked.x, asked.logits)(asked.told))
+def _remedies(queries: _Queries, rng: np.random.Generator) -> tuple[Remedy, ...]:
+    """What less of an answer leaves: predicted from the records that were fitted, measured on the queries."""
+    classes = queries.logits.shape[1]
+    before = queries.error(fitted_decoder(queries.x, queries.logits)(queries.answers))
     make = partial(Remedy, statistic=_STATISTIC, before=before)
     tried = []
     if classes > 1:
         for text, view in _views(classes):
-            known, released = view(asked.logits), view(asked.told)
-            decoder = fitted_decoder(asked.x, known)
-            tried.append(make(text, predicted=math.sqrt(decoder.error), measured=asked.error(decoder(released))))
-    scale = float(np.sqrt(asked.logits.var(axis=0).mean()))
+            known, released = view(queries.logits), view(queries.answers)
+            decoder = fitted_decoder(queries.x, known)
+            tried.append(make(text, predicted=math.sqrt(decoder.error), measured=queries.error(decoder(released))))
+    scale = float(np.sqrt(queries.logits.var(axis=0).mean()))
     for share in _NOISE:
         noise = share * scale
-        decoder = fitted_decoder(asked.x, asked.logits, noise=noise)
-        released = asked.told + noise * rng.normal(size=asked.told.shape)
-        same = float(np.mean(released.argmax(axis=1) == asked.told.argmax(axis=1)))
+        decoder = fitted_decoder(queries.x, queries.logits, noise=noise)
+        released = queries.answers + noise * rng.normal(size=queries.answers.shape)
+        same = float(np.mean(released.argmax(axis=1) == queries.answers.argmax(axis=1)))
         text = f"normal noise of {noise:.3g} on every logit ({same:.1%} of the largest classes stay)"
-        tried.append(make(text, predicted=math.sqrt(decoder.error), measured=asked.error(decoder(released))))
+        tried.append(make(text, predicted=math.sqrt(decoder.error), measured=queries.error(decoder(released))))
     return tuple(tried)
 
 
 def _views(classes: int) -> list[tuple[str, Callable[[np.ndarray], np.ndarray]]]:
     """Lesser views of logits."""
-    ignored = ()  # nobody is asked: the views alone are used
+    ignored = ()  # no model is queried: only the views are used
     softmax = Answer(ignored, (1,), "rounded", 12)
     found: list[tuple[str, Callable[[np.ndarray], np.ndarray]]] = [
         ("softmax, whose logarithm is read", Answer(ignored, (1,), "softmax").seen)

@@ -1,4 +1,4 @@
-"""What pointwise log likelihoods show without a model."""
+"""What pointwise log likelihoods reveal without a model."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from bayesrecon.results.findings import Finding, Item, Remedy
 
 
 def look_at_columns(contents: Contents, key: int) -> list[Finding]:
-    """Pointwise log likelihoods without a model."""
+    """Findings on pointwise log likelihoods: number of records, equal records and outliers."""
     findings = []
     for variable in contents.group("log_likelihood"):
         if not variable.per_draw:

@@ -1,4 +1,4 @@
-"""Arrays with a value per draw and record: what all attacks on them share."""
+"""Shared parts of the attacks on arrays with a value per draw and record."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,21 +8,21 @@ import numpy as np
 from bayesrecon.attacks.sidechannels.preimage import PreImages
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.categories import shown
+from bayesrecon.estimation.categories import level_label
 from bayesrecon.posteriors.contents import Variable
 from bayesrecon.results.findings import Item
 
-MOST_RECORDS = 2000  # that are solved for, evenly spread
+MOST_RECORDS = 2000  # largest number of records that are solved for, evenly spaced
 
 
 def for_rows(opened: Opened, count: int, chosen: np.ndarray) -> Reference:
-    """Known fields belong to the columns row by row, where there are as many of them."""
+    """The reference for the chosen columns. Known fields are matched row by row if they have as many rows."""
     known = {k: np.asarray(v) for k, v in opened.known.items()}
     return replace(opened.reference, known={k: v[chosen] for k, v in known.items() if len(v) == count})
 
 
 def relative_errors(opened: Opened, found: PreImages) -> np.ndarray:
-    """Per record the worst field's standard error in units of the field's spread, `(N,)`."""
+    """The largest standard error of each record's fields, relative to the field's spread, `(N,)`."""
     worst = np.zeros(len(found))
     for field, se in found.se.items():
         relative = np.asarray(se, float) / opened.spread(field)
@@ -31,16 +31,18 @@ def relative_errors(opened: Opened, found: PreImages) -> np.ndarray:
 
 
 def counts_by_category(name: str, levels: Sequence[float], values: np.ndarray, unclear: np.ndarray) -> list[Item]:
-    """How many records have each value of a field of codes, of records that were solved for one by one.
+    """Counts of the values of a categorical field, from records that were solved for one by one.
 
     Args:
-        values, unclear: `(N,)` recovered codes, and whether another record explains the column as well; where one of
-            any is, no error of a count is stated.
+        name: name of the field.
+        levels: its values.
+        values: `(N,)` recovered values.
+        unclear: `(N,)` whether another record explains the column equally well. If any does, counts have no error.
     """
     items = []
     for level in levels:
         has = values == level
-        items.append(Item(f"n[{name}={shown(level)}]", float(has.sum()), None if unclear.any() else 0.0))
+        items.append(Item(f"n[{name}={level_label(level)}]", float(has.sum()), None if unclear.any() else 0.0))
     return items
 
 

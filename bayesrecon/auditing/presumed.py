@@ -1,7 +1,7 @@
-"""What an attacker would presume of a regression whose covariates nobody described: exclusive dummies, zeros and ones.
+"""Presumptions of an attacker about the covariates of a regression: levels of a factor, or values 0 and 1.
 
-A presumption is tried as if it had been stated, and what it opens is said together with it. Errors that no data print
-under it contradict it, which is said as well.
+A presumption is tried as if the user had stated it, and findings mention it. If no data could have the printed standard
+errors under a presumption, it is contradicted, and the audit says so.
 """
 
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.printed.coded_tables import Coded
 from bayesrecon.releases import Release
 
-_PLAIN = ("real", "interval", "integer")  # kinds of domains that say little enough to presume more
-_BEYOND = 1.5  # times the least number of records, with which it is tried what knowing it would tell
+_PLAIN = ("real", "interval", "integer")  # kinds of domains for which more is presumed
+_BEYOND = 1.5  # multiple of the smallest number of records that is used to see what knowing n would reveal
 
 
 @dataclass(frozen=True)
 class Presumption:
-    """Something that may be known.
+    """A presumption about the data.
 
     Attributes:
-        words: what is presumed.
-        knows: keywords of a verb, with what was stated.
+        words: the presumption in words.
+        knows: keywords of a verb, including what the user stated.
     """
 
     words: str
@@ -35,10 +35,12 @@ class Presumption:
 
 
 def presumptions(release: Release, knows: Mapping[str, Any], counted: bool) -> list[Presumption]:
-    """What may be presumed of a regression's covariates beyond what was stated, the likeliest first.
+    """Presumptions about a regression's covariates beyond what the user stated, the most likely first.
 
     Args:
-        counted: whether n is told without; of a release with equations everything else then is as well.
+        release: the regression.
+        knows: what the user stated.
+        counted: whether n is determined without presumptions. A release with equations then needs none.
     """
     model = release.about
     if counted and getattr(release, "limits", None) is None:
@@ -46,7 +48,7 @@ def presumptions(release: Release, knows: Mapping[str, Any], counted: bool) -> l
     if model.name not in ESTIMATORS or knows.get("known") or not model.settings["intercept"]:
         return []
     stated = set(knows.get("domain") or {})
-    coded = {column for f in _told(release) for column in f.columns}
+    coded = {column for f in _coded_factors(release) for column in f.columns}
     free = [
         str(c)
         for c in model.settings["covariates"]
@@ -66,13 +68,13 @@ def presumptions(release: Release, knows: Mapping[str, Any], counted: bool) -> l
     return found
 
 
-def _told(release: Release) -> tuple[Any, ...]:
+def _coded_factors(release: Release) -> tuple[Any, ...]:
     limits = getattr(release, "limits", None)
     return limits.factors if isinstance(limits, Coded) else ()
 
 
 def with_the_number(release: Release, knows: Mapping[str, Any]) -> tuple[str, ...]:
-    """Statistics that somebody who knows the number of records is told besides, of a table without correlations."""
+    """Further statistics of a table without correlations that are determined if the number of records is known."""
     limits = getattr(release, "limits", None)
     if limits is None or knows.get("total") is not None:
         return ()

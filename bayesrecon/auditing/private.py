@@ -1,4 +1,4 @@
-"""The private data that findings are scored against."""
+"""The private data with which findings are compared."""
 
 import os
 from collections.abc import Mapping
@@ -14,7 +14,13 @@ from bayesrecon.model import Model, Records
 
 @dataclass(frozen=True, eq=False)
 class Private:
-    """Columns as given, the same as records of the model where they fit it, and the file's hash for the record."""
+    """The private data.
+
+    Attributes:
+        columns: the columns as supplied.
+        records: the same as records of the model, if they fit it.
+        stamp: path and hash of the file.
+    """
 
     columns: Mapping[str, Any]
     records: Records | None
@@ -22,11 +28,11 @@ class Private:
 
 
 def read_private(data: Any, model: Model | None) -> Private | None:
-    """From a mapping of columns or the path of a table.
+    """Read private data from a mapping of columns or from the path of a table.
 
     Raises:
-        BayesreconError: no such file, no columns or no values in one, or a table that lacks what the model's records
-            need.
+        BayesreconError: the file does not exist, there are no columns, a column is empty, or the table lacks a field of
+            the model.
     """
     if data is None:
         return None

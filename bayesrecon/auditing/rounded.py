@@ -1,7 +1,8 @@
-"""Draws that were rounded after their densities were computed, such as single precision beside double.
+"""Draws that were rounded after their densities were computed, such as draws in single and densities in double
+precision.
 
-A value that belongs to the draw before it was rounded is off by its slope times the rounding error. How far that is,
-the values tell themselves: a quadratic fit of them has the slopes.
+A density that belongs to the draw before rounding has an error of its slope times the rounding error. A quadratic fit
+of the values gives the slopes.
 """
 
 from dataclasses import replace
@@ -14,15 +15,18 @@ from bayesrecon.model import Model
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.sources import accepted_draws
 
-_ROWS = 3  # draws for each feature of a quadratic fit; with fewer it is a linear one
-_FEATURES = 2000  # that a fit takes, in a second
+_ROWS = 3  # draws per feature that a quadratic fit needs; with fewer, the fit is linear
+_FEATURES = 2000  # largest number of features of a fit, which takes a second
 
 
 def as_written(draws: Draws, model: Model, kept: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
-    """Draws `(T, d)` of the model that would have been written as these are; None where nothing tells of rounding.
+    """Random draws `(T, d)` that would be rounded to these; None if there are no signs of rounding.
 
     Args:
+        draws: the draws of the file.
+        model: the model.
         kept: `(T,)` positions of the release's draws among those of the file.
+        rng: random generator.
     """
     moved, coarse = {}, False
     for name, values in draws.values.items():
@@ -35,17 +39,17 @@ def as_written(draws: Draws, model: Model, kept: np.ndarray, rng: np.random.Gene
         return None
     try:
         release, at = accepted_draws(replace(draws, values=moved), model, ignore_unknown=True)
-    except BayesreconError:  # over a bound that the draws keep to
+    except BayesreconError:  # a random draw is outside the support
         return None
     return np.asarray(release.theta) if np.array_equal(at, kept) else None
 
 
 def noise_of(theta: np.ndarray, moved: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """What rounding of the draws adds to each of N columns, as a standard deviation `(N,)`.
+    """Standard deviations `(N,)` of the errors that the rounding of the draws causes in N columns.
 
     Args:
-        theta: `(T, d)` draws as they were written.
-        moved: `(T, d)` draws that would have been written so.
+        theta: `(T, d)` rounded draws.
+        moved: `(T, d)` random draws that would be rounded to `theta`.
         columns: `(T, N)`.
 
     >>> rng = np.random.default_rng(0)

@@ -24,7 +24,7 @@ from bayesrecon.auditing.assembly import (
 from bayesrecon.auditing.cell_totals import dominance_of_draws
 from bayesrecon.auditing.channel import channels
 from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
-from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, told
+from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, unmeasured_note
 from bayesrecon.auditing.fits import audit_fit, look_at_estimates, told_of
 from bayesrecon.auditing.given import held_by
 from bayesrecon.auditing.held import DRAWS
@@ -39,6 +39,7 @@ from bayesrecon.auditing.tables import table_to_audit
 from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.problem import Problem
 from bayesrecon.knowledge import KNOWS, of_model, refuse_renamed
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
@@ -49,21 +50,22 @@ from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.printed.acro import is_acro
 from bayesrecon.posteriors.printed.summaries import is_table
 from bayesrecon.precision import in_float64
-from bayesrecon.releases import OneAtom, Release
+from bayesrecon.releases import OneAtom, PosteriorDraws, Release
 from bayesrecon.results.audit import Audit, ordered
 from bayesrecon.results.findings import LEVELS, Finding, NotRun, Thresholds
+from bayesrecon.results.recovery import Recovery
 from bayesrecon.running.threads import on_one_thread
 
-_OTHERS = "pass the model that made these draws, prior included, and draws with all their digits"
-_MEND = "mend what the reason names, or drop what it would open"
+_OTHERS = "pass the model that made these draws, including its prior, and draws with all their digits"
+_MEND = "correct what the reason names, or drop these values"
 _AGAIN = "run it again and let it end"
 _STOPPED = "the audit was interrupted"
-_SHARES = (0.5, 0.4)  # of the time, for the draws and for all channels together; the rest are remedies
+_SHARES = (0.5, 0.4)  # shares of the progress bar for the draws and for all channels; the rest is for remedies
 
 
 @in_float64
 @on_one_thread
-@np.errstate(over="ignore", invalid="ignore")  # numbers near the largest are looked at like any others
+@np.errstate(over="ignore", invalid="ignore")  # extreme numbers are examined like any others
 def audit(
     source: Any,
     model: Any = None,
@@ -168,7 +170,7 @@ def audit(
     except BayesreconError:
         if stated or contents.program is None:
             raise
-        private = read_private(data, None)  # a program that lies in the file has names of its own for its columns
+        private = read_private(data, None)  # a program in the file may have other names for the columns
     look = Look(contents, model, named(private), key)
     copies, unseen = look_around(look, allowed, progress)
     given = {"knows": knows, "remedies": bool(remedies), "effort": effort, "thresholds": limits, "key": key}
@@ -214,7 +216,7 @@ def audit(
 
         def attack(release: Release) -> Audit:
             found = audit_fit(release, knows=of_model(knows, release.about), **how, key=key, progress=progress)
-            with suppress(BayesreconError):  # the data lack a column of this fit: they were compared as they are
+            with suppress(BayesreconError):  # the data lack a column of this fit, and were compared unchanged
                 found = with_data(found, data, ())
             return found
 
@@ -248,7 +250,7 @@ def audit(
 
 
 def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release | None, dict[str, Any]] | None:
-    """The release of a fit or a table, and how it is audited; None for what holds draws."""
+    """The release of a fit or a table, and options for its audit; None if the source contains draws."""
     if is_table(source):
         if model is None:
             raise BayesreconError(f"a table of estimates needs its model= {', '.join(ESTIMATORS)}, or one of its own")
@@ -262,7 +264,7 @@ def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release 
 
 
 def _side_by_side(source: Any, which: dict[str, Any]) -> Any:
-    """The table once for each of its models that were named; one name is left to the reader."""
+    """A list with the table once for each named model. A single name is left to the reader."""
     columns = list(which["column"])
     if isinstance(source, list | tuple) or which.get("correlations") is not None:
         raise BayesreconError("several column= are those of one table, without correlations=")
@@ -273,7 +275,7 @@ def _side_by_side(source: Any, which: dict[str, Any]) -> Any:
 
 
 def _with_file(fitted: Audit, file: Audit) -> Audit:
-    """The audit of a law with what its file holds beside it."""
+    """Merge the audit of a distribution with the audit of the file that contains it."""
     others = (n for n in file.not_run if n.attack != DRAWS and (n.attack, n.where) != (READING, ("draws",)))  # the law
     return replace(
         fitted,
@@ -300,10 +302,15 @@ def _stages(
     key: int,
     progress: Progress | None,
 ) -> Iterator[Stage]:
-    """Every attack that the contents allow; one that cannot be run is listed and no end.
+    """Run every attack that the contents allow. Attacks that cannot be run are listed.
 
     Args:
-        budget: for remedies, none of which are tried without one.
+        contents, model: the file and its model.
+        knows: what an attacker knows.
+        budget: time for remedies; None tries none.
+        thresholds: what counts as severe.
+        key: seed of everything random.
+        progress: called with a label and the completed fraction.
     """
     every, skipped = channels()
     known, unit = knows.get("known") or {}, knows.get("unit")
@@ -357,7 +364,7 @@ def _stages(
     if not any((f.finding if isinstance(f, Open) else f).kind == "log-likelihood" for f in findings):
         findings += look_at_columns(contents, key)
     if budget is not None:
-        # What is worst is mended first, as long as there is time.
+        # Remedies for the most severe findings come first, as long as there is time.
         for i in sorted(range(len(findings)), key=lambda i: -_level(findings[i])):
             yield now(["remedies"])
             finding = findings[i]
@@ -366,11 +373,11 @@ def _stages(
                     progress("trying remedies", sum(_SHARES) + (1 - sum(_SHARES)) * i / len(findings))
                 findings[i] = finding.closed(budget)
         closed = [f for f in findings if isinstance(f, Finding)]
-        warnings += filter(None, [told(closed)])
+        warnings += filter(None, [unmeasured_note(closed)])
     yield now(())
 
 
-def _open_draws(finding: Finding, release: Any, problem: Any, recovery: Any, key: int) -> Open:
+def _open_draws(finding: Finding, release: PosteriorDraws, problem: Problem, recovery: Recovery, key: int) -> Open:
     return Open(finding, lambda budget: draws_remedies(release, problem, recovery, key, budget), first=True)
 
 
@@ -379,7 +386,7 @@ def _level(found: Finding | Open) -> int:
 
 
 def _part(progress: Progress | None, attack: str, begin: float, width: float) -> Progress | None:
-    """Progress of one attack as progress of the whole audit, which says what is attacked."""
+    """A progress function for one attack that reports the progress of the whole audit."""
     if progress is None:
         return None
     return lambda label, fraction: progress(

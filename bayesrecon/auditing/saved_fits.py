@@ -1,4 +1,4 @@
-"""The models in a file of saved objects: those whose numbers are read are attacked, the others are named."""
+"""Models in a file of saved objects. Those whose numbers can be read are attacked, and the others are listed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ _REMEDY = "attack it in Python (posteriors.dirac with a model of its own), or pu
 
 @dataclass(frozen=True)
 class Attacked:
-    """What became of the fits in a file."""
+    """The result of attacking the fits in a file."""
 
     findings: tuple[Finding, ...]
     untried: tuple[NotRun, ...]
@@ -25,10 +25,11 @@ class Attacked:
 
 
 def attack_fits(contents: Contents, attack: Callable[[Release], Audit]) -> Attacked:
-    """Every fit whose numbers are read, as the same fit in Python is audited; the rest is not run.
+    """Attack every fit whose numbers can be read, as an audit of the same fit in Python would.
 
     Args:
-        attack: how a fit in Python is audited.
+        contents: the file.
+        attack: function that audits a fit.
     """
     fits = contents.saved.fits if contents.saved is not None else ()
     estimates = [part.where for part in parts_of(contents) if part.role == ESTIMATE]
@@ -55,12 +56,12 @@ def _named(fit: SavedFit) -> str:
 
 
 def _not_attacked(contents: Contents, seen: set[str]) -> list[NotRun]:
-    """Estimates of objects that no attack here reads."""
+    """A `NotRun` for estimates of objects that no attack can read."""
     left: dict[str, list[str]] = {}
     for part in parts_of(contents):
         if part.role == ESTIMATE and part.where not in seen and part.kind in ("array", "attribute"):
             left.setdefault(part.of.rpartition(".")[2] or "saved numbers", []).append(part.where)
     kinds = ", ".join(list(left)[:4]) + (f" and {len(left) - 4} more" if len(left) > 4 else "")
     where = tuple(place for group in left.values() for place in group)
-    reason = f"there is no attack here on the numbers of {kinds} ({places(where, 3)}); they were looked through"
+    reason = f"there is no attack on the numbers of {kinds} ({places(where, 3)}); they were only searched for copies"
     return [NotRun(_ATTACK, reason, _REMEDY, where)] if where else []

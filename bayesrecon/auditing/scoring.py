@@ -1,4 +1,4 @@
-"""Recovered records against the private ones: one to one, and beside a null."""
+"""Compare recovered records with the private ones, one to one, and with a null."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,19 +10,20 @@ from bayesrecon.auditing.evidence import typical_error
 from bayesrecon.evaluate.rates import clopper_pearson
 from bayesrecon.results.findings import Finding, RecordScore, Remedy
 
-_MOST = 600  # recovered records that are matched
-_NULLS = 10  # tables by chance, over which the null's share is averaged
+_MOST = 600  # largest number of recovered records that are matched
+_NULLS = 10  # number of random tables for the null's share
 
 
 def match_records(
     found: Mapping[str, Any], data: Mapping[str, Any], *, tolerance: float = 0.01, key: int = 0
 ) -> RecordScore:
-    """Assign every recovered record to a private record of its own and count those that agree.
+    """Assign recovered records one to one to private records, and count the matches.
 
     Args:
-        found: `{field: (M, *shape)}` recovered records, at most as many as there are private ones.
-        data: `{field: (N, *shape)}`.
-        tolerance: a share of each field's range in the data, which every field must keep.
+        found: `{field: (M, *shape)}` recovered records, with M at most N.
+        data: `{field: (N, *shape)}` private records.
+        tolerance: largest difference in every field of a match, relative to the field's range in the data.
+        key: seed.
 
     >>> import numpy as np
     >>> data = {"x": np.arange(50.0)}
@@ -47,13 +48,14 @@ def match_records(
 
 
 def measured_remedies(finding: Finding, truth: Mapping[str, float], data: Mapping[str, Any]) -> tuple[Remedy, ...]:
-    """The finding's remedies, with the errors measured against the truth where they were tried often enough for that.
+    """The finding's remedies, with errors measured as differences from the truth if there are enough trials.
 
-    The error that draws alone leave is one draw of a random number; there a remedy stays measured by what it moves.
+    The error from the draws alone is a single random number. There the measured error remains the shift by the remedy.
 
     Args:
+        finding: the finding.
         truth: `{statistic: value}`.
-        data: `{field: (N, *shape)}` the private records, of all fields that were recovered.
+        data: `{field: (N, *shape)}`, the private records with all recovered fields.
     """
     return tuple(replace(r, measured=_remaining(r, finding, truth, data)) for r in finding.remedies)
 
@@ -73,7 +75,7 @@ def _remaining(remedy: Remedy, finding: Finding, truth: Mapping[str, float], dat
 
 
 def column_of(values: Any, private: Mapping[str, Any] | None) -> str | None:
-    """The private column that these values are, in whatever order."""
+    """The private column that these values are equal to, in any order."""
     if private is None:
         return None
     flat = np.ravel(np.asarray(values))
@@ -111,6 +113,6 @@ def _matched(
         for j in range(values.shape[1]):
             cost = np.maximum(cost, np.abs(values[:, None, j] - data[name][None, :, j]) / ranges[name][j])
     cost = np.nan_to_num(cost, nan=1e6, posinf=1e6)
-    # Far pairs are all alike, so that the assignment serves the close ones.
+    # All distant pairs have the same cost, so that the assignment favours close ones.
     pairs = linear_sum_assignment(np.minimum(cost, 10 * tolerance) + 1e-6 * np.minimum(cost, 1e3))
     return int((cost[pairs] <= tolerance).sum()), pairs

@@ -1,4 +1,4 @@
-"""Several tables: each by itself, what two of them tell together, and the records that lie between them."""
+"""Audit of several tables: each by itself, what two of them reveal together, and the records in only one of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -34,18 +34,18 @@ def audits_of_tables(
     audit: Callable[..., Audit],
     how: Mapping[str, Any],
 ) -> tuple[list[Audit], list[Finding], list[NotRun]]:
-    """The audit of each table, findings on pairs of them, and pairs that were not looked at.
+    """The audit of each table, findings on pairs of tables, and pairs that were not examined.
 
     Args:
         sources: paths or DataFrames.
-        model, which: as `audit` has them; `correlations` is one for each table, None for none, and `column` one for
-            all or one for each.
+        model, which: as in `audit`. `correlations` has an entry for each table, which may be None. `column` is one name
+            for all tables or one for each.
         knows: what an attacker knows.
-        read: what makes a release of a table, with how it is audited.
-        audit, how: how one is audited, and its options.
+        read: function that makes a release from a table, with options for its audit.
+        audit, how: function that audits a release, and its options.
 
     Raises:
-        BayesreconError: no model, or other numbers of correlations and of tables.
+        BayesreconError: there is no model, or the numbers of correlations and of tables differ.
     """
     if model is None:
         raise BayesreconError("tables of estimates need their model=")
@@ -61,7 +61,7 @@ def audits_of_tables(
     for i, (source, one, column) in enumerate(zip(sources, related, columns, strict=True), 1):
         own = {k: v for k, v in {**which, "correlations": one, "column": column}.items() if v is not None}
         release, about = read(source, model, **own)
-        name = about["name"] if isinstance(source, str | Path) or column else f"table {i}"  # which tells them apart
+        name = about["name"] if isinstance(source, str | Path) or column else f"table {i}"  # names must differ
         if release is not None:
             releases.append(replace(release, name=name))
         known = dict(knows) if release is None else of_model(knows, release.about)
@@ -73,11 +73,13 @@ def audits_of_tables(
 def audit_pairs(
     releases: Sequence[Release], threshold: int, knows: Mapping[str, Any], key: int
 ) -> tuple[list[Finding], list[NotRun]]:
-    """Findings on every pair of tables, beside those on each of them.
+    """Findings on every pair of tables.
 
     Args:
-        threshold: of counts that are small.
+        releases: the tables.
+        threshold: counts below it are small.
         knows: what an attacker knows.
+        key: seed.
     """
     findings: list[Finding] = []
     untried: list[NotRun] = []
@@ -86,7 +88,7 @@ def audit_pairs(
         try:
             alone = [recovered(one, **of_model(knows, one.about), key=key).judged() for one in pair]
             if any(one.failures for one in alone):
-                continue  # said of each table
+                continue  # the audit of each table reports it
             together = pooled_limits(pair, lambda one, **known: recovered(one, **known, key=key), knows)
         except BayesreconError as error:
             untried.append(NotRun(_ATTACK, str(error), _PASS, names))
@@ -101,7 +103,7 @@ def audit_pairs(
 def _together(
     alone: Sequence[Recovery], both: Recovery, pair: Sequence[Release], threshold: int, names: tuple[str, ...]
 ) -> list[Finding]:
-    """What tables of the same records tell that neither of them does."""
+    """Findings that two tables of the same records give only together."""
     before = {row.name for one in alone for row in one if row.estimate is not None}
     new = [row for row in both if row.estimate is not None and row.name not in before]
     if not new:
@@ -120,7 +122,7 @@ def _together(
 def _difference(
     alone: Sequence[Recovery], pair: Sequence[Release], threshold: int, names: tuple[str, ...]
 ) -> list[Finding]:
-    """Cells whose records differ by fewer than the threshold, and what the response of these sums up to."""
+    """Findings on cells whose counts differ by less than the threshold, with the total response of the difference."""
     rows = [{row.name: row for row in one} for one in alone]
     found: list[Finding] = []
     for name, first in rows[0].items():
@@ -155,7 +157,7 @@ def _exact(row: Row) -> bool:
 
 
 def _response(cell: str, rows: Sequence[Mapping[str, Row]], release: Release, apart: float) -> tuple[Item, ...]:
-    """The total of the response of the records between the tables: `n m` of one less that of the other."""
+    """The total response of the records in only one table: the difference of `n m` between the tables."""
     y = release.about.settings.get("response", "y")
     counts = [one[f"n[{cell}]"] for one in rows]
     means = [one.get(f"mean({y})[{cell}]") for one in rows]

@@ -1,7 +1,8 @@
-"""How severe a finding is: here and nowhere else, as the report's legend has it.
+"""The severity of findings, as in the legend of the report.
 
-high: values of single people, or the data themselves. medium: something exact, such as totals, labels of people, or
-something about single ones. low: numbers about all people together, or traces of how the file was made.
+* high: values of single people, or the data themselves.
+* medium: something exact, such as totals or labels of people, or something about single people.
+* low: numbers about all people together, or traces of how the file was made.
 """
 
 from typing import Any
@@ -13,32 +14,34 @@ from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.results.findings import Severity
 
 ROWS = 5
-"""So many values of single records are high; fewer may be a constant or a mean, and are medium."""
+"""Values of single records that make a finding high. Fewer values may be constants or means, and are medium."""
 
-_MANY = 20  # different labels, or numbers of an attribute, that are more than levels or settings
+_MANY = 20  # more distinct labels are not levels, and more numbers in an attribute are not settings
 
 
 def of_rows(count: int) -> Severity | None:
-    """Of rows of a design, or values of records, that can be read off."""
+    """Severity of rows of a design, or values of records, that can be read directly."""
     return None if count <= 0 else "high" if count >= ROWS else "medium"
 
 
 def of_share(recovered: float, learnt: float, share: float) -> Severity:
-    """Of records of which shares are `recovered`, and at least something `learnt`.
+    """Severity of a finding about records.
 
     Args:
-        share: from which a finding about records is severe.
+        recovered: share of the records that are recovered.
+        learnt: share of the records about which something is learnt.
+        share: smallest share of recovered records that is high.
     """
     return "high" if recovered >= share else "medium" if learnt >= share else "low"
 
 
 def of_totals(exact: bool, sharper: float = 1.0) -> Severity:
-    """Of statistics of all records: exact, or so many times sharper than draws alone give them."""
+    """Severity of statistics of all records: exact, or `sharper` times more precise than from draws alone."""
     return "medium" if exact or sharper > 10 else "low"
 
 
 def of_constants(values: Any, private: bool = False) -> Severity | None:
-    """Of numbers that no sampler drew; None where they are structure."""
+    """Severity of numbers that no sampler drew; None for structure."""
     flat = np.ravel(np.asarray(values))
     if private:
         return "high"
@@ -48,7 +51,7 @@ def of_constants(values: Any, private: bool = False) -> Severity | None:
 
 
 def of_attribute_numbers(values: Any) -> Severity | None:
-    """Of the numbers in an attribute or a text: rows of data where they are many; few are not told from settings."""
+    """Severity of the numbers in an attribute or a text. Many numbers may be rows of data; a few may be settings."""
     flat = np.ravel(np.asarray(values))
     if structure_of(flat) or is_levels(flat):
         return None
@@ -56,7 +59,7 @@ def of_attribute_numbers(values: Any) -> Severity | None:
 
 
 def of_labels(values: Any, of_parameters: bool, of_records: bool) -> Severity | None:
-    """Of labels of an axis, and where the axis belongs to; None where they are none of anybody."""
+    """Severity of labels of an axis of parameters or of records; None if they are not personal."""
     kind, count = kind_of_labels(values), np.size(values)
     if kind == "e-mail addresses":
         return "high"

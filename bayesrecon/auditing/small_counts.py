@@ -1,7 +1,7 @@
-"""Counts below a threshold: what stewards and secure environments ask of every level, cell and residual.
+"""Counts below a threshold, which data stewards check for every level, cell and residual degree of freedom.
 
-A count is found where the release determines it, or says that it is at most so many. A cell of one record is worse: its
-fitted value is the record's response.
+A count is a finding if the release determines it or bounds it below the threshold. A cell with one record is more
+severe, because its fitted value is the record's response.
 """
 
 import math
@@ -17,7 +17,7 @@ from bayesrecon.results.row import Row
 KIND = "small-count"
 
 _CELL = re.compile(r"n\[(.+)\]$")
-_WHOLE = 0.5  # how far a count may be from a whole number
+_WHOLE = 0.5  # largest distance of a count from an integer
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,10 @@ class Count:
     """A number of records.
 
     Attributes:
-        cell: whose, in words of the release's names.
-        estimate, lower, upper: of it; the ends may be infinite.
-        how: it is obtained.
+        cell: description of the records.
+        estimate: the count, if it is determined.
+        lower, upper: bounds, possibly infinite.
+        how: how it was obtained, in words.
     """
 
     cell: str
@@ -38,8 +39,7 @@ class Count:
 
 
 def counts_of(rows: Iterable[Row], model: Model | None, how: str) -> list[Count]:
-    """All counts that some statistics determine: of levels and cells, of events and of the others, residual degrees
-    of freedom."""
+    """All counts that statistics determine: levels, cells, events, non-events, and residual degrees of freedom."""
     table = {row.name: row for row in rows}
     found = [
         Count(match[1], row.estimate, _low(row), _high(row), how)
@@ -80,7 +80,7 @@ def _high(row: Row) -> float:
 
 
 def small(counts: Iterable[Count], threshold: int) -> list[Count]:
-    """Those below the threshold beyond doubt, the smallest first; empty cells are none, but for residuals."""
+    """Counts that are certainly below the threshold, smallest first. Empty cells are excluded, except for residuals."""
     below = [
         c
         for c in counts
@@ -97,7 +97,10 @@ def small_counts(
     """One finding for each count below the threshold.
 
     Args:
-        more: what is presumed, to be read behind a comma.
+        counts: the counts.
+        threshold: smallest count that is not a finding.
+        where, needs: of the findings.
+        more: presumptions in words, starting with a comma.
     """
     return [_finding(one, threshold, where, needs, more) for one in small(counts, threshold)]
 
@@ -113,7 +116,7 @@ def _finding(count: Count, threshold: int, where: tuple[str, ...], needs: str, m
     if single:
         summary += "; the only record of the cell: its fitted value is the record's own response, and all of any sum"
     if count.cell == "residual degrees of freedom" and count.upper <= 0:
-        summary += "; the fit is saturated: it gives the responses back"
+        summary += "; the fit is saturated, so it reveals the responses"
     item = Item(
         f"n[{count.cell}]" if "=" in count.cell else count.cell, count.estimate, None, None, count.lower, count.upper
     )

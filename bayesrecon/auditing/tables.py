@@ -1,10 +1,10 @@
-"""A printed table of estimates as a fit to audit, with what would be printed instead."""
+"""A printed table of estimates as a fit to audit, with remedies that change the table."""
 
 import hashlib
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.inexact import UNTOLD
@@ -16,23 +16,26 @@ from bayesrecon.posteriors.printed.summaries import from_table, read_frame, titl
 from bayesrecon.releases import Release
 from bayesrecon.results.findings import NotRun
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 Alternatives = list[tuple[str, Callable[[], Release]]]
 
 _ATTACK = "table"
-_DIGITS = (4, 3, 2)  # remedies that are tried
+_DIGITS = (4, 3, 2)  # numbers of digits that are tried
 
 
 def table_to_audit(
     table: Any, model: Model | str, *, correlations: Any = None, **options: Any
 ) -> tuple[Release | None, dict[str, Any]]:
-    """The release of a table, None where it says nothing, and how it is audited (`audit_fit`).
+    """The release of a table (None if it determines nothing), and options for `audit_fit`.
 
     Args:
         table: the path of a CSV file, or a DataFrame.
         model, correlations, options: as in `posteriors.from_table`.
 
     Raises:
-        BayesreconError: a table that cannot be read, or is of another model.
+        BayesreconError: the table cannot be read, or belongs to another model.
 
     >>> _ = Path("fit.csv").write_text("name,coef,se\\nconst,25.80,5.917\\nage,0.6100,0.05852\\nsigma,18.27,\\n")
     >>> release, how = table_to_audit("fit.csv", "ols")
@@ -50,7 +53,7 @@ def table_to_audit(
     if correlations is None:
         how["untried"] = (NotRun(_ATTACK, UNTOLD, "pass the correlations (--correlations FILE)", (how["name"],)),)
     release = None
-    if correlations is not None or isinstance(model, str):  # of a model of one's own a table without them says nothing
+    if correlations is not None or isinstance(model, str):  # for the user's own model, a table needs correlations
         release = from_table(table, model, correlations=correlations, **options)
         how["alternatives"] = _alternatives(table, model, correlations, options, release)
     if path is not None:
@@ -74,11 +77,11 @@ def _alternatives(table: Any, model: Any, correlations: Any, options: Mapping[st
     return found
 
 
-def reprinted(table: Any, digits: int, column: str | None = None) -> Any:
-    """The table with so many significant digits in every cell that has more, as a DataFrame of text.
+def reprinted(table: Any, digits: int, column: str | None = None) -> "DataFrame":
+    """The table as a DataFrame of text, with at most `digits` significant digits in every cell.
 
     Raises:
-        BayesreconError: a table whose cells have no more digits.
+        BayesreconError: no cell has more digits.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"estimate": ["25.801", "0.61"], "se": ["5.917", ""]}, index=["const", "age"])
@@ -93,8 +96,8 @@ def reprinted(table: Any, digits: int, column: str | None = None) -> Any:
     return _changed(frame, cut)
 
 
-def reprinted_correlations(correlations: Any, decimals: int) -> Any:
-    """The correlations with so many decimals.
+def reprinted_correlations(correlations: Any, decimals: int) -> "DataFrame":
+    """The correlations, rounded to `decimals` decimals.
 
     >>> reprinted_correlations([["1", "-0.98892"], ["-0.98892", "1"]], 3).to_numpy().tolist()
     [['1', '-0.989'], ['-0.989', '1']]
@@ -111,7 +114,7 @@ def reprinted_correlations(correlations: Any, decimals: int) -> Any:
     return _changed(frame, cut) if square else _changed(frame, cut, always=True)
 
 
-def _changed(frame: Any, change: Any, always: bool = False) -> Any:
+def _changed(frame: "DataFrame", change: Callable[[Decimal, str], str], always: bool = False) -> "DataFrame":
     def one(value: Any) -> str:
         text = (
             value.strip() if isinstance(value, str) else "" if value is None or value != value else repr(float(value))

@@ -1,7 +1,7 @@
-"""Trees that R's packages keep: how many records each leaf holds, their responses, and between what they lie.
+"""Trees of R's packages: the number of records in each leaf, their responses, and bounds on their covariates.
 
-A node's mean of the response is that of its daughters, weighed by their counts: where counts are not kept, as in
-forests, `n_left / n_node = (m_node - m_right) / (m_left - m_right)` gives them, since they are whole.
+The mean response of a node is the average of its daughters' means, weighted by their counts. Forests do not store
+counts. They follow from `n_left / n_node = (m_node - m_right) / (m_left - m_right)`, because counts are integers.
 """
 
 import re
@@ -13,11 +13,11 @@ import numpy as np
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import Entry
 
-_CLOSE = 1e-9  # of the responses' spread: rounding of means and of sums of squares
-_WHOLE = 1e-5  # of a record: rounding of quotients of differences of means
-_MOST = 100_000  # records that a tree is tried for, and up to which those of one leaf are told one by one
-_TRIED = 64  # shares by which numbers of records are sieved, and numbers that are held against all shares
-_FEWEST_LEAVES = 20  # of which all would have to hold a multiple of the same number, once in a million, to mislead
+_CLOSE = 1e-9  # rounding of means and sums of squares, relative to the responses' spread
+_WHOLE = 1e-5  # rounding of counts that are computed from means, in records
+_MOST = 100_000  # largest number of records of a tree, and of records in a leaf that are listed one by one
+_TRIED = 64  # number of shares with which candidate counts are filtered, and of candidates that are then checked
+_FEWEST_LEAVES = 20  # with fewer leaves, all counts could be multiples of the same number by chance
 
 
 _NUMBER = re.compile(r"-?\d{1,9}(\.\d{1,9})?")  # a class that is one
@@ -25,15 +25,15 @@ _NUMBER = re.compile(r"-?\d{1,9}(\.\d{1,9})?")  # a class that is one
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """One tree of K nodes, the root first.
+    """A tree with K nodes, the root first.
 
     Attributes:
-        left, right: `(K,)` daughters, -1 of leaves.
+        left, right: `(K,)` daughters; -1 for leaves.
         value: `(K,)` mean of the response.
-        count: `(K,)` records; nan where unknown.
-        squares: `(K,)` sums of squared deviations; nan where unknown.
-        names: of the variable that splits a node, "" where its way is not read.
-        cut: `(K,)` where it splits.
+        count: `(K,)` number of records; NaN if unknown.
+        squares: `(K,)` sum of squared deviations; NaN if unknown.
+        names: name of each node's splitting variable; "" if it is not known.
+        cut: `(K,)` value at which a node splits.
         turned: `(K,)` whether larger values go left.
     """
 
@@ -47,7 +47,7 @@ class Tree:
     turned: np.ndarray
 
     def bounds(self) -> list[dict[str, tuple[float, float]]]:
-        """Of each node, between what the covariates of its records lie."""
+        """Bounds on the covariates of each node's records."""
         found: list[dict[str, tuple[float, float]]] = [{} for _ in self.left]
         for k in self.downwards():
             if self.left[k] < 0:
@@ -60,7 +60,7 @@ class Tree:
         return found
 
     def downwards(self) -> Iterator[int]:
-        """Nodes, each after the one above it."""
+        """Nodes in an order in which each comes after its parent."""
         waiting = [0]
         while waiting:
             k = waiting.pop()
@@ -69,7 +69,10 @@ class Tree:
                 waiting += [int(self.right[k]), int(self.left[k])]
 
     def responses(self) -> tuple[np.ndarray, np.ndarray]:
-        """Responses of single records, and the node of each: alone in a leaf, two of known squares, or all the same."""
+        """Responses of single records and their nodes.
+
+        They come from leaves with one record, with two records and a known sum of squares, or with equal responses.
+        """
         values: list[float] = []
         nodes: list[int] = []
         spread = np.ptp(self.value) or 1.0
@@ -89,7 +92,7 @@ class Tree:
 
 
 def _is_tree(left: np.ndarray, right: np.ndarray) -> bool:
-    """Whether every node but the first hangs below one other."""
+    """Whether every node except the first one has exactly one parent."""
     inner = left >= 0
     children = np.concatenate([left[inner], right[inner]])
     below = np.concatenate([np.flatnonzero(inner)] * 2)
@@ -102,10 +105,11 @@ def _is_tree(left: np.ndarray, right: np.ndarray) -> bool:
 
 
 def of_rpart(own: Mapping[str, Entry], entries: Mapping[str, Entry], root: str) -> Tree | None:
-    """A tree of rpart whose nodes hold means of a response; None of other trees, and of what was changed.
+    """A tree of rpart whose nodes contain means of a response; None for other trees and for modified ones.
 
     Args:
-        own: parts of its frame, by their names.
+        own: parts of its frame, by name.
+        entries: all entries of the file, by place.
         root: place of the object.
     """
     rows = entries.get(f"{root}frame@row.names")
@@ -129,9 +133,9 @@ def of_rpart(own: Mapping[str, Entry], entries: Mapping[str, Entry], root: str) 
 def of_classes(
     own: Mapping[str, Entry], entries: Mapping[str, Entry], root: str
 ) -> tuple[Tree, dict[str, float]] | None:
-    """A tree of rpart whose nodes count classes, and the counts of its root; None where they do not add up.
+    """A tree of rpart whose nodes count classes, and the counts of its root; None if the counts do not add up.
 
-    Of each node `yval2` has the class, the counts of all classes, their shares and the node's own.
+    For each node, `yval2` contains the class, the counts of all classes, their shares, and the node's share.
     """
     rows, table = entries.get(f"{root}frame@row.names"), own.get("yval2")
     if rows is None or table is None or not {"n", "var"} <= set(own):
@@ -155,7 +159,7 @@ def of_classes(
     inner = left >= 0
     whole = _is_tree(left, right) and np.array_equal(counts.sum(axis=1), count) and bool(np.all(counts >= 0))
     if not whole or not np.array_equal(counts[inner], counts[left[inner]] + counts[right[inner]]):
-        return None  # with weights, counts are no whole numbers of records
+        return None  # with weights, counts are not integers
     labels = entries.get(f"{root.rstrip('/')}@ylevels")
     levels = [str(v) for v in np.ravel(labels.values)] if labels is not None else []
     levels = levels if len(levels) == classes else [str(k + 1) for k in range(classes)]
@@ -167,8 +171,10 @@ def of_classes(
 
 
 def _adds_up(tree: Tree) -> bool:
-    """Whether counts, means and squares of the nodes are those of their daughters: of classes and of rates they are
-    not, and neither are they with weights."""
+    """Whether counts, means and sums of squares of the nodes follow from those of their daughters.
+
+    For classes, rates and weighted records they do not.
+    """
     inner = tree.left >= 0
     a, b = tree.left[inner], tree.right[inner]
     n, spread = tree.count, np.ptp(tree.value) or 1.0
@@ -186,7 +192,7 @@ def _adds_up(tree: Tree) -> bool:
 def _ways(
     own: Mapping[str, Entry], entries: Mapping[str, Entry], root: str, names: list[str], left: np.ndarray
 ) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Which variable splits a node, and where: the first of its rows in the table of splits."""
+    """The variable and the value at which each node splits, from its first row in the table of splits."""
     cut, turned = np.zeros(len(names)), np.zeros(len(names), bool)
     split_names = [""] * len(names)
     table, labels = entries.get(f"{root}splits"), entries.get(f"{root}splits@dimnames/[[1]]")
@@ -207,10 +213,11 @@ def _ways(
 
 
 def of_forest(own: Mapping[str, Entry], names: list[str]) -> list[Tree]:
-    """Trees of a regression forest of randomForest, their counts found; none where they do not fit together.
+    """Trees of a regression forest of randomForest, with their counts; none if the parts do not fit together.
 
     Args:
-        own: parts of the forest, by their names.
+        own: parts of the forest, by name.
+        names: names of the covariates.
     """
     parts = ("leftDaughter", "rightDaughter", "nodepred", "bestvar", "xbestsplit", "ndbigtree")
     if not set(parts) <= set(own):
@@ -238,13 +245,13 @@ def of_forest(own: Mapping[str, Entry], names: list[str]) -> list[Tree]:
 
 
 def _counted(trees: list[Tree]) -> list[Tree]:
-    """With the counts: the smallest number of records at the roots with which all of them are whole."""
+    """The trees with counts, from the smallest number of records at the roots for which all counts are integers."""
     shares = [_shares(tree) for tree in trees]
     every = np.concatenate([s[np.isfinite(s)] for s in shares])
     if sum(int((t.left < 0).sum()) for t in trees) < _FEWEST_LEAVES:
         return []
     tried = np.arange(1, _MOST + 1)
-    for share in every[evenly(len(every), _TRIED)]:  # a few shares leave few numbers to hold against all
+    for share in every[evenly(len(every), _TRIED)]:  # a few shares leave few candidates to check with all shares
         count = tried * share
         tried = tried[(np.abs(count - np.round(count)) <= _WHOLE) & (count > 0.5)]
     for n in tried[:_TRIED]:
@@ -257,7 +264,7 @@ def _counted(trees: list[Tree]) -> list[Tree]:
 
 
 def _shares(tree: Tree) -> np.ndarray:
-    """Of the root's records in each node `(K,)`; nan below nodes whose daughters have one mean."""
+    """The share of the root's records in each node, `(K,)`; NaN below nodes whose daughters have equal means."""
     found = np.full(len(tree.left), np.nan)
     found[0] = 1.0
     for k in tree.downwards():

@@ -1,4 +1,4 @@
-"""Fields of a record that say whose it is: each of their values has a parameter of its own."""
+"""Fields that identify a record's unit: each of their values has its own parameter."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,11 +8,11 @@ from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.score import touches
 from bayesrecon.results.findings import NotRun
 
-_LEVELS = 32  # values that are looked at, evenly spread
+_LEVELS = 32  # largest number of values that are examined, evenly spaced
 
 
 def unit_fields(opened: Opened) -> list[str]:
-    """Fields with finitely many values of which each moves a coordinate of theta that no other value moves."""
+    """Fields with finitely many values, each of which affects a coordinate of theta that no other value affects."""
     model, found = opened.model, []
     theta = jnp.asarray(np.asarray(opened.release.theta)[0])
     one = opened.reference.draw(opened.rng, 1)
@@ -29,11 +29,11 @@ def unit_fields(opened: Opened) -> list[str]:
 
 
 def units_not_tried(opened: Opened) -> list[NotRun]:
-    """Where an attacker could know which unit a record is of, and the audit was not told."""
+    """A `NotRun` if an attacker could know the unit of each record and the audit does not."""
     fields = unit_fields(opened)
     if not fields:
         return []
     options = " or ".join(f"--unit {name}" for name in fields)
     reason = f"parameters belong to single values of {', '.join(fields)}, and no unit was stated"
-    remedy = f"say what a unit is: {options}, with --known FILE where the rows' design is public"
+    remedy = f"state the unit: {options}, with --known FILE if the design is public"
     return [NotRun("records of single units", reason, remedy, ("posterior",))]

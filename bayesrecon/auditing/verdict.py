@@ -1,4 +1,4 @@
-"""What each posterior of posteriordb gives away: one attack a posterior, scored against the data it was made from."""
+"""What each posterior of posteriordb reveals: one attack per posterior, compared with its data."""
 
 import re
 import time
@@ -24,26 +24,27 @@ from bayesrecon.releases import Release
 from bayesrecon.results.recovery import Row
 from bayesrecon.running.engine import pooled, swept
 
-_GROUPS = 3  # values of a field from which it counts as a group
-_WITHIN = (np.inf, 1e3, 100.0, 30.0, 10.0)  # bounds on the values of a series that are tried in turn
+_GROUPS = 3  # smallest number of values of a field that defines groups
+_WITHIN = (np.inf, 1e3, 100.0, 30.0, 10.0)  # bounds on the values of a series, tried in this order
 _DIVERGED = re.compile("NUTS did not converge")
-_SHOWN = 0.9  # visibility from which an average of a series is stated
-_SERIES_DRAWS = 500  # of a series, each of which costs a pass through it
-_MANY_ROWS, _DRAWS = 256, 2500  # known rows with a real response, many features each, and the draws they are sought in
+_SHOWN = 0.9  # smallest visibility of a series' average that is reported
+_SERIES_DRAWS = 500  # largest number of draws for a series, each of which takes a pass through it
+_MANY_ROWS, _DRAWS = 256, 2500  # with more known rows and a real response, at most this many draws are used
 _AVERAGES: dict[str, Callable[[str, Any], Any]] = {
     "mean": lambda k, z: z[k].mean(),
     "mean square": lambda k, z: (z[k] ** 2).mean(),
     "lag-1 product": lambda k, z: (z[k][1:] * z[k][:-1]).mean(),
 }
-_MOST = 12_000  # known rows, times values less one where these are few, that are solved for one by one
+_MOST = 12_000  # largest number of unknowns that are solved for: known rows, times levels minus one if there are few
 
 
 def verdict(posterior: str, *, build: bool = True, progress: Progress | None = None) -> Verdict:
-    """Attack one posterior of posteriordb with what its model invites, and score the result against its data.
+    """Attack one posterior of posteriordb in the way that suits its model, and compare the result with its data.
 
     Args:
         posterior: posteriordb's name. The model is the shipped one, or its own Stan program if none is shipped.
-        build: sample with NUTS where there are no reference draws and the cache holds none.
+        build: whether to sample with NUTS if there are neither reference draws nor cached ones.
+        progress: called with a label and the completed fraction.
 
     Raises:
         BayesreconError: the posterior or its model is unknown, its data are missing, or it may not be built.
@@ -93,10 +94,12 @@ def verdict(posterior: str, *, build: bool = True, progress: Progress | None = N
 def verdicts(
     posteriors: Sequence[str], *, build: bool = True, progress: Progress | None = None
 ) -> Iterator[tuple[str, Verdict | BayesreconError]]:
-    """`verdict` of each, or why there is none, in their order, by the workers of `running.using` where there are.
+    """`verdict` of each posterior, or its error, in order. Workers of `running.using` share the work.
 
     Args:
-        progress: called with the posterior and a label, and the fraction done; not by workers.
+        posteriors: names of posteriors.
+        build: as in `verdict`.
+        progress: called with a label that names the posterior, and the completed fraction; not called by workers.
     """
     shared = build, None if pooled() else progress
     return zip(posteriors, swept(_verdict_or_error, shared, posteriors), strict=True)
@@ -116,7 +119,7 @@ def _verdict_or_error(shared: tuple[bool, Progress | None], posterior: str) -> V
 
 
 def _totals(
-    release: Release, truth: Records, design: Sequence[str], unit: Sequence[str], progress: Any
+    release: Release, truth: Records, design: Sequence[str], unit: Sequence[str], progress: Progress | None
 ) -> tuple[GroupsFound | StatisticsFound, tuple[str, ...]]:
     fields = release.model.fields
     groups = [k for k, f in fields.items() if len(f.domain.levels) >= _GROUPS]
@@ -128,7 +131,7 @@ def _totals(
 
 
 def _unit(truth: Records, design: Sequence[str]) -> tuple[str, ...]:
-    """The first fields of the design that tell its rows apart; none if even all of them do not."""
+    """The first fields of the design that together identify its rows; none if even all of them do not."""
     for size in range(1, len(design) + 1):
         names = tuple(design[:size])
         columns = np.stack([truth[k] for k in names]) if all(truth[k].ndim == 1 for k in names) else np.zeros((1, 1))
@@ -138,7 +141,7 @@ def _unit(truth: Records, design: Sequence[str]) -> tuple[str, ...]:
 
 
 def _records(
-    release: Release, truth: Records, design: Sequence[str], unit: tuple[str, ...], progress: Any
+    release: Release, truth: Records, design: Sequence[str], unit: tuple[str, ...], progress: Progress | None
 ) -> tuple[RecordsFound, tuple[str, ...]]:
     from bayesrecon.attacks.reconstruction import reconstruct
     from bayesrecon.evaluate import score_records
@@ -150,7 +153,7 @@ def _records(
 
 
 def _values(name: str, column: Any, true: np.ndarray, score: dict[str, float]) -> Values:
-    """A recovered field and its score; errors of real values are those of the ones that come nearer than the guess."""
+    """A recovered field and its score. Errors of real values are those of values that are closer than the guess."""
     finite = np.isfinite(column.estimate)
     nearer = np.nan_to_num(column.se, nan=np.inf) < score.get("naive_rmse", np.inf)
     stated = nearer if "exact" not in score and finite.any() and nearer.any() else finite
@@ -176,27 +179,29 @@ def _values(name: str, column: Any, true: np.ndarray, score: dict[str, float]) -
     )
 
 
-def _groups(release: Release, truth: Records, group: str, progress: Any) -> tuple[GroupsFound, tuple[str, ...]] | None:
-    """Counts per group; None where no count is determined."""
+def _groups(
+    release: Release, truth: Records, group: str, progress: Progress | None
+) -> tuple[GroupsFound, tuple[str, ...]] | None:
+    """Counts per group; None if no count is determined."""
     from bayesrecon.attacks.recovery import recover
 
     result = recover(release, unit=group, force=True, progress=progress)
     table = result.units()
-    # The whole group's count, or that of the part of it that is seen in most groups.
+    # The count of the whole group, or of the part of it that is determined for most groups.
     determined = {row.name for row in result if row.verdict == "determined"}
 
-    def shown(column: str) -> np.ndarray:
+    def is_determined(column: str) -> np.ndarray:
         part = "," + column[2:-1] if "[" in column else ""
         return np.array([f"n[{group}={level:g}{part}]" in determined for level in table.index])
 
-    counts = [k for k in table if re.fullmatch(r"n(\[[^\]]*\])?", k) and shown(k).any()]
+    counts = [k for k in table if re.fullmatch(r"n(\[[^\]]*\])?", k) and is_determined(k).any()]
     if not counts:
         return None
-    column = max(counts, key=lambda k: (k == "n", shown(k).sum()))
+    column = max(counts, key=lambda k: (k == "n", is_determined(k).sum()))
     part, _, value = column[2:-1].partition("=")
     inside = truth[part] == float(value) if part else np.ones(len(truth[group]), bool)
     true = np.array([np.sum(inside & (truth[group] == level)) for level in table.index], float)
-    seen = shown(column)
+    seen = is_determined(column)
     error = table[column].to_numpy()[seen] - true[seen]
     exact = table[f"{column}_rounded"].to_numpy()[seen] == true[seen]
     label = f",{part}={value}]" if part else ""
@@ -221,7 +226,7 @@ def _groups(release: Release, truth: Records, group: str, progress: Any) -> tupl
 
 
 def _statistics(
-    release: Release, truth: Records, design: Sequence[str], progress: Any
+    release: Release, truth: Records, design: Sequence[str], progress: Progress | None
 ) -> tuple[StatisticsFound, tuple[str, ...]]:
     from bayesrecon.attacks.recovery import recover
     from bayesrecon.evaluate import compare, true_statistics
@@ -230,7 +235,7 @@ def _statistics(
     result = recover(release, known=known, force=True, progress=progress)
     table = compare(result, true_statistics(release.model, truth, known=tuple(design)))
     seen = table[table["estimate"].notna()]
-    # In units of the whole interval, which allows for what is not seen.
+    # Relative to the whole interval, which includes the undetermined part.
     half = ((seen["upper"] - seen["lower"]) / 2).where(seen["se"].isna() | (seen["se"] > 0))
     z = (Z95 * (seen["estimate"] - seen["truth"]) / half).dropna().to_numpy()
     n = result["n"] if known is None else None
@@ -250,14 +255,14 @@ def _statistics(
 
 
 def _stated(row: Row) -> float | None:
-    """The standard error of a statistic; of what is partly determined that of a normal law with its interval."""
+    """The standard error of a row; of a partly determined one, that of a normal distribution with its interval."""
     if row.se is not None or row.lower is None or row.upper is None:
         return row.se
     return (row.upper - row.lower) / 2 / Z95
 
 
-def _series(release: Release, truth: Records, progress: Any) -> tuple[SeriesFound, tuple[str, ...]]:
-    """One record that is the whole series: which of its entries and averages does its kernel show?"""
+def _series(release: Release, truth: Records, progress: Progress | None) -> tuple[SeriesFound, tuple[str, ...]]:
+    """The entries and averages of a series that are determined, if the whole series is one record."""
     from bayesrecon.attacks.recovery import recover
 
     fields = release.model.fields
@@ -268,7 +273,7 @@ def _series(release: Release, truth: Records, progress: Any) -> tuple[SeriesFoun
         for what, f in _AVERAGES.items()
     }
     real = [k for k, f in fields.items() if f.domain.kind in ("real", "interval")]
-    # Far from any data a likelihood of a whole series overflows; the widest interval that works is stated.
+    # The likelihood of a whole series can overflow far from the data, so the widest interval that works is used.
     for half in _WITHIN:
         ends = {k: (max(fields[k].domain.low, -half), min(fields[k].domain.high, half)) for k in real}
         try:
@@ -287,7 +292,7 @@ def _series(release: Release, truth: Records, progress: Any) -> tuple[SeriesFoun
     overall = {f"mean({name})": float(f(one)) for name, f in averages.items()}
     rows, wide = ([row for row in result if row.name in names] for names in (entries, overall))
     flat = entries | overall
-    # Where the solution fails its own check, nothing of it is stated.
+    # If the solution fails its own check, nothing is reported.
     sound = result.consistent
     seen = [row for row in rows if row.verdict == "determined" and sound]
     spread = np.std([flat[row.name] for row in rows])
@@ -311,10 +316,10 @@ def _series(release: Release, truth: Records, progress: Any) -> tuple[SeriesFoun
 
 
 def available(*, build: bool = False) -> tuple[list[str], list[str]]:
-    """Posteriors of this copy of posteriordb that can be attacked now, and the rest.
+    """Posteriors of this copy of posteriordb that can be attacked now, and the others.
 
     Args:
-        build: count those with a shipped model that would have to be sampled first as well.
+        build: whether to include those with a shipped model that would have to be sampled first.
     """
     from bayesrecon.models import shipped
     from bayesrecon.posteriors.made.database import has_reference_draws, open_database, posterior_names

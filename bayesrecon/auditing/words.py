@@ -1,14 +1,14 @@
-"""Values of a file in a few words, without what would turn a page or a terminal around."""
+"""Values of a file as short text, without control characters that would affect a page or a terminal."""
 
 from typing import Any
 
 import numpy as np
 
-SHOW = 5  # values that a finding quotes
+SHOW = 5  # largest number of values quoted in a finding
 
 
 def count(values: Any) -> str:
-    """How many values there are, as a shape."""
+    """The number of values, as a shape in words."""
     return " by ".join(str(n) for n in np.shape(values)) or "1"
 
 
@@ -23,14 +23,14 @@ def preview(values: Any) -> str:
 
 
 def short(value: Any, most: int = 120) -> str:
-    """A text on one line, at most so long."""
+    """A text on one line with at most `most` characters."""
     text = " ".join(str(value)[: 20 * most].split())
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def places(where: Any, most: int = 6) -> str:
-    """Some places, and how many more there are."""
+    """The first places, and the number of further ones."""
     listed = list(where)
     return ", ".join(short(w, 60) for w in listed[:most]) + (
         f" and {len(listed) - most} more" if len(listed) > most else ""

@@ -14,6 +14,7 @@ from bayesrecon.cli.command import Given
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
 
     from bayesrecon.model import Progress
     from bayesrecon.results.audit import Audit
@@ -151,7 +152,7 @@ def _about(result: "Audit") -> list[Any]:
     return parts + ([not_run_table(result)] if result.not_run else [])
 
 
-def findings_table(result: "Audit") -> Any:
+def findings_table(result: "Audit") -> "Table":
     """One row per finding, the most severe first."""
     from rich.markup import escape
     from rich.table import Table
@@ -170,7 +171,7 @@ def findings_table(result: "Audit") -> Any:
     return table
 
 
-def not_run_table(result: "Audit") -> Any:
+def not_run_table(result: "Audit") -> "Table":
     """One row per attack that was not tried."""
     from rich.markup import escape
     from rich.table import Table
@@ -184,7 +185,7 @@ def not_run_table(result: "Audit") -> Any:
     return table
 
 
-def remedies_table(finding: "Finding") -> Any:
+def remedies_table(finding: "Finding") -> "Table":
     """What thinning and rounding would leave of one finding."""
     from rich.markup import escape
     from rich.table import Table

@@ -11,6 +11,8 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from bayesrecon.pairs import Deletion
     from bayesrecon.results.deletion import DeletedRecord
 
@@ -38,7 +40,7 @@ class Deletions(Result):
     def headline(self) -> str:
         return f"{self.found[0].before}: {len(self.found)} deletions"
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per deletion."""
         import pandas as pd
 

@@ -39,22 +39,22 @@ def load_object(spec: str, what: str, option: str = "--model", wanted: Callable[
     return getattr(module, name)
 
 
-def _executed(file: Path, told: str) -> ModuleType:
+def _executed(file: Path, label: str) -> ModuleType:
     if not file.is_file():
-        raise BayesreconError(f"{told}: there is no file {file}{beside(file)}")
+        raise BayesreconError(f"{label}: there is no file {file}{beside(file)}")
     loader = importlib.util.spec_from_file_location(f"_bayesrecon_model_{file.stem}", file)
     if loader is None or loader.loader is None:
-        raise BayesreconError(f"{told}: {file} is not a Python file")
+        raise BayesreconError(f"{label}: {file} is not a Python file")
     module = importlib.util.module_from_spec(loader)
     sys.modules[loader.name] = module
     try:
         loader.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise BayesreconError(f"{told}: {file} does not import: {first_line(error)}") from None
+        raise BayesreconError(f"{label}: {file} does not import: {first_line(error)}") from None
     return module
 
 
-def _only(module: ModuleType, what: str, told: str, wanted: Callable[[Any], bool] | None) -> Any:
+def _only(module: ModuleType, what: str, label: str, wanted: Callable[[Any], bool] | None) -> Any:
     """The only object of the kind, else the only function."""
     objects = _of_kind(module, wanted) if wanted is not None else {}
     found = {id(value): value for value in objects.values()}  # one object may have two names
@@ -65,10 +65,10 @@ def _only(module: ModuleType, what: str, told: str, wanted: Callable[[Any], bool
         return next(iter(functions.values()))
     names = list(objects or functions)
     if not names:
-        raise BayesreconError(f"{told}: there is nothing that could be {what}")
-    path = told.partition(" ")[2]
+        raise BayesreconError(f"{label}: there is nothing that could be {what}")
+    path = label.partition(" ")[2]
     listed = ", ".join(f"{path}:{name}" for name in names[:_LISTED])
-    raise BayesreconError(f"{told}: there are several; name one, {listed}")
+    raise BayesreconError(f"{label}: there are several; name one, {listed}")
 
 
 def _of_kind(module: ModuleType, wanted: Callable[[Any], bool]) -> dict[str, Any]:

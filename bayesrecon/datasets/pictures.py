@@ -58,7 +58,7 @@ class Files:
         try:
             return self.bytes(name).decode("utf-8").splitlines()
         except UnicodeDecodeError:
-            raise BayesreconError(f"{self.where}: {name} is no text") from None
+            raise BayesreconError(f"{self.where}: {name} is not a text file") from None
 
 
 def _inside(name: str) -> bool:

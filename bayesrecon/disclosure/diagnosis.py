@@ -123,7 +123,7 @@ def _found(release: Release, order: int, statistics: Statistics, options: dict[s
         noise=noise / eigenvalues[0],
         features=tuple(features),
         eigenfunctions=_describe(eigenvalues, noise, functions, polynomial, solved),
-        warnings=(*problem.asked, *_left_out(highest, order)),
+        warnings=(*problem.warnings, *_left_out(highest, order)),
         failures=problem.failures(totals.scores),
         seconds=time.perf_counter() - start,
     )

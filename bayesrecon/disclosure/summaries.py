@@ -3,7 +3,7 @@
 Each summary is computed from the data that the draws determine, and solved like any other release.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.estimation.totals import rows_of, totals_of
-from bayesrecon.model import Model, PseudoData
+from bayesrecon.model import Model, Progress, PseudoData
 from bayesrecon.posteriors.approximated.approximations import FULL_RANK, MEAN_FIELD, gaussian
 from bayesrecon.posteriors.approximated.normal import fitted_mean_field, fitted_normal, pack, unpack, variational
 from bayesrecon.releases import Release
@@ -106,7 +106,13 @@ def _mean_field(
     return mean, np.diag(sd**2)
 
 
-def half_widths(release: Release, statistics: Any, key: Any, progress: Any, knows: Any) -> HalfWidths:
+def half_widths(
+    release: Release,
+    statistics: Mapping[str, Any] | None,
+    key: Any,
+    progress: Progress | None,
+    knows: Mapping[str, Any],
+) -> HalfWidths:
     """Half width of each statistic's interval; None if it is not determined."""
     problem = solve_release(release, key=key, progress=progress, **knows)
     rows = rows_of(

@@ -1,8 +1,8 @@
-"""What an optimiser left of a trained parameter's equations, and what they themselves tell of it.
+"""Errors of a trained parameter whose optimiser stopped before the optimum, estimated from its equations and iterates.
 
-Data enter the k equations by r features. The k - r combinations that no data move hold at the optimum of any data: with
-`F` the residual there and `C` its covariance but for a factor s^2, `F' C^-1 F` is `s^2` times a chi-squared with k - r
-degrees of freedom. It is an estimate of s where nothing else is known of it, and a check where something is.
+The data enter the k equations through r features. The other k - r combinations of the equations do not depend on the
+data, and hold at the optimum for any data. Let F be their residual, with covariance `s^2 C`. Then `F' C^-1 F` is `s^2`
+times a chi-squared variable with k - r degrees of freedom. This estimates s if it is unknown, and otherwise is a check.
 """
 
 from collections.abc import Callable
@@ -19,28 +19,28 @@ from bayesrecon.kernels.score import prior_score, total_score
 from bayesrecon.model import PseudoData
 from bayesrecon.releases import OptimisedFit, OptimisedMode, Release
 
-_FALSE_ALARMS = 1e-4  # of good fits called contradictory, and of wandering ones that seem at rest
-_FAR = 0.5  # posterior standard deviations: what the first order tells ends there
-_NEAR = 0.01  # of them, up to which a fit shows by itself that it has settled
-_OVER = 3  # equations without data, below which they tell nothing of the others
-_STEPS = 200  # halvings of an interval
-_FLAT = 1e-4  # of the largest curvature or step, below which one counts as this
-_DISTANT = 1.0  # of them, from the mean of the iterates, to where they may come to rest: scales stay positive
-_FEWEST = 10.0  # degrees of freedom of iterates, below which nothing is told
-_POINTS = 4  # iterates
-_COARSE = (-9.0, 4.0, 40)  # logarithms of rates times spacing that are looked at first
-_TRUSTED = 5.0  # iterates that the optimiser's own noise is worth, in what it says of every direction
+_FALSE_ALARMS = 1e-4  # probability that a good fit is called contradictory, or a moving one stationary
+_FAR = 0.5  # posterior standard deviations: the first-order theory is not valid farther from the optimum
+_NEAR = 0.01  # posterior standard deviations: within this distance the equations alone show that a fit has converged
+_OVER = 3  # smallest number of equations that do not depend on the data for an estimate of s
+_STEPS = 200  # bisection steps
+_FLAT = 1e-4  # lower limit for curvatures and steps, relative to the largest
+_DISTANT = 1.0  # posterior standard deviations: largest distance from the mean of the iterates to their limit
+_FEWEST = 10.0  # smallest number of degrees of freedom of the iterates
+_POINTS = 4  # smallest number of iterates
+_COARSE = (-9.0, 4.0, 40)  # first grid for the logarithm of rate times spacing
+_TRUSTED = 5.0  # the theory of the optimiser's noise counts as this many iterates in every direction
 
 
 @dataclass(frozen=True)
-class Left:
-    """What is left of an optimisation.
+class FinalErrors:
+    """Errors of the equations at the end of an optimisation.
 
     Attributes:
-        theta: `(d,)` where the gradient is expected to be zero.
-        errors: `(k, g)` of the equations there.
-        freedom: degrees of freedom with which their size is known.
-        wrong: what keeps them from being known.
+        theta: `(d,)` point at which the gradient is expected to be zero.
+        errors: `(k, g)` errors of the equations there.
+        freedom: degrees of freedom of the estimate of their size.
+        wrong: the reason why they cannot be estimated, if any.
     """
 
     theta: Float[np.ndarray, " d"]
@@ -49,19 +49,22 @@ class Left:
     wrong: str | None = None
 
 
-def left(release: OptimisedFit | OptimisedMode, metric: Float[np.ndarray, "d k"], pseudo: PseudoData) -> Left:
-    """What is left in the directions `metric (d, k)`, of the fitted data.
+def final_errors(
+    release: OptimisedFit | OptimisedMode, metric: Float[np.ndarray, "d k"], pseudo: PseudoData
+) -> FinalErrors:
+    """Errors of the equations in the directions `metric (d, k)`, for the fitted data.
 
-    In whitened directions w the gradient is `-H (w - w*)` and its noise `H e`, e standard normal, where the law is near
-    the posterior. Steps `R` times the gradient wander about w* like an autoregression of first order: along an
-    eigenvector of `R^(1/2) H R^(1/2)` of value m its rate is proportional to m, and its variance to `n / m` with n that
-    of the noise (Mandt, Hoffman and Blei 2017, equation 11). Late iterates tell both factors.
+    In whitened directions w the gradient is `-H (w - w*)`, and near the posterior its noise is `H e` with e standard
+    normal. With steps of R times the gradient, the iterates are a first-order autoregression about w*. Along an
+    eigenvector of `R^(1/2) H R^(1/2)` with eigenvalue m, its rate is proportional to m. Its variance is proportional to
+    `n / m`, where n is the variance of the noise (Mandt, Hoffman and Blei 2017, equation 11). Late iterates determine
+    both factors.
     """
     ascent, theta = release.ascent, np.asarray(release.theta)[0]
     stated = metric.T @ np.asarray(ascent.score)
     steps = np.asarray(ascent.steps)
     if not steps.size:
-        return Left(theta, stated, ascent.freedom)
+        return FinalErrors(theta, stated, ascent.freedom)
     hessian = np.eye(metric.shape[1])
     if metric.shape[0] == metric.shape[1]:  # a restricted law shows of its own Hessian the diagonal alone, which is one
         hessian = _positive(-shifts(release, metric, metric, pseudo))
@@ -77,52 +80,52 @@ def left(release: OptimisedFit | OptimisedMode, metric: Float[np.ndarray, "d k"]
     if ascent.points is None:
         errors = hessian @ back * np.sqrt(variances)
         unit = np.sqrt(np.sum(errors**2) / len(errors))
-        return Left(theta, np.column_stack([stated, errors / unit]), ascent.freedom)
+        return FinalErrors(theta, np.column_stack([stated, errors / unit]), ascent.freedom)
     whitened = np.linalg.lstsq(metric, (np.asarray(ascent.points) - theta).T, rcond=None)[0]
-    found = settling(np.linalg.solve(back, whitened).T, rates, variances)
+    found = stationary_mean(np.linalg.solve(back, whitened).T, rates, variances)
     if found.freedom < _FEWEST:
         wrong = (
             f"the {len(whitened.T)} iterates tell no more than {max(found.freedom, 0.0):.1g} independent numbers: the "
             "fit has not settled, or they are too close to each other; supply later ones, further apart"
         )
-        return Left(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
+        return FinalErrors(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
     gradients = [total_score(release.model, t, pseudo.records, pseudo.weights) for t in (theta, *ascent.points)]
     own = metric.T @ np.asarray(gradients[0])
     turned = [metric] * len(ascent.points) if ascent.turned is None else [t @ metric for t in np.asarray(ascent.turned)]
     others = [moved.T @ np.asarray(g) for moved, g in zip(turned, gradients[1:], strict=True)]
-    # The gradient in what was moved is zero on average over the iterates, which is not the one at their average.
-    bent = np.mean(others, axis=0) - own
-    at = back @ found.mean - np.linalg.solve(hessian, bent)
+    # The average of the gradient over the iterates is zero, which differs from the gradient at their average.
+    curvature = np.mean(others, axis=0) - own
+    at = back @ found.mean - np.linalg.solve(hessian, curvature)
     errors = hessian @ back * found.error
     if not (np.isfinite(at).all() and np.isfinite(errors).all() and np.abs(at).max(initial=0.0) <= _DISTANT):
         wrong = (
             "the fit has not settled: its iterates head for a point more than "
             f"{_DISTANT:g} posterior standard deviations from their mean; run it longer and supply later ones"
         )
-        return Left(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
-    return Left(theta + metric @ at, np.column_stack([stated, errors]), found.freedom)
+        return FinalErrors(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
+    return FinalErrors(theta + metric @ at, np.column_stack([stated, errors]), found.freedom)
 
 
 @dataclass(frozen=True)
-class Settled:
-    """The mean `(k,)` that iterates relax to, its standard error `(k,)`, and the degrees of freedom of that."""
+class StationaryMean:
+    """The stationary mean of the iterates `(k,)`, its standard error `(k,)`, and the latter's degrees of freedom."""
 
     mean: np.ndarray
     error: np.ndarray
     freedom: float
 
 
-def settling(points: np.ndarray, rates: np.ndarray, variances: np.ndarray) -> Settled:
-    """Where autoregressions of first order relax to, from their points `(K, k)`.
+def stationary_mean(points: np.ndarray, rates: np.ndarray, variances: np.ndarray) -> StationaryMean:
+    """The stationary mean of first-order autoregressions, from their points `(K, k)`.
 
-    Their coefficients are `exp(-a rates)` and their variances `c variances`; a and c maximise the restricted likelihood
-    (Patterson and Thompson 1971). The mean is the one given the first points, which need not be at rest.
+    Their coefficients are `exp(-a rates)` and their variances `c variances`, where a and c maximise the restricted
+    likelihood (Patterson and Thompson 1971). It conditions on the first points, which need not be stationary.
     """
     from scipy.optimize import minimize_scalar
 
     count, k = points.shape
     if count < _POINTS or not np.ptp(points, axis=0).any():
-        return Settled(points.mean(axis=0), np.zeros(k), 0.0)
+        return StationaryMean(points.mean(axis=0), np.zeros(k), 0.0)
 
     def at(log: float) -> tuple[float, np.ndarray, float, np.ndarray]:
         r = np.exp(-np.exp(log) * rates)
@@ -142,10 +145,10 @@ def settling(points: np.ndarray, rates: np.ndarray, variances: np.ndarray) -> Se
     found: Any = minimize_scalar(lambda x: at(x)[0], bounds=(best - width, best + width), method="bounded")
     _, r, c, ratio = at(float(found.x))
     mean = (points[1:] - r * points[:-1]).sum(axis=0) / ((count - 1) * (1 - r))
-    # Directions that wander more than the others would have it.
+    # Some directions may vary more than the common factor c predicts.
     more = np.maximum(1.0, (_TRUSTED + (count - 1) * ratio) / (_TRUSTED + count - 1))
     error = np.sqrt(more * c * variances * (1 - r**2) / (count - 1)) / (1 - r)
-    return Settled(mean, error, float(np.minimum(np.exp(found.x) * rates, 1.0).sum() * (count - 1)))
+    return StationaryMean(mean, error, float(np.minimum(np.exp(found.x) * rates, 1.0).sum() * (count - 1)))
 
 
 def _positive(hessian: np.ndarray) -> np.ndarray:
@@ -155,11 +158,11 @@ def _positive(hessian: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Unit:
-    """In which distances from an optimum are told.
+    """The unit in which the distance from an optimum is reported.
 
     Attributes:
         name: in words.
-        length: of one, given the gradient of the regulariser in the directions of the equations.
+        length: function that maps the regulariser's gradient, in the directions of the equations, to one unit.
     """
 
     name: str
@@ -168,10 +171,10 @@ class Unit:
 
 DEVIATIONS = Unit("posterior standard deviations", lambda base: 1.0)
 REGULARISER = Unit("of its regulariser", lambda base: float(np.linalg.norm(base)) or 1.0)
-"""Of laws with a covariance, and of modes alone, which have no standard deviations."""
+"""Units for distributions with a covariance, and for single modes, which have no standard deviations."""
 
 
-def sized(
+def with_optimisation_errors(
     release: Release,
     metric: Float[np.ndarray, "d k"],
     weights: Float[np.ndarray, "k k"],
@@ -181,13 +184,20 @@ def sized(
     freedom: float,
     unit: Unit,
 ) -> tuple[EquationErrors, float, str | None]:
-    """The errors with those of the optimisation, s, and what is wrong where the parameter is at no optimum.
+    """Add the errors of the optimisation to those of the equations, with their size s.
 
     Args:
-        metric: `(d, k)` directions of the equations before they were weighed.
-        weights: `(k, k)` of the equations; `features (k, r)`, `errors` and `rest`, those of `left`, are weighed.
-        freedom: of `rest`.
-        unit: in which it is said how far it is.
+        release: the fit.
+        metric: `(d, k)` directions of the equations before weighting.
+        weights: `(k, k)` weights of the equations. The following three arguments are weighted.
+        features: `(k, r)` features of the data.
+        errors: errors from other sources.
+        rest: errors of the optimisation, from `final_errors`.
+        freedom: degrees of freedom of `rest`.
+        unit: unit for the distance from the optimum.
+
+    Returns:
+        The errors, s, and a message if the parameter is not at an optimum.
     """
     from scipy.special import chdtri
 
@@ -223,9 +233,9 @@ def sized(
     before = np.linalg.solve(weights.T, rest)
     length = unit.length(np.linalg.solve(weights.T, base))
     size = s * float(np.sqrt(np.sum(before**2) / len(before))) / length
-    if not freedom:  # what was read with errors cannot show more than them
+    if not freedom:  # the distance from the optimum cannot be determined more precisely than the known errors
         blur = np.linalg.solve(weights.T, errors.normal)
-        # Few equations can hold by accident: the largest size that they leave possible.
+        # A few equations can hold by chance, so this is the largest size that they allow.
         possible = size * np.sqrt(over / chdtri(over, 1 - _FALSE_ALARMS)) if over else size
         size = float(np.hypot(possible, np.sqrt(np.sum(blur**2) / len(blur)) / length))
     if wrong is None and size > (_FAR if freedom else _NEAR):
@@ -243,7 +253,7 @@ def sized(
 
 
 def _factor(misfit: Any, over: int, known: bool) -> float:
-    """s^2 at which the misfit is what it is expected to be (Paule and Mandel 1982)."""
+    """s^2 for which the misfit equals its expectation (Paule and Mandel 1982)."""
     if not known:
         return float(misfit(1.0)) / over
     low, high = -60.0, 30.0
@@ -256,7 +266,7 @@ def _factor(misfit: Any, over: int, known: bool) -> float:
 
 
 def _limit(over: int, freedom: float) -> float:
-    """What a good fit exceeds once in `_FALSE_ALARMS`: of a chi-squared over its degrees of freedom, or of F."""
+    """The quantile that a good fit exceeds with probability `_FALSE_ALARMS`: of chi-squared / freedom, or of F."""
     from scipy.special import chdtri, fdtri
 
     if np.isfinite(freedom):

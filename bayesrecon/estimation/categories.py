@@ -1,4 +1,4 @@
-"""Statistics by category: how many records have each value of a field, and what a unit or a group of records has."""
+"""Statistics by category: the number of records with each value of a field, and statistics of units and groups."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -24,12 +24,12 @@ from bayesrecon.factors import Factor, factors_by_name
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Field, Records
 
-_FEW_LEVELS = 4  # values of a field up to which groups are split by it
-_MOST = 500  # values of a field up to which each is counted
+_FEW_LEVELS = 4  # largest number of values of a field that splits groups
+_MOST = 500  # largest number of values that are counted one by one
 
 
 def categories(c: Component, domain: Domain) -> list[Part]:
-    """Whether a component has one of its values, for each of them; none where they are no codes, or too many."""
+    """Indicators of a component's values; none if the values are not codes or there are too many."""
     return [_category(c, level) for level in domain.levels] if domain.codes and len(domain.levels) <= _MOST else []
 
 
@@ -37,13 +37,13 @@ def _category(c: Component, level: float) -> Part:
     def values(records: Records) -> np.ndarray:
         return (np.asarray(records[c.field])[(slice(None), *c.index)] == level).astype(float)
 
-    return Part(f"[{c.name}={shown(level)}]", values, ("1",))
+    return Part(f"[{c.name}={level_label(level)}]", values, ("1",))
 
 
-def shown(level: float) -> str:
-    """A level as it stands in the name of a statistic; other levels have other names.
+def level_label(level: float) -> str:
+    """A level in the name of a statistic. Distinct levels have distinct labels.
 
-    >>> shown(2.0), shown(0.5), shown(1000001.0)
+    >>> level_label(2.0), level_label(0.5), level_label(1000001.0)
     ('2', '0.5', '1000001')
     """
     short = f"{level:g}"
@@ -53,7 +53,7 @@ def shown(level: float) -> str:
 def add_categories(library: Library, fields: Mapping[str, Field], found: Sequence[Component]) -> None:
     """The number of records of every category of fields whose values are codes.
 
-    Means, variances and covariances of codes say little to a reader: they are shown where they are seen and the
+    Means, variances and covariances of codes say little to a reader: they are reported if they are seen and the
     counts are not, as those of a covariate with few values can be.
     """
     for c in found:
@@ -81,15 +81,21 @@ def add_units(
     within: Mapping[str, Sequence[float]] | None = None,
     codes: Mapping[str, Sequence[float]] | None = None,
 ) -> None:
-    """Per value of the unit field: its number of records and the unknown fields' values; of a group their sums and
-    means.
+    """Add statistics for each value of the unit field: the number of records, and values of the unknown fields.
+
+    For groups, sums and means replace values.
 
     Args:
-        within: fields with few values; where a group's count is not seen, those inside it may be.
-        codes: components whose values are codes: a group's records are counted by them.
+        library: the statistics.
+        unit: name of the unit field.
+        levels: its values.
+        found: components of the unknown fields.
+        group: whether a unit has several records.
+        within: fields with few values. If a group's count is not determined, the counts within it may be.
+        codes: components whose values are codes, by which a group's records are counted.
     """
     for level in levels:
-        label = f"{unit}={shown(level)}"
+        label = f"{unit}={level_label(level)}"
         indicator = f"[{label}]"
 
         def inside(records: Records, level: float = level) -> np.ndarray:
@@ -150,7 +156,7 @@ def _add_subgroup(
     def inside(records: Records) -> np.ndarray:
         return group(records) * (np.asarray(records[name]) == value)
 
-    both = f"{label},{name}={shown(value)}"
+    both = f"{label},{name}={level_label(value)}"
     indicator = f"[{both}]"
     if indicator not in library.parts:
         library.parts[indicator] = Part(indicator, inside)

@@ -1,7 +1,7 @@
-"""Does the spectrum of a kernel decay? A line of records tells, where it does.
+"""Test whether the spectrum of a kernel decays, with records along a line.
 
-A kernel of finite rank has it on every set of records. On a line a few of them show its end, where in all directions
-together more features than records have to be told from a decay.
+A kernel of finite rank has finite rank on every set of records. On a line a few records show where its spectrum ends.
+In all directions together, the rank could exceed the number of records and look like a decay.
 """
 
 from collections.abc import Mapping
@@ -14,18 +14,21 @@ from bayesrecon.estimation.error_laws import ErrorLaw, law_of
 from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.one_release import OneRelease
 
-_LINE, _LINES = 128, 4  # records on a line, and fields along which there is one
-_BENT = 16  # features on a line, from which they are those of a decay and not of a short polynomial drowned in rounding
+_LINE, _LINES = 128, 4  # number of records on a line, and largest number of fields with a line
+_MANY = 16  # this many features on a line mean a decay, and not a polynomial of low degree that is lost in rounding
 
 
 def decays(embedding: OneRelease, reference: Reference, fields: Mapping[str, Domain], rng: np.random.Generator) -> bool:
-    """Whether the spectrum decays along one number of a field, all else of a record held fixed.
+    """Whether the spectrum decays along one number of a field, with the rest of the record fixed.
 
     Args:
-        fields: unknown ones, with their domains.
+        embedding: the mean embedding of the release.
+        reference: the distribution of generic records.
+        fields: unknown fields with their domains.
+        rng: random generator.
 
     Returns:
-        True where it does; False says nothing.
+        True if it decays. False is inconclusive.
     """
     law = law_of(embedding)
     if law.ends or embedding.features:
@@ -42,7 +45,7 @@ def _along(embedding: OneRelease, few: Records, name: str, law: ErrorLaw) -> boo
     values = records[name].reshape(_LINE, -1)
     values[:, 0] = few[name].reshape(_LINE, -1)[:, 0]
     spectrum = _spectrum(embedding, {**records, name: values.reshape(few[name].shape)}, law)
-    return not spectrum.gap and not spectrum.full and spectrum.rank > _BENT
+    return not spectrum.gap and not spectrum.full and spectrum.rank > _MANY
 
 
 def _spectrum(embedding: OneRelease, records: Records, law: ErrorLaw) -> Spectrum:

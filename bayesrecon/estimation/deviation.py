@@ -1,23 +1,25 @@
-"""How far the law of the private records is from that of the generic ones, by what the release shows.
+"""Estimate how much the distribution of the private records differs from that of the generic ones.
 
-Where the spectrum decays, part of a statistic is not seen, and estimates rest on generic records there. Let the law of
-the private records have the density 1 + g in that of the generic ones. The total of a function f that is not seen is
-then off by `N E[f g]`, of which nothing is known but how large g is. What is seen tells: with g as noise of variance
-s^2 in every direction, and N records drawn from it, totals t of functions e with noise R are
+If the spectrum decays, the release does not determine a part of a statistic, and the estimate of this part relies on
+the generic records. Let 1 + g be the density of the private records with respect to the generic distribution. The total
+of an undetermined function f then has the error `N E[f g]`. Only the size of g can be estimated, from determined
+functions. Let g be noise with variance s^2 in every direction, and draw N records. The totals t of determined functions
+e, with noise R, then have the distribution
 
-    t ~ Normal(N E[e], R + N^2 (s^2 + 1 / N) Cov(e)),
+    t ~ Normal(N E[e], R + N^2 (s^2 + 1 / N) Cov(e)).
 
-and a function f that is not seen is off by about `N (s^2 + 1 / N)^(1/2) E[f^2]^(1/2)` (the empirical Bayes of random
-effects; s^2 is averaged over its likelihood, so that a release that shows little says that s may be large). Directions
-are not alike: laws with long tails differ most far out, where least is seen. Thrice as much is allowed for.
+An undetermined function f has an error of about `N (s^2 + 1 / N)^(1/2) E[f^2]^(1/2)`. This is empirical Bayes with
+random effects. s^2 is averaged over its likelihood, so that it is large for a release that determines little.
+Directions differ: distributions with long tails differ most in the tails, where least is determined. So three times the
+error is allowed for.
 """
 
 import numpy as np
 from jaxtyping import Float
 
-_SIZES = np.concatenate([[0.0], np.geomspace(0.02, 2.0, 30)])  # of g: at two the laws have little in common
-_ROUNDS = 5  # of the count and its weights in turn
-_UNLIKE = 3.0  # times that directions which are not seen may differ more than those that are
+_SIZES = np.concatenate([[0.0], np.geomspace(0.02, 2.0, 30)])  # values of s; at 2 the distributions hardly overlap
+_ROUNDS = 5  # alternations between the count and its weights
+_UNLIKE = 3.0  # factor by which undetermined directions may differ more than determined ones
 
 
 def deviation(

@@ -32,7 +32,7 @@ class Estimator:
         if self.coordinates not in (None, "unconstrained", "constrained"):
             raise BayesreconError(f"coordinates={self.coordinates!r}: expected 'unconstrained' or 'constrained'")
 
-    def settled(self, release: Release) -> "Estimator":
+    def with_defaults(self, release: Release) -> "Estimator":
         """This estimator with the defaults for a release filled in."""
         return Estimator(self.metric or release.default_metric, self.coordinates or "unconstrained")
 

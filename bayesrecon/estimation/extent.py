@@ -92,9 +92,11 @@ class Likelihood:
         records = drawn.draw(np.random.default_rng(self.seed), _RECORDS)
         features = self.embedding.cross(self.basis, records, self.atoms) @ root
         information = self.judge.information(records)
-        told = np.isfinite(features).all(axis=1) & np.isfinite(information)
-        records = {k: v[told] for k, v in records.items()}
-        return _Law.of(law, self.fields, records, features[told], information[told], root.T @ self.target, self.error)
+        finite = np.isfinite(features).all(axis=1) & np.isfinite(information)
+        records = {k: v[finite] for k, v in records.items()}
+        return _Law.of(
+            law, self.fields, records, features[finite], information[finite], root.T @ self.target, self.error
+        )
 
 
 @dataclass(frozen=True)

@@ -63,13 +63,13 @@ class Fields:
         """h and what its divergence is made of, `(n, s)` each, of every field."""
         theta, j = self.t[rows], np.arange(self.s.shape[1])
         squares = theta**2 - 1
-        across, bent, slope = (np.zeros((len(theta), len(j))) for _ in range(3))
+        across, second, slope = (np.zeros((len(theta), len(j))) for _ in range(3))
         for half in (0, 1):
             use = slice((half - (rows.start or 0)) % 2, None, 2)
             across[use] = theta[use] @ self.linear[half]
-            bent[use] = squares[use] @ self.quadratic[half]
+            second[use] = squares[use] @ self.quadratic[half]
             slope[use] = 2 * theta[use][:, j] * self.quadratic[half, j, j]
-        return [(theta[:, j], np.ones_like(bent)), (across, np.zeros_like(bent)), (bent, slope)]
+        return [(theta[:, j], np.ones_like(second)), (across, np.zeros_like(second)), (second, slope)]
 
     def sums(self) -> Float[np.ndarray, "T 3"]:
         """`<h, score> + div h` at the draws, `(T, 3)`."""

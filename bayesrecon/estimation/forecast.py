@@ -1,4 +1,4 @@
-"""How many draws would determine the number of records, where the spectrum decays and these do not."""
+"""Forecast of the number of draws that would determine the number of records, if the spectrum decays."""
 
 from dataclasses import replace
 
@@ -6,17 +6,17 @@ from bayesrecon.estimation.error_laws import DETERMINED
 from bayesrecon.estimation.span import Fit
 from bayesrecon.estimation.statistics import moments
 
-_MOST = 2**10  # times as many draws, beyond which a forecast from these says nothing
+_MOST = 2**10  # largest multiple of the draws for which a forecast is possible
 
 
 def times_as_many(solved: Fit) -> int | None:
-    """The least power of two of times as many draws that would determine the number of records.
+    """The smallest power of two by which the draws must be multiplied to determine the number of records.
 
-    Noise of the target and of the basis functions falls with the number of draws; what infinitely many draws do not
-    show stays. A forecast: more draws also show further features.
+    The noise of the target and of the basis functions decreases with the number of draws. The part that infinitely many
+    draws would not determine stays. This is a forecast, because more draws also resolve further features.
 
     Returns:
-        None where even a thousand times as many would not do.
+        The multiple; None if even a thousand times as many draws would not be enough.
     """
     assert solved.ridge is not None, "a spectrum that decays"
     count = moments(())  # of nothing but the records
@@ -34,7 +34,7 @@ def times_as_many(solved: Fit) -> int | None:
 
 
 def forecast(solved: Fit) -> tuple[str, ...]:
-    """A line that says how many draws would determine the number of records."""
+    """A message that states how many draws would determine the number of records."""
     if solved.ridge is None:
         return ()
     factor, draws = times_as_many(solved), round(solved.embedding.independent_size)

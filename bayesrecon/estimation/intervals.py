@@ -1,4 +1,4 @@
-"""How far totals, and statistics made of them, can lie from their estimates: rounding is bounded, sampling is not."""
+"""Intervals of totals and of statistics computed from them, under bounded rounding and normal sampling errors."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,19 +7,22 @@ from statistics import NormalDist
 import numpy as np
 from jaxtyping import Float
 
-_PASSES = 6  # linear programs in a row towards the end of a statistic that is no linear one
-_STEPS = np.linspace(0, 1, 17)[1:]  # of the way to the end of one, at which the statistic is looked at
-_SAME = 1e-9  # change of a bound, in its own scale, that ends the successive programs: far below a printed digit
+_PASSES = 6  # largest number of successive linear programs for a non-linear statistic
+_STEPS = np.linspace(0, 1, 17)[1:]  # steps along the way to a program's solution at which the statistic is evaluated
+_SAME = 1e-9  # relative change of a bound that ends the successive programs, far below a printed digit
 
 
 @dataclass(frozen=True, eq=False)
 class EquationErrors:
-    """Errors of the k equations: `normal (k, g)`, `bounded (k, b)` and `rule (k, q)`, a quadrature's.
+    """Errors of k equations.
 
     Attributes:
-        left, right: `(c, b)` and `(c,)`: what is known of delta, `left @ delta = right`, because data exist.
-        believed: half units within which delta can lie, None where no data exist within the widest.
-        freedom: degrees of freedom with which the size of the normal errors is known.
+        normal: `(k, g)` columns with standard normal coefficients.
+        bounded: `(k, b)` columns with coefficients delta in [-1, 1], from rounding.
+        rule: `(k, q)` errors of a quadrature rule.
+        left, right: `(c, b)` and `(c,)`: constraints `left @ delta = right`, which hold because the data exist.
+        believed: bound on |delta| for which the constraints can be met; None if they cannot.
+        freedom: degrees of freedom of the estimated size of the normal errors.
     """
 
     normal: Float[np.ndarray, "k g"]
@@ -36,29 +39,31 @@ class EquationErrors:
         return not self.normal.size and not self.bounded.size
 
     def of(self, directions: Float[np.ndarray, "k P"]) -> "EquationErrors":
-        """The errors of totals that are estimated along `directions (k, P)`, in the place of those of equations."""
+        """The errors of totals that are estimated along `directions (k, P)`."""
         normal, bounded, rule = (directions.T @ x for x in (self.normal, self.bounded, self.rule))
         return replace(self, normal=normal, bounded=bounded, rule=rule)
 
     def sd(self, slope: np.ndarray) -> float:
-        """Standard deviation along `slope`, rounding errors taken as uniform."""
+        """Standard deviation along `slope`, if rounding errors are uniform."""
         parts = (float(np.sum((slope @ self.normal) ** 2)), float(np.sum((slope @ self.bounded) ** 2)) / 3)
         return float(np.sqrt(sum(parts)))
 
     def ends(
         self, estimate: float, slope: Float[np.ndarray, " P"], moved: Callable[[np.ndarray], tuple[float, np.ndarray]]
     ) -> tuple[float, float]:
-        """The least and the largest value of a statistic that rounding allows, and 95 % of the sampling noise.
+        """The smallest and the largest value of a statistic that rounding allows, widened for 95 % of the sampling
+        noise.
 
         Args:
+            estimate: value of the statistic.
             slope: `(P,)` gradient of the statistic in the totals.
-            moved: its value and gradient where the totals are off by so much, `(P,)`.
+            moved: function of an error of the totals, `(P,)`, that returns the statistic's value and gradient there.
         """
         normal = self._quantile() * float(np.linalg.norm(slope @ self.normal))
         normal += float(np.abs(slope @ self.rule).sum())
         if not self.bounded.size:
             return estimate - normal, estimate + normal
-        if self.normal.size or self.believed is None:  # the sum of a bounded error and a normal one, at its worst
+        if self.normal.size or self.believed is None:  # a bounded plus a normal error, in the worst case
             half = normal + float(np.abs(slope @ self.bounded).sum())
             return estimate - half, estimate + half
         found = [self._end(sign, start * slope, slope, moved) for sign in (1.0, -1.0) for start in (1.0, -1.0)]
@@ -71,8 +76,11 @@ class EquationErrors:
         slope: np.ndarray,
         moved: Callable[[np.ndarray], tuple[float, np.ndarray]],
     ) -> float:
-        """The largest value (sign 1) or the smallest (-1) on the way from the end along `first`: linear programs, each
-        followed as far as the statistic goes on growing (Frank and Wolfe 1956), and what the last one leaves open."""
+        """The largest (sign 1) or smallest (-1) value of a statistic, starting from the solution along `first`.
+
+        Linear programs are solved one after another, each with a line search (Frank and Wolfe 1956). The duality gap of
+        the last one is added.
+        """
         at = self._farthest(first @ self.bounded)
         if at is None:
             return sign * np.inf
@@ -106,7 +114,7 @@ class EquationErrors:
 
 
 def farthest(cost: np.ndarray, left: np.ndarray, right: np.ndarray, width: float) -> np.ndarray | None:
-    """Minimise `cost @ delta` over `left @ delta = right`, `|delta| <= width`; None where there is none."""
+    """Minimise `cost @ delta` subject to `left @ delta = right` and `|delta| <= width`; None if that is infeasible."""
     from scipy.optimize import linprog  # costs a third of a second
 
     size = float(np.abs(cost).max(initial=0.0)) or 1.0

@@ -98,9 +98,9 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
     reference = law.begun(reference, lambda: _standard(knowledge))
     rank, features = _rank(embedding, reference, knowledge, rng)
     if rank is None:
-        told = max(int(_FEATURES * np.sqrt(embedding.independent_size)), 2 * per_level(reference))
+        most = max(int(_FEATURES * np.sqrt(embedding.independent_size)), 2 * per_level(reference))
         predict = responses(embedding.release, knowledge.known)
-        reference = replace(reference, most=min(reference.most, told), predict=predict)
+        reference = replace(reference, most=min(reference.most, most), predict=predict)
     if all(f in knowledge.known for f in knowledge.fields):
         return reference, rank
     work = max(1, embedding.metric.shape[1] * features**2)

@@ -1,12 +1,12 @@
 """Errors of a trained parameter, as errors of the equations that it satisfies.
 
-With phi the released parameter and `F(phi) = sum_n grad l(phi, x_n) + grad log pi0(phi)` in whitened directions, the
-exact one `phi + N xi + B delta` (`Noise`) is stationary: to first order
+Let phi be the released parameter, and `F(phi) = sum_n grad l(phi, x_n) + grad log pi0(phi)` in whitened directions. The
+exact parameter `phi + N xi + B delta` (`Noise`) is stationary, so to first order
 
-    F(phi) + J N xi + J B delta = 0,     J = dF/dphi, of the fitted data.
+    F(phi) + J N xi + J B delta = 0,     J = dF/dphi for the fitted data.
 
-Directions in which these errors are large count little (generalised least squares), and the interval of a total under
-rounding is a linear program over delta in [-1, 1].
+Equations with large errors get small weights (generalised least squares). The interval of a total under rounding is a
+linear program over delta in [-1, 1].
 """
 
 from typing import Any
@@ -21,26 +21,32 @@ from bayesrecon.kernels.score import prior_score, total_score
 from bayesrecon.model import Model, PseudoData
 from bayesrecon.releases import Release
 
-_SHIFT = 1e-4  # of a whitened coordinate, over which F is differenced
-_FLOOR = 1e-4  # of the largest error, below which one counts as this: weights stay within rounding
-_FALSE_ALARMS = 1e-4  # of good summaries called contradictory: a chi-squared of many equations is not exact in its tail
-_WIDER = (1.0, 1.02, 1.1, 1.3, 2.0)  # half units to which rounding is taken before it is no longer believed
-_BELIEVED = 1.3  # of them: what the first order leaves out
-_COARSE = 0.3  # of a posterior standard deviation or variance, from which rounding is felt beyond the first order
+_SHIFT = 1e-4  # step in a whitened coordinate for finite differences of F
+_FLOOR = 1e-4  # lower limit for errors, relative to the largest, so that weights stay well above rounding
+_FALSE_ALARMS = 1e-4  # probability that a good summary is called contradictory; the chi-squared tail is not exact
+_WIDER = (1.0, 1.02, 1.1, 1.3, 2.0)  # half widths of rounding that are tried, in half units of the last digit
+_BELIEVED = 1.3  # largest of these for which the result is trusted: the first order is not exact
+_COARSE = 0.3  # first-order theory fails if rounding exceeds this share of a standard deviation or variance
 
 
 def equation_errors(
-    release: Release, noise: Noise, finer: Model | None, metric: Float[np.ndarray, "d k"], pseudo: PseudoData
+    release: Release, noise: Noise, refined: Model | None, metric: Float[np.ndarray, "d k"], pseudo: PseudoData
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns of the equations' errors in the directions `metric (d, k)`: normal `(k, g)`, bounded `(k, b)` and
-    those of the expectations' rule `(k, q)`, which the model `finer` takes by another one."""
+    """Errors of the equations in the directions `metric (d, k)`.
+
+    Args:
+        refined: the model with another quadrature rule for expectations, which gives the error of the rule.
+
+    Returns:
+        Columns of normal errors `(k, g)`, bounded errors `(k, b)`, and errors of the quadrature rule `(k, q)`.
+    """
     normal, bounded = (shifts(release, metric, np.asarray(x), pseudo) for x in (noise.normal, noise.bounded))
     if np.size(noise.bounded):
-        # What the first order leaves out: with E the whitened error, (1 + E)^-1 = 1 - E + E^2 - ...
+        # Higher orders: with E the whitened error, (1 + E)^-1 = 1 - E + E^2 - ...
         bounded = np.column_stack([bounded, _coarseness(noise, metric) ** 2 * np.eye(metric.shape[1])])
     rule, theta = np.zeros((metric.shape[1], 0)), np.asarray(release.theta)[0]
-    if finer is not None:
-        rule = (metric.T @ (_score(finer, theta, pseudo) - _score(release.model, theta, pseudo)))[:, None]
+    if refined is not None:
+        rule = (metric.T @ (_score(refined, theta, pseudo) - _score(release.model, theta, pseudo)))[:, None]
     return normal, bounded, rule
 
 
@@ -63,7 +69,7 @@ def _score(model: Model, theta: np.ndarray, pseudo: PseudoData) -> np.ndarray:
 
 
 def too_coarse(noise: Noise, metric: np.ndarray) -> str | None:
-    """What is wrong where numbers were rounded so far that the first order does not tell what that leaves open."""
+    """A message if numbers were rounded so much that the first-order theory fails."""
     if not np.size(noise.bounded):
         return None
     worst = _coarseness(noise, metric)
@@ -76,12 +82,12 @@ def too_coarse(noise: Noise, metric: np.ndarray) -> str | None:
 
 
 def _coarseness(noise: Noise, metric: np.ndarray) -> float:
-    """How far rounding can move the parameter in any direction of the metric, all numbers at their worst."""
+    """The largest shift of the parameter by rounding, in any direction of the metric."""
     return float(np.abs(np.linalg.lstsq(metric, np.asarray(noise.bounded), rcond=None)[0]).sum(axis=1).max())
 
 
-def weighing(normal: np.ndarray, bounded: np.ndarray) -> np.ndarray:
-    """`W (k, k)` such that the errors along `W` are alike and independent."""
+def error_whitening(normal: np.ndarray, bounded: np.ndarray) -> np.ndarray:
+    """`W (k, k)` such that the errors along the columns of W are independent with unit variance."""
     covariance = normal @ normal.T + bounded @ bounded.T / 3
     values, vectors = np.linalg.eigh(covariance)
     largest = float(values[-1]) if len(values) else 0.0
@@ -90,7 +96,7 @@ def weighing(normal: np.ndarray, bounded: np.ndarray) -> np.ndarray:
     return vectors / np.sqrt(np.maximum(values, _FLOOR**2 * largest))
 
 
-def settled(
+def consistent_errors(
     release: Release,
     metric: np.ndarray,
     features: Float[np.ndarray, "k r"],
@@ -98,10 +104,11 @@ def settled(
     bounded: np.ndarray,
     rule: np.ndarray,
 ) -> tuple[EquationErrors, str | None]:
-    """The errors with what is known of them, and what is wrong where no data have the released numbers.
+    """The errors with the constraints that some data must satisfy the equations, and a message if none can.
 
     Args:
-        features: `(k, r)` orthonormal or not, what data can make of the equations.
+        features: `(k, r)`, orthonormal or not. They span the contributions of data to the equations.
+        normal, bounded, rule: errors of the equations.
     """
     from scipy.special import chdtri
 
@@ -124,7 +131,7 @@ def settled(
         )
     if bounded.size:
         size = np.maximum(np.linalg.norm(left, axis=1), 1e-300)
-        # What rounding does not move is checked against the arithmetic.
+        # Equations that rounding does not affect must hold up to arithmetic errors.
         moved = size > 1e-9 * max(float(size.max()), 1e-300)
         left, right = left[moved] / size[moved, None], right[moved] / size[moved]
         for width in _WIDER:

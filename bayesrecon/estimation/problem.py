@@ -1,4 +1,4 @@
-"""A release with its embedding solved: what all verbs start from."""
+"""A release with its embedding solved, from which all verbs start."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,15 +20,15 @@ class Problem:
     """A release with its embedding solved.
 
     Attributes:
-        release: in the coordinates in use.
-        knowledge: what is known beforehand.
-        reference: the law of generic records around the data.
-        embedding: of the release.
+        release: the release, in the chosen coordinates.
+        knowledge: what the attacker knows.
+        reference: the distribution of generic records around the data.
+        embedding: the mean embedding of the release.
         solved: the measure that the release determines.
-        estimator: the metric and coordinates in use.
-        rng: for whatever is random later.
-        rank: of the kernel, None where it is not finite.
-        contradicted: what is wrong where no data have the released numbers within their errors.
+        estimator: the metric and the coordinates.
+        rng: random generator for later steps.
+        rank: rank of the kernel; None if it is not finite.
+        contradicted: messages if no data could have the released numbers within their errors.
     """
 
     release: Release
@@ -42,12 +42,12 @@ class Problem:
     contradicted: tuple[str, ...] = ()
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        """What was noticed while reading, and questions about what was read."""
-        return kind_of(self.release).asked(self)
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings from reading the release, and questions about it."""
+        return kind_of(self.release).warnings(self)
 
     def failures(self, fitted: Any) -> tuple[str, ...]:
-        """Whether release and model belong together: one line for each check that failed.
+        """One line for each failed check of whether release and model belong together.
 
         Args:
             fitted: `(T, d)` fitted posterior scores.
@@ -56,6 +56,6 @@ class Problem:
 
     @cached_property
     def unfit(self) -> tuple[str, ...]:
-        """The failures, for verbs that have no fitted scores of their own."""
+        """The failures, for verbs that do not compute fitted scores themselves."""
         solved = self.solved
         return self.failures(solved.influence(np.zeros((solved.basis.size, 0)))[1])

@@ -1,4 +1,4 @@
-"""The way of a release from its equations to the statistics of its data: one for all kinds."""
+"""From a release to the statistics of its data, for all kinds of releases."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.categories import shown
+from bayesrecon.estimation.categories import level_label
 from bayesrecon.estimation.estimator import Estimator, generator
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.locate import locate
@@ -29,9 +29,9 @@ from bayesrecon.running.threads import on_one_thread
 
 Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
 
-_ROUNDED = 1e-9  # of what exact equations say, relative to the square that a variance is left of
-_FAR = 5.0  # standard errors outside what is possible, from which it is no accident
-_FEW = 1.0  # standard errors of bias in the count from which draws are called so
+_ROUNDED = 1e-9  # tolerance for variances from exact equations, relative to the squares that they are differences of
+_FAR = 5.0  # standard errors: estimates farther outside the possible range are not chance
+_FEW = 1.0  # standard errors: with a larger bias of the count, there are too few draws
 
 Solved = tuple[Problem, Recovery, tuple[str, ...]]
 """A problem with its result and warnings that are about this release alone."""
@@ -39,7 +39,7 @@ Solved = tuple[Problem, Recovery, tuple[str, ...]]
 
 @in_float64
 def recovered(release: Release, statistics: Statistics = None, **options: Any) -> Recovery:
-    """What `recover` finds of one release, not yet judged; takes its options."""
+    """The result of `recover` for one release before it is judged. Takes the options of `recover`."""
     knows = {k: v for k, v in options.items() if k not in ("estimator", "key", "progress")}
     stated = kind_of(release).stated(release, statistics, knows)  # type: ignore[arg-type]
     return recovered_with_problem(release, statistics, **options)[1] if stated is None else stated
@@ -47,7 +47,7 @@ def recovered(release: Release, statistics: Statistics = None, **options: Any) -
 
 @in_float64
 def recovered_with_problem(release: Release, statistics: Statistics = None, **options: Any) -> tuple[Problem, Recovery]:
-    """The same of a release with equations, with the solved problem beside the result."""
+    """The solved problem and the result, for a release with equations."""
     problem, recovery, warnings = solved(release, statistics, **options)
     return problem, shown_of(warned(recovery, warnings), problem.knowledge)
 
@@ -61,8 +61,8 @@ def solve_release(
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Problem:
-    """Check the input of a verb once and solve the embedding, with the errors that releases of its kind have."""
-    kind, chosen = kind_of(release), (estimator or Estimator()).settled(release)
+    """Check the input of a verb and solve the embedding, with the errors of the release's kind."""
+    kind, chosen = kind_of(release), (estimator or Estimator()).with_defaults(release)
     release, stated = restated(release, with_factors_of(release.about, knows))
     knowledge = check_knowledge(release.model, **stated)  # type: ignore[arg-type]
     if isinstance(knowledge.unit, tuple):
@@ -74,7 +74,7 @@ def solve_release(
     rng = generator(key)
     reference, rank = locate(embedding, knowledge, rng)
     solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
-    return kind.weighed(Problem(view, knowledge, reference, embedding, solved, chosen, rng, rank))
+    return kind.weighted(Problem(view, knowledge, reference, embedding, solved, chosen, rng, rank))
 
 
 def solved(release: Release, statistics: Statistics, **options: Any) -> Solved:
@@ -95,7 +95,7 @@ def solved(release: Release, statistics: Statistics, **options: Any) -> Solved:
         gap=found.spectrum.gap,
         spectrum=found.spectrum.values,
         pseudo=found.pseudo,
-        warnings=problem.asked,
+        warnings=problem.warnings,
         failures=(*_impossible(rows, problem.knowledge), *problem.failures(scores)),
         seconds=time.perf_counter() - start,
         presumes=presumed(release.model.name, problem.knowledge) if release.size == 1 else "",
@@ -118,19 +118,19 @@ def rows_with(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...]
 
 
 def _possible(knowledge: Knowledge) -> dict[str, tuple[float, float]]:
-    """Where statistics of any data lie: means in their field's domain, counts and variances from zero on."""
+    """Possible ranges of statistics: means are in their field's domain, and counts and variances are non-negative."""
     ends = {"n": (0.0, np.inf)}
     for c in components(knowledge.fields, list(knowledge.known), {}, {}):
         domain = knowledge.fields[c.field].domain
         low, high = (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)
         ends |= {f"mean({c.name})": (low, high), f"var({c.name})": (0.0, np.inf)}
         if domain.codes:
-            ends |= {f"n[{c.name}={shown(level)}]": (0.0, np.inf) for level in domain.levels}
+            ends |= {f"n[{c.name}={level_label(level)}]": (0.0, np.inf) for level in domain.levels}
     return ends
 
 
 def _impossible(rows: Sequence[Row], knowledge: Knowledge) -> tuple[str, ...]:
-    """Recovered statistics that no data have."""
+    """Messages about recovered statistics that no data could have."""
     ends, found = _possible(knowledge), []
     means = {row.name: row.estimate for row in rows if row.estimate is not None}
     for row in rows:
@@ -140,7 +140,7 @@ def _impossible(rows: Sequence[Row], knowledge: Knowledge) -> tuple[str, ...]:
         if row.se:
             slack, below, above = _FAR * row.se, row.estimate, row.estimate
         elif row.se is None and row.lower is not None and row.upper is not None:
-            # What exact equations say has no sampling error; a variance is a small difference of squares.
+            # Exact equations have no sampling error, but a variance can be a small difference of squares.
             mean = means.get(row.name.replace("var(", "mean(")) or 0.0
             slack, below, above = _ROUNDED * max(1.0, mean**2), row.upper, row.lower
         else:
@@ -153,8 +153,8 @@ def _impossible(rows: Sequence[Row], knowledge: Knowledge) -> tuple[str, ...]:
 
 def shown_of(recovery: Recovery, knowledge: Knowledge) -> Recovery:
     """Intervals without values that no data have, though never narrower than one standard error; what is seen with an
-    error that is too wide to use is partly determined. Of that no standard error is shown: the interval is what counts,
-    since the bias of what is not seen can be many times as large."""
+    error that is too wide to use is partly determined. No standard error is reported for it: the interval is what
+    counts, since the bias of what is not seen can be many times as large."""
     ends, rows, wide = _possible(knowledge), [], too_wide(recovery.rows)
     for row in recovery.rows:
         if row.name in wide and row.verdict == "determined":

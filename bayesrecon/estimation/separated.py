@@ -1,14 +1,14 @@
-"""Independent records where most coordinates belong to one group each, beside a few that all groups share.
+"""Independent records if most coordinates belong to one group each, and a few are shared by all groups.
 
-By groups the scores of records are blocks above rows that all of them have, an arrow. Combinations N_g of a group's
-records that leave its own coordinates alone meet those of other groups in the shared rows only:
+Sorted by groups, the matrix of scores is an arrow matrix with blocks L_g above the shared rows S_g. Let N_g span the
+null space of L_g. Then
 
     | L_1          |
     |      L_2     |      rank = sum_g rank L_g + rank [S_1 N_1, S_2 N_2, ...],   L_g N_g = 0.
     | S_1  S_2 ... |
 
-So nothing is decomposed that has the records of all groups and the coordinates of all. The metric does not matter to
-the rank: coordinates are taken as they are.
+So no matrix with all records and all coordinates has to be decomposed. The rank does not depend on the metric, so the
+coordinates are not whitened.
 """
 
 from dataclasses import dataclass
@@ -18,30 +18,34 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-_NONE = -1  # where a record has no coordinate
-_SHARED = 0.25  # of the records, from which a coordinate belongs to no group
-_LARGEST = 0.5  # of the records in one group, from which nothing is gained
-# Of a feature's size, below which what is left of it is rounding; and the drop between features and that, without which
-# it is not clear where they end. As for spectra.
+_NONE = -1  # marks that a record has no coordinate here
+_SHARED = 0.25  # a coordinate that a larger share of the records touches is shared
+_LARGEST = 0.5  # if one group has a larger share of the records, the decomposition is not worthwhile
+# Relative size below which a remainder is rounding, and the smallest gap between features and rounding, as for spectra.
 _ROUNDING, _GAP = 1e-9, 1e3
 
 
 @dataclass(frozen=True)
-class _Left:
-    """Of a group: its records that its own coordinates tell apart, the others, and what is left of these in the shared
-    rows `(rows, others)`."""
+class _Eliminated:
+    """A group after elimination of its own coordinates.
 
-    told: np.ndarray
+    Attributes:
+        determined: records that are independent in the group's own coordinates.
+        others: the other records.
+        rest: remainder of the others in the shared rows, `(rows, others)`.
+    """
+
+    determined: np.ndarray
     others: np.ndarray
     rest: np.ndarray
 
 
 def independent(index: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
-    """Positions of records that span all, of columns of length one; None where it is not clear which.
+    """Positions of records whose scores span those of all records; None if there is no clear gap.
 
     Args:
-        index: `(q, M)` the coordinates that records touch, -1 for none.
-        slopes: `(q, C, M)` along them.
+        index: `(q, M)` the coordinates that records touch; -1 for none.
+        slopes: `(q, C, M)` scores in these coordinates, for records scaled to length one.
     """
     count, atoms = index.shape[1], slopes.shape[1]
     coordinates, touched = np.unique(index[index != _NONE], return_counts=True)
@@ -49,17 +53,17 @@ def independent(index: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
     groups = _groups(index, coordinates[touched <= _SHARED * count])
     if groups is None:
         return None
-    lefts = []
+    eliminated = []
     for group in groups:
         at, moved = index[:, group], slopes[:, :, group]
         own = np.setdiff1d(at[at != _NONE], shared)
         left = _eliminated(group, _rows(at, moved, own), _rows(at, moved, shared))
         if left is None:
             return None
-        lefts.append(left)
-    rest = np.concatenate([one.rest for one in lefts], axis=1)
-    others = np.concatenate([one.others for one in lefts])
-    found: list[np.ndarray] = [one.told for one in lefts]
+        eliminated.append(left)
+    rest = np.concatenate([one.rest for one in eliminated], axis=1)
+    others = np.concatenate([one.others for one in eliminated])
+    found: list[np.ndarray] = [one.determined for one in eliminated]
     if rest.size:
         pivoted: Any = scipy.linalg.qr(rest, mode="r", pivoting=True, check_finite=False)
         rank = _ending(np.abs(np.diag(pivoted[0])), 1.0)
@@ -70,8 +74,7 @@ def independent(index: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
 
 
 def _groups(index: np.ndarray, own: np.ndarray) -> list[np.ndarray] | None:
-    """Records that have coordinates in common, directly or through others, `own` ones alone; None where they are not
-    many groups."""
+    """Groups of records that are connected through common coordinates in `own`; None if there are too few groups."""
     count = index.shape[1]
     colours, records = np.nonzero(np.isin(index, own))
     columns = count + np.searchsorted(own, index[colours, records])
@@ -92,22 +95,22 @@ def _rows(index: np.ndarray, slopes: np.ndarray, coordinates: np.ndarray) -> np.
     return found.reshape(-1, slopes.shape[2])
 
 
-def _eliminated(group: np.ndarray, own: np.ndarray, shared: np.ndarray) -> _Left | None:
+def _eliminated(group: np.ndarray, own: np.ndarray, shared: np.ndarray) -> _Eliminated | None:
     if not own.size:
-        return _Left(group[:0], group, shared)
+        return _Eliminated(group[:0], group, shared)
     pivoted: Any = scipy.linalg.qr(own, mode="r", pivoting=True, check_finite=False)
     triangle, order = pivoted
     diagonal = np.abs(np.diag(triangle))
     rank = _ending(diagonal, diagonal[0])
     if rank is None or rank >= min(own.shape):  # as many features as records: there may be more
         return None
-    told, others = order[:rank], order[rank:]
+    determined, others = order[:rank], order[rank:]
     share = scipy.linalg.solve_triangular(triangle[:rank, :rank], triangle[:rank, rank:], check_finite=False)
-    return _Left(group[told], group[others], shared[:, others] - shared[:, told] @ share)
+    return _Eliminated(group[determined], group[others], shared[:, others] - shared[:, determined] @ share)
 
 
 def _ending(diagonal: np.ndarray, size: float) -> int | None:
-    """How many of decreasing sizes are features and not rounding; None where there is no clear gap between them."""
+    """The number of features among decreasing sizes; None if there is no clear gap between features and rounding."""
     rank = int((diagonal > _ROUNDING * size).sum())
     if rank in (0, len(diagonal)):
         return rank

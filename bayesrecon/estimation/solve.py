@@ -78,7 +78,7 @@ def fit(
     if not all(np.isfinite(one).all() for one in sums):
         return fit(
             embedding,
-            _tamed(reference, embedding),
+            _finite_everywhere(reference, embedding),
             rng,
             finite=finite,
             atoms=atoms,
@@ -95,8 +95,8 @@ def fit(
     def probed(records: Records) -> tuple[Records, np.ndarray]:
         # With a gap functions in the span are fixed by their inner products with the basis, so a few atoms will do.
         if spectrum.gap and not features_of(embedding):
-            return _told(records, embedding.cross(basis, records, few) @ gram)
-        return _told(records, embedding.cross(basis, records, atoms))
+            return _finite_rows(records, embedding.cross(basis, records, few) @ gram)
+        return _finite_rows(records, embedding.cross(basis, records, atoms))
 
     sample, cross = probed(sample)
     plain = Fit(
@@ -159,15 +159,15 @@ def _wide(reference: Reference) -> Reference:
     return replace(reference, scale=scale)
 
 
-def _told(records: Records, cross: np.ndarray) -> tuple[Records, np.ndarray]:
+def _finite_rows(records: Records, cross: np.ndarray) -> tuple[Records, np.ndarray]:
     """Without those far from the data whose scores overflow at some atoms."""
-    told = np.isfinite(cross).all(axis=1)
-    if told.all():  # without another copy
+    finite = np.isfinite(cross).all(axis=1)
+    if finite.all():  # without another copy
         return records, cross
-    return {k: v[told] for k, v in records.items()}, cross[told]
+    return {k: v[finite] for k, v in records.items()}, cross[finite]
 
 
-def _tamed(reference: Reference, embedding: MeanEmbedding) -> Reference:
+def _finite_everywhere(reference: Reference, embedding: MeanEmbedding) -> Reference:
     """Without records whose scores overflow at any draw at all.
 
     Raises `BayesreconError` where that was seen to already.
@@ -234,7 +234,7 @@ def _feature_fit(
         return None
     moments, y, correction = found
     probes = reference.draw(rng, _count_of_probes(known))
-    probes, columns = _told(probes, embedding.columns(probes).T)
+    probes, columns = _finite_rows(probes, embedding.columns(probes).T)
     return FeatureFit(
         embedding=embedding,
         spectrum=spectrum,

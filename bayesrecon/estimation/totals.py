@@ -118,15 +118,15 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
     visibility = library.visibility(far[:, :count], (far - far_rest)[:, :count], solved.basis.size, variance)
     visibility[_constant_by_chance(library, knowledge, solved.probes, values[:, :count])] = 0.0
     # Of what is not seen no error is ever stated: its series, by far the most where fields are many, are left out.
-    told = np.flatnonzero(np.concatenate([visibility >= PARTLY, np.ones(values.shape[1] - count, bool)]))
-    raw, scores = solved.influence(projection.beta[:, told])
+    visible = np.flatnonzero(np.concatenate([visibility >= PARTLY, np.ones(values.shape[1] - count, bool)]))
+    raw, scores = solved.influence(projection.beta[:, visible])
     spread = np.zeros(values.shape[1])
-    spread[told] = np.concatenate([np.zeros(0), *(part.std(axis=0) for _, part in column_blocks(raw))])
+    spread[visible] = np.concatenate([np.zeros(0), *(part.std(axis=0) for _, part in column_blocks(raw))])
     spread = spread[:count]
     if solved.errors is not None:
         own = solved.errors.of(_features(solved) @ projection.beta[:, :count])
         spread = np.array([own.sd(one) for one in np.eye(count)])
-    every = np.eye(values.shape[1])[told] @ share
+    every = np.eye(values.shape[1])[visible] @ share
     combined = every[:, :count]
     unseen, beyond = rest[:, :count], far_rest[:, :count]
     if exact.size:
@@ -282,7 +282,7 @@ def _of_series(
             estimate, verdict = rows[statistic.name].estimate, rows[statistic.name].verdict
             assert estimate is not None
             if se:
-                se = float(np.hypot(se, _bent(statistic, library, totals, ess)))
+                se = float(np.hypot(se, _curvature_error(statistic, library, totals, ess)))
             if totals.decays and se and floor > se:
                 # No error lies below its floor: of heavy tails too few draws were seen to tell both.
                 if floor > _APART * se and verdict == "determined":
@@ -316,7 +316,7 @@ def _moved(
     return at
 
 
-def _bent(statistic: Statistic, library: Library, totals: SampledTotals, ess: float) -> float:
+def _curvature_error(statistic: Statistic, library: Library, totals: SampledTotals, ess: float) -> float:
     """What the curvature H of a statistic in its parts' totals, of error covariance C, adds to its standard error:
     `(tr(H C H C) / 2 + tr(H C)^2 / 4)^(1/2)`, H from slopes one standard error apart."""
     at = library.index(statistic.parts)

@@ -21,7 +21,7 @@ DENSITY = "density of the parameter"
 """What an adversary may need."""
 
 _REFERENCE = 0.95
-"""Of records that were kept, so many lie below the threshold from which one challenge alone is called deleted."""
+"""Quantile of the scores of kept records. A single challenge with a larger score is called deleted."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Adversary:
         The threshold is a quantile of the scores of public records, none of which was deleted.
         """
         if view.public is None:
-            raise BayesreconError(f"{self.name}: one challenge needs auxiliary records that tell what is usual")
+            raise BayesreconError(f"{self.name}: a single challenge needs auxiliary records; set auxiliary=100")
         together = replace(
             view,
             x=None if view.x is None else np.concatenate([view.x, view.public.x]),

@@ -24,7 +24,7 @@ def log(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
     rows = np.arange(len(y))
     own, others = answers[rows, y], np.array(answers)
     others[rows, y] = 0.0
-    # Near one the other classes' probabilities hold the digits.
+    # For a probability near one, the sum of the other classes' probabilities is more precise than the difference.
     rest = np.minimum(others.sum(axis=1), 0.5)
     return np.where(own > 0.5, -np.log1p(-rest), -np.log(np.maximum(own, _TINY)))
 
@@ -44,15 +44,16 @@ LOSSES: dict[str, tuple[Callable[[np.ndarray, np.ndarray], np.ndarray], tuple[st
     "hinge": (hinge, (PROBABILITIES, DECISIONS)),
     "zero-one": (wrong, (PROBABILITIES, DECISIONS)),
 }
-"""Losses, and the kinds of answers that they are of."""
+"""Losses by name, and the kinds of answers that each can be computed from."""
 
 USUAL = {VALUES: "squared", PROBABILITIES: "log", DECISIONS: "hinge"}
 
 
 def loss_of(name: str | None, kind: str, answers: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Losses `(m,)`; of probabilities the hinge takes the log odds as decision values.
+    """Losses `(m,)` of answers. For probabilities, the hinge loss uses the log odds as decision values.
 
-    Raises `BayesreconError` for another loss, or one of other answers.
+    Raises:
+        BayesreconError: there is no such loss, or it cannot be computed from these answers.
 
     >>> loss_of("hinge", DECISIONS, np.array([[-1.0, 1.0]]), np.array([0]))
     array([3.])
@@ -63,14 +64,14 @@ def loss_of(name: str | None, kind: str, answers: np.ndarray, y: np.ndarray) -> 
     function, kinds = LOSSES[name]
     if kind not in kinds:
         usable = ", ".join(k for k, (_, takes) in LOSSES.items() if kind in takes)
-        raise BayesreconError(f"the {name} loss is not one of {kind}; take {usable}")
+        raise BayesreconError(f"the {name} loss cannot be computed from {kind}; use {usable}")
     if name == "hinge" and kind == PROBABILITIES:
         answers = np.log(np.maximum(answers, _TINY))
     return function(answers, y)
 
 
 def margins(decisions: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The label's decision value less the largest other one, `(m,)`."""
+    """The decision value of the label minus the largest other one, `(m,)`."""
     rows = np.arange(len(y))
     others = np.array(decisions)
     others[rows, y] = -np.inf
@@ -78,6 +79,6 @@ def margins(decisions: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """How far apart answers are `(m,)`: absolute differences, added up over classes."""
+    """Distances between answers, `(m,)`: absolute differences, summed over classes."""
     apart = np.abs(one - other)
     return apart if apart.ndim == 1 else apart.sum(axis=1)

@@ -1,4 +1,4 @@
-"""Approximate deletion: one step of Newton's method in place of training anew."""
+"""Approximate deletion: one step of Newton's method instead of retraining."""
 
 import copy
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from bayesrecon.games.learners.logistic import Logistic
 
 @dataclass(frozen=True)
 class NewtonStep:
-    """`theta' = theta - H^-1 g`, gradient and Hessian of the training objective without the deleted rows, at the old
-    parameter (Guo, Goldstein, Hannun and van der Maaten 2020), plus normal noise. A mechanism for logistic and softmax
-    regression (`Logistic`).
+    """A deletion mechanism for logistic and softmax regression (`Logistic`): one Newton step plus normal noise.
 
-    What is left of the deleted record is of second order in its influence; steps for later deletions start from it and
-    make it smaller still.
+    The new parameter is `theta' = theta - H^-1 g + noise` (Guo, Goldstein, Hannun and van der Maaten 2020). Here g and
+    H are the gradient and the Hessian of the training objective without the deleted rows, at the old parameter.
+
+    The remaining influence of the deleted record is of second order. Steps for later deletions reduce it further.
 
     Attributes:
-        noise: standard deviation of what is added to every coefficient.
+        noise: standard deviation of the noise in every coefficient.
 
     Raises:
-        BayesreconError: a learner of another kind.
+        BayesreconError: the learner is of another kind.
 
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(40, 2))
@@ -45,7 +45,7 @@ class NewtonStep:
         self, learner: Learner, fitted: Any, records: Records, rows: np.ndarray, classes: int, seeds: tuple[int, int]
     ) -> Predictor:
         if not isinstance(learner, Logistic):
-            raise BayesreconError(f"a Newton step is one of logistic or softmax regression, and not of {learner.name}")
+            raise BayesreconError(f"a Newton step needs logistic or softmax regression, and not {learner.name}")
         kept = records.without(rows)
         model = copy.deepcopy(fitted.model)
         theta = np.column_stack([model.coef_, model.intercept_])
@@ -57,7 +57,7 @@ class NewtonStep:
 
 
 def _newton(theta: np.ndarray, records: Records, known: np.ndarray, penalty: float) -> np.ndarray:
-    """`H^-1 g` of `sum_n loss + penalty |b|^2 / 2`, for theta `(k, p + 1)`: one row for two classes."""
+    """`H^-1 g` for the objective `sum_n loss + penalty |b|^2 / 2` and theta `(k, p + 1)`; k is 1 for two classes."""
     x, width = with_ones(records.x), theta.shape[1]
     logits = x @ theta.T
     if len(theta) == 1:
@@ -68,9 +68,9 @@ def _newton(theta: np.ndarray, records: Records, known: np.ndarray, penalty: flo
         p = scipy.special.softmax(logits, axis=1)
         answers = (records.y[:, None] == known).astype(float)
         curvature = p[:, :, None] * (np.eye(len(theta)) - p[:, None, :])
-    shrunk = penalty * np.append(np.ones(width - 1), 0.0)  # the intercept is free
+    shrunk = penalty * np.append(np.ones(width - 1), 0.0)  # the intercept has no penalty
     slope = (p - answers).T @ x + shrunk * theta
     hessian = np.einsum("nab,ni,nj->aibj", curvature, x, x, optimize=True).reshape(theta.size, theta.size)
     hessian += np.diag(np.tile(shrunk, len(theta)))
-    # One number added to all intercepts changes no softmax: the shortest of the steps.
+    # Adding a number to all intercepts does not change the softmax, so this takes the shortest of the equivalent steps.
     return np.linalg.lstsq(hessian, slope.ravel())[0].reshape(theta.shape)

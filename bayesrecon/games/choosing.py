@@ -48,11 +48,11 @@ class Outlying:
 
     @property
     def name(self) -> str:
-        return "those of the largest leverage"
+        return "the records with the largest leverage"
 
     def __call__(self, candidates: Candidates) -> tuple[int, int]:
         if candidates.x is None:
-            raise BayesreconError("the largest leverage is told by the features, which given='labels' withholds")
+            raise BayesreconError("leverage needs the features, which given='labels' withholds")
         x = with_ones(candidates.x)
         _, size, right = np.linalg.svd(x, full_matrices=False)
         shrunk = size**2 + self.penalty * float((size**2).sum()) / x.shape[1]
@@ -64,7 +64,7 @@ class Outlying:
 CHOICES: Mapping[str, tuple[str, Choose]] = MappingProxyType(
     {"outlying": ("the two private records of the largest leverage", Outlying())}
 )
-"""Choices by name, each with its line."""
+"""Choices by name, each with its description in one line."""
 
 
 def named_choice(name: str) -> Choose:
@@ -74,7 +74,7 @@ def named_choice(name: str) -> Choose:
         BayesreconError: no choice has this name.
 
     >>> named_choice("outlying").name
-    'those of the largest leverage'
+    'the records with the largest leverage'
     """
     if name not in CHOICES:
         raise BayesreconError(f"there is no choice {name!r}{near(name, CHOICES)}; known: {', '.join(CHOICES)}")
@@ -85,7 +85,7 @@ def chosen_pair(choose: Choose, candidates: Candidates, count: int) -> np.ndarra
     """The two positions that a choice returned.
 
     Raises:
-        BayesreconError: they are no two positions of candidates.
+        BayesreconError: they are not two different positions of candidates.
     """
     found = choose(candidates)
     pair = np.asarray(found)

@@ -1,4 +1,4 @@
-"""Compliance of deletions: can somebody who lives beside the collector tell two worlds apart?"""
+"""The deletion compliance game: can an environment that interacts with a data collector distinguish two worlds?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,16 +14,19 @@ from bayesrecon.games.outcome import compared, generator, rate_row
 from bayesrecon.results.game import GameResult
 
 WEAK, STRONG = "weak", "strong"
-"""Notions: which of two records was deleted; or whether one was ever stored."""
+"""Notions of compliance. Weak: which of two records was deleted? Strong: was a deleted record ever stored?"""
 
 
 class Collector:
-    """A collector as an environment meets it: it answers, deletes records of the environment's own, and at one time
-    deletes that of the user.
+    """A data collector as an environment sees it. It answers queries, deletes the environment's own records, and once
+    deletes the user's record.
 
     Attributes:
-        challenges: one or two records that the user may have deleted. others: all other records, in the order in which
-            the environment names them. answers, classes: of the models. rng: the environment's coins.
+        challenges: the one or two records that the user may delete.
+        others: all other records, which belong to the environment.
+        answers: the kind of the model's answers.
+        classes: number of classes.
+        rng: the environment's random generator.
     """
 
     def __init__(self, game: "ComplianceGame", worlds: "_Worlds", second: bool, rng: np.random.Generator) -> None:
@@ -41,28 +44,30 @@ class Collector:
         self._over = False
 
     def ask(self, x: np.ndarray) -> np.ndarray:
-        """Answers of the model as it is now."""
+        """Answers of the current model."""
         return self._model(x)
 
     def imagine(self, second: bool) -> "Collector":
-        """A collector of the environment's own in one of both worlds, with randomness of its own: all but the coin is
-        public."""
+        """A simulated collector in one of the two worlds, with independent randomness.
+
+        The environment can simulate it, because everything except the coin is public.
+        """
         return self._game.collector(self._worlds, second, self.rng)
 
     def delete(self, others: Any) -> None:
-        """Records of the environment are deleted, by their places in `others`, in one request."""
+        """Delete records of the environment in one request, by their positions in `others`."""
         rows = np.asarray(others, int).reshape(-1)
         self._left -= len(rows)
         if self._left < 0:
-            raise BayesreconError(f"the environment may delete {self._game.deletions} records and asked for more")
+            raise BayesreconError(f"the environment may delete at most {self._game.deletions} of its records")
         if not np.isin(rows, self._present[self._present < self._kept]).all() or len(set(rows.tolist())) < len(rows):
-            raise BayesreconError("the environment deletes records of its own, each once")
+            raise BayesreconError("the environment can delete only its own records, and each of them once")
         self._remove(rows)
 
     def leave(self) -> None:
-        """The user's deletion takes place, if there is something to delete."""
+        """Delete the user's record, if there is one."""
         if self._over:
-            raise BayesreconError("the user deletes once")
+            raise BayesreconError("the user's record was already deleted")
         self._over = True
         self._remove(np.intersect1d([self._gone], self._present))
 
@@ -90,11 +95,12 @@ def _joined(one: Records, other: Records) -> Records:
 
 @dataclass(frozen=True)
 class Environment:
-    """A frozen dataclass of options that plays beside a collector and scores the worlds.
+    """The base class of environments: a frozen dataclass of options that interacts with a collector and scores the
+    worlds.
 
     Attributes:
-        looks: models that it asks after the user's deletion; a promised epsilon is spent once on each.
-        notions: in which it can play.
+        looks: number of models that it queries after the user's deletion. Each of them costs the promised epsilon once.
+        notions: the notions of compliance that it can play.
     """
 
     looks: ClassVar[int] = 1
@@ -105,8 +111,11 @@ class Environment:
         raise NotImplementedError
 
     def score(self, collector: Collector) -> float:
-        """Above zero for the second world: the second challenge was deleted, or the record was stored; the user's
-        deletion must have taken place at the end."""
+        """A score that is positive for the second world.
+
+        In the second world, the second challenge was deleted (weak), or the record was stored (strong). The method must
+        call `collector.leave()`.
+        """
         raise NotImplementedError
 
 
@@ -114,20 +123,24 @@ class Environment:
 class ComplianceGame:
     """Deletion compliance as a game (Gao et al. 2022, section 5 and appendix G.5; Garg, Goldwasser and Vasudevan 2020).
 
-    *weak*: the user stored two records and deletes one of them; *strong*: the user stored a record and deleted it, or
-    never stored any. An environment stores all other records, asks the model at any time, may have some of its own
-    records deleted, and names the world: half the time is guessing, and its advantage is `2 success - 1`. Every
-    environment has a collector of its own, since what it asks for changes the model.
+    * *weak*: the user stored two records and deletes one of them. Which one?
+    * *strong*: the user stored a record and deleted it, or never stored one. Which of the two?
 
-    Under weak compliance with epsilon-private training whose randomness is fresh, success is at most
-    `e^epsilon / (1 + e^epsilon)` for environments that look once after the user's deletion; of the strong notion an
-    epsilon for the substitution of a record says nothing, and no bound is stated.
+    An environment stores all other records. It may query the model at any time and have some of its own records
+    deleted. It then names the world. Guessing is right half the time, and the advantage is `2 success - 1`. Every
+    environment plays with its own collector, because its requests change the model.
+
+    If training is epsilon-private and has fresh randomness, success in the weak notion is at most
+    `e^epsilon / (1 + e^epsilon)` for environments that query one model after the user's deletion. For the strong notion
+    no bound is stated, because epsilon is for the substitution of a record.
 
     Attributes:
-        data: sampler of data sets. learner: what trains. environments: who plays.
-        deletion: mechanism; retraining with fresh randomness by default.
+        data: sampler of data sets.
+        learner: what is trained.
+        environments: the players.
+        deletion: deletion mechanism. Defaults to retraining with fresh randomness.
         notion: "weak" or "strong".
-        deletions: of its own records that an environment may ask for.
+        deletions: number of its own records that an environment may have deleted.
 
     >>> from bayesrecon.games import Law, LeastSquares, LinearLaw, play
     >>> from bayesrecon.games.environments import Watching
@@ -152,7 +165,7 @@ class ComplianceGame:
         object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
         if self.notion not in (WEAK, STRONG) or self.deletions < 0:
             raise BayesreconError(
-                f"notion={self.notion!r}, deletions={self.deletions}: expected weak or strong, and 0 deletions or more"
+                f"notion={self.notion!r}, deletions={self.deletions}: expected 'weak' or 'strong', and 0 or more"
             )
         if not players or not all(isinstance(one, Environment) for one in players):
             raise BayesreconError("a compliance game needs environments: bayesrecon.games.environments.Watching(), ...")
@@ -161,7 +174,7 @@ class ComplianceGame:
                 raise BayesreconError(f"{one.name} plays the {one.notions[0]} notion alone")
 
     def play_round(self, seed: int, number: int) -> np.ndarray:
-        """Right, undecided, wrong, and coins that were right, `(environments, 4)`."""
+        """Correct, undecided, wrong, and undecided ones that the coin made correct, `(environments, 4)`."""
         rng = generator(seed, number)
         private, _ = self.data.draw(rng)
         own, second = 2 if self.notion == WEAK else 1, bool(rng.integers(2))
@@ -177,11 +190,11 @@ class ComplianceGame:
         return np.stack(found)
 
     def collector(self, worlds: "_Worlds", second: bool, rng: np.random.Generator) -> Collector:
-        """One of both worlds."""
+        """A collector in one of the two worlds."""
         return Collector(self, worlds, second, rng)
 
     def result(self, outcomes: np.ndarray, **about: Any) -> GameResult:
-        """The result of played rounds `(N, environments, 4)`."""
+        """The result of the rounds `(N, environments, 4)`."""
         players = self.environments
         rows = tuple(rate_row(one.name, "answers", outcomes[:, i], len(players)) for i, one in enumerate(players))
         covered = self.notion == WEAK and all(one.looks == 1 for one in players)

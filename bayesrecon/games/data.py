@@ -130,11 +130,11 @@ def table(
     if classification is None:
         classification = response.dtype.kind not in "iuf" or len(values) == 2
     if classification and len(values) < 2:
-        raise BayesreconError(f"{name}: all responses are {values[0]}: there is nothing to learn")
+        raise BayesreconError(f"{name}: all responses are {values[0]}, so there is nothing to learn")
     if not classification and response.dtype.kind not in "iufb":
-        raise BayesreconError(f"{name}: responses of a regression are numbers")
+        raise BayesreconError(f"{name}: the responses of a regression must be numbers")
     if not classification and not np.isfinite(np.asarray(response, float)).all():
-        raise BayesreconError(f"{name}: responses are missing")
+        raise BayesreconError(f"{name}: some responses are missing; drop these rows")
     if standardised:
         spread = features.std(axis=0)
         features = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
@@ -145,7 +145,7 @@ def table(
 
 def _checked_share(share: float, count: int) -> float:
     if not 0 < share <= 1 or int(share * count) < 2:
-        raise BayesreconError(f"share={share} of {count} records: expected two private records or more")
+        raise BayesreconError(f"share={share} of {count} records: at least two records must be private")
     return share
 
 

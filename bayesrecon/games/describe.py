@@ -1,4 +1,4 @@
-"""What identifies a game: plain data that are equal where two games are played alike."""
+"""A description of a game as plain data, which is equal for two games that play alike."""
 
 import dataclasses
 import functools
@@ -13,7 +13,7 @@ import numpy as np
 def described(value: Any) -> Any:
     """A value as plain JSON: dataclasses and estimators by their fields, arrays by their hash, functions by their code.
 
-    What a function looks up outside of itself is not part of it.
+    Globals that a function uses are not part of its description.
 
     >>> described((1, np.zeros(2)))[0]
     1

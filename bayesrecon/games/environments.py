@@ -1,5 +1,8 @@
-"""Environments of the compliance game: one that watches, one that clears the neighbourhood first, and one that plays
-both worlds itself."""
+"""Environments of the compliance game.
+
+`Watching` compares answers before and after the deletion. `Clearing` first deletes neighbours of a challenge.
+`Comparing` simulates both worlds.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,11 +14,11 @@ from bayesrecon.games.answers import distance, loss_of
 from bayesrecon.games.compliance import WEAK, Collector, Environment
 
 _ROUNDING = 1e-7
-"""Moves of an answer, relative to its size, that training to convergence leaves in it."""
+"""Smaller relative changes of an answer are noise of the optimiser."""
 
 
-def _moved(collector: Collector, loss: str | None, before: np.ndarray) -> np.ndarray:
-    """What the direct adversaries look at, for each challenge: the rise of a loss, or the move of the answer."""
+def _changes(collector: Collector, loss: str | None, before: np.ndarray) -> np.ndarray:
+    """The increase of the loss at each challenge, or without a loss the change of the answer."""
     x, y = collector.challenges
     after = collector.ask(x)
     if loss is None:
@@ -24,18 +27,19 @@ def _moved(collector: Collector, loss: str | None, before: np.ndarray) -> np.nda
 
 
 def _verdict(moved: np.ndarray, size: float) -> float:
-    """The second challenge moved more; of one alone, it moved at all."""
+    """A score that is positive if the second challenge changed more, or if a single challenge changed at all."""
     return float(moved[1] - moved[0]) if len(moved) == 2 else (1.0 if abs(moved[0]) > _ROUNDING * size else -1.0)
 
 
 @dataclass(frozen=True)
 class Watching(Environment):
-    """Asks at the challenges before the user's deletion and after, as Del-Inf-Exm (with a loss) and Del-Inf-Ins
-    (without) do. In the strong notion it says that a record was stored where the answer moved at all.
+    """Queries the challenges before and after the user's deletion, like Del-Inf-Exm (with a loss) and Del-Inf-Ins.
+
+    In the strong notion it says that the record was stored if the answer changed at all.
 
     Attributes:
-        loss: of `Exm`; None for the move of the answer. between: so many of its own records, at random, are deleted
-            between both looks, one request after the other.
+        loss: a loss of `Exm`; None for the change of the answer.
+        between: number of its own records, chosen at random, that are deleted one by one between the queries.
     """
 
     loss: str | None = None
@@ -55,17 +59,19 @@ class Watching(Environment):
         collector.leave()
         for row in rows[half:]:
             collector.delete(row)
-        return _verdict(_moved(collector, self.loss, before), float(np.abs(before).max()))
+        return _verdict(_changes(collector, self.loss, before), float(np.abs(before).max()))
 
 
 @dataclass(frozen=True)
 class Clearing(Environment):
-    """Chooses by what it was answered: it has its own records deleted that hold up the model near the challenge of
-    which the model is surer, the nearest first, and then watches. A record without neighbours shows more of itself.
+    """Deletes its own records near the challenge that the model predicts better, and then watches.
+
+    The nearest records are deleted first. A record without neighbours has more influence on the answer there.
 
     Attributes:
-        count: of records to delete. requests: in which it deletes them, asking the model before each.
-        loss: as for `Watching`.
+        count: number of records to delete.
+        requests: number of requests in which they are deleted. The model is queried before each.
+        loss: as in `Watching`.
     """
 
     notions: ClassVar[tuple[str, ...]] = (WEAK,)
@@ -89,22 +95,23 @@ class Clearing(Environment):
         cleared = np.zeros(2)
         for size in np.diff(np.linspace(0, self.count, self.requests + 1).astype(int)).tolist():
             losses = loss_of(self.loss, collector.answers, collector.ask(x), y)
-            surer = int(np.lexsort([cleared, losses])[0])  # of equal ones that with more neighbours left
+            surer = int(np.lexsort([cleared, losses])[0])  # if losses tie, the one with more neighbours left
             nearest = np.argsort(far[:, surer], kind="stable")[:size]
             far[nearest], cleared[surer] = np.inf, cleared[surer] + size
             collector.delete(nearest)
         before = collector.ask(x)
         collector.leave()
-        return _verdict(_moved(collector, self.loss, before), 0.0)
+        return _verdict(_changes(collector, self.loss, before), 0.0)
 
 
 @dataclass(frozen=True)
 class Comparing(Environment):
-    """Looks after the user's deletion alone, and compares the answers at the challenges with those of both worlds,
-    which it plays itself: an exact deletion leaves nothing to compare, up to rounding, an approximate one does.
+    """Queries the model only after the user's deletion, and compares its answers with those in two simulated worlds.
+
+    After an exact deletion the two worlds agree up to rounding. After an approximate deletion they may differ.
 
     Attributes:
-        deletions: of its own records, at random, for which it asks after the user, one after the other.
+        deletions: number of its own records, chosen at random, that it deletes one by one after the user's deletion.
     """
 
     deletions: int = 0

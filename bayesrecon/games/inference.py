@@ -17,10 +17,10 @@ from bayesrecon.games.view import Oracles, View
 from bayesrecon.results.game import GameResult
 
 RECORDS, INSTANCES, LABELS = "records", "instances", "labels"
-"""What of the challenges the adversary is shown."""
+"""Which parts of the challenges the adversary sees."""
 
 _TRIES = 1000
-"""Challenges drawn until two differ; a table of copies of one record has no such pair."""
+"""Largest number of attempts to draw two different challenges. A table of copies of one record has no such pair."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,24 +84,24 @@ class Game:
             raise BayesreconError("a game needs adversaries: bayesrecon.games.Exm(), ...")
         names = [one.name for one in players]
         if len(set(names)) < len(names):
-            raise BayesreconError(f"two adversaries are called {max(names, key=names.count)}; each plays once")
+            raise BayesreconError(f"two adversaries are called {max(names, key=names.count)}; give each of them once")
         if self.given not in (RECORDS, INSTANCES, LABELS):
             raise BayesreconError(f"given={self.given!r}: expected {RECORDS}, {INSTANCES} or {LABELS}")
         if self.deletions < 1 or (self.single and self.deletions > 1):
-            raise BayesreconError(f"deletions={self.deletions}: expected one or more, and one where single=True")
+            raise BayesreconError(f"deletions={self.deletions}: expected one or more, and exactly one with single=True")
         if self.auxiliary is not None and self.auxiliary < 0:
             raise BayesreconError(f"auxiliary={self.auxiliary}: expected a number of records, or None for all")
         pairs = not (self.single or self.outside or self.deletions > 1)
         if self.choose is not None and not (pairs and callable(self.choose) and self.canaries is None):
             raise BayesreconError(
-                "choose is a function that picks two challenges in S; not with single, outside, deletions, canaries"
+                "choose= must be a function, and cannot be combined with single, outside, deletions or canaries"
             )
         if self.canaries is not None:
-            object.__setattr__(self, "canaries", self._placed())
+            object.__setattr__(self, "canaries", self._canary_records())
         for one in players:
             self._check(one)
 
-    def _placed(self) -> Records:
+    def _canary_records(self) -> Records:
         """The canaries as records."""
         x, y = self.canaries
         found = Records(np.asarray(x, float), np.asarray(y, int if self.data.classes else float))
@@ -113,7 +113,7 @@ class Game:
         if self.data.classes and not set(found.y.tolist()) <= set(range(self.data.classes)):
             raise BayesreconError(f"the canaries' classes lie between 0 and {self.data.classes - 1}")
         if self.outside:
-            raise BayesreconError("canaries are in the data, and outside=True takes a challenge from outside of it")
+            raise BayesreconError("canaries= and outside=True exclude each other, because canaries are in the data")
         return found
 
     def _check(self, player: Adversary) -> None:
@@ -124,16 +124,16 @@ class Game:
                 f"{player.name} needs the challenges' {withheld}, which given={self.given!r} withholds"
             )
         if PUBLIC in needs and self.auxiliary == 0:
-            raise BayesreconError(f"{player.name} needs auxiliary records: auxiliary=100, or None for all there are")
+            raise BayesreconError(f"{player.name} needs auxiliary records; set auxiliary=100, or None for all")
         if DENSITY in needs and not self.learner.density:
             raise BayesreconError(
-                f"{player.name} needs the density of what is released, which {self.learner.name} does not state; "
-                "take a private learner"
+                f"{player.name} needs the density of the released model, which {self.learner.name} does not have; "
+                "use a private learner"
             )
         if PARAMETERS in needs and DENSITY not in needs and not self.learner.open:
             raise BayesreconError(
-                f"{player.name} reads parameters, and {self.learner.name} does not show them; "
-                "take linear, ridge or logistic regression"
+                f"{player.name} needs parameters, which {self.learner.name} does not show; "
+                "use linear, ridge or logistic regression"
             )
 
     @property
@@ -146,7 +146,7 @@ class Game:
         rng = generator(seed, number)
         round_ = self._drawn(rng, seed, number)
         before, after = around(self.deletion, self.learner, round_.private, round_.deleted, self.data.classes, rng)
-        order = rng.permutation(len(round_.challenges.y))  # which one is listed first says nothing
+        order = rng.permutation(len(round_.challenges.y))  # the order of the challenges carries no information
         found = []
         for one in self.adversaries:
             view = self._view(one, round_, order, before, after, generator(seed, number, one.name))
@@ -181,15 +181,15 @@ class Game:
         )
 
     def _caveats(self) -> list[str]:
-        """What the promised epsilon does not cover."""
+        """Warnings about what the promised epsilon does not cover."""
         if self.learner.epsilon is None:
             return []
         caveats = {
-            "the learner's epsilon is that of retraining: of this deletion nothing is known, and no bound is stated": (
+            "the learner's epsilon is for retraining: for this deletion mechanism no bound is known": (
                 promised(self.learner, self.deletion) is None
             ),
-            "columns were standardised over the whole table: epsilon covers training, and not that scale; public "
-            "bounds need no data": getattr(self.data, "standardised", False),
+            "columns were standardised over the whole table: epsilon covers the training and not this scale; state "
+            "public bounds (domain=) instead": getattr(self.data, "standardised", False),
         }
         return [text for text, holds in caveats.items() if holds]
 
@@ -211,7 +211,7 @@ class Game:
         return [text for text, holds in parts.items() if holds]
 
     def _drawn(self, rng: np.random.Generator, seed: int, number: int) -> "_Round":
-        """S, the rows that are deleted, and the challenges: those that were deleted first."""
+        """S, the deleted rows, and the challenges, with the deleted ones first."""
         private, outside = self.data.draw(rng)
         pool = len(private.y)
         if self.canaries is not None:
@@ -235,7 +235,7 @@ class Game:
             if not self.distinct or not _share_a_copy(gone, kept):
                 break
         else:
-            raise BayesreconError(f"{self.data.name}: no two records differ, or none that were chosen")
+            raise BayesreconError(f"{self.data.name}: no two different challenges were found; set distinct=False")
         rest = outside.rows(np.sort(spare[k:] if self.outside else spare))
         if self.single:
             was = bool(rng.integers(2))
@@ -254,8 +254,8 @@ class Game:
         """The auxiliary records among those outside."""
         if self.auxiliary is not None and len(outside.y) < self.auxiliary:
             raise BayesreconError(
-                f"{self.data.name}: {len(outside.y)} records lie outside, {self.auxiliary} auxiliary ones "
-                "were asked for; take fewer, or a smaller private share"
+                f"{self.data.name}: {self.auxiliary} auxiliary records were requested, and {len(outside.y)} are "
+                "outside S; request fewer, or use a smaller private share"
             )
         return None if self.auxiliary == 0 else outside.rows(slice(self.auxiliary))
 

@@ -50,11 +50,11 @@ class Learner:
 
     def release(self, fitted: Any) -> Any:
         """Its trained parameter as a `Release`."""
-        raise BayesreconError(f"the parameters of {self.name} are not read; white-box adversaries need an open learner")
+        raise BayesreconError(f"{self.name} does not show its parameters, which white-box adversaries need")
 
     def log_density(self, fitted: Any, records: Records) -> float:
         """The log density of releasing this model after training on these records."""
-        raise BayesreconError(f"{self.name} does not state the density of what it releases")
+        raise BayesreconError(f"{self.name} cannot evaluate the density of its released model")
 
     def check(self, classes: int) -> None:
         """Raise an error if the data are of the other kind (classes or numbers)."""
@@ -103,7 +103,7 @@ class Predictor:
             found[:, known] = self.model.predict_proba(x)
             return found
         decisions = np.asarray(self.model.decision_function(x), float)
-        if decisions.ndim == 1:  # half each, so that the margin is the value itself
+        if decisions.ndim == 1:  # split in halves, so that the margin is the decision value
             decisions = np.stack([-decisions / 2, decisions / 2], axis=1)
         found = np.full((len(x), self.classes), decisions.min() - 1.0)
         found[:, known] = decisions
@@ -156,7 +156,7 @@ def as_learner(learner: Any, classes: int, name: str | None = None) -> Learner:
         return Functions(name or "functions", *learner, PROBABILITIES if classes else VALUES)
     kind = type(learner).__name__
     if isinstance(learner, type) or not (hasattr(learner, "fit") and hasattr(learner, "predict")):
-        raise BayesreconError(f"a learner has fit and predict, or is a pair of functions (train, predict), got {kind}")
+        raise BayesreconError(f"expected an object with fit and predict, or two functions (train, predict), got {kind}")
     promised = None if _is_setting("epsilon", learner) else getattr(learner, "epsilon", None)
     if not classes:
         return ScikitLearner(name or kind, learner, VALUES, epsilon=promised)
@@ -176,13 +176,13 @@ def check_positive(**values: Any) -> None:
 
 
 def _is_setting(name: str, estimator: Any) -> bool:
-    """Whether scikit-learn itself has a parameter of this name, e.g. the width of the tube of `SVR`."""
+    """Whether scikit-learn itself has a parameter with this name, such as the tube width of `SVR`."""
     known = (kind for kind in type(estimator).__mro__ if kind.__module__.startswith("sklearn."))
     return any(name in inspect.signature(kind).parameters for kind in known if "__init__" in vars(kind))
 
 
 def _fresh(estimator: Any, seed: int) -> Any:
-    """An unfitted copy with the seed in it."""
+    """An unfitted copy with this seed."""
     import copy
 
     if not hasattr(estimator, "get_params"):

@@ -35,8 +35,8 @@ class Retrain:
         """The model after the deletion.
 
         Args:
-            fitted: trained on `records` with the first of the seeds; the second one is fresh.
-            rows: of the records, which are deleted.
+            fitted: model trained on `records` with the first seed. The second seed is fresh.
+            rows: positions of the deleted records.
         """
         return learner.without(fitted, records, rows, classes, seeds[1] if self.fresh else seeds[0])
 
@@ -57,8 +57,8 @@ def promised(learner: Learner, deletion: Any) -> float | None:
     check_positive(epsilon=learner.epsilon)
     if deletion == Retrain(fresh=False):
         raise BayesreconError(
-            f"{learner.name} promises epsilon {learner.epsilon:g} for each training with noise of its own, and "
-            "Retrain(fresh=False) adds the same noise twice, which cancels out; take Retrain()"
+            f"{learner.name} promises epsilon {learner.epsilon:g} for trainings with independent noise, and "
+            "Retrain(fresh=False) uses the same noise twice, which cancels out; use Retrain()"
         )
     return float(learner.epsilon) if deletion == IDEAL else None
 

@@ -8,7 +8,7 @@ import numpy as np
 from bayesrecon.games.view import View
 
 Prepared = Callable[[np.ndarray], np.ndarray]
-"""Answers at the challenges to the probability `(k,)` that each is out of the model's training data."""
+"""Function from the answers at the challenges to the probabilities `(k,)` that they are not in the training data."""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class MembershipGame:
         if not attacks or not all(isinstance(one, Membership) for one in attacks):
             raise BayesreconError("a membership game needs membership attacks: bayesrecon.games.Yeom(), ...")
         if self.records < 1 or (self.auxiliary is not None and self.auxiliary < 1):
-            raise BayesreconError("records and auxiliary ones: expected one or more")
+            raise BayesreconError(f"records={self.records}, auxiliary={self.auxiliary}: expected one or more of each")
 
     def play_round(self, seed: int, number: int) -> np.ndarray:
         """Correct, undecided, wrong, and undecided calls that the coin made correct, `(attacks, 4)`."""
@@ -58,7 +58,7 @@ class MembershipGame:
         known = outside.rows(spare[k:] if self.auxiliary is None else spare[k : k + self.auxiliary])
         if len(private.y) < k or len(known.y) < max(self.auxiliary or 1, 1):
             raise BayesreconError(
-                f"{self.data.name}: too few records for {k} members and {k} others beside auxiliary ones"
+                f"{self.data.name}: too few records for {k} members, {k} non-members and the auxiliary records"
             )
         members, others = private.rows(rng.choice(len(private.y), k, replace=False)), outside.rows(spare[:k])
         x, y = np.concatenate([members.x, others.x]), np.concatenate([members.y, others.y])

@@ -10,7 +10,7 @@ from bayesrecon.games.data import Records
 from bayesrecon.games.learner import as_learner
 
 _LEVEL = 0.975
-"""Of each of both rates, so that their difference has 95 %."""
+"""Level of the intervals of the two rates, so that their difference has a 95 % interval."""
 
 
 class Memorisation(NamedTuple):
@@ -54,11 +54,11 @@ def memorisation(
     [1.0, 1.0, 0.0, 0.0]
     """
     if classes < 2 or trainings < 1:
-        raise BayesreconError(f"classes={classes}, trainings={trainings}: expected two classes or more, and a training")
+        raise BayesreconError(f"classes={classes}, trainings={trainings}: expected at least 2 classes and 1 training")
     found = as_learner(learner, classes)
     chosen = np.arange(len(records.y)) if rows is None else np.asarray(rows, int).reshape(-1)
     if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(records.y)):
-        raise BayesreconError(f"rows lie between 0 and {len(records.y) - 1}")
+        raise BayesreconError(f"rows must be between 0 and {len(records.y) - 1}")
     seeds = np.random.default_rng(seed).integers(2**31, size=(trainings, 1 + len(chosen))).tolist()
     trained, without = np.zeros(len(chosen)), np.zeros(len(chosen))
     for first, *others in seeds:

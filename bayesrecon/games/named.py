@@ -90,7 +90,7 @@ def named_learner(name: str, classes: int, epsilon: float | None = None) -> Lear
         return found
     if not isinstance(found, Private):
         private = ", ".join(one for one in known if one.startswith("private-"))
-        raise BayesreconError(f"{name} promises no epsilon that could be chosen; private learners: {private}")
+        raise BayesreconError(f"{name} is not private, so it has no epsilon; private learners: {private}")
     return replace(found, epsilon=epsilon)
 
 
@@ -116,7 +116,7 @@ def shipped() -> Mapping[str, str]:
         for name, (summary, make) in named_learners().items():
             try:
                 make(about.classes).check(about.classes)
-            except BayesreconError:  # a regression of classes, or the other way around
+            except BayesreconError:  # a regression learner for classes, or the other way around
                 continue
             found[f"{data}-{name}"] = f"{summary} on {about.summary}"
     return MappingProxyType(found)
@@ -151,7 +151,7 @@ def load(
     data = DATA[where].make()
     if share is not None:
         if not isinstance(data, Table):
-            raise BayesreconError(f"{name}: every record of a law is drawn; a share is that of a table")
+            raise BayesreconError(f"{name}: share= is for tables, and these records are drawn from a distribution")
         data = data.shared(share)
     learner = named_learner(what, data.classes, epsilon)
     return game_of(data, learner, name=name, adversaries=adversaries, **flags)

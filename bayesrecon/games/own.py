@@ -12,7 +12,7 @@ from bayesrecon.games.inference import Game
 from bayesrecon.games.named import game_of, named_learner
 
 _LEVELS = 50
-"""Different words of a column from which it is a name rather than a category."""
+"""A column with more distinct words contains names rather than categories."""
 
 
 def own_table(
@@ -24,25 +24,26 @@ def own_table(
     domain: Mapping[str, tuple[float, float]] | None = None,
     name: str = "table",
 ) -> Table:
-    """Columns as a table for games: numbers are standardised, words become one column per level.
+    """A table for games from columns. Numbers are standardised, and words become one column per level.
 
     Args:
-        columns: `{name: (N,)}`; response: the column that is predicted.
-        classification: whether it holds classes; by default where it holds words, or two values.
-        share: of the rows that are private in a round.
-        domain: public `{column: (low, high)}` for every column of numbers but the response: values are cut off there
-            and scaled to lie between -1 and 1, and nothing is standardised.
+        columns: `{name: (N,)}`.
+        response: name of the column that is predicted.
+        classification: whether the response contains classes. By default it does if it contains words or two values.
+        share: private share of the rows in each round.
+        domain: public bounds `{column: (low, high)}` for every numeric column except the response. Values are clipped
+            there and scaled to [-1, 1], instead of standardised.
 
     Raises:
-        BayesreconError: no such column, missing values, words that are names rather than categories, or columns of
-            numbers without a domain where there are some.
+        BayesreconError: a column does not exist or has missing values, a column contains names rather than categories,
+            or some numeric columns have a domain and others do not.
 
     >>> own_table({"age": [20, 30, 41], "town": ["a", "b", "a"], "left": ["no", "yes", "no"]}, "left").x.shape
     (3, 2)
     """
     if response not in columns:
         raise BayesreconError(
-            f"{name} has no column {response!r}{near(response, columns)}; --response names one of its columns"
+            f"{name} has no column {response!r}{near(response, columns)}; name one of its columns (--response)"
         )
     features: list[np.ndarray] = []
     limits = None if domain is None else _checked_ends(columns, response, domain, name)
@@ -71,16 +72,17 @@ def own_game(
     epsilon: float | None = None,
     **flags: Any,
 ) -> Game:
-    """The game of one's own table and a learner by its name.
+    """A game with the user's own table and a named learner.
 
     Args:
-        columns, response, share, domain: as for `own_table`; the response holds classes where the learner's name says
-            so.
-        learner: one of `named_learners()`; epsilon: of a private one.
-        adversaries, flags: as for `load`.
+        columns, response, share, domain: as in `own_table`. If the learner is only for classes, the response is
+            classes.
+        learner: one of `named_learners()`.
+        epsilon: privacy parameter of a private learner.
+        adversaries, flags: as in `load`.
 
     Raises:
-        BayesreconError: as `own_table` and `Game` do.
+        BayesreconError: as in `own_table` and `Game`.
 
     >>> rng = np.random.default_rng(0)
     >>> customers = {"age": rng.normal(size=40), "visits": rng.normal(size=40), "churned": rng.integers(2, size=40)}
@@ -97,22 +99,22 @@ def own_game(
 def _checked_ends(
     columns: dict[str, Any], response: str, domain: Mapping[str, tuple[float, float]], name: str
 ) -> dict[str, tuple[float, float]]:
-    """Of every column of numbers."""
+    """The domain of every numeric column, checked."""
     numbers = [one for one, values in columns.items() if one != response and np.asarray(values).dtype.kind in "iuf"]
     for column in domain:
         if column not in numbers:
-            raise BayesreconError(f"{name} has no column of numbers {column!r} to learn from{near(column, numbers)}")
+            raise BayesreconError(f"{name} has no numeric column {column!r} to learn from{near(column, numbers)}")
     for column in numbers:
         low, high = domain.get(column, (np.nan, np.nan))
         if not (np.isfinite([low, high]).all() and low < high):
             raise BayesreconError(
-                f"{name}: column {column} needs public ends, low < high: domain={{column: (low, high)}}"
+                f"{name}: column {column} needs public bounds low < high: domain={{{column!r}: (low, high)}}"
             )
     return dict(domain)
 
 
 def _scaled(values: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
-    """Cut off at the limits, which become -1 and 1."""
+    """Clip values at the limits and scale them to [-1, 1]."""
     low, high = limits
     return 2 * (np.clip(values, low, high) - low) / (high - low) - 1
 
@@ -124,8 +126,8 @@ def _numbers(what: str, values: np.ndarray) -> list[np.ndarray]:
         return [values.astype(float)]
     levels: Sequence[str] = np.unique(values.astype(str)).tolist()
     if len(levels) > min(_LEVELS, max(2, len(values) // 2)):
-        raise BayesreconError(f"{what} has {len(levels)} different words: leave it out, or sort them into categories")
-    # The first level is what the others are compared with.
+        raise BayesreconError(f"{what} has {len(levels)} distinct words; drop the column, or group the words")
+    # The first level is the reference level.
     return [(values.astype(str) == level).astype(float) for level in levels[1:]]
 
 
@@ -133,6 +135,6 @@ def _complete(what: str, values: np.ndarray) -> None:
     import pandas as pd
 
     if values.ndim != 1:
-        raise BayesreconError(f"{what}: expected one value a row, got {values.shape}")
+        raise BayesreconError(f"{what}: expected one value per row, got shape {values.shape}")
     if missing := int(pd.isna(values).sum()):
         raise BayesreconError(f"{what}: {missing} values are missing; drop these rows or fill them in")

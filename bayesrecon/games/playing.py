@@ -14,10 +14,10 @@ from bayesrecon.games.store import Store
 from bayesrecon.model import Progress
 from bayesrecon.running.engine import pooled, swept
 
-_CHUNKS = 64  # in which rounds are dealt out, at least; what is lost by a kill, and what progress tells
-_LARGEST = 50  # rounds of a chunk
-_PATIENCE = 10  # failed rounds from which no more are played
-_UNCONVERGED = "training stopped before it had converged: what moves is partly the optimiser's own noise"
+_CHUNKS = 64  # smallest number of chunks of rounds; a chunk is the unit of progress, and what is lost by a kill
+_LARGEST = 50  # largest number of rounds per chunk
+_PATIENCE = 10  # play stops after this number of failed rounds
+_UNCONVERGED = "training stopped before it converged: part of the change is noise of the optimiser"
 
 
 class Playable(Protocol):
@@ -52,7 +52,7 @@ class GameError(BayesreconError):
 class _Played(NamedTuple):
     numbers: np.ndarray
     outcomes: list[np.ndarray]
-    notes: list[str]  # what each round warned of, a line each
+    notes: list[str]  # warnings of each round, one line each
     failures: list[tuple[int, str]]
 
 
@@ -112,7 +112,7 @@ def play(
     if outcomes:
         numbers = np.array(sorted(outcomes), int)
         found, messages = zip(*(outcomes[i] for i in numbers.tolist()), strict=True)
-        about = {"seed": seed, "seconds": time.perf_counter() - began, "warnings": _told(messages)}
+        about = {"seed": seed, "seconds": time.perf_counter() - began, "warnings": _counted_warnings(messages)}
         result = game.result(np.stack(found), numbers=numbers, **about)
     if failures:
         number, why = min(failures)
@@ -131,7 +131,7 @@ def play_chunk(game: Playable, seed: int, numbers: np.ndarray) -> _Played:
             warnings.simplefilter("always")
             try:
                 found = game.play_round(seed, number)
-            except Exception as error:  # whatever a learner of the user's own raises
+            except Exception as error:  # the user's learner may raise anything
                 failures.append((number, first_line(error)))
                 continue
         done.append(number)
@@ -149,8 +149,8 @@ def _note(warning: warnings.WarningMessage) -> str:
     return _UNCONVERGED if kind == "ConvergenceWarning" else f"{kind}: {str(warning.message).partition(chr(10))[0]}"
 
 
-def _told(notes: Iterable[str]) -> tuple[str, ...]:
-    """What rounds warned of, each once, with the number of rounds."""
+def _counted_warnings(notes: Iterable[str]) -> tuple[str, ...]:
+    """The warnings of all rounds, each once, with the number of rounds."""
     counts = Counter(line for note in notes for line in note.split("\n") if line)
     return tuple(f"{line} ({count} rounds)" for line, count in sorted(counts.items()))
 

@@ -1,7 +1,7 @@
-"""Logistic regression that promises epsilon: what the private learners share.
+"""Shared parts of the epsilon-private learners, which are variants of logistic regression.
 
-They measure. Their noise comes from a seeded generator in floating-point numbers, which is no way to protect a release
-(Mironov 2012).
+They are for measurements only. Their noise comes from a seeded generator in floating-point arithmetic, which does not
+protect a release (Mironov 2012).
 """
 
 from collections.abc import Callable
@@ -16,12 +16,12 @@ from bayesrecon.games.answers import PROBABILITIES
 from bayesrecon.games.data import Records
 from bayesrecon.games.learner import Learner, check_positive
 
-_STEPS = 200  # of Newton; about ten are needed
+_STEPS = 200  # largest number of Newton steps; about ten are needed
 
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """What a private learner releases: `theta (d,)`, which answers by `P(y = 1 | x) = sigmoid(<theta, row(x)>)`."""
+    """The released parameter `theta (d,)`. It answers with `P(y = 1 | x) = sigmoid(<theta, row(x)>)`."""
 
     theta: np.ndarray
     rows: Callable[[np.ndarray], np.ndarray]
@@ -33,16 +33,16 @@ class Released:
 
 @dataclass(frozen=True)
 class Private(Learner):
-    """A learner of two classes that is epsilon-private under the substitution of one record.
+    """The base class of learners for two classes that are epsilon-private under the substitution of one record.
 
-    Rows are made the same way for every record, by nothing that was learnt from any: `x / norm`, shortened to the unit
-    ball where it is longer; with an intercept `(x, 1) / sqrt(2)`, a column like the others, penalised as they are.
+    The row of a record is `x / norm`, shortened to length one if it is longer. It does not depend on other records.
+    With an intercept the row is `(x, 1) / sqrt(2)`, and the intercept is penalised like the other coefficients.
 
     Attributes:
-        epsilon: of one training.
-        norm: a public bound of |x|; by default the square root of the number of columns, the length of a record whose
-            columns lie between -1 and 1, and about that of a standardised one.
-        intercept: whether there is one.
+        epsilon: privacy parameter of one training.
+        norm: a public bound on |x|. Defaults to the square root of the number of columns, which is a bound for columns
+            in [-1, 1] and typical for standardised ones.
+        intercept: whether to fit an intercept.
     """
 
     epsilon: float = 1.0  # type: ignore[assignment]
@@ -63,29 +63,33 @@ class Private(Learner):
     def check(self, classes: int) -> None:
         if classes != 2:
             task = f"has {classes} classes" if classes else "is a number"
-            raise BayesreconError(f"{self.name} is a learner of two classes, and the response {task}")
+            raise BayesreconError(f"{self.name} needs two classes, and the response {task}")
 
     def rows(self, x: np.ndarray) -> np.ndarray:
-        """Features `(m, p)` as rows `(m, d)` of length one at most."""
+        """Features `(m, p)` as rows `(m, d)` of length at most one."""
         x = self.reduced(x / (self.norm or x.shape[1] ** 0.5))
         x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1.0)
         return np.concatenate([x, np.ones((len(x), 1))], axis=1) / 2**0.5 if self.intercept else x
 
     def reduced(self, x: np.ndarray) -> np.ndarray:
-        """Fewer columns, by what is public."""
+        """Reduce the number of columns in a way that does not depend on private data."""
         return x
 
     def signed(self, records: Records) -> np.ndarray:
-        """`z = s row(x)` `(m, d)`, s = 1 for class 1 and -1 for class 0: the loss is `log(1 + exp(-<theta, z>))`."""
+        """Signed rows `z = s row(x)`, `(m, d)`, where s is 1 for class 1 and -1 for class 0.
+
+        The loss is `log(1 + exp(-<theta, z>))`.
+        """
         return self.rows(records.x) * (2.0 * records.y[:, None] - 1.0)
 
 
 @dataclass(frozen=True)
 class Perturbed(Private):
-    """One that minimises a penalised mean loss.
+    """A private learner that minimises a penalised mean loss.
 
     Attributes:
-        penalty: of the mean loss. tolerance: the longest gradient that the solver may leave.
+        penalty: penalty on the mean loss.
+        tolerance: largest length of the gradient at which the solver may stop.
     """
 
     penalty: float = 0.01
@@ -97,12 +101,12 @@ class Perturbed(Private):
 
 
 def gradient(theta: np.ndarray, signed: np.ndarray) -> np.ndarray:
-    """Of the summed logistic loss, `(d,)`."""
+    """Gradient of the summed logistic loss, `(d,)`."""
     return -scipy.special.expit(-signed @ theta) @ signed
 
 
 def hessian(theta: np.ndarray, signed: np.ndarray) -> np.ndarray:
-    """Of the summed logistic loss, `(d, d)`."""
+    """Hessian of the summed logistic loss, `(d, d)`."""
     p = scipy.special.expit(signed @ theta)
     return (signed * (p * (1 - p))[:, None]).T @ signed
 
@@ -110,13 +114,14 @@ def hessian(theta: np.ndarray, signed: np.ndarray) -> np.ndarray:
 def minimiser(signed: np.ndarray, penalty: float, linear: Any, tolerance: float) -> np.ndarray:
     """`argmin 1/m sum_i log(1 + exp(-<theta, z_i>)) + penalty / 2 |theta|^2 + <linear, theta>`, by Newton's method.
 
-    Steps are halved until the gradient is shorter: its length falls along every Newton step of a convex function.
+    A step is halved until the gradient gets shorter, which happens for small steps because the function is convex.
 
     Args:
-        signed: z `(m, d)`; linear: `(d,)` or 0.
+        signed: signed rows z, `(m, d)`.
+        linear: linear term, `(d,)` or 0.
 
     Returns:
-        theta `(d,)` with a gradient of length `tolerance` at most.
+        theta, `(d,)`, with a gradient of length at most `tolerance`.
 
     Raises:
         BayesreconError: the tolerance is not reached.
@@ -138,20 +143,20 @@ def minimiser(signed: np.ndarray, penalty: float, linear: Any, tolerance: float)
         theta = theta - share * step
         here = slope(theta)
     raise BayesreconError(
-        f"the minimiser is not exact: a gradient of {np.linalg.norm(here):.1e} is left, more than {tolerance:.1e}; "
-        "epsilon rests on it: take a larger penalty or tolerance"
+        f"the minimiser is not exact, so epsilon does not hold: the gradient is {np.linalg.norm(here):.1e}, more than "
+        f"{tolerance:.1e}; use a larger penalty or tolerance"
     )
 
 
 def spherical(width: int, scale: float, seed: int) -> np.ndarray:
-    """Noise b `(d,)` with density proportional to `exp(-|b| / scale)`: a length ~ Gamma(d, scale), any direction."""
+    """Noise b `(d,)` with density proportional to `exp(-|b| / scale)`: its length is Gamma(d, scale) distributed."""
     rng = np.random.default_rng(seed)
     direction = rng.normal(size=width)
     return rng.gamma(width, scale) * direction / np.linalg.norm(direction)
 
 
 def spherical_log_density(b: np.ndarray, scale: float) -> float:
-    """`-|b| / scale - log(scale^d Gamma(d) 2 pi^(d/2) / Gamma(d/2))`.
+    """Log density of the noise, `-|b| / scale - log(scale^d Gamma(d) 2 pi^(d/2) / Gamma(d/2))`.
 
     >>> bool(np.isclose(spherical_log_density(np.array([0.3]), 2.0), -0.15 - np.log(4)))  # Laplace
     True

@@ -1,4 +1,4 @@
-"""Where a reconstructor asks: public records, or points drawn by what they look like."""
+"""The points at which a reconstructor queries the models: public records, or points drawn from their distribution."""
 
 import numpy as np
 
@@ -9,7 +9,11 @@ WHERE = {BOX: "the box", PUBLIC_RECORDS: "public records", NORMAL: "a normal law
 
 
 def check_queries(queries: str, count: int) -> None:
-    """Raises `BayesreconError` for another place, or no points."""
+    """Check the options of `points_of`.
+
+    Raises:
+        BayesreconError: the kind of queries is unknown, or there are no points.
+    """
     if queries not in WHERE or count < 1:
         *most, last = WHERE
         raise BayesreconError(
@@ -18,13 +22,15 @@ def check_queries(queries: str, count: int) -> None:
 
 
 def points_of(queries: str, count: int, known: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The points to ask, `(m, p)`.
+    """The query points, `(m, p)`.
 
     Args:
-        queries: "public" records themselves; or `count` draws: uniform in their "box", of the "normal" law with their
-            mean and covariance, or "local", around randomly chosen ones: of their kernel density, normal with Scott's
-            width `sd m^(-1 / (p + 4))` (Scott 1992, rule 6.42).
-        known: the public records `(m, p)`.
+        queries: "public" for the public records themselves, or the distribution of `count` random points: uniform in
+            the "box" of the public records, the "normal" distribution with their mean and covariance, or "local" for
+            their kernel density estimate with Scott's bandwidth `sd m^(-1 / (p + 4))` (Scott 1992, rule 6.42).
+        count: number of random points.
+        known: the public records, `(m, p)`.
+        rng: random generator.
     """
     size, width = known.shape
     if queries == PUBLIC_RECORDS:

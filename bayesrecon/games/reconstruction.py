@@ -50,9 +50,9 @@ class ReconstructionGame:
             raise BayesreconError("a reconstruction game needs reconstructors: bayesrecon.games.DeletedLabel(), ...")
         for one in players:
             if X in one.required() and not self.known:
-                raise BayesreconError(f"{one.name} needs the deleted instance: known=True")
+                raise BayesreconError(f"{one.name} needs the deleted instance; set known=True")
             if PUBLIC in one.required() and self.auxiliary == 0:
-                raise BayesreconError(f"{one.name} needs auxiliary records: auxiliary=None for all there are")
+                raise BayesreconError(f"{one.name} needs auxiliary records; set auxiliary=None for all")
 
     @property
     def quick(self) -> bool:

@@ -1,4 +1,4 @@
-"""Played rounds in a folder: one small file a chunk, written whole or not at all, and what they are rounds of."""
+"""A folder of played rounds: one small file per chunk, and a description of the game."""
 
 import json
 import zipfile
@@ -17,14 +17,16 @@ _DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
 
 class Store:
-    """The rounds of one game and seed.
+    """The rounds of one game and seed in a folder.
 
     Args:
-        folder: made where it is not there.
+        folder: path of the folder, which is created if needed.
+        game: the game.
+        seed: its seed.
 
     Raises:
-        BayesreconError: the folder holds another game, another seed, or rounds of other versions of this package or of
-            scikit-learn; or a file in it is damaged.
+        BayesreconError: the folder contains rounds of another game or seed, or of another version of this package or of
+            scikit-learn, or a damaged file.
     """
 
     def __init__(self, folder: str | Path, game: Any, seed: int):
@@ -40,7 +42,7 @@ class Store:
             self._compare(path, about)
         elif any(self.folder.glob("rounds-*.npz")):
             raise BayesreconError(
-                f"{self.folder} holds rounds without {_ABOUT}: nobody knows of which game; remove them"
+                f"{self.folder} has rounds of an unknown game, since {_ABOUT} is missing; remove them"
             )
         else:
             text = json.dumps(about, indent=1) + "\n"
@@ -54,10 +56,10 @@ class Store:
             raise BayesreconError(f"{path} is damaged; remove the folder or name another one") from None
         if differs:
             what = "of another game" if "game" in differs else f"with another {differs[0]} ({held[differs[0]]})"
-            raise BayesreconError(f"{self.folder} holds rounds {what}; name another folder")
+            raise BayesreconError(f"{self.folder} contains rounds {what}; name another folder")
 
     def read(self) -> dict[int, tuple[np.ndarray, str]]:
-        """The rounds that are there: number to outcome, and what was warned of."""
+        """The stored rounds: a dictionary from round numbers to outcomes and warnings."""
         rounds: dict[int, tuple[np.ndarray, str]] = {}
         for path in sorted(self.folder.glob("rounds-*.npz")):
             try:

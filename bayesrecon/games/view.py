@@ -22,7 +22,7 @@ class Oracles:
         Raises `BayesreconError` after h' was queried, because h has been replaced by then.
         """
         if self._over:
-            raise BayesreconError("the model before the deletion is gone once the one after it was asked; ask it first")
+            raise BayesreconError("query the model before the deletion first: it is gone once the new one was queried")
         return self._before(x)
 
     def after(self, x: np.ndarray) -> np.ndarray:

@@ -10,6 +10,8 @@ from bayesrecon.plots.frame import BLUE, GREY, new_figure
 from bayesrecon.plots.saving import check_path, save_figure
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from bayesrecon.results.input_estimate import InputEstimate
 
 _MOST = 40  # largest number of fields in one column
@@ -61,7 +63,7 @@ def plot_input(
     return axes
 
 
-def _images(figure: Any, result: "InputEstimate", shape: tuple[int, int], truth: Any) -> np.ndarray:
+def _images(figure: "Figure", result: "InputEstimate", shape: tuple[int, int], truth: Any) -> np.ndarray:
     half = (result.upper - result.lower) / 2
     low, high = float(result.lower.min()), float(result.upper.max())
     panels = [("Input", truth, "gray", (low, high))] if truth is not None else []
@@ -86,7 +88,7 @@ def _some(draws: np.ndarray) -> np.ndarray:
     return draws[np.linspace(0, len(draws) - 1, min(_DRAWS, len(draws))).astype(int)] if len(draws) else draws
 
 
-def _fields(figure: Any, result: "InputEstimate", truth: Any) -> np.ndarray:
+def _fields(figure: "Figure", result: "InputEstimate", truth: Any) -> np.ndarray:
     table = result.to_dataframe()
     order = np.argsort(-result.visibility, kind="stable")[:_MOST]
     figure.set_size_inches(8, max(2.0, 0.28 * len(order) + 1.2))

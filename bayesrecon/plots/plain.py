@@ -46,7 +46,7 @@ def in_plain_words(audit: "Audit") -> Plain:
     staying = [f for f in audit if not (f.drop and set(f.where) <= drop)]
     stays = [f"{_sentence(f)}." for f in staying[:_MOST]]
     if not stays:
-        stays = ["Nothing of what was found stays once this is removed." if drop else "Nothing was found."]
+        stays = ["Nothing of what was found stays once this is removed." if drop else "No findings."]
     if audit.not_run:
         people.append(_NOT_TRIED)
         names = list(dict.fromkeys(n.attack for n in audit.not_run))

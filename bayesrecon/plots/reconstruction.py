@@ -13,6 +13,7 @@ from bayesrecon.plots.text import label, minus, power
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from bayesrecon.results.reconstruction import Reconstruction
 
@@ -174,7 +175,9 @@ def _short(name: str) -> str:
     return label(name if len(name) <= _TITLE else f"{name[: _TITLE - 1]}…")
 
 
-def _grid(figure: Any, names: list[str], full: bool = False) -> "tuple[list[Axes], tuple[list[float], list[float]]]":
+def _grid(
+    figure: "Figure", names: list[str], full: bool = False
+) -> "tuple[list[Axes], tuple[list[float], list[float]]]":
     """Panels for n and, per field, a column with mean above variance. With `full`, also for the gap and the records.
 
     Returns:
@@ -293,7 +296,7 @@ def _draw_gap(ax: "Axes", result: "Reconstruction", iterations: np.ndarray, kept
 
 def _draw_records(ax: "Axes", result: "Reconstruction") -> None:
     """The first two fields against each other, or the histogram of a single one."""
-    table = result.to_dataframe()
+    table: Any = result.to_dataframe()
     moved = [c[5:-1] for c in result.columns if c.startswith("mean(")]
     names = [c for c in table.columns[1:] if c in moved]
     known = [c for c in table.columns[1:] if c not in moved]

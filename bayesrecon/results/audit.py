@@ -19,6 +19,9 @@ from bayesrecon.results.findings import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
     from bayesrecon.model import Model
 
 Verdict = Literal["incomplete", "findings", "clean"]
@@ -132,7 +135,7 @@ class Audit(Result):
             fixed=None if self.fixed is None else self.fixed.to_dict(),
         )
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per finding."""
         import pandas as pd
 
@@ -159,7 +162,7 @@ class Audit(Result):
         write_whole(path, lambda temporary: temporary.write_text(page, encoding="utf-8"))
         return path
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Plot the errors that the remedies leave; see `bayesrecon.plots.audit`."""
         return self.drawn("audit.plot_audit", ax=ax)
 
@@ -173,7 +176,7 @@ class Audit(Result):
         held = f"{self.format}, {self.draws} draws" if self.draws else self.format
         return f"{self.name} ({held}): {untried}{summary}"
 
-    def _excerpt(self) -> Any:
+    def _excerpt(self) -> "DataFrame":
         return self.to_dataframe()[["severity", "title"]].assign(summary=[f.summary for f in self.findings])
 
     def _beginning(self) -> tuple[Any, list[str]]:

@@ -4,7 +4,7 @@ import html
 import importlib
 import json
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from bayesrecon.results.archive import packed
 from bayesrecon.results.cells import as_cells
 from bayesrecon.results.plain import plain
 from bayesrecon.results.schemas import VERSION
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _ROWS = 20
 _NOTICE = (
@@ -35,7 +38,7 @@ class Result:
         """One line that says what the result is."""
         raise NotImplementedError
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """The complete table."""
         raise NotImplementedError
 
@@ -69,7 +72,7 @@ class Result:
     def _lowered(self, force: bool) -> Self:
         return self
 
-    def _excerpt(self) -> Any:
+    def _excerpt(self) -> "DataFrame":
         """The table that is shown, most important rows first; of long ones only the beginning."""
         return self.to_dataframe()
 

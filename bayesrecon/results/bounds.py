@@ -1,9 +1,13 @@
 """The result of `bound`: intervals over all data sets that the release does not distinguish."""
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from bayesrecon.results.base import Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -47,14 +51,14 @@ class Bounds(Result):
         """Plain types only."""
         return self._document(**{k: v for k, v in asdict(self).items() if k != "failures"})
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per statistic."""
         import pandas as pd
 
         rows = [{**asdict(i), "width": i.width} for i in self.intervals]
         return pd.DataFrame(rows).set_index("name").astype(float)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Plot the intervals; see `bayesrecon.plots.bounds`."""
         return self.drawn("bounds.plot_bounds", ax=ax)
 

@@ -1,13 +1,17 @@
 """Results about a deletion: the deleted record, the probabilities of candidates, and the one unknown record."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.model import entry
 from bayesrecon.results.base import Result
 from bayesrecon.results.row import Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 _TRAINED = "if both were trained to their optimum, and no noise was added"
 
@@ -50,7 +54,7 @@ class DeletedRecord(Result):
         names = ("before", "after", "model", "method", "record", "se", "evidence", "effective", "probability")
         return self._document(**{name: getattr(self, name) for name in names})
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per entry of the record."""
         import pandas as pd
 
@@ -63,7 +67,7 @@ class DeletedRecord(Result):
                 rows.append((entry(name, index), float(value[index]), error))
         return pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
 
-    def plot(self, ax: Any = None, shape: tuple[int, int] | None = None) -> Any:
+    def plot(self, ax: "Axes | None" = None, shape: tuple[int, int] | None = None) -> "Axes":
         """Plot the record as an image, or field by field; see `bayesrecon.plots.deletion`."""
         return self.drawn("deletion.plot_deleted", ax=ax, shape=shape)
 
@@ -115,7 +119,7 @@ class DeletionInference(Result):
             **{name: getattr(self, name) for name in names}, deleted=[asdict(row) for row in self.deleted]
         )
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per candidate, most likely first."""
         import pandas as pd
 
@@ -164,7 +168,7 @@ class MissingRecord(Result):
         """Plain types only."""
         return self._document(**{k: v for k, v in vars(self).items() if k != "warnings"})
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row with the record's fields and the error."""
         import pandas as pd
 

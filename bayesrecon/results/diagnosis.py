@@ -1,12 +1,16 @@
 """The result of `diagnose`: what a release determines about its data."""
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from bayesrecon.results.base import Result
 from bayesrecon.results.plan import Plan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -93,17 +97,17 @@ class Diagnosis(Result):
         body = {k: v for k, v in asdict(replace(self, plan=None)).items() if k not in ("warnings", "failures")}
         return self._document(**{**body, "plan": None if self.plan is None else self.plan.to_dict()})
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per feature."""
         import pandas as pd
 
         return pd.DataFrame([asdict(f) for f in self.features]).set_index("name")
 
-    def plot_spectrum(self, ax: Any = None) -> Any:
+    def plot_spectrum(self, ax: "Axes | None" = None) -> "Axes":
         """Plot the eigenvalues with their noise; see `bayesrecon.plots.diagnosis`."""
         return self.drawn("diagnosis.plot_diagnosis_spectrum", ax=ax)
 
-    def plot_visibility(self, ax: Any = None) -> Any:
+    def plot_visibility(self, ax: "Axes | None" = None) -> "Axes":
         """Plot the visibility of the features; see `bayesrecon.plots.diagnosis`."""
         return self.drawn("diagnosis.plot_visibility", ax=ax)
 

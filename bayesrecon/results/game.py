@@ -2,11 +2,16 @@
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.results.base import Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -165,7 +170,7 @@ class GameResult(Result):
             best=self.best.adversary,
         )
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per adversary: success as defined, success with ties as wins, advantage, and implied epsilon."""
         import pandas as pd
 
@@ -193,11 +198,11 @@ class GameResult(Result):
         ]
         return pd.DataFrame(table).set_index("adversary")
 
-    def _excerpt(self) -> Any:
+    def _excerpt(self) -> "DataFrame":
         columns = ["success", "lower", "upper", "ties", "ties as wins", "advantage", "epsilon"]
-        return self.to_dataframe()[columns + (["bound"] if self.bound is not None else [])]
+        return self.to_dataframe().loc[:, columns + (["bound"] if self.bound is not None else [])]
 
-    def plot(self, ax: Any = None, path: Any = None) -> Any:
+    def plot(self, ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
         """Plot the success of every adversary, as defined and with ties as wins; see `bayesrecon.plots.game`."""
         return self.drawn("game.plot_game", ax=ax, path=path)
 
@@ -260,7 +265,7 @@ class ReconstructionResult(Result):
             **{name: getattr(self, name) for name in names}, rounds=len(self.numbers), reconstructors=rows
         )
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per reconstructor."""
         import pandas as pd
 

@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.model import entry
 from bayesrecon.results.base import Result
 from bayesrecon.results.diagnosis import Diagnosis
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _DETERMINED, _PARTLY = 0.999, 0.5  # visibilities, as everywhere
 
@@ -75,7 +78,7 @@ class InputEstimate(Result):
         values = {name: getattr(self, name) for name in names}
         return self._document(**values, fields=self.to_dataframe().reset_index().to_dict("records"))
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per field."""
         import pandas as pd
 
@@ -84,7 +87,7 @@ class InputEstimate(Result):
         table = pd.DataFrame({name: getattr(self, name) for name in columns}, index=pd.Index(index, name="field"))
         return table.assign(verdict=self.verdicts)
 
-    def plot(self, shape: tuple[int, int] | None = None, path: str | Path | None = None) -> Any:
+    def plot(self, shape: tuple[int, int] | None = None, path: str | Path | None = None) -> np.ndarray:
         """Plot estimate, error and visibility as images, or fields with intervals (`bayesrecon.plots.input_image`)."""
         return self.drawn("input_image.plot_input", shape=shape, path=path)
 
@@ -93,7 +96,7 @@ class InputEstimate(Result):
         held = "" if self.coverage is None else f"; 95 % intervals held {self.coverage:.1%} on {self.checked} records"
         return f"{self.release}: {len(self.estimate)} fields by {self.method}, {self.gain:.1%} of their variance{held}"
 
-    def _excerpt(self) -> Any:
+    def _excerpt(self) -> "DataFrame":
         return self.to_dataframe().sort_values("visibility", ascending=False, kind="stable")
 
 

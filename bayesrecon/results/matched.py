@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.model import PseudoData
 from bayesrecon.results.base import Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 _LEFT_OUT = ("pseudo", "error", "warnings")
 
@@ -64,11 +68,13 @@ class Matched(Result):
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _LEFT_OUT}
         return self._document(n=len(self.pseudo.weights), total=self.total, **given)
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per record: its multiplier, whether it is determined, and its fields."""
         return self.pseudo.to_dataframe(determined=self.determined)
 
-    def plot(self, ax: Any = None, shape: tuple[int, int] | None = None, path: str | Path | None = None) -> Any:
+    def plot(
+        self, ax: "Axes | None" = None, shape: tuple[int, int] | None = None, path: str | Path | None = None
+    ) -> "Axes":
         """Plot the records by multiplier, or as images; see `bayesrecon.plots.matched`."""
         return self.drawn("matched.plot_matched", ax=ax, shape=shape, path=path)
 
@@ -79,5 +85,5 @@ class Matched(Result):
             f"gradient, {int(self.determined.sum())} records determined"
         )
 
-    def _excerpt(self) -> Any:
+    def _excerpt(self) -> "DataFrame":
         return self.to_dataframe().sort_values("weight", ascending=False)

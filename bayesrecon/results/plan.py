@@ -1,13 +1,17 @@
 """The result of `plan`: what an attacker would recover from thinner or rounder releases."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError
 from bayesrecon.results.base import Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 EXACT = 15
 """Significant digits that stand for full precision."""
@@ -126,7 +130,7 @@ class Plan(Result):
         """Plain types only."""
         return self._document(**{k: v for k, v in asdict(self).items() if k not in ("failures", "warnings")})
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per statistic.
 
         Columns are `se @ T draws` and `shift @ k digits`; for summaries `se @ moments of T` and
@@ -150,7 +154,7 @@ class Plan(Result):
         }
         return pd.DataFrame.from_dict(rows, orient="index")
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Plot what each kind of release leaves; see `bayesrecon.plots.planner`."""
         return self.drawn("planner.plot_plan", ax=ax)
 

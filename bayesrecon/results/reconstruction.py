@@ -3,12 +3,16 @@
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.model import PseudoData, Records
 from bayesrecon.results.base import Result
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from xarray import Dataset
 
 _LEFT_OUT = ("pseudo", "trace", "columns", "warnings")
 
@@ -73,17 +77,17 @@ class Reconstruction(Result):
         meta = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _LEFT_OUT}
         return self._document(**meta, statistics=self.statistics())
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per pseudo-record: its weight and its fields."""
         return self.pseudo.to_dataframe()
 
-    def trace_dataframe(self) -> Any:
+    def trace_dataframe(self) -> "DataFrame":
         """The trace as a table."""
         import pandas as pd
 
         return pd.DataFrame(list(self.trace), columns=list(self.columns)).astype({"iteration": int})
 
-    def to_dataset(self) -> Any:
+    def to_dataset(self) -> "Dataset":
         """An `xarray.Dataset` of records, weights and trace, with the settings as attributes."""
         import xarray as xr
 
@@ -95,7 +99,7 @@ class Reconstruction(Result):
         attributes = {f"bayesrecon_{k}": json.dumps(v) for k, v in self.to_dict().items()}
         return xr.Dataset(data, {"column": list(self.columns)}, attributes)
 
-    def plot(self, path: str | Path | None = None) -> Any:
+    def plot(self, path: str | Path | None = None) -> np.ndarray:
         """Plot the trace, the records by weight, and the gap; see `bayesrecon.plots.reconstruction`."""
         return self.drawn("reconstruction.plot_reconstruction", path=path)
 
@@ -104,7 +108,7 @@ class Reconstruction(Result):
         gap = "" if self.relative_gap is None else f", relative gap {self.relative_gap:.2g}"
         return f"{self.release}: {self.n} weighted records, {self.method}, {self.objective}{gap}"
 
-    def _excerpt(self) -> Any:
+    def _excerpt(self) -> "DataFrame":
         return self.to_dataframe().sort_values("weight", ascending=False)
 
 

@@ -3,13 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.model import Records
 from bayesrecon.results.base import Result
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _META = ("release", "model", "draws", "effective_draws", "unknowns", "touched", "left_out", "seconds")
 
@@ -120,7 +123,7 @@ class RecordTable(Result):
             raise KeyError(f"no recovered field {field!r}{near(field, self.columns)}")
         return self.columns[field]
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per record and recovered field."""
         import pandas as pd
 
@@ -132,7 +135,7 @@ class RecordTable(Result):
             frames.append(pd.DataFrame({**frame, "bits": column.bits()}))
         return pd.concat(frames, ignore_index=True)
 
-    def exposure(self, by: str | None = None) -> Any:
+    def exposure(self, by: str | None = None) -> "DataFrame":
         """Units by exposure, highest first: bits per unit that the release adds over the naive guess.
 
         Args:
@@ -153,7 +156,7 @@ class RecordTable(Result):
         meta = {k: getattr(self, k) for k in _META}
         return self._document(**meta, unit=self.unit, records=self.to_dataframe().to_dict(orient="records"))
 
-    def plot(self, path: str | Path | None = None, *, truth: Records | None = None) -> Any:
+    def plot(self, path: str | Path | None = None, *, truth: Records | None = None) -> np.ndarray:
         """Plot the recovered records with their errors; see `bayesrecon.plots.records`."""
         return self.drawn("records.plot_records", truth=truth, path=path)
 

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -13,6 +13,11 @@ from bayesrecon.errors import BayesreconError, near
 from bayesrecon.model import PseudoData
 from bayesrecon.results.base import Result
 from bayesrecon.results.row import Row as Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+    from xarray import Dataset
 
 _COLUMNS = [f.name for f in fields(Row)]
 NUMBERS = ["estimate", "se", "lower", "upper", "floor", "visibility", "ess"]
@@ -93,7 +98,7 @@ class Recovery(Result):
         meta = {name: getattr(self, name) for name in META}
         return self._document(**meta, statistics=[asdict(row) for row in self.rows])
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per statistic, indexed by name."""
         import pandas as pd
 
@@ -101,7 +106,7 @@ class Recovery(Result):
         numbers = [c for c in NUMBERS if c in frame]
         return frame.astype(dict.fromkeys(numbers, float))
 
-    def units(self) -> Any:
+    def units(self) -> "DataFrame":
         """One row per unit or group of `recover(..., unit=...)`.
 
         Columns are its statistics with standard errors (`_se`), the number of its records rounded to a whole number,
@@ -133,7 +138,7 @@ class Recovery(Result):
             raise BayesreconError('there are no units in this result; recover with unit="field"')
         return pd.DataFrame.from_dict(lines, orient="index", dtype=float).rename_axis(name)
 
-    def categories(self, field: str) -> Any:
+    def categories(self, field: str) -> "DataFrame":
         """One row per value of a field of codes: number of records with it (`count`), with error, interval and verdict.
 
         Raises `BayesreconError` if the categories of this field were not counted. Those of a group are in `units`.
@@ -151,7 +156,7 @@ class Recovery(Result):
         frame = pd.DataFrame.from_dict(lines, orient="index").drop(columns="name").rename(columns={"estimate": "count"})
         return frame.astype({c: float for c in frame if c != "verdict"}).rename_axis(field)
 
-    def to_dataset(self) -> Any:
+    def to_dataset(self) -> "Dataset":
         """An `xarray.Dataset`: statistics, spectrum and pseudo-data, with the settings as attributes."""
         import xarray as xr
 
@@ -172,11 +177,11 @@ class Recovery(Result):
         names = np.array([r.name for r in self.rows], dtype=object)
         return xr.Dataset(data, {"statistic": names}, {"bayesrecon_version": __version__, **attributes})
 
-    def plot(self, truth: dict[str, float] | None = None, ax: Any = None) -> Any:
+    def plot(self, truth: dict[str, float] | None = None, ax: "Axes | None" = None) -> "Axes":
         """Plot the recovered statistics with their intervals; see `bayesrecon.plots.forest`."""
         return self.drawn("forest.plot_recovery", truth=truth, ax=ax)
 
-    def plot_spectrum(self, ax: Any = None) -> Any:
+    def plot_spectrum(self, ax: "Axes | None" = None) -> "Axes":
         """Plot the spectrum of the score kernel; see `bayesrecon.plots.spectrum`."""
         return self.drawn("spectrum.plot_spectrum", ax=ax)
 
@@ -186,10 +191,10 @@ class Recovery(Result):
             return f"{self.release}: what it tells about the data behind it"
         return f"{self.release}: what {self.draws} draw{'s' * (self.draws != 1)} tell about the data behind them"
 
-    def _excerpt(self) -> Any:
+    def _excerpt(self) -> "DataFrame":
         """Without what specialists ask for: `to_dataframe` has it."""
         frame = self.to_dataframe()
-        return frame[["estimate", "se", "lower", "upper", "verdict"]]
+        return frame.loc[:, ["estimate", "se", "lower", "upper", "verdict"]]
 
 
 def _nan(value: float | None) -> float:

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import entry
 from bayesrecon.results.base import Result
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 ATTRIBUTE = "bayesrecon_sanitised"
 """The attribute by which a sanitised file says so."""
@@ -149,7 +152,7 @@ class Sanitised(Result):
             f"{self.source}: {self.published}, worth {self.worth:g} draws of the posterior; cost {self.cost:.2g} nats"
         )
 
-    def table(self) -> Any:
+    def table(self) -> "DataFrame":
         """A table of the tilted posterior. It is computed from the sanitised draws, so it reveals no more than they do.
 
         Returns:
@@ -185,7 +188,7 @@ class Sanitised(Result):
         found = pd.DataFrame(columns, index=pd.Index(list(values), name="parameter"))
         return found.join(pd.DataFrame(covariance, index=found.index, columns=[f"cov({name})" for name in values]))
 
-    def _table_of_mode(self) -> Any:
+    def _table_of_mode(self) -> "DataFrame":
         import pandas as pd
 
         mean, covariance = self._numbers
@@ -206,7 +209,7 @@ class Sanitised(Result):
             sentence=self.sentence,
         )
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per statistic."""
         import pandas as pd
 

@@ -1,9 +1,12 @@
 """The result of `deleted_sentence`: the sentence, and how many others explain the change equally well."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayesrecon.results.base import Result
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,7 +46,7 @@ class DeletedSentence(Result):
         names = ("words", "count", "probability", "listed", "complete", "length")
         return self._document(**{name: getattr(self, name) for name in names})
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per listed sentence."""
         import pandas as pd
 

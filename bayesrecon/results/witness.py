@@ -1,11 +1,15 @@
 """The result of `witness`: a density of the private records over one or two fields."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.results.base import Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,7 +33,7 @@ class Witness(Result):
     model: str = ""
     draws: int = 0
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """One row per grid point."""
         import pandas as pd
 
@@ -46,6 +50,6 @@ class Witness(Result):
     def headline(self) -> str:
         return f"{self.release}: density of the private records over {' and '.join(self.fields)}"
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Plot a curve with a 95 % band, or a map for two fields; see `bayesrecon.plots.witness`."""
         return self.drawn("witness.plot_witness", ax=ax)

@@ -279,7 +279,7 @@ def beside_others(_: int) -> Numbers:
     from bayesrecon.posteriors import from_posteriordb
     from bayesrecon.running import threads
 
-    release, asked = from_posteriordb("kidiq-kidscore_momiq"), threads._THREADS.asked
+    release, asked = from_posteriordb("kidiq-kidscore_momiq"), threads._THREADS.requested
     bayesrecon.recover(release)
 
     found: dict[str, list[float]] = {}
@@ -287,7 +287,7 @@ def beside_others(_: int) -> Numbers:
     try:
         for _ in range(5):
             for what, ask in (("one thread", asked), ("all threads", lambda few, many: contextlib.nullcontext())):
-                threads._THREADS.asked = ask  # type: ignore[method-assign]
+                threads._THREADS.requested = ask  # type: ignore[method-assign]
                 start = time.process_time()
                 found.setdefault(f"{what}, s", []).append(timed(lambda: bayesrecon.recover(release))[0])
                 found.setdefault(f"{what}, CPU s", []).append(time.process_time() - start)

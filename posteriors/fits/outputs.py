@@ -163,7 +163,9 @@ def _answer(given: Any, answer: Answer, width: int) -> tuple[np.ndarray, int]:
         raise BayesreconError("the answer holds missing or infinite values")
     if answer.view == "argmax":
         if z.size != 1 or not 0 <= z.item() < width or z.item() != int(z.item()):
-            raise BayesreconError(f"the answer is a class, 0 to {width - 1}, where the view is argmax; got {_told(z)}")
+            raise BayesreconError(
+                f"the answer is a class, 0 to {width - 1}, where the view is argmax; got {_preview(z)}"
+            )
         return np.eye(width)[int(z.item())], 1
     if z.shape[-1:] != (width,) or z.ndim > 2 or not z.size:
         raise BayesreconError(f"the answer has shape {z.shape} and the model {width} outputs: expected ({width},)")
@@ -172,7 +174,8 @@ def _answer(given: Any, answer: Answer, width: int) -> tuple[np.ndarray, int]:
         slack = max(_SUM, width * 10.0**-answer.decimals / 2 if answer.view == "rounded" else 0.0)
         if (table < 0).any() or (table > 1).any() or (abs(table.sum(axis=1) - 1) > slack).any():
             raise BayesreconError(
-                f"the answer is no softmax: {_told(table[0])} adds up to {table[0].sum():.4g}; name its view= (logits?)"
+                f"the answer is no softmax: {_preview(table[0])} adds up to {table[0].sum():.4g}; name its view= "
+                "(logits?)"
             )
         if (
             answer.view == "rounded"
@@ -186,7 +189,7 @@ def _answer(given: Any, answer: Answer, width: int) -> tuple[np.ndarray, int]:
     return mean, len(table)
 
 
-def _told(z: np.ndarray) -> str:
+def _preview(z: np.ndarray) -> str:
     return np.array2string(z.ravel()[:4], precision=3, separator=", ") + (" ..." if z.size > 4 else "")
 
 

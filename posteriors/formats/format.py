@@ -56,7 +56,7 @@ def of_plugin(given: Format) -> Format:
     """A format of another package. Files from strangers reach it only where it opens them in the guarded process; where
     it fails to say whether something is its own, that is not."""
 
-    def asked(question: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    def checked_claim(question: Callable[[Any], bool]) -> Callable[[Any], bool]:
         def ask(source: Any) -> bool:
             try:
                 return bool(question(source))
@@ -77,8 +77,8 @@ def of_plugin(given: Format) -> Format:
 
         return trusting
 
-    claims = None if given.claims is None else asked(given.claims)
-    given = replace(given, holds=asked(given.holds), claims=claims)
+    claims = None if given.claims is None else checked_claim(given.claims)
+    given = replace(given, holds=checked_claim(given.holds), claims=claims)
     return (
         given if given.guarded else replace(given, draws=own(given.draws), contents=own(given.contents), guarded=True)
     )

@@ -46,7 +46,7 @@ def sampled(
     draws: int,
     thinning: int,
     method: ChainMethod,
-    told: Callable[[float], None],
+    report_progress: Callable[[float], None],
     starts: np.ndarray | None = None,
 ) -> tuple[np.ndarray, int]:
     """Unconstrained draws `(chains, draws, d)`, and how many transitions after warm-up diverged.
@@ -56,7 +56,7 @@ def sampled(
     Args:
         method: "vectorized" moves all chains together, "sequential" one after the other, "parallel" each in a thread
             of its own, over the devices in turn; "auto" is "vectorized" on one accelerator, else "parallel".
-        told: called with the share that is done.
+        report_progress: called with the completed fraction.
         starts: `(S, d)` points to begin at.
 
     Raises:
@@ -91,7 +91,7 @@ def sampled(
             if done > settings.warmup:
                 blocks.append(np.concatenate([theta.reshape(-1, *theta.shape[-2:]) for theta in thetas]))
                 lost += sum(diverged)
-            told(done / (settings.warmup + draws * thinning))
+            report_progress(done / (settings.warmup + draws * thinning))
     return np.concatenate(blocks, axis=1), lost
 
 
@@ -132,7 +132,7 @@ def _programs(model: Model, settings: Settings, together: bool) -> tuple[Any, An
     """`(seed, theta, records) -> state, whether it is fine` and `(state, records, count, every) -> state, theta, lost`.
 
     `walk` keeps `count` states, at most a block of them, one in `every`; NumPyro's transition adapts by itself for as
-    many iterations as `start` has told it, so that `start` is traced first.
+    many iterations as `start` has stated, so `start` is traced first.
     """
     from numpyro.infer.hmc import hmc
     from numpyro.infer.util import ParamInfo

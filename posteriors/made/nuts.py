@@ -187,7 +187,7 @@ def sample(
             draws=draws,
             thinning=thinning,
             method=chain_method,
-            told=reporter,
+            report_progress=reporter,
         )
     params = _constrained(model, theta.reshape(-1, model.dimension))
     samples = {k: np.asarray(v).reshape(chains, draws, *v.shape[1:]) for k, v in params.items()}

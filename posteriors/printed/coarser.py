@@ -45,7 +45,7 @@ def fewer_digits(release: Derived, digits: int) -> Release:
         return pack(model, at, (r + np.tril(r, -1).T) * np.outer(spread, spread))
 
     informative = np.array(
-        [_told(release, (phi_of(numbers + s) - phi_of(numbers - s)) / 2) for s in np.diag(unit * _STEP)]
+        [_looks_along(release, (phi_of(numbers + s) - phi_of(numbers - s)) / 2) for s in np.diag(unit * _STEP)]
     )
     informative[2 * d :] &= numbers[2 * d :] != 0  # of a mean field there are none
     cut = np.where(informative, np.round(numbers / unit) * unit, numbers)
@@ -77,8 +77,8 @@ def _base(release: Derived) -> Model:
     return release.about
 
 
-def _told(release: Derived, direction: np.ndarray) -> bool:
-    """Whether equations of the release look along a direction of its parameter."""
+def _looks_along(release: Derived, direction: np.ndarray) -> bool:
+    """Whether the equations of the release include this direction of its parameter."""
     metric = np.asarray(release.directions)
     size = np.linalg.norm(direction)
     rest = direction - metric @ np.linalg.lstsq(metric, direction, rcond=None)[0]

@@ -84,8 +84,8 @@ class Squared:
         s2 = _square((self.scale[0] - width * self.scale[1], self.scale[0] + width * self.scale[1]))
         slack = 1 - _ARITHMETIC, 1 + _ARITHMETIC
         e0, e1, e2 = (_times(_over(_times((n, n), _square(se)), s2), slack) for se in errors)
-        known = _Told(e0, e1, _over((1.0, 1.0), e2), b1, b2, self._explained(n, s2, width), domain)
-        m, v, r = _left(known)
+        known = _Known(e0, e1, _over((1.0, 1.0), e2), b1, b2, self._explained(n, s2, width), domain)
+        m, v, r = _feasible_boxes(known)
         if not len(m[0]):
             return {}
         product, spread = _times(r, v), _plus(known.rest, _times(_square(r), v))
@@ -146,7 +146,7 @@ class Beside:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Known:
     """Limits of what a table says.
 
     Attributes:
@@ -190,19 +190,19 @@ class _Told:
         return np.asarray(possible)
 
 
-def _left(told: _Told) -> tuple[Interval, Interval, Interval]:
+def _feasible_boxes(known: _Known) -> tuple[Interval, Interval, Interval]:
     """Boxes of m, v and r in which a solution may lie."""
-    beyond = max(told.e0[1] - 1, 0.0)
-    most = told.rest[1] * told.e1[1] / 4 + np.sqrt(told.rest[1] * beyond)
+    beyond = max(known.e0[1] - 1, 0.0)
+    most = known.rest[1] * known.e1[1] / 4 + np.sqrt(known.rest[1] * beyond)
     reach = np.sqrt(most * beyond)
-    low, high = np.array([[-reach, 1 / told.e1[1]]] * 2), np.array([[reach, most]] * 2)
+    low, high = np.array([[-reach, 1 / known.e1[1]]] * 2), np.array([[reach, most]] * 2)
     low[:, 1] = np.minimum(low[:, 1], high[:, 1])
     sign, finest = np.array([1.0, -1.0]), (high[0] - low[0]) / _FINEST
     for _ in range(_ROUNDS):
         m, v = ((low[:, k], high[:, k]) for k in (0, 1))
-        small, large, real = told.slope(v)
+        small, large, real = known.slope(v)
         r = np.where(sign > 0, small, -large), np.where(sign > 0, large, -small)
-        keep = real & told.allows(m, v, r)
+        keep = real & known.allows(m, v, r)
         low, high, sign = low[keep], high[keep], sign[keep]
         r = r[0][keep], r[1][keep]
         wide = (high - low) / np.maximum(finest, 1e-300)

@@ -21,7 +21,7 @@ from bayesrecon.posteriors.r.parts import labels_of, one_number, response_of, un
 from bayesrecon.posteriors.r.rstanarm_means import MEANS, means_of
 from bayesrecon.posteriors.r.tree import Objects
 
-_LAWS = {
+LAWS = {
     ("gaussian", "identity"): "normal_lpdf({y} | eta, aux)",
     ("gaussian", "log"): "normal_lpdf({y} | exp(eta), aux)",
     ("binomial", "logit"): "bernoulli_logit_lpmf({y} | eta)",
@@ -50,7 +50,7 @@ _TAKEN = {
 
 
 @dataclass(frozen=True)
-class _Group:
+class Group:
     """Effects on the intercept: `scale tau z`, times the auxiliary parameter where so, and tau of a gamma law.
 
     Attributes:
@@ -69,7 +69,7 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class _Design:
+class Design:
     """What a program is written of.
 
     Attributes:
@@ -85,7 +85,7 @@ class _Design:
     response: str
     columns: tuple[str, ...]
     intercept: bool
-    group: _Group | None
+    group: Group | None
     lowest: float
 
 
@@ -107,18 +107,18 @@ def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedPr
         if slopes and intercept and means is None:
             raise BayesreconError(f"what its chains note does not tell the means of {len(slopes)} columns")
         group = _group(objects, node, names)
-        own = _fields([_response(objects, node), *labels_of(slopes), *([group.name] if group else [])])
+        own = record_fields([_response(objects, node), *labels_of(slopes), *([group.name] if group else [])])
         group = replace(group, name=own[-1]) if group else None
         columns, lowest = tuple(own[1 : len(slopes) + 1]), _lowest(objects, node)
-        design = _Design(family, _has_trials(objects, fit), own[0], columns, intercept, group, lowest)
-        text = _written(design, [*_priors(objects, node, intercept, len(slopes), "aux" in _LAWS[family])])
+        design = Design(family, _has_trials(objects, fit), own[0], columns, intercept, group, lowest)
+        text = program_text(design, [*_priors(objects, node, intercept, len(slopes), "aux" in LAWS[family])])
     except BayesreconError as error:
         return SavedProgram("", names, constants=known, refused=str(error))
     adds = partial(_effects, group.scale, group.times_aux) if group else None
     return SavedProgram(text, names, constants=known, adds=adds)
 
 
-def _group(objects: Objects, node: int, names: Mapping[str, str]) -> _Group | None:
+def _group(objects: Objects, node: int, names: Mapping[str, str]) -> Group | None:
     """The effects on the intercept of one group, None where there are none."""
     effects = [name for name, own in names.items() if own.startswith("b[")]
     if not effects and not objects.element(node, "prior.info", "prior_covariance"):
@@ -131,7 +131,7 @@ def _group(objects: Objects, node: int, names: Mapping[str, str]) -> _Group | No
     if _text(objects, law, "dist") != "decov" or not shape or not scale or min(shape, scale) <= 0:
         raise BayesreconError(f"fits with another prior of the effects than decov {_UNREAD}")
     scaled = _text(objects, objects.element(node, "stanfit"), "@model_name") == "continuous"
-    return _Group(next(iter(found)), len(effects), scale, scaled, shape)
+    return Group(next(iter(found)), len(effects), scale, scaled, shape)
 
 
 def _family(objects: Objects, node: int, slopes: int) -> tuple[str, str]:
@@ -151,7 +151,7 @@ def _family(objects: Objects, node: int, slopes: int) -> tuple[str, str]:
         raise BayesreconError(f"its draws are of an approximation ({algorithm[:20]})")
     if not family[0]:
         raise BayesreconError("its family is not in it")
-    if family not in _LAWS:
+    if family not in LAWS:
         raise BayesreconError(f"fits of family {family[0][:30]} with link {family[1][:30]} {_UNREAD}")
     call, fit = objects.element(node, "call"), objects.element(node, "stanfit")
     given = {name for name, _ in objects.elements(call)} if objects.kind(call) == "call" else set()
@@ -252,7 +252,7 @@ def _scales(objects: Objects, prior: int) -> np.ndarray:
     return used if len(used) else requested if len(requested) else np.full(1, 1 / rate) if rate else np.zeros(0)
 
 
-def _fields(names: list[str]) -> list[str]:
+def record_fields(names: list[str]) -> list[str]:
     """Names as a program can have them, the response first."""
     found: list[str] = []
     for k, name in enumerate(names):
@@ -261,10 +261,10 @@ def _fields(names: list[str]) -> list[str]:
     return found if len(set(found)) == len(found) else [f"x{k}" if k else "y" for k in range(len(names))]
 
 
-def _written(of: _Design, laws: list[str]) -> str:
+def program_text(of: Design, laws: list[str]) -> str:
     counted = "array[N] int<lower=0> {y}"
     declared = counted if of.trials else {**_DECLARED, **_COUNTED}.get(of.family[0], counted)
-    law, slopes = (_TRIALS if of.trials else _LAWS[of.family]), len(of.columns)
+    law, slopes = (_TRIALS if of.trials else LAWS[of.family]), len(of.columns)
     terms = (["rep_vector(alpha[1], N)"] if of.intercept else []) + [
         f"beta[{k + 1}] * {name}" for k, name in enumerate(of.columns)
     ]

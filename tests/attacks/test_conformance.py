@@ -61,8 +61,8 @@ OPTIONS = {
     "score-matching": {"n": 6, "steps": 20, "start": "located"},
     "gradient-matching": {"n": 4, "steps": 20, "restarts": 2},
     "hrec": {"public": {"x": X[100:], "y": RESPONSE[100:]}},
-    "posterior-sampling": {"components": 2, "warmup": 8, "draws": 8, "held": 20, "checked": 0, "scale": 1.0},
-    "output-inversion": {"starts": 1, "steps": 5, "held": 20, "checked": 4},
+    "posterior-sampling": {"components": 2, "warmup": 8, "draws": 8, "calibration": 20, "checked": 0, "scale": 1.0},
+    "output-inversion": {"starts": 1, "steps": 5, "calibration": 20, "checked": 4},
     "trained-decoding": {"decoder": lambda z: z[:, :1] * np.ones(3)},
 }
 """Small settings; an attack that needs none is tried as it is."""
@@ -148,7 +148,7 @@ def test_all_are_found():
 
 
 @pytest.mark.parametrize(("made", "kind"), CASES)
-def test_it_is_told_by_its_key(made, kind, releases):
+def test_the_same_key_gives_the_same_result(made, kind, releases):
     first, again = (carried_out(made, releases[kind], key=3) for _ in range(2))
     assert type(first) is get_type_hints(made.run)["return"]
     assert numbers(first) == numbers(again)

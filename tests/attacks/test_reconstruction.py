@@ -67,7 +67,7 @@ def test_the_objective_is_the_divergence_over_all_draws(small):
 
 
 @pytest.mark.slow
-def test_total_is_kept(small):
+def test_weights_sum_to_a_known_total(small):
     _, release = small
     found = bayesrecon.reconstruct(release, n=FEW, total=60)
     assert found.pseudo.weights.sum() == pytest.approx(60, rel=1e-9)
@@ -113,7 +113,7 @@ def test_candidates_of_a_binary_field():
     assert (answers * x).sum() == pytest.approx((y * x).sum(), abs=1.5)
 
 
-def test_bounds_are_kept(small):
+def test_records_stay_in_their_domain(small):
     _, release = small
     found = bayesrecon.reconstruct(release, n=FEW, domain={"y": (-4.0, 9.0)})
     assert found.pseudo.records["y"].min() >= -4

@@ -195,7 +195,7 @@ def test_eight_schools(database):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_kidiq(database, seed):
+def test_kidiq_gives_the_published_minimiser_for_any_anchors(database, seed):
     """The minimiser of the divergence over all 10,000 draws, to four significant digits for any anchors."""
     result = bayesrecon.recover(from_posteriordb("kidiq-kidscore_momiq"), key=seed)
     expected = {

@@ -8,7 +8,7 @@ import pytest
 
 import bayesrecon
 from bayesrecon.auditing import effort, run
-from bayesrecon.auditing.effort import Budget, Open, budget_of, told
+from bayesrecon.auditing.effort import Budget, Open, budget_of, unmeasured_note
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.models import load
 from bayesrecon.results.findings import Finding, Remedy
@@ -45,9 +45,9 @@ def test_what_was_not_measured_is_said():
     measured = Remedy("halve", "n", 1.0, 2.0, 2.1)
     remedies = [Remedy("keep 30 draws", "n", 1.0, 2.0), Remedy("round", untried=True), measured]
     assert [r.status for r in (*remedies, Remedy("drop it"))] == ["predicted", "not tried", "measured", "stated"]
-    line = told([replace(FINDING, remedies=tuple(remedies))])
+    line = unmeasured_note([replace(FINDING, remedies=tuple(remedies))])
     assert "1 predicted and not measured and 1 not tried" in line
-    assert told([replace(FINDING, remedies=(measured,))]) == told([FINDING]) == ""
+    assert unmeasured_note([replace(FINDING, remedies=(measured,))]) == unmeasured_note([FINDING]) == ""
 
 
 def test_remedies_stand_beside_the_findings_own():

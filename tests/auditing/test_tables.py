@@ -41,7 +41,7 @@ def test_remedies_are_tried(file):
     assert three.measured >= three.before
     assert three.predicted > 3 * three.before
     # What this attack does not state is no proof.
-    assert any(a.startswith("print 2 digits") and a.endswith("proves nothing") for a in actions[-3:])
+    assert any(a.startswith("print 2 digits") and a.endswith("does not prove that others do") for a in actions[-3:])
 
 
 def test_a_table_of_another_model(file):

@@ -48,7 +48,7 @@ def test_units_that_were_not_stated_are_not_cleared(source):
     found = bayesrecon.audit(draws, model, remedies=False)
     (untried,) = (n for n in found.not_run if n.attack != "draws")  # which are of no posterior of this model
     assert untried.attack == "records of single units"
-    assert untried.remedy == "say what a unit is: --unit clinic, with --known FILE where the rows' design is public"
+    assert untried.remedy == "state the unit: --unit clinic, with --known FILE if the design is public"
     assert found.verdict == "incomplete"
 
 

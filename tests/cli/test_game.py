@@ -86,7 +86,7 @@ def test_a_promised_epsilon_is_held_against_what_was_measured(run, customers, mo
         (["customers.csv", "--response", "churn"], "no column 'churn'; did you mean churned"),
         (["customers.csv", "--response", "churned", "--learner", "linear"], "responses of a regression"),
         (["customers.csv", "--response", "churned", "--learner", "magic"], "there is no learner 'magic'"),
-        (["names.csv", "--response", "churned"], "80 different words"),
+        (["names.csv", "--response", "churned"], "80 distinct words"),
         (["holes.csv", "--response", "churned"], "column age: 1 values are missing"),
         (["cancer-private-output", "--epsilon", "0"], "epsilon=0.0: expected a positive number"),
         (["cancer-logistic", "--epsilon", "1"], "logistic promises no epsilon"),

@@ -10,7 +10,7 @@ from bayesrecon.models import shipped
 from bayesrecon.posteriors.made.database import posterior_names
 
 
-def test_models(run):
+def test_every_shipped_model_is_listed(run):
     found = document(run("models", "--json"))
     assert [entry["name"] for entry in found] == list(shipped())
     (entry,) = (e for e in found if e["name"] == "kidscore_momiq")

@@ -46,7 +46,7 @@ def dotted(path, content):
 
 
 @pytest.mark.parametrize("write", [plain, gzipped, zipped, dotted])
-def test_idx(tmp_path, write):
+def test_images_and_labels_of_idx_files_are_read(tmp_path, write):
     for name, content in (IMAGES, ANSWERS):
         write(tmp_path / name, content)
     data = mnist(tmp_path)
@@ -79,9 +79,9 @@ def test_idx_parts(tmp_path):
         (IMAGES[1][:9], ANSWERS[1], "magic number of"),
         (b"", ANSWERS[1], "magic number of"),
         (idx(PIXELS, magic=2049), ANSWERS[1], "is 2051; is this another file"),
-        (ANSWERS[1], IMAGES[1], "magic number 2051"),
+        (ANSWERS[1], IMAGES[1], "magic number of .* is 2051"),
         (idx(PIXELS[:, :27]), ANSWERS[1], r"28 by 28, those of train-images \(27, 28\)"),
-        (idx(PIXELS[:0]), ANSWERS[1], "says 0 bytes"),
+        (idx(PIXELS[:0]), ANSWERS[1], "declares 0 bytes"),
         (IMAGES[1], idx(LABELS[:-1]), "12 images and 11 labels"),
         (IMAGES[1], idx(np.where(LABELS == 3, 10, LABELS).astype(np.uint8)), "record 3 has label 10, expected 0 to 9"),
         (struct.pack(">IIII", 2051, 2**31, 28, 28), ANSWERS[1], "declares .* refused"),
@@ -231,7 +231,7 @@ def survey(people, columns=("SERIALNO", *FEATURES[::-1], "PWGTP", "PINCP")):
     return "\n".join([",".join(columns), *rows]).encode()
 
 
-def test_income(tmp_path):
+def test_working_adults_are_read_with_their_income(tmp_path):
     (tmp_path / "2018/1-Year").mkdir(parents=True)
     plain(tmp_path / "2018/1-Year/psam_p06.csv", survey(PEOPLE.values()))
     data = acs_income(tmp_path)
@@ -255,7 +255,7 @@ def test_income(tmp_path):
     [
         (
             survey([PEOPLE["counted"]], [*FEATURES[:6], *FEATURES[7:], "PINCP", "PWGTP"]),
-            "RELP is missing .*take 2018",
+            "RELP is missing .*survey of 2018",
         ),
         (survey([PEOPLE["counted"] | {"AGEP": "old"}]), "column AGEP has values that are not numbers"),
         (survey([PEOPLE["counted"] | {"COW": ""}, PEOPLE["counted"]]), "an adult at work has no COW"),

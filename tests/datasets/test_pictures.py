@@ -76,7 +76,7 @@ def test_wrong_faces_are_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "img_align_celeba.zip", "w") as archive:
         archive.writestr("img_align_celeba/000001.jpg", face(9))
         archive.writestr("img_align_celeba/000002.jpg", encoded(np.zeros((9, 9, 3), np.uint8), "PNG"))
-    refused("000002.jpg is no JPEG image", celeba, tmp_path, "all")
+    refused("000002.jpg is not a JPEG image", celeba, tmp_path, "all")
     (tmp_path / "img_align_celeba.zip").write_bytes(b"PK nothing")
     refused("cannot be read as an archive of images", celeba, tmp_path, "all")
     (tmp_path / "img_align_celeba.zip").unlink()
@@ -110,7 +110,7 @@ def test_wrong_photographs_are_refused(tmp_path):
     (inner / "wnids.txt").write_text("n02\n")
     refused("wnids.txt has no class 'n01'", tiny_imagenet, tmp_path)
     (inner / "wnids.txt").write_bytes(b"\xff\xfe\x00")
-    refused("wnids.txt is no text", tiny_imagenet, tmp_path)
+    refused("wnids.txt is not a text file", tiny_imagenet, tmp_path)
     (inner / "wnids.txt").unlink()
     refused("wnids.txt is missing", tiny_imagenet, tmp_path)
     photographs(tmp_path, False)

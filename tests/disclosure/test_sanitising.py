@@ -194,7 +194,7 @@ def test_bits_of_a_response_are_those_of_a_normal_channel(law, release):
 
 
 @pytest.mark.slow
-def test_bits_are_told_of_private_records(release):
+def test_private_records_have_an_upper_limit_of_bits(release):
     safe = bayesrecon.sanitise(release, data=DATA, unsafe_seed=0)
     assert len(safe.bits) == len(safe.bits_of_draws) == 128
     assert (safe.bits < safe.bits_of_draws).all()
@@ -303,7 +303,7 @@ def test_the_ledger_keeps_tilts_and_adds_worths(tmp_path):
         (lambda path: path.chmod(0o644), "other users can read this ledger"),
     ],
 )
-def test_a_ledger_that_is_none_is_refused(tmp_path, damage, told):
+def test_a_damaged_or_readable_ledger_is_refused(tmp_path, damage, told):
     path = tmp_path / "ledger.json"
     with opened_ledger(path):
         pass
@@ -451,7 +451,7 @@ def test_units_and_the_table(release, tmp_path):
         bayesrecon.sanitise(release, data=data, records={"school": 1.0}, unsafe_seed=0)
 
 
-def test_nothing_of_the_secret_is_in_what_is_told(release, tmp_path):
+def test_results_do_not_reveal_the_secret(release, tmp_path):
     book = tmp_path / "ledger.json"
     found = bayesrecon.sanitise(release, ledger=book)
     content = json.loads(book.read_text())

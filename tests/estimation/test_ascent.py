@@ -6,7 +6,7 @@ import summaries
 import variational
 
 import bayesrecon
-from bayesrecon.estimation.ascent import settling
+from bayesrecon.estimation.ascent import stationary_mean
 from bayesrecon.kernels.score import total_score
 from bayesrecon.posteriors.approximated.fitted_law import phi_of
 from bayesrecon.posteriors.approximated.normal import by_another_rule, whitening
@@ -29,7 +29,7 @@ def wandering(rng, rate, count, start=0.0):
 def test_the_mean_of_an_autoregression_and_its_error():
     rng = np.random.default_rng(0)
     for rate in (0.2, 1.0, 5.0):
-        found = [settling(wandering(rng, rate, 20), RATES, np.ones(len(RATES))) for _ in range(100)]
+        found = [stationary_mean(wandering(rng, rate, 20), RATES, np.ones(len(RATES))) for _ in range(100)]
         z = np.array([s.mean / s.error for s in found])
         assert 0.8 < np.sqrt(np.mean(z**2)) < 1.2  # 600 of them, a fifth of them independent at worst
     assert np.median([s.freedom for s in found]) > 50
@@ -37,13 +37,13 @@ def test_the_mean_of_an_autoregression_and_its_error():
 
 def test_points_that_have_not_come_to_rest():
     rng = np.random.default_rng(1)
-    found = settling(wandering(rng, 0.3, 40, start=8.0), RATES, np.ones(len(RATES)))
+    found = stationary_mean(wandering(rng, 0.3, 40, start=8.0), RATES, np.ones(len(RATES)))
     assert np.abs(found.mean / found.error).max() < 4
 
 
 def test_too_few_points_tell_nothing():
-    assert settling(np.zeros((3, 6)), RATES, np.ones(6)).freedom == 0
-    assert settling(np.ones((9, 6)), RATES, np.ones(6)).freedom == 0
+    assert stationary_mean(np.zeros((3, 6)), RATES, np.ones(6)).freedom == 0
+    assert stationary_mean(np.ones((9, 6)), RATES, np.ones(6)).freedom == 0
 
 
 def raw(u):

@@ -47,7 +47,7 @@ def test_decimals_are_counted_over_decades_and_at_zero(decimals, single):
 
 
 @pytest.mark.parametrize("step", [0.25, 0.05, 20.0])
-def test_any_decimal_step_is_seen(step):
+def test_rounding_to_any_decimal_step_is_detected(step):
     values = np.round(np.random.default_rng(0).normal(3, 40 * step, 500) / step) * step
     np.testing.assert_allclose(steps(values), step)
 

@@ -144,9 +144,9 @@ def test_the_best_of_several_pays_for_the_choice():
 
 def test_the_same_noise_twice_is_refused():
     for learner in (OUTPUT, ObjectivePerturbation(), PosteriorDraw(), Tells(1.0).claiming(1.0)):
-        with pytest.raises(BayesreconError, match="adds the same noise twice, which cancels out"):
+        with pytest.raises(BayesreconError, match="uses the same noise twice, which cancels out"):
             against(learner, Exm(), deletion=Retrain(fresh=False))
-    with pytest.raises(BayesreconError, match="adds the same noise twice"):
+    with pytest.raises(BayesreconError, match="uses the same noise twice"):
         ReconstructionGame(VOTERS, OUTPUT, DeletedLabel(), deletion=Retrain(fresh=False))
 
 
@@ -168,7 +168,7 @@ def test_another_deletion_has_no_bound():
 
     result = play(against(OUTPUT, Exm(), deletion=forget), n=2, workers=1)
     assert result.bound is None
-    assert "of this deletion nothing is known" in result.warnings[0]
+    assert "for this deletion mechanism no bound is known" in result.warnings[0]
 
 
 def test_users_promise_by_an_attribute():
@@ -203,10 +203,10 @@ def test_public_bounds_scale_a_table():
     np.testing.assert_allclose(found.x, [[-1, -1], [0, 1], [1, -1], [-0.5, 1]])
     assert not found.standardised
     for bounds, message in (
-        ({}, "column age needs public ends"),
-        ({"age": (3.0, 3.0)}, "column age needs public ends, low < high"),
-        ({"age": (0.0, float("inf"))}, "column age needs public ends"),
-        ({"agee": (0, 1)}, "no column of numbers 'agee' to learn from; did you mean age"),
+        ({}, "column age needs public bounds"),
+        ({"age": (3.0, 3.0)}, "column age needs public bounds low < high"),
+        ({"age": (0.0, float("inf"))}, "column age needs public bounds"),
+        ({"agee": (0, 1)}, "no numeric column 'agee' to learn from; did you mean age"),
     ):
         with pytest.raises(BayesreconError, match=message):
             own_table(columns, "left", domain=bounds)
@@ -235,7 +235,7 @@ def test_canaries_are_the_challenges():
         ((np.zeros((1, 2)), [0]), {}, r"expected features \(c, p\) and responses \(c,\), c 2 or more"),
         ((np.zeros((2, 2)), [0, 1, 1]), {}, r"canaries of shapes \(2, 2\) and \(3,\)"),
         ((np.zeros((2, 2)), [0, 2]), {}, "classes lie between 0 and 1"),
-        (ASIDE, {"outside": True}, "takes a challenge from outside"),
+        (ASIDE, {"outside": True}, "exclude each other"),
         (ASIDE, {"deletions": 2}, "c 4 or more"),
     ],
 )
@@ -257,7 +257,7 @@ def test_the_likelihood_ratio_needs_to_know():
     for flags, message in (({}, "needs the other private records"), ({"deletions": 2, "others": True}, "there are 4")):
         with pytest.raises(BayesreconError, match=message):
             play(Game(NORMALS, OUTPUT, Likelihood(), **flags), n=1, workers=1)
-    with pytest.raises(BayesreconError, match="needs the density of what is released, which logistic"):
+    with pytest.raises(BayesreconError, match="needs the density of the released model, which logistic"):
         Game(NORMALS, Logistic(), Likelihood(), others=True)
 
 

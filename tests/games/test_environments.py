@@ -75,10 +75,10 @@ class Asking(Environment):
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        (Asking((0, 1, 2)), "may delete 2 records and asked for more"),
-        (Asking((38,)), "deletes records of its own, each once"),
-        (Asking((1, 1)), "deletes records of its own, each once"),
-        (Asking(leaves=2), "the user deletes once"),
+        (Asking((0, 1, 2)), "may delete at most 2 of its records"),
+        (Asking((38,)), "can delete only its own records"),
+        (Asking((1, 1)), "can delete only its own records"),
+        (Asking(leaves=2), "the user's record was already deleted"),
     ],
 )
 def test_what_an_environment_may_not_do(environment, said):
@@ -139,7 +139,7 @@ def test_a_promised_epsilon_is_held_against_the_weak_notion_alone():
     newton = ComplianceGame(NORMALS, Logistic(), Watching("log"), deletion=NewtonStep(noise=0.1))
     assert play(newton, 5, workers=1).promised is None
     refused(
-        "each training with noise of its own",
+        "trainings with independent noise",
         play,
         ComplianceGame(NORMALS, private, Watching("log"), Retrain(False)),
         1,
@@ -147,13 +147,13 @@ def test_a_promised_epsilon_is_held_against_the_weak_notion_alone():
 
 
 def test_games_that_do_not_go_together_are_refused():
-    refused("expected weak or strong", ComplianceGame, LINE, LeastSquares(), Watching(), notion="strict")
+    refused("expected 'weak' or 'strong'", ComplianceGame, LINE, LeastSquares(), Watching(), notion="strict")
     refused("needs environments", ComplianceGame, LINE, LeastSquares(), ())
     refused("plays the weak notion alone", ComplianceGame, NORMALS, Logistic(), Clearing(), notion="strong")
     refused("expected 1 <= requests <= count", Clearing, count=2, requests=3)
     x = np.zeros((4, 1))
     refused(
-        "is one of logistic or softmax",
+        "needs logistic or softmax",
         NewtonStep(),
         LeastSquares(),
         None,

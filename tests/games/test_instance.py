@@ -131,7 +131,7 @@ def test_what_is_refused(make, message):
 
 def test_numbers_have_no_labels_that_change():
     line = Law("linear law", LinearLaw(3), size=60, outside=60)
-    with pytest.raises(BayesreconError, match="take a classifier"):
+    with pytest.raises(BayesreconError, match="use a classifier"):
         play(ReconstructionGame(line, LeastSquares(), DeletedInstance()), n=1, workers=1)
 
 

@@ -168,8 +168,8 @@ def test_what_users_bring():
     with pytest.raises(BayesreconError, match=r"predict returned shape \(20,\), expected \(20, 3\)"):
         Functions("mine", lambda x, y, seed: 0, lambda model, x: x[:, 0], "probabilities").fit(CLASSES, 3, 0)(NEW)
     for wrong, message in (
-        (3.0, "has fit and predict, or is a pair of functions"),
-        (LinearSVC, "has fit and predict"),
+        (3.0, "an object with fit and predict, or two functions"),
+        (LinearSVC, "an object with fit and predict"),
         (LinearRegression(), "neither predict_proba nor decision_function"),
     ):
         with pytest.raises(BayesreconError, match=message):
@@ -187,9 +187,9 @@ def test_what_users_bring():
         ([[np.nan], [1.0]], [0, 1], {}, "without missing values"),
         ([[0.0], [1.0]], [0, 1, 1], {}, "2 records need as many responses"),
         ([[0.0], [1.0]], ["a", "a"], {}, "all responses are a"),
-        ([[0.0], [1.0]], ["a", "b"], {"classification": False}, "responses of a regression are numbers"),
+        ([[0.0], [1.0]], ["a", "b"], {"classification": False}, "responses of a regression must be numbers"),
         ([[0.0], [1.0]], [0.0, np.nan], {"classification": False}, "responses are missing"),
-        ([[0.0], [1.0]], [0.0, 1.0], {"share": 1.5}, "two private records or more"),
+        ([[0.0], [1.0]], [0.0, 1.0], {"share": 1.5}, "at least two records must be private"),
     ],
 )
 def test_tables_are_checked(x, y, options, message):

@@ -39,7 +39,7 @@ def test_scores_of_random_training_have_limits():
     assert (np.diff(found.limits, axis=1) < 0.6).all()
     again = memorisation(tree, DATA, 2, rows=[0, 7], trainings=200, seed=3)
     assert ((found.limits[:, 0] <= again.scores) & (again.scores <= found.limits[:, 1])).all()
-    refused("two classes or more", memorisation, LeastSquares(), DATA, 0)
+    refused("at least 2 classes", memorisation, LeastSquares(), DATA, 0)
     refused("between 0 and 39", memorisation, Neighbours(1), DATA, 2, rows=[40])
 
 
@@ -48,7 +48,7 @@ def test_labels_around_an_instance_tell_more_than_labels_at_it():
     at, around = play(game, 100, workers=1).rows
     assert around.stated.lower > 0.7 > at.stated.upper
     assert at.ties > 20
-    refused("which are no labels", Labels, LeastSquares())
+    refused("which are not labels", Labels, LeastSquares())
     answers = Labels(Logistic()).fit(DATA, 2, 0)(DATA.x)
     assert set(np.unique(answers)) == {0, 1}
     np.testing.assert_array_equal(answers.argmax(1), Logistic().fit(DATA, 2, 0)(DATA.x).argmax(1))

@@ -90,7 +90,7 @@ def test_a_killed_run_resumes_to_the_same_result(whole, tmp_path):
 
 def test_a_folder_of_another_game_is_refused(tmp_path):
     play(GAME, n=3, seed=5, folder=tmp_path)
-    with pytest.raises(BayesreconError, match="holds rounds of another game; name another folder"):
+    with pytest.raises(BayesreconError, match="contains rounds of another game; name another folder"):
         play(Game(DATA, LeastSquares(2.0), Ins()), n=3, seed=5, folder=tmp_path)
     with pytest.raises(BayesreconError, match=r"with another seed \(5\)"):
         play(GAME, n=3, seed=6, folder=tmp_path)
@@ -102,7 +102,7 @@ def test_a_folder_of_another_game_is_refused(tmp_path):
     with pytest.raises(BayesreconError, match=r"game\.json is damaged"):
         play(GAME, n=3, seed=5, folder=tmp_path)
     (tmp_path / "game.json").unlink()
-    with pytest.raises(BayesreconError, match="nobody knows of which game"):
+    with pytest.raises(BayesreconError, match="rounds of an unknown game"):
         play(GAME, n=3, seed=5, folder=tmp_path)
 
 
@@ -151,7 +151,7 @@ def test_what_rounds_warn_of_is_told_once():
     learner = MLPRegressor(hidden_layer_sizes=(2,), solver="lbfgs", max_iter=2)
     result = play(Game(DATA, learner, Ins()), n=3, workers=1)
     (note,) = result.warnings
-    assert note.startswith("training stopped before it had converged")
+    assert note.startswith("training stopped before it converged")
     assert note.endswith("(3 rounds)")
 
 

@@ -76,7 +76,7 @@ def test_instances_are_scored_by_their_distance():
     ("options", "message"),
     [
         ({"reconstructors": ()}, "needs reconstructors"),
-        ({"reconstructors": KnownInstance()}, "needs the deleted instance: known=True"),
+        ({"reconstructors": KnownInstance()}, "needs the deleted instance; set known=True"),
         ({"auxiliary": 0}, "needs auxiliary records"),
     ],
 )
@@ -88,8 +88,8 @@ def test_games_that_cannot_be_played(options, message):
 @pytest.mark.parametrize(
     ("data", "learner", "player", "message"),
     [
-        (LINE, LeastSquares(), DeletedLabel(), "take a learner that answers with them"),
-        (NORMALS, Logistic(), KnownInstance(2.0), "that of a regression; take DeletedLabel"),
+        (LINE, LeastSquares(), DeletedLabel(), "use a learner that answers with probabilities"),
+        (NORMALS, Logistic(), KnownInstance(2.0), "for classes use DeletedLabel"),
     ],
 )
 def test_answers_of_the_other_kind(data, learner, player, message):

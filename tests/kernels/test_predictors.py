@@ -92,7 +92,7 @@ def test_derivatives(given, log_lik):
     ],
     ids=["all", "none", "loop", "product"],
 )
-def test_others_are_left_to_the_program(given, log_lik):
+def test_other_likelihoods_have_no_linear_predictor(given, log_lik):
     _, theta, records = given
     assert predictors_of(log_lik, theta[0], {k: v[0] for k, v in records.items()}) is None
 

@@ -72,7 +72,7 @@ def test_a_record_touches_its_own_group_and_what_all_share(both):
     assert {name for name in named.ravel() if not name.startswith("own")} == {"mu", "tau", "sigma"}
 
 
-def test_scores(both, monkeypatch):
+def test_sparse_scores_equal_dense_ones(both, monkeypatch):
     dense, sparse, _, probes = both
     monkeypatch.setattr("bayesrecon.kernels.adaptive._LARGE", 0)
     with x64():

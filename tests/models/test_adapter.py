@@ -130,7 +130,7 @@ FLAT = dist.ImproperUniform
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_accepted(program, options, coordinates, bounds):
+def test_accepted_programs_agree_with_numpyro(program, options, coordinates, bounds):
     model = from_numpyro(program, **{"record": XY, **options})
     assert model.coordinates == coordinates
     assert model.parameters[0].bounds == bounds

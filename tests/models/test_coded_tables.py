@@ -203,7 +203,7 @@ def test_factors_that_there_are_not(factors, message):
         bayesrecon.recover(from_table(frame, "ols"), factors=factors)
 
 
-def test_a_formula_that_is_none():
+def test_an_invalid_formula_is_refused():
     frame, *_ = simulated("ols", COUNTS, 4)
     with pytest.raises(BayesreconError, match="is no formula"):
         from_table(frame, "ols", formula="y ~ (g")

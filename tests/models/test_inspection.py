@@ -158,7 +158,7 @@ def raises(x, y):
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_refused(program, options, problem, remedy):
+def test_unsuitable_programs_are_refused_with_a_remedy(program, options, problem, remedy):
     with pytest.raises(BayesreconError, match=problem) as caught:
         from_numpyro(program, **{"record": XY, **options})
     assert re.search(remedy, str(caught.value))

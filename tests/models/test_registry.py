@@ -52,7 +52,7 @@ CHECKED = [
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_shipped(name):
+def test_a_shipped_model_agrees_with_numpyro_and_reloads_from_its_settings(name):
     model = load(name)
     assert model.name == name
     assert len(set(model.coordinates)) == len(model.coordinates) == model.dimension
@@ -168,7 +168,7 @@ def records_of(database, posterior, name):
 
 
 @pytest.mark.parametrize("posterior, name", CHECKED)
-def test_records(database, posterior, name):
+def test_published_data_become_records_of_equal_length(database, posterior, name):
     try:
         data, model, records = records_of(database, posterior, name)
     except BayesreconError as error:

@@ -51,7 +51,7 @@ def test_a_covariate_that_is_0_or_1_tells_the_counts(kind):
     assert "or fewer" in wrong.failures[0]
 
 
-def test_what_is_not_read():
+def test_tables_that_do_not_give_counts_are_refused():
     lines = {"coef": ["0.3", "0.2"], "se": ["0.1", "0.1"]}
     with pytest.raises(BayesreconError, match="with an intercept; supply correlations="):
         from_table(pd.DataFrame(lines, index=["u", "v"]), "logit")

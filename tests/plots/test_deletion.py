@@ -21,7 +21,7 @@ def test_plots_of_deletions(folder, tmp_path):
     found = bayesrecon.reconstruct(pair, attack=HRec(public=public))
     assert len(found.plot().get_yticklabels()) == 4
     assert plot_deleted(found, shape=(2, 2)).get_images()[0].get_array().shape == (2, 2)
-    with pytest.raises(BayesreconError, match="no image"):
+    with pytest.raises(BayesreconError, match="not an image"):
         plot_deleted(found, shape=(3, 3))
     likely = bayesrecon.infer_deletion(pair, public, public=public)
     assert len(plot_inference(likely).patches) == 20

@@ -21,7 +21,7 @@ def test_a_match_in_every_form(tmp_path):
     assert plot_matched(found, path=tmp_path / "records.png").get_xlabel() == "x[1]"
     assert (tmp_path / "records.png").stat().st_size > 0
     assert plot_matched(found, shape=(1, 2), path=tmp_path / "images.png").images
-    with pytest.raises(BayesreconError, match="no image of 3 by 3"):
+    with pytest.raises(BayesreconError, match="not an image of 3 by 3"):
         plot_matched(found, shape=(3, 3))
 
 

@@ -56,7 +56,7 @@ def test_the_page_as_it_is_seen(page, width, tmp_path):
     assert min(seen.page["plots"]) > 60
 
 
-def test_what_would_be_seen_is(tmp_path):
+def test_the_browser_notices_a_bad_page(tmp_path):
     """A page that is too wide, asks for something and fails in its script."""
     page = "<h1 style='width: 900px'>wide</h1><img src='http://127.0.0.1:9/x.png'><script>throw Error('no')</script>"
     seen = browser.look(page, 400, tmp_path)

@@ -30,7 +30,7 @@ def result(tmp_path_factory):
 
 
 @pytest.mark.parametrize("suffix", ["json", "hdf5", ""])
-def test_results(result, suffix):
+def test_results_of_bilby_are_read_in_every_format(result, suffix):
     source = f"{result.outdir}/fit.{suffix}" if suffix else result
     draws = read_draws(source)
     assert list(draws.values) == ["a", "b", "log_likelihood"]

@@ -36,7 +36,7 @@ def zipped(path, start, middle, count, end=b""):
 
 @pytest.mark.parametrize("read", [read_draws, read_contents])
 @pytest.mark.parametrize("content", [(b'[{"a":[', b"0.5," * 2**18, 64, b"1]}]"), (b"", bytes(2**20), 64)])
-def test_zips(tmp_path, read, content):
+def test_a_zip_that_unpacks_to_too_much_is_refused(tmp_path, read, content):
     path = zipped(tmp_path / "a.json.zip", *content)
     assert path.stat().st_size < 2**18
     refused("unpacks to more than 32 MiB, refused", read, path)
@@ -49,7 +49,7 @@ def test_a_zip_may_be_trusted(tmp_path):
 
 
 @pytest.mark.parametrize("read", [read_draws, read_contents, read_table])
-def test_archives(tmp_path, read):
+def test_an_archive_that_declares_too_much_is_refused(tmp_path, read):
     path = tmp_path / "a.npz"
     header = b"\x93NUMPY\x01\x00v\x00" + b"{'descr': '|b1', 'fortran_order': False, 'shape': (1, %d), }" % 2**26
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -36,7 +36,7 @@ def test_a_sampler_in_memory(sampler):
     refused("has it run", read_draws, emcee.EnsembleSampler(8, 2, lambda x: 0.0))
 
 
-def test_what_lies_beside_is_looked_at(sampler, tmp_path):
+def test_other_data_in_the_file_are_audited(sampler, tmp_path):
     import h5py
 
     with h5py.File(tmp_path / "chain.h5", "a") as file:

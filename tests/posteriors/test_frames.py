@@ -40,14 +40,14 @@ def test_an_index_of_chain_and_draw():
     np.testing.assert_array_equal(draws.values["b"], VALUES[:, 1].reshape(2, 20))
 
 
-def test_what_lies_beside_is_looked_at():
+def test_other_columns_of_the_frame_are_audited():
     made = frame()
     made["name"] = [a + b for a in "ABDEFGHK" for b in ("nn", "ea", "li", "us", "orr")]
     assert "columns/name" in {variable.where for variable in read_contents(made).variables}
     assert any("columns/name" in finding.where for finding in audit(made).findings)
 
 
-def test_refuses():
+def test_frames_without_draws_are_refused():
     refused("without rows", read_draws, frame()[:0])
     refused("without columns of numbers", read_draws, frame()[[".chain", ".draw"]])
     refused("cannot read draws from", read_draws, pd.DataFrame({"a": [1.0]}))

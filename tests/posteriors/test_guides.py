@@ -203,7 +203,7 @@ def test_low_rank_has_its_own_equations(start):
     assert 6 < release.directions.shape[1] <= 9
 
 
-def test_modes():
+def test_an_autodelta_guide_is_a_trained_parameter():
     guide = guide_of("AutoDelta")
     release = from_guide(MODEL, guide, {"beta_auto_loc": [1.0, 0.5], "variance_auto_loc": 2.0}, residual=0.0)
     assert release.model is MODEL

@@ -114,7 +114,7 @@ def test_groups_of_one_row():
     ],
 )
 @pytest.mark.filterwarnings("ignore")
-def test_what_is_not_read(change, message):
+def test_unsuitable_mixed_models_are_refused_in_a_line(change, message):
     with pytest.raises(BayesreconError, match=message) as caught:
         from_statsmodels(fit(**change))
     assert "\n" not in str(caught.value)

@@ -19,7 +19,7 @@ from bayesrecon.untrusted import limits
 pytestmark = pytest.mark.small
 
 
-def test_npz(tmp_path):
+def test_draws_and_attributes_of_an_archive_are_read(tmp_path):
     path = tmp_path / "fit.npz"
     attributes = json.dumps({"bayesrecon_model": "m", "n": 3})
     np.savez_compressed(path, sigma=SIGMA, beta=BETA, __log_density__=LP, __attributes__=attributes, s=["x"])

@@ -202,7 +202,7 @@ def test_an_interval_of_least_squares_needs_its_degrees_of_freedom():
         ([["1.2", "x"]], ["estimate", "p"], "no column std. error"),
     ],
 )
-def test_what_is_not_read(rows, columns, message):
+def test_tables_with_bad_numbers_are_refused_in_a_line(rows, columns, message):
     with pytest.raises(BayesreconError, match=message) as caught:
         from_table(pd.DataFrame(rows, ["const"], columns), "logit")
     assert "\n" not in str(caught.value)

@@ -4,21 +4,21 @@ import pytest
 from quick import quick
 
 from bayesrecon.models.stan import from_stan
-from bayesrecon.posteriors.r.rstanarm import _LAWS, _Design, _fields, _Group, _written
+from bayesrecon.posteriors.r.rstanarm import LAWS, Design, Group, program_text, record_fields
 
 
-@pytest.mark.parametrize("family", quick(_LAWS, list(_LAWS)[:2]))
+@pytest.mark.parametrize("family", quick(LAWS, list(LAWS)[:2]))
 def test_every_family_has_a_program_that_is_read(family):
-    group = _Group("clinic", 3, 1.0, family[0] == "gaussian", 1.0)
-    design = _Design(family, False, "y", ("age", "bmi"), True, group, 0.0)
+    group = Group("clinic", 3, 1.0, family[0] == "gaussian", 1.0)
+    design = Design(family, False, "y", ("age", "bmi"), True, group, 0.0)
     model = from_stan(
-        _written(design, ["target += normal_lpdf(alpha[1] + dot_product(xbar, beta) | 0.0, 2.5);"]),
+        program_text(design, ["target += normal_lpdf(alpha[1] + dot_product(xbar, beta) | 0.0, 2.5);"]),
         constants={"xbar": [1.0, 2.0]},
     )
     assert set(model.fields) == {"y", "age", "bmi", "clinic"}
 
 
 def test_names_that_a_program_cannot_have_are_replaced():
-    assert _fields(["real", "age", "age", "poly_age__2__1", "N", "x__"]) == [
+    assert record_fields(["real", "age", "age", "poly_age__2__1", "N", "x__"]) == [
         "y", "age", "x2", "poly_age__2__1", "x4", "x5",
     ]  # fmt: skip

@@ -68,6 +68,6 @@ def test_the_layout_of_posteriordb_is_read_as_ever(tmp_path):
         ('{"mu": [1], "mu": [2]}', "twice"),
     ],
 )
-def test_refuses(tmp_path, text, match):
+def test_bad_json_is_refused(tmp_path, text, match):
     (tmp_path / "a.json").write_text(text)
     refused(match, read_draws, tmp_path / "a.json")

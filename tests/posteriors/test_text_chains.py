@@ -96,7 +96,7 @@ def test_comments_are_looked_at(tmp_path):
         ('"a\n1 2\n', "cannot be read|No closing quotation"),
     ],
 )
-def test_refuses(tmp_path, text, match):
+def test_bad_text_chains_are_refused(tmp_path, text, match):
     (tmp_path / "a.txt").write_text(text)
     refused(match, read_draws, tmp_path / "a.txt")
 

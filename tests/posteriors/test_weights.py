@@ -133,7 +133,7 @@ def test_weights_of_another_name(sampled):
         from_draws(values, model, weights="beta")
 
 
-def test_what_is_no_weight(sampled):
+def test_columns_that_are_not_weights_are_ignored_or_refused(sampled):
     theta, log_weight = sampled
     model = conjugate.regression_model()
     equal = from_draws(of(theta, weight=np.ones_like(log_weight)), model)

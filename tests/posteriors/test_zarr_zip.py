@@ -87,6 +87,6 @@ def test_what_was_written_again_is_not_lost(archive):
     assert any(entry.values == "ask Ann" for entry in read_contents(archive).entries)
 
 
-def test_damage(tmp_path):
+def test_a_damaged_zip_is_refused(tmp_path):
     (tmp_path / "a.zarr.zip").write_bytes(b"PK nothing")
     refused("cannot be read", read_draws, tmp_path / "a.zarr.zip")

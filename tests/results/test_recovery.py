@@ -187,7 +187,7 @@ def not_loaded(path):
 
 
 @pytest.mark.parametrize("case", NOT_RESULTS)
-def test_loading_what_is_no_result(case, tmp_path, capfd):
+def test_a_file_that_is_not_a_result_is_refused_silently(case, tmp_path, capfd):
     path = tmp_path / "file.nc"
     NOT_RESULTS[case](path)
     not_loaded(path)
@@ -228,7 +228,7 @@ def test_loading_a_damaged_file(tmp_path):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_to_dict(case):
+def test_a_result_becomes_plain_json(case):
     result = recovery(**CASES[case])
     found = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert found == result.to_dict()

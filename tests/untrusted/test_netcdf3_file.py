@@ -42,7 +42,7 @@ def test_as_xarray_reads_them(tmp_path, form, unlimited):
 
 
 @pytest.mark.parametrize("unlimited", [[], ["draw"]])
-def test_cut_off(tmp_path, unlimited):
+def test_a_truncated_file_is_refused(tmp_path, unlimited):
     path = tmp_path / "a.nc"
     DATA.to_netcdf(path, engine="scipy", unlimited_dims=unlimited)
     whole = path.read_bytes()

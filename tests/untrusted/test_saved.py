@@ -196,7 +196,7 @@ def test_a_slice_brings_all_that_it_was_cut_from(tmp_path):
 
 
 @pytest.mark.parametrize("name", fuzzed_saved.FORMATS)
-def test_files_that_nobody_wrote(name):
+def test_fuzzed_files_are_refused_or_read(name):
     """A fixed part of what `benchmarks/files/fuzz_saved.py` reads."""
     tally = fuzzed_saved.fuzz(name, 25)
     assert tally.failures == []

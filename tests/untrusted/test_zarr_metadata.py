@@ -82,7 +82,7 @@ V3 = {
 
 
 @pytest.mark.parametrize(("version", "change"), [(2, c) for c in V2] + [(3, c) for c in V3])
-def test_codecs(tmp_path, version, change):
+def test_unknown_codecs_are_refused(tmp_path, version, change):
     path = folder(tmp_path / "fit.zarr", version)
     check_folder(path)
     name, changes = (".zarray", V2[change]) if version == 2 else ("zarr.json", V3[change])

@@ -56,7 +56,7 @@ def by_gradient(
     along = np.einsum("njb,jb->n", each, whole)
     own = np.einsum("njb,jbc,njc->n", each, inverse, each, optimize=True)
     moved, length = (float(np.einsum("jb,jbc,jc->", v, blocks, v)) for v in (whole, before.reshape(count, size)))
-    return _said(*log_likelihood(along, own, moved, freedom, length=length))
+    return _with_warnings(*log_likelihood(along, own, moved, freedom, length=length))
 
 
 def _of_any_model(
@@ -64,15 +64,15 @@ def _of_any_model(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     model, (before, after) = pair.before.model, thetas_of(pair)
     records, scale = whole_records(model, public, total)
-    bent = curvature_between(model, before, after, records, scale)
+    curvature = curvature_between(model, before, after, records, scale)
     each = np.asarray(gradients(model, before, table))
-    own = ((bent.root() @ each.T) ** 2).sum(axis=0)
+    own = ((curvature.root() @ each.T) ** 2).sum(axis=0)
     move = before - after
-    moved, length = (float(v @ bent.times(v)) for v in (move, before))
-    return _said(*log_likelihood(each @ move, own, moved, bent.freedom, length=length))
+    moved, length = (float(v @ curvature.times(v)) for v in (move, before))
+    return _with_warnings(*log_likelihood(each @ move, own, moved, curvature.freedom, length=length))
 
 
-def _said(logs: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+def _with_warnings(logs: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
     return logs, unlike(logs, shares)
 
 
@@ -86,12 +86,12 @@ def _curvature(attack: PreparedHRec, before: np.ndarray, after: np.ndarray) -> t
     outputs, q = before.shape
     m = len(attack.x)
     thetas = [after + node * (before - after) for node in NODES]
-    bent = np.mean([attack.curvatures(before, theta) for theta in thetas], axis=0) * (attack.count / m)
+    curvature = np.mean([attack.curvatures(before, theta) for theta in thetas], axis=0) * (attack.count / m)
     rows = attack.design
     if outputs * q <= _LARGEST:
-        found = np.einsum("mkl,mi,mj->kilj", bent, rows, rows, optimize=True).reshape(1, outputs * q, outputs * q)
+        found = np.einsum("mkl,mi,mj->kilj", curvature, rows, rows, optimize=True).reshape(1, outputs * q, outputs * q)
     else:
-        found = np.stack([(rows * bent[:, k, k, None]).T @ rows for k in range(outputs)])
+        found = np.stack([(rows * curvature[:, k, k, None]).T @ rows for k in range(outputs)])
     size = found.shape[-1]
     at = np.arange(size)
     diagonal = found[:, at, at].copy()

@@ -64,7 +64,7 @@ def between(pair: Deletion, candidates: Records) -> Approximated:
     before, after = _solved(pair)
     rows = _totals(before, after)
     difference, covariance, basis = _difference(before, after)
-    warnings = [*before.asked, *after.asked]
+    warnings = [*before.warnings, *after.warnings]
     each = basis.T @ before.embedding.scores(candidates, np.array([0]))  # (r, N)
     values, vectors = np.linalg.eigh(covariance)
     size, possible = each.shape[1], _counts(rows[0], each.shape[1])
@@ -101,7 +101,7 @@ def deleted_totals(pair: Deletion) -> tuple[tuple[Row, ...], list[str]]:
         BayesreconError: a release that no data have.
     """
     before, after = _solved(pair)
-    return _totals(before, after), [*before.asked, *after.asked]
+    return _totals(before, after), [*before.warnings, *after.warnings]
 
 
 def _solved(pair: Deletion) -> tuple[Problem, Problem]:

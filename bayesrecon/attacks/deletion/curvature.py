@@ -69,7 +69,9 @@ def curvature(model: Model, thetas: Any, records: Records, scale: float, *, exac
         )
     data, prior = np.zeros((2, model.dimension, model.dimension))
     for theta in np.asarray(thetas):
-        prior += np.concatenate([np.asarray(_bent_prior(model, theta, rows)) for rows in _blocks(model)]) / len(thetas)
+        prior += np.concatenate(
+            [np.asarray(_prior_hessian_products(model, theta, rows)) for rows in _blocks(model)]
+        ) / len(thetas)
         data += _of_records(model, theta, records, exact) * (scale / len(thetas))
     if not np.isfinite(data).all() or not np.isfinite(prior).all() or not np.abs(data).sum() > 0:
         raise BayesreconError("the public Hessian does not see the change of the parameters: supply more of them")
@@ -95,7 +97,7 @@ def curvature_between(
 def _of_records(model: Model, theta: np.ndarray, records: Records, exact: bool) -> np.ndarray:
     outputs = 0 if exact or model.prediction is None else _outputs(model, theta, records)
     if not 0 < outputs <= _OUTPUTS:
-        return np.concatenate([np.asarray(_bent(model, theta, records, rows)) for rows in _blocks(model)])
+        return np.concatenate([np.asarray(_hessian_products(model, theta, records, rows)) for rows in _blocks(model)])
     found = np.zeros((model.dimension, model.dimension))
     step = max(1, _CHUNK // (outputs * model.dimension))
     for start in range(0, len(next(iter(records.values()))), step):
@@ -136,7 +138,7 @@ def _slopes(model: Model, theta: Any, records: Records) -> tuple[Any, Any]:
 
 
 @partial(jax.jit, static_argnames="model")
-def _bent(model: Model, theta: Any, records: Records, directions: Any) -> Any:
+def _hessian_products(model: Model, theta: Any, records: Records, directions: Any) -> Any:
     """Minus the Hessian of all records' log likelihood along directions `(q, d)`."""
 
     def loss(t: Any) -> Any:
@@ -146,5 +148,5 @@ def _bent(model: Model, theta: Any, records: Records, directions: Any) -> Any:
 
 
 @partial(jax.jit, static_argnames="model")
-def _bent_prior(model: Model, theta: Any, directions: Any) -> Any:
+def _prior_hessian_products(model: Model, theta: Any, directions: Any) -> Any:
     return jax.lax.map(lambda v: jax.jvp(jax.grad(lambda t: -model.log_prior(t)), (theta,), (v,))[1], directions)

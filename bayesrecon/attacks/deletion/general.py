@@ -64,8 +64,8 @@ def gradient_of_deleted(
     """
     before, after = thetas_of(pair)
     records, scale = whole_records(pair.before.model, public, total)
-    bent = curvature_between(pair.before.model, before, after, records, scale, path=path)
-    return bent.times(before - after), bent
+    curvature = curvature_between(pair.before.model, before, after, records, scale, path=path)
+    return curvature.times(before - after), curvature
 
 
 def reconstruct_general(
@@ -87,18 +87,18 @@ def reconstruct_general(
     True
     """
     model, (before, after) = pair.before.model, thetas_of(pair)
-    gradient, bent = gradient_of_deleted(pair, public, total, path=path)
+    gradient, curvature = gradient_of_deleted(pair, public, total, path=path)
     table, _ = whole_records(model, public, total)
-    equations = _equations(pair, table, gradient, bent)
+    equations = _equations(pair, table, gradient, curvature)
     ends = _ends(equations, table)
     best = min(ends, key=lambda end: end.residual)
     each = np.asarray(gradients(model, after, table)) - np.asarray(gradients(model, before, table))
     squares = (each**2).sum(axis=1)
     effective = float(squares.sum() ** 2 / (squares**2).sum())
-    probability = _probability(equations, ends, best, before - after, bent)
+    probability = _probability(equations, ends, best, before - after, curvature)
     doubts = (
         *doubts_about(probability, what="label", effective=effective),
-        *_unexplained(best, len(each) * len(ends), bent.freedom),
+        *_unexplained(best, len(each) * len(ends), curvature.freedom),
     )
     return DeletedRecord(
         record={k: v[0] for k, v in equations.records(best.x, best.still).items()},
@@ -115,7 +115,7 @@ def reconstruct_general(
     )
 
 
-def _equations(pair: Deletion, table: Records, gradient: np.ndarray, bent: Curvature | Sketched) -> Equations:
+def _equations(pair: Deletion, table: Records, gradient: np.ndarray, curvature: Curvature | Sketched) -> Equations:
     """One record's gradient against the estimate, inside the range of the public records."""
     model = pair.before.model
     moved = tuple(k for k, f in model.fields.items() if not f.domain.discrete)
@@ -123,7 +123,7 @@ def _equations(pair: Deletion, table: Records, gradient: np.ndarray, bent: Curva
     if not ends:
         raise BayesreconError(f"{model.name}: no field of a record varies continuously; use infer_deletion")
     knowledge = check_knowledge(model, domain=ends)
-    return Equations(model, np.asarray(pair.before.theta)[0], -gradient, knowledge, moved, True, True, bent.root())
+    return Equations(model, np.asarray(pair.before.theta)[0], -gradient, knowledge, moved, True, True, curvature.root())
 
 
 def _ends(equations: Equations, table: Records) -> list[End]:
@@ -151,7 +151,7 @@ def _ends(equations: Equations, table: Records) -> list[End]:
 
 
 def _probability(
-    equations: Equations, ends: list[End], best: End, move: np.ndarray, bent: Curvature | Sketched
+    equations: Equations, ends: list[End], best: End, move: np.ndarray, curvature: Curvature | Sketched
 ) -> float | None:
     """Of the best record's label among those that were tried: the likelihood of `angle`, each at its best record, whose
     values take as many directions away."""
@@ -160,8 +160,8 @@ def _probability(
     assert equations.metric is not None
     each = np.concatenate([gradients(equations.model, equations.theta, equations.records(e.x, e.still)) for e in ends])
     own = ((equations.metric @ each.T) ** 2).sum(axis=0)
-    moved, length = (float(v @ bent.times(v)) for v in (move, equations.theta))
-    logs, _ = log_likelihood(each @ move, own, moved, bent.freedom - equations.flatten(best.x).size, length=length)
+    moved, length = (float(v @ curvature.times(v)) for v in (move, equations.theta))
+    logs, _ = log_likelihood(each @ move, own, moved, curvature.freedom - equations.flatten(best.x).size, length=length)
     found: dict[tuple[float, ...], float] = {}
     for end, value in zip(ends, logs, strict=True):
         found[_label(end)] = max(value, found.get(_label(end), -np.inf))

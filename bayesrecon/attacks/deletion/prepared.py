@@ -142,14 +142,16 @@ class PreparedHRec:
         shrinkage = self.use.shrinkage if shrinkage is None else shrinkage
         change = before - after
         predicted = self.design @ change.T
-        bent = self.use.path and self.linear.loss != "squared"
-        at = [after + t * change for t in NODES] if bent else [before]
+        curved = self.use.path and self.linear.loss != "squared"
+        at = [after + t * change for t in NODES] if curved else [before]
         own = self.trained_on(before) if shrinkage else None
         kappa = np.zeros_like(predicted)
         for weights in at:
             eta = self.design @ weights.T
-            bent = bends(self.linear, eta, self.labels, predicted) if own is None else own.contributions(eta, predicted)
-            kappa += np.asarray(bent) / len(at)
+            curvature = (
+                bends(self.linear, eta, self.labels, predicted) if own is None else own.contributions(eta, predicted)
+            )
+            kappa += np.asarray(curvature) / len(at)
         if shrinkage and self.linear.loss == "squared":
             kappa *= self.optimism
         found = kappa.T @ self.design * (self.count / len(self.x))
@@ -161,8 +163,8 @@ class PreparedHRec:
         own, eta = self.trained_on(before), self.design @ theta.T
         if own is not None:
             return own.curvatures(eta)
-        bent = np.asarray(curvatures(self.linear, eta, self.labels))
-        return bent * self.optimism if self.linear.loss == "squared" else bent
+        curvature = np.asarray(curvatures(self.linear, eta, self.labels))
+        return curvature * self.optimism if self.linear.loss == "squared" else curvature
 
     def error_of_slopes(self, kappa: np.ndarray) -> np.ndarray:
         """Covariance `A (K, K)` of the intercepts' estimated gradient, `n (1 + n / m) mean(kappa kappa')`: public and

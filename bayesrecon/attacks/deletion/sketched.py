@@ -106,8 +106,8 @@ def _rows(model: Model, theta: Any, record: Records) -> Any:
     assert model.prediction is not None
     prediction = model.prediction
     value, rebuild = ravel_pytree(prediction.output(model.constrain(theta), record))
-    bent = jax.hessian(lambda v: -prediction.log_lik(rebuild(v), record))(value)
-    values, vectors = jnp.linalg.eigh(0.5 * (bent + bent.T))
+    hessian = jax.hessian(lambda v: -prediction.log_lik(rebuild(v), record))(value)
+    values, vectors = jnp.linalg.eigh(0.5 * (hessian + hessian.T))
     slopes = jax.jacrev(lambda t: ravel_pytree(prediction.output(model.constrain(t), record))[0])(theta)
     return jnp.sqrt(jnp.maximum(values, 0.0))[:, None] * (vectors.T @ slopes)
 
@@ -130,8 +130,8 @@ def _product(model: Model, exact: bool, theta: Any, v: Any, records: Records, sc
 
         _, rebuild = ravel_pytree(prediction.output(model.constrain(theta), record))
         value, moved = jax.jvp(predicted, (theta,), (v,))
-        bent = jax.jvp(jax.grad(lambda u: -prediction.log_lik(rebuild(u), record)), (value,), (moved,))[1]
-        return jax.vjp(predicted, theta)[1](bent)[0]
+        hessian = jax.jvp(jax.grad(lambda u: -prediction.log_lik(rebuild(u), record)), (value,), (moved,))[1]
+        return jax.vjp(predicted, theta)[1](hessian)[0]
 
     def add(total: Any, record: Records) -> Any:
         return total + one(record), None

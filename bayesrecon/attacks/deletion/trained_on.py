@@ -145,13 +145,13 @@ def _with_own(
 
 def _weights(linear: LinearPredictor, eta: np.ndarray, y: np.ndarray, gamma: np.ndarray) -> np.ndarray:
     """`B (I + Gamma B)^-1`, symmetric as B is."""
-    bent = np.asarray(curvatures(linear, eta, y))
-    return np.swapaxes(np.linalg.solve(np.swapaxes(_inside(bent, gamma), 1, 2), bent), 1, 2)
+    curvature = np.asarray(curvatures(linear, eta, y))
+    return np.swapaxes(np.linalg.solve(np.swapaxes(_inside(curvature, gamma), 1, 2), curvature), 1, 2)
 
 
-def _inside(bent: Any, gamma: np.ndarray) -> np.ndarray:
+def _inside(curvature: Any, gamma: np.ndarray) -> np.ndarray:
     """`I + Gamma B`."""
-    return np.eye(len(gamma)) + gamma[:, None] * np.asarray(bent)
+    return np.eye(len(gamma)) + gamma[:, None] * np.asarray(curvature)
 
 
 def _mean(weights: Any) -> np.ndarray:

@@ -79,9 +79,9 @@ class _Task:
     regulariser: Regulariser | None
 
     def at(self, v: np.ndarray) -> tuple[np.ndarray, float]:
-        """What is left of the gradient, and the penalty."""
+        """The remaining gradient and the penalty."""
         x = self.equations.unflatten(v, self.like)
-        residual = self.equations.left(x, self.still)
+        residual = self.equations.residual(x, self.still)
         if self.regulariser is None:
             return residual, 0.0
         return residual, float(self.regulariser(self.equations.weights(x), self.equations.records(x, self.still)))

@@ -49,12 +49,12 @@ _WIDE = 10.0
 
 @dataclass(frozen=True)
 class End:
-    """Where a descent ended: variables, fixed fields, the gradient that is left `(d,)`, its relative norm, penalty, and
-    whether it began at the measure that the gradients determine."""
+    """The end of a descent: variables, fixed fields, the remaining gradient `(d,)`, its relative norm, the penalty, and
+    whether it started from the measure that the gradients determine."""
 
     x: Records
     still: Records
-    left: np.ndarray
+    gradient: np.ndarray
     residual: float
     penalty: float = 0.0
     sown: bool = False
@@ -120,13 +120,13 @@ class Equations:
     def records(self, x: Records, still: Records) -> Records:
         return {k: np.asarray(x[k]) if k in x else still[k] for k in self.model.fields}
 
-    def left(self, x: Records, still: Records) -> np.ndarray:
-        """What the gradients leave, `(d,)` or along the metric `(r,)`, relative to the regulariser's norm."""
+    def residual(self, x: Records, still: Records) -> np.ndarray:
+        """The sum of all gradients, `(d,)` or along the metric `(r,)`, relative to the norm of the regulariser's."""
         each = np.asarray(gradients(self.model, self.theta, self.records(x, still)))
         return self.measured(self.weights(x) @ each + x.get("strength", 1.0) * self.base)
 
     def jacobian(self, x: Records, still: Records) -> Float[np.ndarray, "d U"]:
-        """Of `left` in all variables, fields first, `(d, U)`."""
+        """Of `residual` in all variables, fields first, `(d, U)`."""
         records, weights = self.records(x, still), self.weights(x)
         each, slopes = _sensitivity(self.model, self.moved, self.theta, records)
         parts = [
@@ -203,7 +203,7 @@ class Equations:
         error = {}
         for k in self.names(end.x):
             if k != "strength":
-                error["weight" if k == "weights" else k] = moved[k] * end.residual / np.sqrt(len(end.left))
+                error["weight" if k == "weights" else k] = moved[k] * end.residual / np.sqrt(len(end.gradient))
                 loose |= ~np.isfinite(moved[k].reshape(len(loose), -1)).all(axis=1)
         return rank, len(scale), ~loose, error
 

@@ -141,7 +141,7 @@ def _result(
 ) -> Matched:
     best = found[0]
     records, weights = equations.records(best.x, best.still), np.asarray(equations.weights(best.x))
-    least, mass, box = equations.certify(best.left, weights, rng)
+    least, mass, box = equations.certify(best.gradient, weights, rng)
     rank, unknowns, fixed, error = equations.resolve(best)
     alike, apart = confirmed(equations, found, least)
     alone = not unique and all(end.sown for end in at_floor(found, least))

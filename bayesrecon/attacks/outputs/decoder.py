@@ -91,7 +91,7 @@ def train_decoder(
     check_view(view)
     schedule, loss = schedule or Schedule(), loss or ReconstructionLoss()
     flat = images.reshape(len(images), -1)
-    outputs = asked(predict, flat)
+    outputs = query_model(predict, flat)
     count = outputs.shape[1]
     network = network or perceptron((count, *HIDDEN[::-1], flat.shape[1]), sigmoid=True)
     shape = images.shape[1:]
@@ -156,7 +156,7 @@ def checked_images(images: Any) -> np.ndarray:
     return images
 
 
-def asked(predict: Callable[[Any], Any], records: np.ndarray) -> np.ndarray:
+def query_model(predict: Callable[[Any], Any], records: np.ndarray) -> np.ndarray:
     """A model's outputs `(M, N)` for records `(M, p)`, in single precision."""
     try:
         found = np.asarray(predict(records), np.float32)

@@ -38,7 +38,7 @@ class OutputInversion(Attack[InputEstimate]):
 
     starts: int = option(3, "Public records to descend from.")
     steps: int = option(60, "Steps of each descent.")
-    held: int = option(40, "Public records that calibrate the intervals.")
+    calibration: int = option(40, "Public records that calibrate the intervals.")
     checked: int = option(20, "Further public records that check their coverage.")
 
     @in_float64
@@ -50,9 +50,11 @@ class OutputInversion(Attack[InputEstimate]):
                 "PosteriorSampling, which has its likelihood, or LinearDecoding"
             )
         at = split(len(release.public), rng)
-        held = np.concatenate([at.calibrate, at.check])[: self.held + self.checked]
-        if len(held) < self.held + self.checked:
-            raise BayesreconError(f"{len(release.public)} public records: supply {2 * (self.held + self.checked)}")
+        held = np.concatenate([at.calibrate, at.check])[: self.calibration + self.checked]
+        if len(held) < self.calibration + self.checked:
+            raise BayesreconError(
+                f"{len(release.public)} public records: supply {2 * (self.calibration + self.checked)}"
+            )
         check_gradient(release.answer, release.public.mean(axis=0))
         targets = np.concatenate([release.z[None], release.noisy(release.answers[held], rng)])
         bounds = (

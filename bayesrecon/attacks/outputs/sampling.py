@@ -46,7 +46,7 @@ class PosteriorSampling(Attack[InputEstimate]):
     clusters: int = option(1, "Normal components of the public distribution.")
     draws: int = option(200, "Draws of each chain.")
     warmup: int = option(200, "Warm-up steps of each chain.")
-    held: int = option(40, "Public records that calibrate the intervals.")
+    calibration: int = option(40, "Public records that calibrate the intervals.")
     checked: int = option(20, "Further public records that check their coverage.")
     scale: float = option(
         0.01, "Smallest error of an output, in standard deviations of the outputs; used if there is no noise."
@@ -55,8 +55,10 @@ class PosteriorSampling(Attack[InputEstimate]):
     def __post_init__(self) -> None:
         if min(self.components, self.clusters, self.draws - 3, self.warmup) < 1 or self.checked < 0:
             raise BayesreconError("components, clusters and warmup are at least 1, draws at least 4, checked 0 or more")
-        if self.held < _LEAST:
-            raise BayesreconError(f"held={self.held}: 95 % intervals need {_LEAST} held-out records or more")
+        if self.calibration < _LEAST:
+            raise BayesreconError(
+                f"calibration={self.calibration}: 95 % intervals need {_LEAST} held-out records or more"
+            )
         if not (np.isfinite(self.scale) and self.scale > 0):
             raise BayesreconError(f"scale={self.scale}: expected a number above 0")
 
@@ -64,12 +66,12 @@ class PosteriorSampling(Attack[InputEstimate]):
         began, rng = time.perf_counter(), generator(key)
         at = split(len(release.public), rng)
         rest = np.concatenate([at.calibrate, at.check])
-        if len(rest) < self.held + self.checked:
+        if len(rest) < self.calibration + self.checked:
             raise BayesreconError(
                 f"{len(release.public)} public records leave {len(rest)} to calibrate and check: supply "
-                f"{2 * (self.held + self.checked)}, or lower held= and checked="
+                f"{2 * (self.calibration + self.checked)}, or lower calibration= and checked="
             )
-        held = rest[: self.held + self.checked]
+        held = rest[: self.calibration + self.checked]
         law = fitted_law(release, at.fit, self.components, self.clusters, self.scale, int(rng.integers(2**31)))
         progress("sampling", 0.1)
         answers = np.concatenate(
@@ -130,7 +132,7 @@ class PosteriorSampling(Attack[InputEstimate]):
                 "least error": self.scale,
                 "factor": factor,
                 "R-hat": r_hat,
-                "calibrated on": self.held,
+                "calibrated on": self.calibration,
             },
             warnings=tuple(warnings),
             seconds=time.perf_counter() - began,

@@ -256,7 +256,7 @@ class Run:
             rank=self.problem.solved.basis.size,
             weights=self.support.chart.weights,
             stopped=self.stopped,
-            warnings=(*self.problem.asked, *self.warnings),
+            warnings=(*self.problem.warnings, *self.warnings),
             failures=self.problem.unfit,
             seconds=seconds,
             **about,

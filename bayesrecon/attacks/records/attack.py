@@ -60,7 +60,7 @@ def recover_records(
         raise BayesreconError(f"unit={units[0]!r} must be one of the known fields; pass known={{{units[0]!r}: values}}")
     if not unknown:
         raise BayesreconError("every field is known: nothing is left to recover")
-    chosen = estimator.settled(release)
+    chosen = estimator.with_defaults(release)
     release = counted_once(release)
     view = in_coordinates(release, str(chosen.coordinates))
     refuse_kinks(view)

@@ -1,1 +1,1 @@
-"""What every item of a file is, by its values; what nobody can tell is unrecognised."""
+"""Classify every item of a file by its values. Items of unknown meaning are "unrecognised"."""

@@ -1,4 +1,4 @@
-"""An account of every item of a file: what it is, by its values, or that nobody can tell."""
+"""An account of every item of a file: its kind, judged by its values, or "unrecognised"."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -22,12 +22,12 @@ from bayesrecon.results.findings import UNRECOGNISED, Finding, NotRun, Remedy
 
 Kind = Literal["parameter", "sampler statistic", "structure", "opened", "public", "not run", "unrecognised"]
 _STATISTICS = {"sample_stats", "warmup_sample_stats", "sample_stats_prior", "warmup_sample_stats_prior"}
-_CONSTANTS, _DIGITS = 8, 3  # so many single constants of so few digits a file may have without anybody's word
+_CONSTANTS, _DIGITS = 8, 3  # a file may have this many constants with this few digits without being asked about them
 
 
 @dataclass(frozen=True)
 class Account:
-    """One item and what it is."""
+    """One item and its kind."""
 
     entry: Entry
     kind: Kind
@@ -38,13 +38,13 @@ def accounts(look: Look, untried: Iterable[NotRun] = (), public: Iterable[str] =
 
     Args:
         look: the file, with all findings.
-        untried: attacks that did not run: what they would open is not unrecognised.
-        public: names and places, with wildcards, of what may stay.
+        untried: attacks that did not run. The items that they would attack are not unrecognised.
+        public: names and places of items that may stay, with wildcards.
     """
     contents, allowed = look.contents, tuple(public)
     waiting = {where for n in untried for where in n.where}
     variables = {v.where: v for v in contents.variables}
-    by_place = {**dict.fromkeys(waiting, "not run"), **dict.fromkeys(look.seen, "opened")}
+    by_place = {**dict.fromkeys(waiting, "not run"), **dict.fromkeys(look.reported, "opened")}
     found: list[Account] = []
     constants: list[Account] = []
     for entry in inventory(contents):
@@ -73,7 +73,7 @@ def accounts(look: Look, untried: Iterable[NotRun] = (), public: Iterable[str] =
 
 
 def is_public(where: str, allowed: Iterable[str]) -> bool:
-    """Whether a place, or its last name, is among those that may stay.
+    """Whether a place, or the last part of its name, was declared public.
 
     >>> is_public("constant_data/prior_sd", ["prior_*"]), is_public("posterior/y", ["prior_*"])
     (True, False)
@@ -82,19 +82,20 @@ def is_public(where: str, allowed: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern.removeprefix("@")) for pattern in allowed for name in names)
 
 
-def _array(look: Look, variable: Variable, told: str) -> Kind:
+def _array(look: Look, variable: Variable, kind: str) -> Kind:
     if not variable.values.size:
         return "structure"
-    if variable.group.startswith("warmup_") and told == "opened" and not _is_known_warmup(look, variable):
+    if variable.group.startswith("warmup_") and kind == "opened" and not _is_known_warmup(look, variable):
         return "unrecognised"
     if variable.values.dtype.kind not in "biufc" and not _is_attacked(look, variable):
-        return "unrecognised"  # no model has texts for parameters
-    if told:
-        return told  # type: ignore[return-value]
+        return "unrecognised"  # parameters are never strings
+    if kind:
+        return kind  # type: ignore[return-value]
     if look.is_parameter(variable):
         return "parameter" if look.contents.draws is not None and is_drawn(variable) else "unrecognised"
     beside = variable.group == "posterior" and variable.name.rstrip("_").lower() not in AMBIGUOUS
-    if (variable.group in _STATISTICS or beside) and _is_statistic(look, variable):  # formats without groups have both
+    # Formats without groups have draws and statistics side by side.
+    if (variable.group in _STATISTICS or beside) and _is_statistic(look, variable):
         return "sampler statistic"
     if variable.group in ("prior", "warmup_posterior"):
         names = {v.name for v in look.contents.variables if look.is_parameter(v)}
@@ -103,7 +104,7 @@ def _array(look: Look, variable: Variable, told: str) -> Kind:
     rows = rows_of(variable)
     if rows is None:
         return "structure" if structure_of(variable.values) and variable.group in DATA else "unrecognised"
-    if rows.dtype.kind == "f" and np.isnan(rows).all():  # what a sampler says of divergences, where there are none
+    if rows.dtype.kind == "f" and np.isnan(rows).all():  # samplers write this for divergences if there are none
         return "structure"
     constant = np.ptp(rows, axis=0) == 0 if len(rows) and np.isfinite(rows).all() else np.zeros(1, bool)
     if constant.all() and constant.size > 1 and structure_of(rows[0].reshape(variable.shape or -1)):
@@ -112,30 +113,30 @@ def _array(look: Look, variable: Variable, told: str) -> Kind:
 
 
 def _is_attacked(look: Look, variable: Variable) -> bool:
-    """Whether something beside the list of the draws says what an array is."""
+    """Whether a finding other than the list of draws explains an array."""
     return any(variable.where in f.where for f in look.found if f.kind != "draws")
 
 
 def _is_known_warmup(look: Look, variable: Variable) -> bool:
-    """Named like an array of the draws that has an account, or opened by more than the list of warm-up arrays."""
+    """Whether a warm-up array has the name of an explained array of the draws, or is explained by another finding."""
     if any(variable.where in f.where for f in look.found if f.kind not in ("warm-up", "warm-up values")):
         return True
     group = variable.group.removeprefix("warmup_")
     if group == "sample_stats":
         return _is_statistic(look, variable) or any(v.name == variable.name for v in look.contents.group(group))
     return group != "posterior" or any(
-        look.is_parameter(v) or v.where in look.seen for v in look.contents.group(group) if v.name == variable.name
+        look.is_parameter(v) or v.where in look.reported for v in look.contents.group(group) if v.name == variable.name
     )
 
 
 def is_drawn(variable: Variable) -> bool:
-    """Numbers that differ from draw to draw."""
+    """Whether the numbers differ between draws."""
     rows = rows_of(variable)
     return rows is not None and bool(np.all(~np.isfinite(rows).all(axis=0) | (np.ptp(rows, axis=0) > 0)).any())
 
 
 def _is_statistic(look: Look, variable: Variable) -> bool:
-    """One to a draw, or one to a draw and each step of a sampler that takes the parameters one by one."""
+    """Whether an array is a sampler's statistic: one value per draw, or one per draw and step of a compound sampler."""
     steps = int(np.prod(variable.shape, dtype=int)) if variable.per_draw else 1
     if _is_metric(look, variable):
         return True
@@ -163,13 +164,13 @@ def _by_chain(look: Look, variable: Variable) -> np.ndarray | None:
         return None
     if variable.per_draw and draws is not None and len(values) == draws.chains * draws.length:
         return values.reshape(draws.chains, -1).astype(float)
-    if variable.per_draw and draws is None and values.ndim == 1:  # of what is no draws of the posterior
+    if variable.per_draw and draws is None and values.ndim == 1:  # the file has no posterior draws
         return values[None].astype(float)
     return values.astype(float) if values.ndim == 2 else None
 
 
 def _is_correlation(variable: Variable) -> bool:
-    """Symmetric with ones on the diagonal in every draw, and positive definite; or a triangular factor of one."""
+    """Whether every draw is a correlation matrix, or its triangular factor."""
     if not variable.per_draw or len(variable.shape) != 2 or variable.shape[0] != variable.shape[1]:
         return False
     some = variable.values[:: max(1, len(variable.values) // 50)].astype(float)
@@ -206,7 +207,7 @@ def _other(look: Look, entry: Entry) -> Kind:
 
 
 def _are_parameters(look: Look, labels: Any) -> bool:
-    """Names of parameters, with an index and a transform as PyMC names them: `coef_0`, `sigma_log__`."""
+    """Whether labels are names of parameters, with indices and transforms as in PyMC: `coef_0`, `sigma_log__`."""
     own = "|".join(re.escape(v.name) for v in look.contents.variables if look.is_parameter(v))
     return bool(own) and all(
         re.fullmatch(rf"({own})([_.]\d{{1,4}})*(_[a-z]{{1,16}}__)?", str(x)) for x in np.ravel(labels)
@@ -214,7 +215,7 @@ def _are_parameters(look: Look, labels: Any) -> bool:
 
 
 def _is_constant(look: Look, entry: Entry, variable: Variable | None) -> bool:
-    """A few numbers of few digits, in an attribute or the same in all draws."""
+    """Whether an item is a few numbers with few digits, in an attribute or constant over the draws."""
     if variable is not None:
         rows = rows_of(variable)
         values = (
@@ -255,7 +256,7 @@ def _comments(look: Look, allowed: tuple[str, ...]) -> Iterator[Account]:
 
 
 def unrecognised(found: Iterable[Account]) -> list[Finding]:
-    """One finding with all that nobody can tell."""
+    """One finding with all unrecognised items."""
     odd = [a.entry for a in found if a.kind == "unrecognised"]
     if not odd:
         return []

@@ -1,4 +1,4 @@
-"""Lines that CmdStan writes beside its draws, and those that somebody else did."""
+"""Comments in CmdStan's files: which lines CmdStan wrote, and which somebody else did."""
 
 import re
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ def odd_lines(lines: Sequence[str]) -> list[str]:
         text = line.strip()
         if expected and _ROW.fullmatch(text):
             fields = text.count(",") + 1
-            # A diagonal is one row; a matrix has as many rows as a row has entries.
+            # A diagonal metric is one row. A dense one has as many rows as columns.
             expected = fields - 1 if expected == -1 and width == 1 else max(expected - 1, 0)
             width = 0
             continue

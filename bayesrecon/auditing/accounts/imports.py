@@ -1,4 +1,4 @@
-"""What loading a file of saved objects would import and call: known parts of models, code that runs, or unknown."""
+"""Imports that loading a file of saved objects would make: known parts of models, code that runs, or unknown ones."""
 
 import re
 from typing import Literal
@@ -21,7 +21,7 @@ _CODE = frozenset(
         """
     )
 )
-"""Modules that start programs, open files or connections, make functions, or load further code."""
+"""Modules that start programs, open files or connections, create functions, or load further code."""
 
 _DOES = frozenset(
     str.split(
@@ -36,7 +36,7 @@ _DOES = frozenset(
         """
     )
 )
-"""Last names of what does something when it is called, wherever it lies."""
+"""Names of functions that act when they are called, in any module."""
 
 _BUILTINS = frozenset(
     str.split(
@@ -72,7 +72,7 @@ _FUNCTIONS = re.compile(
 
 
 def kind_of_import(module: str, name: str, called: bool) -> Import:
-    """What loading would do with this.
+    """Classify one import.
 
     >>> kind_of_import("os", "system", True), kind_of_import("sklearn.svm._classes", "SVC", True)
     ('code', 'model')

@@ -1,31 +1,33 @@
-"""Rows of loadings: those of levels, contrasts and grids are structure, all others the rows of somebody's design."""
+"""Judge the loadings of linear combinations: levels, contrasts and grids are structure, other rows are data."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-_WHOLE = 1e-5  # how far a loading may be from a number that it stands for
-_DENOMINATORS = 12  # of the weights in contrasts and in means of levels
-_REPEATED = 0.5  # share of different rows from which zeros and ones say who is in which group
-_FEWEST = 5  # rows from which zeros and ones can be told from a contrast
-_STEPS = 5  # rows in equal steps that are no chance
-_SMOOTH = 0.5  # of a grid's rows that must continue the same polynomial
-_ORDER = 4  # differences that vanish along polynomials of third degree
+_WHOLE = 1e-5  # tolerance for a loading that should be a simple number
+_DENOMINATORS = 12  # largest denominator of the weights in contrasts and in means over levels
+_REPEATED = 0.5  # if a smaller share of the rows is distinct, zeros and ones are group memberships of records
+_FEWEST = 5  # smallest number of rows for which zeros and ones are distinguished from contrasts
+_STEPS = 5  # this many rows with equal steps do not occur by chance
+_SMOOTH = 0.5  # share of a grid's rows that must continue the same polynomial
+_ORDER = 4  # differences of this order vanish for polynomials of degree three
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Of how many rows loadings are data, and why."""
+    """How many rows of loadings are data, and the reason."""
 
     data: int
     why: str
 
 
 def judge(loadings: np.ndarray, constant: np.ndarray, labelled: bool = False) -> Judged:
-    """Loadings `(N, m)` and constants `(N,)` of N columns.
+    """Judge the loadings of N columns.
 
     Args:
-        labelled: whether the columns bear names of points that are nobody's records.
+        loadings: `(N, m)`.
+        constant: constants of the combinations, `(N,)`.
+        labelled: whether the columns have labels of points that are not records.
 
     >>> judge(np.eye(4), np.zeros(4)).data, judge(np.eye(2)[[0, 1, 1, 0, 1, 0, 0, 1]], np.zeros(8)).data
     (0, 8)
@@ -77,7 +79,7 @@ def _near(values: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 def _is_mean(row: np.ndarray) -> bool:
-    """Equal loadings that add up to one, without a constant.
+    """Whether a row is a mean: equal loadings that sum to one, without a constant.
 
     >>> _is_mean(np.array([0.05] * 20 + [0.0])), _is_mean(np.array([0.05] * 19 + [0.1, 0.0]))
     (True, False)
@@ -87,7 +89,7 @@ def _is_mean(row: np.ndarray) -> bool:
 
 
 def _is_unit(row: np.ndarray) -> bool:
-    """One loading of 1, 2 or 5 times a power of ten, without a constant: a slope for ten years instead of one."""
+    """Whether a row changes the unit: one loading of 1, 2 or 5 times a power of ten, such as a slope per ten years."""
     moved = row[row != 0]
     if len(moved) != 1 or row[-1] != 0:
         return False
@@ -96,14 +98,14 @@ def _is_unit(row: np.ndarray) -> bool:
 
 
 def _equally_spaced(rows: np.ndarray) -> bool:
-    """Whether the rows follow each other in equal steps, up or down."""
+    """Whether consecutive rows differ by equal steps."""
     steps = np.diff(rows, axis=0)
     size = np.abs(rows).max(axis=0)
     return bool(np.any(np.abs(steps[0]) > _WHOLE * size.max()) and np.all(np.abs(steps - steps[0]) <= _WHOLE * size))
 
 
 def _along_grid(rows: np.ndarray) -> bool:
-    """Whether the rows follow each other along polynomials, which change at knots only."""
+    """Whether the rows follow a piecewise polynomial, as for splines."""
     moving = rows[:, np.ptp(rows, axis=0) > _WHOLE * np.abs(rows).max()]
     if not moving.shape[1] or len(np.unique(np.round(moving, 9), axis=0)) < len(moving):
         return False

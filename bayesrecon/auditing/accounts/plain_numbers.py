@@ -1,17 +1,17 @@
-"""Numbers that say nothing of anybody: positions, grids, one number repeated, constants a person would choose."""
+"""Numbers that reveal nothing about anybody: positions, grids, a repeated number, plain constants."""
 
 from typing import Any
 
 import numpy as np
 
-_EQUAL = 1e-6  # relative difference of steps of a grid
-_FEW, _PLAIN_DIGITS = 4, 2  # so many numbers of so few digits are constants that somebody chose
-_LEVELS, _LEVEL_DIGITS = 20, 4  # of sorted numbers that name the entries of an axis
+_EQUAL = 1e-6  # largest relative difference between the steps of a grid
+_FEW, _PLAIN_DIGITS = 4, 2  # at most this many numbers with this few digits are chosen constants
+_LEVELS, _LEVEL_DIGITS = 20, 4  # at most this many sorted numbers with this few digits are labels of an axis
 
 
 @np.errstate(all="ignore")  # numbers of a stranger
 def structure_of(values: Any) -> str:
-    """What kind of structure numbers are, "" where they may be data.
+    """The kind of structure that numbers have, or "" if they may be data.
 
     >>> structure_of(range(5)), structure_of([0.1, 0.2, 0.3]), structure_of([5.0, 5.0]), structure_of([10, 10, 5, 2])
     ('positions', 'a grid', 'one number', 'a few plain constants')
@@ -39,13 +39,13 @@ def structure_of(values: Any) -> str:
 
 
 def is_positions(flat: np.ndarray) -> bool:
-    """0, 1, 2, ... or 1, 2, 3, ..."""
+    """Whether the numbers are 0, 1, 2, ... or 1, 2, 3, ..."""
     return any(np.array_equal(flat, np.arange(start, start + len(flat))) for start in (0, 1))
 
 
 @np.errstate(all="ignore")  # numbers of a stranger
 def is_grid(flat: np.ndarray) -> bool:
-    """Equally spaced, or so in their logarithms."""
+    """Whether the numbers, or their logarithms, are equally spaced."""
     if not np.isfinite(flat).all():
         return False
     for values in (flat, np.log(flat)) if (flat > 0).all() else (flat,):
@@ -58,7 +58,7 @@ def is_grid(flat: np.ndarray) -> bool:
 
 @np.errstate(all="ignore")  # numbers of a stranger
 def is_levels(values: Any) -> bool:
-    """Few plain numbers in ascending order, as doses, years, knots or the levels of quantiles are.
+    """Whether values are a few plain numbers in ascending order, such as doses, years, knots or quantile levels.
 
     >>> is_levels([0.025, 0.5, 0.975]), is_levels([3, 1, 2]), is_levels([1.23456, 2.0])
     (True, False, False)
@@ -70,7 +70,7 @@ def is_levels(values: Any) -> bool:
 
 
 def _is_pattern(matrix: np.ndarray) -> bool:
-    """An identity, a mask of a triangle, or all alike."""
+    """Whether a matrix is an identity, a triangular mask, or constant."""
     rows, columns = matrix.shape
     if rows != columns or rows < 2:
         return False
@@ -79,7 +79,7 @@ def _is_pattern(matrix: np.ndarray) -> bool:
 
 
 def digits_of(value: float) -> int:
-    """Significant digits, of a double or of a number in single precision.
+    """Number of significant digits, of a number in double or single precision.
 
     >>> digits_of(0.25), digits_of(1200.0), digits_of(np.float32(0.1)), digits_of(41.73)
     (2, 2, 1, 4)

@@ -1,18 +1,18 @@
-"""Statistics that samplers write beside their draws, and what values each can have.
+"""Statistics that samplers write beside their draws, and the values that each can have.
 
-A name alone clears nothing: `step_size` that runs through the data is no step size.
+A name alone is not enough: an array `step_size` that contains data is not a step size.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-_OFTEN = 0.2  # share of draws that diverge, above which a fit is useless; bits of numbers are set half of the time
-_VARIED = 0.15  # of a step size, by which it may be varied: nutpie takes a tenth
-_TUNED = (0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 10.0)  # by what PyMC's Metropolis sampler scales its steps
+_OFTEN = 0.2  # largest share of divergent draws of a useful fit; bits of data are set half of the time
+_VARIED = 0.15  # largest relative variation of a step size; nutpie uses a tenth
+_TUNED = (0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 10.0)  # factors by which PyMC's Metropolis sampler scales its steps
 
 Check = Callable[[np.ndarray], bool]
-"""Of values `(chains, draws)`, finite ones."""
+"""A test of finite values `(chains, draws)`."""
 
 
 def _between(low: float, high: float) -> Check:
@@ -32,7 +32,7 @@ def _constant(low: float = -np.inf) -> Check:
 
 
 def _step(v: np.ndarray) -> bool:
-    """One value a chain, or one that is varied a little about it, as nutpie does."""
+    """One value per chain, possibly with small variations, as in nutpie."""
     if not np.all(v > 0):
         return False
     low, high = v.min(axis=1), v.max(axis=1)
@@ -40,12 +40,12 @@ def _step(v: np.ndarray) -> bool:
 
 
 def _seldom(v: np.ndarray) -> bool:
-    """Flags that are raised now and then, or always, but not as often as bits of data are set."""
+    """Flags that are set rarely or always, but not as often as bits of data."""
     return _FLAG(v) and (bool(v.mean() <= _OFTEN) or bool(v.all()))
 
 
 def _ended(v: np.ndarray) -> bool:
-    """Flags that are raised at first, and never again in a chain."""
+    """Flags that are set only at the start of a chain."""
     return _FLAG(v) and bool(np.all(np.diff(v.astype(float), axis=1) <= 0))
 
 
@@ -54,12 +54,12 @@ def _rising(v: np.ndarray) -> bool:
 
 
 def _counting(v: np.ndarray) -> bool:
-    """Whole numbers that count up."""
+    """Integers that count up."""
     return _COUNT(v) and _rising(v)
 
 
 def _scaled(v: np.ndarray) -> bool:
-    """Positive numbers, one a chain, or each one of a few fixed multiples of the one before it."""
+    """Positive numbers: one per chain, or each a fixed multiple of the previous one."""
     if not np.all(v > 0):
         return False
     ratios = v[:, 1:] / v[:, :-1]
@@ -67,7 +67,7 @@ def _scaled(v: np.ndarray) -> bool:
 
 
 def _real(v: np.ndarray) -> bool:
-    """Real numbers that a sampler computed: hardly any of them twice, but where it stood still."""
+    """Real numbers from a sampler, which hardly ever repeat unless the sampler did not move."""
     for chain in v:
         moved = chain[np.append(True, np.diff(chain) != 0)]
         if len(moved) >= 8 and len(np.unique(moved)) < 0.8 * len(moved):
@@ -113,20 +113,20 @@ KNOWN: dict[str, Check] = {
          "fisher_distance", "log_likelihood", "log_prior", "log_g", "log_q", "lp_approx", "logl"), _energy_like
     ),
 }  # fmt: skip
-"""By names without the underscores that Stan puts behind them."""
+"""Tests by name, without Stan's trailing underscores."""
 
 AMBIGUOUS = {
     "beta", "accept", "depth", "energy", "lp", "logp", "log_p", "log_prob", "model_logp", "log_density", "logdensity",
     "log_posterior", "potential_energy", "log_likelihood", "log_prior", "log_g", "log_q", "lp_approx", "logl",
 }  # fmt: skip
-"""Names that parameters have as well, and statistics that depend on the data: among parameters they tell nothing."""
+"""Names that parameters can also have, and statistics that depend on the data. Among parameters they prove nothing."""
 
 METRICS = {"mass_matrix_inv", "inv_metric", "inverse_mass_matrix"}
-"""Of the sampler's metric, one positive number for each parameter, the same throughout a chain."""
+"""Names of the diagonal of the sampler's metric: one positive number per parameter, constant within a chain."""
 
 
 def is_metric(name: str, values: np.ndarray) -> bool:
-    """Whether values `(chains, draws, parameters)` can be the diagonal of a metric.
+    """Whether an array with this name and these values `(chains, draws, parameters)` can be the diagonal of a metric.
 
     >>> is_metric("mass_matrix_inv", np.ones((2, 9, 3))), is_metric("mass_matrix_inv", np.arange(54.0).reshape(2, 9, 3))
     (True, False)
@@ -135,7 +135,7 @@ def is_metric(name: str, values: np.ndarray) -> bool:
 
 
 def is_statistic(name: str, values: np.ndarray) -> bool:
-    """Whether values `(chains, draws)` can be the statistic of this name.
+    """Whether values `(chains, draws)` can be the statistic with this name.
 
     >>> is_statistic("treedepth__", np.array([[3, 4, 2]])), is_statistic("tree_depth", np.array([[41.5, 17.25]]))
     (True, False)

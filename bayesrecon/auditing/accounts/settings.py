@@ -1,7 +1,7 @@
-"""Settings of saved objects: values that say how a model was made, and nothing of its data.
+"""Settings of saved objects: values that describe how a model was made and reveal nothing about its data.
 
-A setting passes by its value: a switch, a number of few digits, a word that libraries have for their options, names of
-columns as names may be.
+A setting is recognised by its value: a switch, a number with few digits, an option of a known library, or a plausible
+column name.
 """
 
 import re
@@ -14,13 +14,13 @@ from bayesrecon.auditing.accounts.texts import EMAIL, is_date, is_known, kind_of
 from bayesrecon.posteriors.contents import Part
 
 _DIGITS = 3
-"""Significant digits of a setting that somebody wrote down, such as a penalty or a tolerance."""
+"""Largest number of significant digits of a setting that a person chose, such as a penalty or a tolerance."""
 
 _MOST_LABELS = 20
-"""Different labels beyond which they are no levels."""
+"""Largest number of distinct labels that are levels."""
 
 _PROSE, _NUMBERS = 20_000, 0.05
-"""Letters of a docstring that goes with its object, and the share of them that may be digits."""
+"""Smallest length of a stored docstring, and the largest share of digits in it."""
 
 _WORDS = frozenset(
     str.split(
@@ -65,7 +65,7 @@ _WORDS = frozenset(
 _TYPE = re.compile(r"[<>|=]?[biufcSUOVmM?]?\d{0,3}")
 _COUNT = re.compile(r"_?n_\w+|\w*iter\w*|\w*random_state|\w*count\w*|t_|no_improvement_count|_no_improvement_count")
 _LARGEST_COUNT, _FEW = 10**7, 4
-"""Counts of iterations and the like; settings in a row."""
+"""Counts such as iterations, and settings in a sequence."""
 
 _VERSION = re.compile(r"v?\d{1,4}(\.\d{1,5}){1,3}([-.+]?(a|b|rc|dev|post|cpu|cu)?\.?\d{0,4})")
 _PLAIN_NAME = re.compile(r"[^\W\d][\w.:|()\[\], *+~^-]{0,59}")
@@ -83,7 +83,7 @@ _LAST = re.compile(r"[./]")
 
 
 def is_setting(part: Part) -> bool:
-    """Whether an item is a setting, a name or a label as any object of its kind has.
+    """Whether an item is a setting, a name or a label that any object of its kind has.
 
     >>> is_setting(Part("solver", "attribute", "lbfgs")), is_setting(Part("C", "attribute", 0.5))
     (True, True)
@@ -105,7 +105,7 @@ def is_setting(part: Part) -> bool:
 
 
 def is_measured(part: Part) -> bool:
-    """Whether a setting is a number of so many digits that many of them together may be somebody's.
+    """Whether a setting is a number with so many digits that several of them together may be data.
 
     >>> is_measured(Part("a", "attribute", 41.7)), is_measured(Part("C", "attribute", 0.5))
     (True, False)
@@ -117,7 +117,7 @@ def is_measured(part: Part) -> bool:
 
 
 def _is_of_graph(part: Part) -> bool:
-    """The name of a graph of ONNX, or of one of its nodes."""
+    """Whether an item is the name of an ONNX graph or of one of its nodes."""
     return part.where.endswith("graph/name") or (part.of.startswith("onnx.") and part.where.endswith(".name"))
 
 
@@ -164,7 +164,7 @@ def _is_name(text: str) -> bool:
 
 
 def _is_prose(text: Any) -> bool:
-    """A docstring: a text that is hardly numbers, and is nobody's address."""
+    """Whether a text is a docstring: few digits and no e-mail address."""
     if not isinstance(text, str) or len(text) > _PROSE or EMAIL.search(text):
         return False
     return sum(map(str.isdigit, text)) <= _NUMBERS * len(text) + 20

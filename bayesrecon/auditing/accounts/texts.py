@@ -1,4 +1,4 @@
-"""Texts, names and labels: which say how a file was made, which number the entries, which may be somebody."""
+"""Texts, names and labels: which describe how a file was made, which number its entries, and which may be personal."""
 
 import json
 import math
@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesrecon.auditing.accounts.plain_numbers import digits_of, is_levels, structure_of
 
-EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.]{1,190}")  # as long as they may be: no end is looked for in vain
+EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.]{1,190}")  # the limits of e-mail addresses bound the search
 PATH = re.compile(r"(?<![\w<>/:])(?:[A-Za-z]:\\|\\\\|~?/)(?:[^\s/\\<>\"']+[/\\])+[^\s/\\<>\"']*")
 
 _VERSION = re.compile(r"v?\d{1,4}(\.\d{1,5}){0,3}([-.+]?(a|b|rc|dev|post|alpha|beta)?\.?\d{0,4})")
@@ -22,7 +22,7 @@ _LIBRARIES = {
     "pystan", "rstan", "rstanarm", "stan", "tfp", "xarray", "zeus",
 }  # fmt: skip
 _SAMPLERS = {"nuts-rs", "nuts", "hmc", "mclmc"}
-_SETTINGS = 60  # numbers among the settings of a sampler, each of few digits
+_SETTINGS = 60  # largest number of numbers among a sampler's settings, each with few digits
 _LANGUAGES = {"python", "r", "julia", "stan"}
 _LICENCES = re.compile(
     r"(cc[- ]?by([- ](sa|nc|nd|nc-sa|nc-nd))?([- ]\d\.\d)?|cc0([- ]\d\.\d)?|mit|apache[- ]2\.0|bsd(-\d-clause)?|"
@@ -32,7 +32,7 @@ _UNIT = re.compile(r"(1|%|[a-zA-Zµμ°Ω%]{1,10}([ ./*^-]{0,2}[a-zA-Zµμ°\d-]
 _CONVENTIONS = re.compile(r"(CF|ACDD|COARDS|ArviZ)-?\d{0,2}(\.\d{1,2})?", re.IGNORECASE)
 _WORTH = re.compile(r"worth [0-9.e+]{1,12} draws, cap [0-9]{1,3}")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_AXES = {"chain", "draw", "sample", ""}  # netCDF has no empty lists of texts
+_AXES = {"chain", "draw", "sample", ""}  # "" because netCDF has no empty lists of strings
 
 Check = Callable[[Any], bool]
 
@@ -42,7 +42,7 @@ def _text(check: Callable[[str], Any], most: int = 64) -> Check:
 
 
 def is_date(text: str) -> bool:
-    """A date of writing: between the years 2000 and 2100."""
+    """Whether a text is a date between the years 2000 and 2100."""
     try:
         return 2000 <= datetime.fromisoformat(text.replace(" UTC", "+00:00").strip()).year < 2100
     except ValueError:
@@ -61,7 +61,7 @@ def _number(low: float, high: float, whole: bool = False) -> Check:
 
 
 def _settings(value: Any, most: int = 4) -> bool:
-    """A JSON object of a few plain constants, as models of this package and runs of nutpie are remembered by."""
+    """Whether a value is a JSON object of a few plain constants, as this package and nutpie write for their models."""
     try:
         content = json.loads(value) if isinstance(value, str) else value if isinstance(value, dict) else None
     except (ValueError, RecursionError):
@@ -85,7 +85,7 @@ def _settings(value: Any, most: int = 4) -> bool:
 
 
 def _are_round(value: dict[str, Any]) -> bool:
-    """Whether all numbers in nested settings have few digits, but for a multiple of pi."""
+    """Whether all numbers in nested settings have few digits or are multiples of pi."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -153,11 +153,11 @@ KNOWN: dict[str, Check] = {
     "units": _text(_UNIT.fullmatch, 24),
     "unit": _text(_UNIT.fullmatch, 24),
 }
-"""Attributes whose meaning is known, and what values such an attribute can have."""
+"""Known attributes, each with a test of its value."""
 
 
 def is_known(name: str, value: Any) -> bool:
-    """Whether this attribute is of a known name and holds what such an attribute does.
+    """Whether an attribute has a known name and a plausible value.
 
     >>> is_known("arviz_version", "0.23.4"), is_known("arviz_version", "41, 63, 17"), is_known("note", "0.23.4")
     (True, False, False)
@@ -168,7 +168,7 @@ def is_known(name: str, value: Any) -> bool:
     return check is not None and bool(check(value))
 
 
-_YEARS, _IDENTIFIERS = (1800, 2200), 1000  # labels between these are years, others from here on may be somebody's
+_YEARS, _IDENTIFIERS = (1800, 2200), 1000  # labels in this range are years; other labels from 1000 may be identifiers
 Labels = Literal["positions", "levels", "numbers", "identifiers", "e-mail addresses", "words"]
 _ENDING = re.compile(r"(.*?)(\d+)(\D{0,2})")
 _CODE = re.compile(
@@ -177,7 +177,7 @@ _CODE = re.compile(
 
 
 def kind_of_labels(values: Any) -> Labels:
-    """What labels of entries are.
+    """The kind of labels of an axis.
 
     >>> kind_of_labels(["x1", "x2", "x3"]), kind_of_labels(["P4711", "P0815"]), kind_of_labels(["Bern", "Basel"])
     ('positions', 'identifiers', 'words')
@@ -204,7 +204,7 @@ def kind_of_labels(values: Any) -> Labels:
 
 
 def _are_numbers_of_somebody(array: np.ndarray) -> bool:
-    """Whole numbers of four digits and more that are no years, as patients have."""
+    """Whether labels are integers with at least four digits that are not years, such as patient numbers."""
     whole = bool(np.isfinite(array).all() and (array == np.round(array)).all())
     years = bool(np.all((array >= _YEARS[0]) & (array <= _YEARS[1])))
     return whole and bool(array.min() >= _IDENTIFIERS) and not years and len(np.unique(array)) == len(array)
@@ -218,7 +218,7 @@ def _as_numbers(texts: Sequence[str]) -> np.ndarray | None:
 
 
 def _are_numbered(texts: Sequence[str]) -> bool:
-    """The same word with 0, 1, 2, ... or 1, 2, 3, ... behind it."""
+    """Whether labels are the same word followed by 0, 1, 2, ... or 1, 2, 3, ..."""
     parts = [_ENDING.fullmatch(t) for t in texts]
     if any(p is None for p in parts):
         return False
@@ -230,11 +230,11 @@ def _are_numbered(texts: Sequence[str]) -> bool:
 
 
 _NAME = re.compile(r"[^\W\d][\w.:|()\[\],\- /*^+~=']{0,79}")
-_MOST_DIGITS = 4  # of a name: those of a year; more are an identifier
+_MOST_DIGITS = 4  # a name with more digits than a year contains an identifier
 
 
 def odd_names(names: Sequence[str]) -> list[str]:
-    """Names that carry values: too long, with many digits, or alike but for numbers that count nothing.
+    """Names that contain values: too long, with many digits, or differing only in numbers that are not consecutive.
 
     >>> odd_names(["mu", "beta_1", "1|group_sigma", "log_sigma__"])
     []

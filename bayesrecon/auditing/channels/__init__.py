@@ -1,5 +1,5 @@
-"""What an audit attacks in a file, one module a channel: a new one is one new file here that has `CHANNEL`.
+"""The channels of an audit, one module each.
 
-`CHANNEL = Channel(name="...", attack=..., rank=...)` of `bayesrecon.auditing.channel` is all that is asked of it:
-`audit` finds the modules of this folder itself and runs them by rank.
+To add a channel, add a file that defines `CHANNEL = Channel(name="...", attack=..., rank=...)`
+(`bayesrecon.auditing.channel`). `audit` finds the modules of this folder and runs them by rank.
 """

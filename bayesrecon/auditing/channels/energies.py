@@ -1,4 +1,4 @@
-"""Energies of a file, attacked: log densities under the kinetic noise of Hamiltonian draws."""
+"""Attack on energies: log densities plus the kinetic noise of Hamiltonian Monte Carlo."""
 
 import numpy as np
 
@@ -10,12 +10,12 @@ from bayesrecon.auditing.opened import Opened
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _NAME = "energies"
-_FEWEST = 200  # draws: with fewer the noise is not told from the totals
+_FEWEST = 200  # smallest number of draws; with fewer, the noise cannot be separated from the totals
 
 
 def attack_energies(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
-    """`energy`: minus the log density plus kinetic noise, a regression with errors."""
-    if opened.release.log_density is not None:  # it says the same, better; energies stay when it is dropped
+    """Attack `energy`, which is minus the log density plus kinetic noise: a regression with errors."""
+    if opened.release.log_density is not None:  # the log density reveals the same more precisely
         return [f for f in held(opened.contents, opened.model) if f.kind == "energy"], []
     for variable in opened.contents.group("sample_stats"):
         if variable.name not in ENERGIES:
@@ -23,7 +23,7 @@ def attack_energies(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
         drop = f"drop {variable.where}"
         if variable.shape or not variable.per_draw:
             return [], [NotRun(_NAME, "they are not one to a draw of the file", drop, (variable.where,))]
-        energy = variable.values[opened.kept]
+        energy = variable.values[opened.positions]
         if not np.isfinite(energy).all():
             return [], [NotRun(_NAME, "they hold missing or infinite values", drop, (variable.where,))]
         if len(energy) < _FEWEST:

@@ -1,4 +1,4 @@
-"""Gradients of a file, attacked: each coordinate is linear in the same totals as the log density."""
+"""Attack on gradients: each coordinate is linear in the same totals as the log density."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ _NAME = "gradients"
 
 
 def attack_gradients(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
-    """Arrays of one column a coordinate, whatever their name: the totals behind them give statistics."""
+    """Attack arrays with one column per coordinate, whatever their name. Their totals give statistics."""
     findings = []
     numbers, theta = opened.numbers, np.asarray(opened.release.theta)
     for series, weights in numbers.gradients:

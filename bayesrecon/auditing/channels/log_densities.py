@@ -1,4 +1,4 @@
-"""Log densities of a file, attacked: exact statistics, and what rounding and thinning would leave."""
+"""Attack on log densities: exact statistics, and the effect of rounding and thinning."""
 
 from dataclasses import replace
 from functools import partial
@@ -19,16 +19,16 @@ from bayesrecon.results.findings import Finding, NotRun, Remedy
 from bayesrecon.results.recovery import Recovery
 
 _NAME = "log densities"
-_MOST = 3  # columns that are solved for beside those with a name; more say the same
-# Remedies that are tried: from what hardly helps to what leaves little of the file, each about a third of the last.
+_MOST = 3  # largest number of unnamed columns that are attacked; more reveal the same
+# Remedies that are tried, from nearly useless ones to ones that leave little of the file, in steps of about three.
 _ROUNDINGS = (6, 5, 4, 3)
 _THINNINGS = (1000, 300, 100, 30)
-_LISTED = 2  # statistics a remedy is reported for
-_EXACT = 1e4  # times smaller errors, from which the factor says nothing but that these are exact
+_LISTED = 2  # number of statistics for which a remedy is reported
+_EXACT = 1e4  # if errors are smaller by a larger factor, they are reported as exact
 
 
 def attack_log_densities(opened: Opened) -> tuple[list[Open], list[NotRun]]:
-    """`lp__`, `lp` or minus `potential_energy`, and whatever else is a multiple of a log density: exact statistics."""
+    """Attack `lp__`, `lp`, minus `potential_energy`, and any other multiple of a log density."""
     findings, untried = _by_name(opened)
     reported = {where for f in findings for where in f.finding.where}
     exact = [s for s in opened.numbers.densities if not reported & set(s.where)]
@@ -42,7 +42,7 @@ def attack_log_densities(opened: Opened) -> tuple[list[Open], list[NotRun]]:
 
 
 def _by_numbers(opened: Opened, series: Series) -> Open | None:
-    """A column that is exact in the model's value functions, under the reading that fits."""
+    """Attack a column that is an exact combination of the model's value functions, with the multiple that fits."""
     names = " ".join(series.where).lower()
     twice = "dev" in names
     reading = opened.numbers.reading(series, likelihood=twice or "lik" in names, first=-2.0 if twice else 1.0)
@@ -74,10 +74,10 @@ def _told_only(series: Series) -> Finding:
 
 
 def _by_name(opened: Opened) -> tuple[list[Open], list[NotRun]]:
-    """What is called a log density.
+    """Attack arrays that are named like a log density.
 
-    What is called a log density may be the potential energy, as the `lp` of PyMC's run of NumPyro's sampler: where the
-    values are no log density of the model, they are taken with the other sign.
+    They may be the potential energy instead, such as `lp` of PyMC with NumPyro's sampler. So if the values are not a
+    log density of the model, the other sign is tried.
     """
     release = opened.release
     where = _where(opened)
@@ -88,7 +88,7 @@ def _by_name(opened: Opened) -> tuple[list[Open], list[NotRun]]:
     where = where or ("log density",)
     given = np.asarray(release.log_density)
     if not np.isfinite(given).all() or np.ptp(given) == 0:
-        reason = "they hold missing values, or one value only: they were not attacked"
+        reason = "they have missing values or only one value"
         return [], [NotRun(_NAME, reason, f"drop {', '.join(where)}", where)]
     found = _attacked(opened, given)
     if not _fits(found, opened) or _is_turned(found):
@@ -100,7 +100,7 @@ def _by_name(opened: Opened) -> tuple[list[Open], list[NotRun]]:
 
 
 def _misfit(opened: Opened, found: DensityRecovery, where: tuple[str, ...]) -> NotRun:
-    """What is left of the values: where the model has more features than there are draws, they may be its own."""
+    """A `NotRun` for values that do not fit. With more features than draws they may still fit."""
     left = f"residuals of {found.misfit:.2g} times the rounding error"
     name, other = opened.model.name, "another prior, other data terms, or another model"
     if found.gap:
@@ -139,7 +139,7 @@ def _made(opened: Opened, found: DensityRecovery, where: tuple[str, ...], note: 
 def _attacked(opened: Opened, given: np.ndarray) -> DensityRecovery:
     release = replace(opened.release, log_density=given)
     written = resolution(given)
-    moved = np.sqrt(12) * opened.rounding(given[:, None])  # a step of which the rounding is as far off
+    moved = np.sqrt(12) * opened.rounding(given[:, None])  # the rounding step with this standard deviation
     written = replace(written, step=np.hypot(written.step, moved))
     return recover_from_log_density(
         release, written=written, known=opened.known, key=opened.key, progress=opened.progress
@@ -149,30 +149,32 @@ def _attacked(opened: Opened, given: np.ndarray) -> DensityRecovery:
 def _fits(found: DensityRecovery, opened: Opened) -> bool:
     """Whether these are log densities of the model at the draws, up to rounding."""
     limit = opened.thresholds.misfit
-    # Arithmetic in single precision leaves errors of its own, which the residuals show.
+    # Single-precision arithmetic adds errors, which the residuals show.
     return found.misfit <= (limit if found.resolution.digits else 1e3 * limit)
 
 
 def _is_turned(found: DensityRecovery) -> bool:
-    """Whether these are of minus so many records: where prior and determinant are made of what the terms are made of,
-    minus a log density fits as well."""
+    """Whether the sign is wrong, so that the number of records is negative.
+
+    Minus a log density also fits if the prior and the determinant are combinations of the value functions.
+    """
     return any(row.name == "n" and row.estimate is not None and row.estimate < 0 for row in found.rows)
 
 
 def _density_remedies(found: DensityRecovery, rng: np.random.Generator, budget: Budget) -> tuple[Remedy, ...]:
-    """Rounder log densities, and fewer draws of them."""
+    """Remedies: fewer digits of the log densities, and fewer draws."""
     remedies: list[Remedy] = []
     now = dict(zip(found.names, found.errors, strict=True))
     names = [name for name in found.names if now[name]][:_LISTED]
     at = [found.names.index(name) for name in names]
     digits = found.resolution.digits or 17
     few = [t for t in _THINNINGS if found.rank + 12 <= t and 3 * t <= found.draws]
-    # What takes least time comes first.
+    # The fastest remedies come first.
     plans = [(f"keep {t} draws", t, None) for t in reversed(few)]
     plans += [(f"round the log density to {k} digits", None, k) for k in reversed(_ROUNDINGS) if k < digits]
     estimates = np.array([row.estimate for row in found.rows if row.name in found.names])
     for i, (action, count, k) in enumerate(plans):
-        # Where a step swallows the whole variation nothing is left to attack.
+        # If the rounding step is larger than the variation, there is nothing left to attack.
         if k is not None and np.median(decimal_step(found.given, k)) > 4 * found.given.std():
             remedies.append(Remedy(f"{action}: nothing is left of them"))
             continue
@@ -192,7 +194,7 @@ def _density_remedies(found: DensityRecovery, rng: np.random.Generator, budget: 
 
 
 def _sharper(found: DensityRecovery, recovery: Recovery | None) -> float:
-    """How much smaller the errors are than those of the draws alone, in the middle."""
+    """The median factor by which the errors are smaller than those from the draws alone."""
     if recovery is None:
         return 1.0
     draws = {row.name: row.se for row in recovery if row.se}
@@ -201,7 +203,7 @@ def _sharper(found: DensityRecovery, recovery: Recovery | None) -> float:
 
 
 def _in_words(sharper: float) -> str:
-    """How much more they tell than draws do; beyond some thousands the errors are those of arithmetic."""
+    """The factor in words. Above some thousands, the errors are those of arithmetic."""
     if sharper <= 1.5:
         return ""
     if sharper > _EXACT:

@@ -1,4 +1,4 @@
-"""Pointwise log likelihoods, attacked: every record from its own column."""
+"""Attack on pointwise log likelihoods: every record from its own column."""
 
 from dataclasses import replace
 from functools import partial
@@ -28,16 +28,19 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 _NAME = "log likelihoods"
-_SCALES, _FIRST = (1.0, -1.0, -2.0, 2.0), 12  # multiples of a log likelihood, each tried on the first columns
-# Remedies that are tried; a record is the pre-image of few draws, so that thinning further would leave no file.
+_SCALES, _FIRST = (
+    (1.0, -1.0, -2.0, 2.0),
+    12,
+)  # multiples of a log likelihood, and the number of columns that they are tried on
+# Remedies that are tried. A few draws are enough to recover a record, so stronger thinning would leave no file.
 _ROUNDINGS = (5, 4, 3)
 _THINNINGS = (300, 100)
-_TRIED = 256  # records on which a remedy is measured
-_ERRORS, _REPEATS = 512, 16  # errors of which the median is taken, by thinning again and again where records are few
+_TRIED = 256  # number of records on which a remedy is measured
+_ERRORS, _REPEATS = 512, 16  # number of errors for a median, and most repetitions of thinning if there are few records
 
 
 def attack_log_likelihoods(opened: Opened) -> tuple[list[Open], list[NotRun]]:
-    """Pointwise log likelihoods, whatever their name, and sums of them over parts of the records."""
+    """Attack pointwise log likelihoods, whatever their name, and their sums over parts of the records."""
     findings: list[Open] = []
     untried: list[NotRun] = []
     exact = opened.numbers.terms
@@ -60,7 +63,7 @@ def attack_log_likelihoods(opened: Opened) -> tuple[list[Open], list[NotRun]]:
 
 
 def _by_numbers(opened: Opened, series: Series) -> Open:
-    """Columns that are exact in the model's value functions: of one record each, or of parts of the records."""
+    """Attack columns that are exact combinations of the model's value functions, of one or several records each."""
     count = series.values.shape[1]
     for scale in _SCALES:
         first = series.values[:, evenly(count, _FIRST)] / scale
@@ -96,10 +99,13 @@ def _leave(untried: list[NotRun], where: str, reason: str, remedy: str) -> None:
 def _attack(
     opened: Opened, where: tuple[str, ...], rows: np.ndarray, values: np.ndarray, scale: float
 ) -> Open | NotRun:
-    """Records from columns `(K, N)`, of which each is a `scale` of the log likelihood of one; or why there are none.
+    """Recover records from their columns, or return the reason why not.
 
     Args:
+        where: places of the values.
         rows: `(K,)` positions among the release's draws.
+        values: `(K, N)`, one column per record.
+        scale: the multiple of the log likelihood that the values are.
     """
     theta = np.asarray(opened.release.theta)[rows]
     place, drop = places(where), f"drop {places(where)}"
@@ -173,15 +179,14 @@ def _pointwise_remedies(
     reference: Reference,
     budget: Budget,
 ) -> tuple[Remedy, ...]:
-    """Rounder columns and fewer draws: the error of a field over some records.
+    """Remedies: fewer digits and fewer draws, with the error of a field over some records.
 
-    Predicted from a linearisation about the recovered records: the response to the rounding errors that would be added,
-    and the standard errors that fewer draws would leave; the size of the errors that columns carry now is that of their
-    residuals. Sizes of errors are judged by their median.
+    Predictions linearise about the recovered records. Rounding adds errors to the columns, and fewer draws leave larger
+    standard errors. The current errors of the columns have the size of their residuals. Errors are medians.
     """
     rng = opened.rng
     some = np.sort(rng.permutation(np.flatnonzero(fits))[:_TRIED])
-    listed = np.searchsorted(np.flatnonzero(fits), some)  # their places among the records of the finding
+    listed = np.searchsorted(np.flatnonzero(fits), some)  # their positions among the records of the finding
     field = next(
         (f for f, v in found.records.items() if opened.model.fields[f].domain.kind in ("real", "interval")), None
     )
@@ -190,9 +195,9 @@ def _pointwise_remedies(
     start = replace(reference, known={k: np.asarray(v)[some] for k, v in reference.known.items()})
     exact = _rows(found.records[field], some)
     written = resolution(columns)
-    # Standard errors never shrink with the residuals; arithmetic in a binary format is often better than assumed.
+    # Small residuals do not reduce standard errors, because binary arithmetic is often more precise than assumed.
     size = found.misfit[some] / np.maximum(1.0, found.misfit[some]) if written.digits is None else np.ones(len(some))
-    # A sampler that computed in single precision held its data so: the record before that cannot be known better.
+    # A sampler with single precision also stored its data so. The original records cannot be known more precisely.
     held = np.spacing(exact.astype(np.float32)).astype(float) if written.label == "single precision" else 0.0
 
     def errors(se: np.ndarray, repeats: int = 200) -> np.ndarray:
@@ -213,7 +218,7 @@ def _pointwise_remedies(
             return Remedy(f"{action}: the records still come back to the last digit")
         if trials is None:
             return Remedy(action, field, before, predicted)
-        # What the records were off before, the present ones do not show.
+        # The current records do not show their own errors.
         measured = float(np.hypot(typical_error(trials - exact), before))
         return Remedy(action, field, before, predicted, measured, trials=trials, rows=listed)
 
@@ -230,7 +235,7 @@ def _pointwise_remedies(
         expected, trials = [], []
         for _ in range(int(np.clip(_ERRORS // len(some), 1, _REPEATS))):
             kept = rng.permutation(len(theta))[:count]
-            left = np.full((len(some), len(theta)), 10 * IGNORED)  # what is left out weighs nothing; shapes stay
+            left = np.full((len(some), len(theta)), 10 * IGNORED)  # omitted draws get no weight, so that shapes stay
             left[:, kept] = noise[some][:, kept]
             se = standard_errors(opened.model.untempered, theta, found, some, left, reference)[field]
             inflated = _rows(se, np.arange(len(some))) * np.maximum(1.0, found.misfit[some])[:, None]

@@ -1,4 +1,4 @@
-"""Posterior predictive draws, attacked: the covariates behind each record's column, and moments of the design."""
+"""Attack on posterior predictive draws: the covariates of each record's column, and moments of the design."""
 
 import math
 
@@ -14,11 +14,11 @@ from bayesrecon.posteriors.contents import Variable
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 _NAME = "predictions"
-_FEWEST = 30  # draws
+_FEWEST = 30  # smallest number of draws
 
 
 def attack_predictions(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
-    """Posterior predictive draws: the covariates behind each record's column, and moments of the design."""
+    """Attack posterior predictive draws: the covariates of each record's column, and moments of the design."""
     findings: list[Finding] = []
     untried: list[NotRun] = []
     for variable in opened.contents.group("posterior_predictive", "predictions"):
@@ -52,7 +52,7 @@ def attack_predictions(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
 
 
 def _unfit(variable: Variable, field: str | None, model: str) -> str:
-    """Why these columns are not attacked, empty where they are."""
+    """The reason why columns are not attacked, or "" if they are."""
     if field is None:
         return f"stands for no field that {model} simulates (name it like one, or FIELD_rep)"
     if not variable.shape or not variable.per_draw:
@@ -105,18 +105,18 @@ def _predictive_finding(opened: Opened, variable: Variable, field: str, found: P
 
 
 def _simulated_field(opened: Opened, name: str) -> str | None:
-    """Which field of a record a predictive variable simulates."""
+    """The field of a record that a predictive variable simulates."""
     observed = _observed_fields(opened)
     stem = name.lower()
     for suffix in ("_rep", "_pred", "_ppc", "_sim", "_tilde", "_new", "_hat"):
         stem = stem.removesuffix(suffix)
     exact = [f for f in observed if f.lower() in (stem, name.lower())]
-    # A program's own name for its response ("y_rep"): the one field that the model observes.
+    # A program may have its own name for the response ("y_rep"). It is then the only field that the model observes.
     return exact[0] if exact else observed[0] if len(observed) == 1 else None
 
 
 def _observed_fields(opened: Opened) -> list[str]:
-    """The fields that the model simulates: those that change when it does."""
+    """The fields that the model simulates, which are those that a simulation changes."""
     model = opened.model
     if model.simulate is None:
         return []

@@ -1,4 +1,4 @@
-"""What an audit looks for without a model, one module a channel: a new one is one new file here that has `PLAIN`.
+"""The channels of an audit that need no model, one module each.
 
-`PLAIN = Plain(name="...", find=..., rank=...)` of `bayesrecon.auditing.look` is all that is asked of it.
+To add one, add a file that defines `PLAIN = Plain(name="...", find=..., rank=...)` (`bayesrecon.auditing.look`).
 """

@@ -1,4 +1,4 @@
-"""Attributes, and texts anywhere else in a file: addresses, paths, names of people, rows of data."""
+"""Attributes and other texts in a file: addresses, paths, names of people, rows of data."""
 
 import re
 from typing import Any
@@ -21,11 +21,11 @@ _SAMPLER = {
 _PEOPLE = re.compile(
     r"(author|user|patient|subject|person|owner|host|hospital|contact|clinician|investigator)", re.IGNORECASE
 )
-_LONG = 2000  # characters of a text that is no label or remark any more
+_LONG = 2000  # characters: longer texts are not labels or remarks
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """Each attribute once, with all its places."""
+    """One finding for each attribute, with all its places."""
     merged: dict[tuple[str, str], tuple[Any, list[Entry]]] = {}
     for entry in attributes_of(look.contents):
         name = entry.where.replace("@", "/").rstrip("/").split("/")[-1]
@@ -51,7 +51,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     for entry in texts_of(look.contents):
         severity, what = judge("", entry.values, look)
         if entry.role in (CODE, STRUCTURE) and what.startswith("a text of"):
-            continue  # a function may be long
+            continue  # functions may be long
         if severity is not None:
             summary = f"{short(entry.where, 80)} holds {what}"
             drop = (entry.where,)
@@ -60,7 +60,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
 
 
 def judge(name: str, value: Any, look: Look) -> tuple[Severity | None, str]:
-    """How severe an attribute or a text is, and what it holds."""
+    """The severity of an attribute or a text, and what it contains, in words."""
     column = look.named(value)
     if column:
         return "high", f"the private column {column}"
@@ -83,7 +83,7 @@ def judge(name: str, value: Any, look: Look) -> tuple[Severity | None, str]:
                 return "high", f"{part.size} identifiers"
     text = str(value) if isinstance(value, str) else ""
     if PATH.search(text[:100_000]):
-        return "low", "a path of the machine it was made on"
+        return "low", "a path on the machine that made it"
     if name.lower() in _SAMPLER:
         return "low", _SAMPLER[name.lower()]
     if len(text) > _LONG:

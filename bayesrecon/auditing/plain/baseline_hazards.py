@@ -1,11 +1,12 @@
-"""Baseline hazards of Cox regressions: what they rise by tells how much risk was left, record by record.
+"""Baseline hazards of Cox regressions: their increments reveal the relative hazards of single records.
 
-Breslow's estimate (1972) rises at the i-th event by `1 / S_i`, with `S_i = sum_{j at risk} exp((x_j - m)' beta)`.
-Between one event and the next, where nobody is censored, the one record of the event leaves those at risk:
+Breslow's estimate (1972) increases at the i-th event by `1 / S_i`, where `S_i = sum_{j at risk} exp((x_j - m)' beta)`.
+If nobody is censored between an event and the next, only the record of the event leaves the set at risk:
 
-    exp((x_i - m)' beta) = S_i - S_{i+1},
+    exp((x_i - m)' beta) = S_i - S_{i+1}.
 
-its hazard beside that of a record at the means. Of a single covariate whose coefficient is known, that is its value.
+This is the record's hazard relative to that of a record at the means m. With a single covariate whose coefficient is
+known, it gives the covariate's value.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,9 +19,9 @@ from bayesrecon.auditing.words import preview
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
-_ROUNDED = 8  # decimals up to which somebody may have rounded a hazard
-_FEWEST = 5  # events from which a curve is one of records
-_PRECISE = 0.01  # of a relative hazard, up to which its error may be
+_ROUNDED = 8  # a hazard with at most this many decimals may have been rounded
+_FEWEST = 5  # smallest number of events of a curve
+_PRECISE = 0.01  # largest relative error of a relative hazard
 _TIME, _HAZARDS = "time", ("cumhaz", "hazard")
 
 
@@ -48,7 +49,7 @@ def _finding(own: Mapping[str, Entry], name: str) -> Finding | None:
     if length < _FEWEST or any(len(v) != length or not np.isfinite(v).all() for v in columns.values()):
         return None
     if np.any(np.diff(columns[_TIME]) <= 0) or np.any(np.diff(columns[name], prepend=0.0) < 0):
-        return None  # several curves, or none
+        return None  # there are several curves or none
     hazards = np.array(list(relative_hazards(columns, name))).reshape(-1, 3)
     severity = of_rows(len(hazards))
     if severity is None:
@@ -71,10 +72,11 @@ def _finding(own: Mapping[str, Entry], name: str) -> Finding | None:
 
 
 def relative_hazards(columns: Mapping[str, np.ndarray], name: str) -> Iterator[tuple[float, float, float]]:
-    """Time, relative hazard and its error, of records that leave alone; none of a curve without covariates.
+    """Time, relative hazard and its error for each record that leaves alone; none for a curve without covariates.
 
     Args:
-        columns: `{name: (K,)}`: times, the cumulative hazard under its name, and counts where there are some.
+        columns: `{name: (K,)}`: times, the cumulative hazard, and counts if there are any.
+        name: name of the cumulative hazard.
     """
     hazard = columns[name]
     rises = np.diff(hazard, prepend=0.0)
@@ -86,19 +88,19 @@ def relative_hazards(columns: Mapping[str, np.ndarray], name: str) -> Iterator[t
     left = 1.0 / rises[at]
     error = left * _step(hazard) / rises[at]
     if "n.risk" in columns and np.all(np.abs(left * count[at] - columns["n.risk"][at]) <= 1e-6 * left + error):
-        return  # of a curve without covariates everybody's is one
+        return  # without covariates all relative hazards are one
     for k in range(len(at) - 1):
         i, j = at[k], at[k + 1]
         alone = j == i + 1 and count[i] == count[j] == 1 and lost[i] == 0
         own, off = left[k] - left[k + 1], float(np.hypot(error[k], error[k + 1]))
-        # A time of two records halves what seems to be left: what stands before and behind it is of none.
+        # If two records share a time, the steps before and after it are not those of single records.
         fair = all(left[m] > left[m + 1] for m in (k - 1, k, k + 1) if 0 <= m < len(at) - 1)
         if alone and fair and off <= _PRECISE * own:
             yield float(columns[_TIME][i]), float(own), off
 
 
 def _step(hazard: np.ndarray) -> float:
-    """How far a value may be off: half of its last digit, or rounding of sums."""
+    """Error of a value: half a unit of its last digit, or rounding of sums."""
     for digits in range(_ROUNDED + 1):
         if np.array_equal(hazard, np.round(hazard, digits)):
             return 0.5 * 10.0**-digits

@@ -1,4 +1,4 @@
-"""Arrays that are exact combinations of others: linear predictors, fitted means, residuals, whatever their name."""
+"""Arrays that are exact linear combinations of others, such as linear predictors, fitted means and residuals."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,17 +19,20 @@ from bayesrecon.posteriors.contents import WIDE, Variable
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 NAME = "exact combinations"
-_MOST_DRAWS, _MOST_COLUMNS = 4000, 2000  # that a regression takes, in seconds
-_MANY = 10  # columns of an array that are looked at among themselves
-_FIRST = 16  # columns that are tried before all
+_MOST_DRAWS, _MOST_COLUMNS = 4000, 2000  # largest size of a regression, which takes seconds
+_MANY = 10  # arrays with at least this many columns are compared with their own columns
+_FIRST = 16  # columns that are tried first
 
 
 @dataclass(frozen=True, eq=False)
 class Related:
-    """An array of which columns are combinations of others, all by the same function.
+    """An array with columns that are combinations of others, all with the same link function.
 
     Attributes:
-        whole: whether every column of the array is one, by this function or another.
+        where: place of the array.
+        found: the combinations.
+        judged: how many of them are data.
+        whole: whether every column of the array is a combination, with this or another link function.
     """
 
     where: str
@@ -39,12 +42,13 @@ class Related:
 
     @property
     def structural(self) -> bool:
-        """Whether all of it is levels, contrasts or a grid."""
+        """Whether all combinations are levels, contrasts or a grid."""
         return self.whole and not self.judged.data
 
 
 def survey(look: Look) -> tuple[list[Related], list[NotRun]]:
-    """Every array against those that come before it: parameters of the model, or whatever is no combination itself."""
+    """Compare every array with parameters of the model, or without a model, with earlier arrays that are not
+    combinations."""
     arrays = _arrays(look)
     own = [(v, values) for v, values in arrays if look.is_parameter(v)]
     rest = [(v, values) for v, values in arrays if not look.is_parameter(v)]
@@ -62,7 +66,7 @@ def survey(look: Look) -> tuple[list[Related], list[NotRun]]:
                 continue
             pool.append((variable.name, _shaped(variable, values)))
         explained = {r.where for r in related}
-        for variable, values in own:  # a mean of all predictions comes before the vector that it is made of
+        for variable, values in own:  # the mean of all predictions may come before the predictions
             others = [one for one in pool if one[0] != variable.name]
             if not variable.shape and variable.where not in explained and len(others) < len(pool):
                 _one(look, others, variable, values, related, [])
@@ -72,7 +76,7 @@ def survey(look: Look) -> tuple[list[Related], list[NotRun]]:
 
 
 def _arrays(look: Look) -> list[tuple[Variable, np.ndarray]]:
-    """Arrays of the file's draws at draws that all of them have, without those that are explained already."""
+    """Arrays at their common draws, except arrays that earlier findings explain."""
     contents = look.contents
     if contents.draws is None:
         return []
@@ -83,7 +87,12 @@ def _arrays(look: Look) -> list[tuple[Variable, np.ndarray]]:
     found = []
     for variable in contents.variables:
         values = rows_of(variable) if variable.per_draw else None
-        if values is None or not values.shape[1] or variable.where in look.seen or variable.group.startswith("warmup_"):
+        if (
+            values is None
+            or not values.shape[1]
+            or variable.where in look.reported
+            or variable.group.startswith("warmup_")
+        ):
             continue
         if variable.group in WIDE:
             if len(values) != len(contents.rows):
@@ -120,7 +129,7 @@ def _one(
     found = find_combinations(pool, columns[:, first], look.rng)
     if found is None:
         reason = f"{len(columns)} draws are too few to tell what is a combination of {len(pool.names)} columns"
-        drop = f"give more draws, or drop {variable.where}"
+        drop = f"supply more draws, or drop {variable.where}"
         if not look.is_parameter(variable):
             untried.append(NotRun(NAME, reason, drop, (variable.where,)))
         return None
@@ -129,7 +138,7 @@ def _one(
     if len(first) < columns.shape[1]:
         found = find_combinations(pool, columns, look.rng) or found
     parts, left = [found], ~found.exact
-    while left.any():  # such as the logarithm of a scale behind coefficients as they are
+    while left.any():  # other columns may have another link function, such as the logarithm of a scale
         more = find_combinations(pool, columns[:, left], look.rng)
         if more is None or not more.exact.any():
             break
@@ -142,13 +151,13 @@ def _one(
 
 
 def _of_itself(look: Look, variable: Variable, values: np.ndarray, related: list[Related]) -> bool:
-    """Whether most columns of an array are combinations of a few of its own, as terms of a likelihood are."""
+    """Whether most columns of an array are combinations of a few of its columns, like terms of a likelihood."""
     columns = values[:, evenly(values.shape[1], _MOST_COLUMNS)]
     if columns.shape[1] < _MANY:
         return False
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         scaled = (columns - columns.mean(axis=0)) / columns.std(axis=0)
-    scaled = np.where(np.isfinite(scaled).all(axis=0), scaled, 0.0)  # constants, and what overflows
+    scaled = np.where(np.isfinite(scaled).all(axis=0), scaled, 0.0)  # constant columns and overflows
     some = scaled[evenly(len(scaled), 800)]
     _, pivots = scipy.linalg.qr(some, mode="r", pivoting=True)  # type: ignore[misc]
     for size in (4, 8, 16, 32):
@@ -167,7 +176,7 @@ def _of_itself(look: Look, variable: Variable, values: np.ndarray, related: list
 
 
 def _labelled(look: Look, variable: Variable) -> bool:
-    """Whether the last axis bears names of points, which are no numbers and no identifiers, and no record's."""
+    """Whether the last axis has labels of points that are neither numbers nor identifiers of records."""
     for dimension in variable.dimensions:
         labels = look.contents.coordinates.get(f"{variable.group}/{dimension}")
         if labels is not None and dimension not in look.record_axes and kind_of_labels(labels) in ("words", "levels"):
@@ -176,7 +185,7 @@ def _labelled(look: Look, variable: Variable) -> bool:
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """Rows of a design, of each array and of all scalars together."""
+    """One finding for each array with rows of a design, and one for all scalars together."""
     related, untried = survey(look)
     several = Counter(r.where for r in related)
     findings = [_finding(look, [r]) for r in related if len(r.found.exact) > 1 or several[r.where] > 1]
@@ -188,7 +197,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
 
 
 def _of_scalars(look: Look, scalars: list[Related]) -> list[Finding | None]:
-    """Scalars with the same function and terms are rows of one design."""
+    """Findings on scalars. Scalars with the same link function and terms are rows of one design."""
     terms = list(dict.fromkeys(t for r in scalars for t in r.found.terms))
     rows = np.zeros((len(scalars), len(terms)))
     for i, r in enumerate(scalars):

@@ -1,4 +1,4 @@
-"""Comments of CmdStan: paths, seed and mass matrix, and lines that CmdStan does not write."""
+"""Comments in CmdStan's files: paths, the seed, the mass matrix, and lines that CmdStan does not write."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,9 +15,9 @@ _NUMBER = re.compile(r"-?[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?")
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """What comments give away; lines that are neither CmdStan's nor telling are not recognised."""
+    """Findings on comments. Other lines that CmdStan does not write are unrecognised."""
     lines = look.contents.comments
-    reports: list[tuple[Severity, str, str, str]] = [("low", *one) for one in _told_by(lines)]
+    reports: list[tuple[Severity, str, str, str]] = [("low", *one) for one in _revealed_by(lines)]
     reports += _rows_in(look, odd_lines(lines))
     drop, remedies = ("comments",), (Remedy("drop the comments"),)
     findings = [
@@ -28,7 +28,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
 
 
 def _rows_in(look: Look, lines: Sequence[str]) -> list[tuple[Severity, str, str, str]]:
-    """Addresses and rows of data in lines that CmdStan did not write, each and all together."""
+    """E-mail addresses and rows of data in lines that CmdStan did not write."""
     if not lines:
         return []
     needs, together = "nothing but the file", "\n".join(lines)
@@ -44,8 +44,8 @@ def _rows_in(look: Look, lines: Sequence[str]) -> list[tuple[Severity, str, str,
     return []
 
 
-def _told_by(lines: Sequence[str]) -> Iterable[tuple[str, str, str]]:
-    """Title, evidence and what an attacker needs, of everything that CmdStan's own lines give away."""
+def _revealed_by(lines: Sequence[str]) -> Iterable[tuple[str, str, str]]:
+    """Title, evidence and what an attacker needs, for everything that CmdStan's own lines reveal."""
     settings = dict(_setting(line) for line in lines if "=" in line)
     data = [v for k, v in settings.items() if k in ("file", "data file", "data_file") and v]
     paths = sorted({m.group(0) for line in lines for m in PATH.finditer(line)} | set(data))

@@ -1,6 +1,6 @@
-"""Values that no sampler drew: the same in every draw or in a chain, or running through the same again and again.
+"""Values that no sampler drew: constant over all draws or in a chain, or repeating in a cycle.
 
-Data are carried along as transformed or generated quantities, or as statistics of the sampler, whatever their name.
+Data can be in a file as transformed or generated quantities, or as statistics of the sampler, whatever their name.
 """
 
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ from bayesrecon.auditing.words import places, preview
 from bayesrecon.posteriors.contents import DATA, Variable
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
-_FEWEST_DRAWS = 3  # fewer can be alike by chance
-_REPEATS = 0.5  # share of different values from which a series runs through the same again
-_FEW_LEVELS = 3  # values that a counter or a switch runs through, which are no data
+_FEWEST_DRAWS = 3  # smallest number of draws; fewer can be equal by chance
+_REPEATS = 0.5  # a series with a smaller share of distinct values repeats them
+_FEW_LEVELS = 3  # counters and switches have at most this many distinct values
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """Arrays that are constant or run in circles, and many single numbers that are."""
+    """Findings on arrays that are constant or cyclic, and one on all constant scalars."""
     findings: list[Finding] = []
     singles: list[tuple[str, np.ndarray]] = []
     for variable in look.contents.variables:
@@ -65,7 +65,7 @@ def _constant(look: Look, variable: Variable, first: np.ndarray, same: np.ndarra
 
 
 def _is_matrix(variable: Variable) -> bool:
-    """Square: the diagonal of a correlation matrix, or the upper triangle of a factor, is constant."""
+    """Whether an array is a square matrix. Correlation matrices and their factors have constant entries."""
     return len(variable.shape) >= 2 and variable.shape[-1] == variable.shape[-2]
 
 
@@ -88,7 +88,7 @@ def _circle(look: Look, variable: Variable, series: np.ndarray, count: int) -> F
 
 
 def _runs_in_circles(series: np.ndarray) -> bool:
-    """Whether a series returns to its own values in a way that no sampler does: with a period, or as real numbers."""
+    """Whether a series repeats its values as no sampler does: with a period, or with repeated real numbers."""
     finite = series[np.isfinite(series)]
     moved = finite[np.append(True, np.diff(finite) != 0)] if len(finite) else finite
     levels = np.unique(moved)
@@ -97,14 +97,14 @@ def _runs_in_circles(series: np.ndarray) -> bool:
     if _has_period(finite):
         return True
     whole = np.all(levels == np.round(levels))
-    # Rounded draws repeat as well, but then neighbours on a grid.
+    # Rounded draws also repeat, but their values are neighbours on a grid.
     steps = np.diff(levels)
     on_grid = steps.min() > 0 and np.allclose(steps / steps.min(), np.round(steps / steps.min()), atol=1e-3)
     return not whole and not on_grid and len(levels) <= _REPEATS * len(moved)
 
 
 def _has_period(series: np.ndarray) -> bool:
-    """One that is repeated at least twice and has four different values or more."""
+    """Whether a series has a period that is repeated at least twice and has at least four distinct values."""
     starts = np.flatnonzero(series[1:] == series[0]) + 1
     for period in starts[(starts >= 4) & (starts <= len(series) // 2)][:200]:
         if np.array_equal(series[period:], series[:-period]) and len(np.unique(series[:period])) >= 4:
@@ -113,7 +113,7 @@ def _has_period(series: np.ndarray) -> bool:
 
 
 def _together(look: Look, singles: list[tuple[str, np.ndarray]]) -> list[Finding]:
-    """Single numbers that are the same in all draws: one is a constant, many are a table."""
+    """Scalars that are the same in all draws: one is a constant, many are a table."""
     odd = [(where, value) for where, value in singles if where.rpartition("/")[2].rstrip("_").lower() not in KNOWN]
     values = np.array([v[0] for _, v in odd])
     if len(odd) < 5 or structure_of(values) in ("positions", "a grid", "one number"):

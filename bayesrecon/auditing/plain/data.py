@@ -1,4 +1,4 @@
-"""Groups that hold data as they are."""
+"""Groups that contain data unchanged."""
 
 from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.look import Look, Plain
@@ -9,7 +9,7 @@ from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """Observed data whatever they are; constants, where their values are no grid or plain number."""
+    """Findings on all observed data, and on constant data unless they are grids or plain numbers."""
     findings = []
     for variable in look.contents.group(*DATA):
         values, column = variable.values, look.named(variable.values)
@@ -18,7 +18,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
             continue
         severity = of_constants(values, private=column is not None or not constant) or "medium"
         if constant and severity == "medium" and values.size < 5 and values.dtype.kind in "biuf":
-            continue  # a few numbers: they are not recognised
+            continue  # a few numbers are left to the accounts, as unrecognised
         kind = "covariates or constants" if constant else "the response"
         findings.append(
             Finding(

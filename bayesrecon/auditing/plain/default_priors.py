@@ -1,4 +1,4 @@
-"""Priors that were made from the data: what their constants say, and what their values at the draws say."""
+"""Priors that were set from the data: their constants, and their values at the draws."""
 
 import re
 from typing import TYPE_CHECKING
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from bayesrecon.models.stan import StanModel
 
 _DEFAULT = re.compile(r"student_t(?:_lpdf)?\((?:\w+ \| )?3, (-?(?!0[,.) ])[\d.]+), ([\d.]+)\)")
-"""As brms writes it; one at zero says nothing."""
+"""A default prior as brms writes it, unless its location is zero."""
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """Constants of default priors, and the means of covariates by the values of a prior of a centred intercept."""
+    """Findings on constants of default priors, and on means of covariates from the prior of a centred intercept."""
     return [*_priors(look), *_means(look), *_written(look)], []
 
 
 def program_of(look: Look) -> str:
-    """The Stan program in the file, or that of the model; "" where there is none."""
+    """The Stan program in the file or of the model; "" if there is none."""
     if look.contents.program is not None:
         return look.contents.program.text
     model = _stan(look.model)
@@ -35,13 +35,13 @@ def program_of(look: Look) -> str:
 def _stan(model: Model | None) -> "StanModel | None":
     if model is None or not type(model).__module__.startswith("bayesrecon.models.stan"):
         return None
-    from bayesrecon.models.stan import StanModel  # only then: a language takes a while to load
+    from bayesrecon.models.stan import StanModel  # imported here because it takes long to load
 
     return model if isinstance(model, StanModel) else None
 
 
 def _written(look: Look) -> list[Finding]:
-    """Priors that the program itself makes of the data."""
+    """Findings on priors that the Stan program computes from the data."""
     model = _stan(look.model)
     if model is None or not model.data_priors:
         return []
@@ -87,7 +87,7 @@ def _means(look: Look) -> list[Finding]:
 
 
 def _priors(look: Look) -> list[Finding]:
-    """Default priors of brms are centred at the median of the response, with its median absolute deviation."""
+    """Findings on default priors of brms, whose location and scale are the response's median and absolute deviation."""
     texts = {"the program": program_of(look)}
     texts |= {e.where: " ".join(map(str, np.ravel(e.values))) for e in look.contents.entries if _is_prior(e)}
     found = {where: m for where, text in texts.items() if (m := _DEFAULT.search(text)) is not None}

@@ -1,4 +1,4 @@
-"""Arrays that lie outside the groups of a fit: at the root, in nested groups, in tables, in files beside."""
+"""Arrays outside the groups of a fit: at the root, in nested groups, in tables, in other files of an archive."""
 
 import numpy as np
 
@@ -14,16 +14,16 @@ from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """Values that are no draws, by their number; what may be draws of something is not recognised."""
+    """Findings on arrays that are not draws. Arrays that may be draws of something are unrecognised."""
     draws = look.contents.draws
     total = draws.chains * draws.length if draws is not None else 0
     findings = []
     beside = [e for e in arrays_beside(look.contents) if not _counts(e)]
-    beside = [(e.where, e.values) for e in beside if not _told(e) or look.named(e.values)]
+    beside = [(e.where, e.values) for e in beside if not _attacked_or_structure(e) or look.named(e.values)]
     unknown = [v for v in look.contents.variables if v.group not in GROUPS and not v.group.startswith("warmup_")]
     for where, values in [*beside, *((v.where, v.values) for v in unknown if not v.per_draw)]:
         array, column = np.asarray(values), look.named(values)
-        if where in look.seen or not array.size or (column is None and structure_of(array)):
+        if where in look.reported or not array.size or (column is None and structure_of(array)):
             continue
         texts = array.dtype.kind not in "biuf"
         if column is None and ((total and array.size % total == 0) or (texts and not _tell(array)) or array.size < 5):
@@ -45,12 +45,12 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
 
 
 def _counts(entry: Entry) -> bool:
-    """Labels that number what they label."""
+    """Whether labels only number the entries."""
     return entry.kind == "labels" and kind_of_labels(entry.values) == "positions"
 
 
-def _told(entry: Entry) -> bool:
-    """Estimates, which are attacked as such, and structure."""
+def _attacked_or_structure(entry: Entry) -> bool:
+    """Whether an entry is an estimate, which is attacked elsewhere, or structure."""
     return entry.role in (ESTIMATE, STRUCTURE)
 
 

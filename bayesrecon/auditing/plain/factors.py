@@ -1,4 +1,4 @@
-"""Factors of a design, effects and predictors: rows and responses come back by algebra."""
+"""Factors of a design, effects and predictors, from which algebra recovers rows and responses."""
 
 import contextlib
 from collections.abc import Mapping
@@ -22,16 +22,16 @@ from bayesrecon.posteriors.roles import DESIGN
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 NAME = "factors of the design"
-_SHOWN = 6  # columns that are kept as records of a finding
+_SHOWN = 6  # largest number of columns in a finding's records
 
 
-@np.errstate(all="ignore")  # numbers of strangers may be of any size; what overflows is no design
+@np.errstate(all="ignore")  # untrusted numbers may have any size; designs do not overflow
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """Of each fit: its design from its factors, its response, and of a single covariate its values."""
+    """Findings for each fit: its design from its factors, its response, and the values of a single covariate."""
     parts: dict[str, dict[str, Entry]] = {}
     for entry in look.contents.entries:
         if entry.kind in ("array", "labels"):
-            where = entry.where.replace("/QR/", "/qr/")  # as `nls` writes it
+            where = entry.where.replace("/QR/", "/qr/")  # `nls` writes QR
             for root in _roots(where):
                 parts.setdefault(root, {}).setdefault(where[len(root) :].lstrip("/"), entry)
     findings: list[Finding] = []
@@ -59,7 +59,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
 
 
 def _left(entries: list[Entry]) -> Finding:
-    """Parts that no row comes back from here, the others having been removed."""
+    """A finding on parts from which no row can be recovered, because other parts were removed."""
     where = tuple(e.where for e in entries)
     return Finding(
         "combination",
@@ -79,7 +79,7 @@ _FACTORS = ("qr/qr", "qr/qraux")
 
 
 def _roots(where: str) -> list[str]:
-    """Objects that a part may belong to."""
+    """Places of the objects that a part may belong to."""
     ends = [where[: -len(f"/{name}")] for name in (*_FACTORS, "effects", *_NAMED) if where.endswith(f"/{name}")]
     return ends
 
@@ -89,7 +89,7 @@ _NAMED = (_COLUMNS, *_COUNTED[:3], "weights", "linear.predictors", "fitted.value
 
 
 def _rebuilt(own: Mapping[str, Entry]) -> dict[str, np.ndarray]:
-    """Columns that come back, by their names."""
+    """The recovered columns, by name."""
     if not all(key in own for key in _FACTORS):
         return {}
     qr, qraux = (np.asarray(own[key].values, float) for key in _FACTORS)
@@ -123,7 +123,7 @@ def _one_covariate(look: Look, estimates: Estimates, own: Mapping[str, Entry]) -
 
 
 def _knots(look: Look, root: str, own: Mapping[str, Entry]) -> Finding | None:
-    """The different values of a smooth's covariate: `mgcv` keeps them less their mean, and the mean beside them."""
+    """A finding on the distinct values of a smooth's covariate. `mgcv` stores them centred, and their mean."""
     if "Xu" not in own or "shift" not in own:
         return None
     knots, shift = np.asarray(own["Xu"].values, float), np.ravel(np.asarray(own["shift"].values, float))
@@ -135,7 +135,7 @@ def _knots(look: Look, root: str, own: Mapping[str, Entry]) -> Finding | None:
 
 
 def _sum(look: Look, estimates: Estimates, own: Mapping[str, Entry]) -> Finding | None:
-    """The response of a linear model, its fitted values and residuals together."""
+    """A finding on the response of a linear model, as fitted values plus residuals."""
     parts = {name: own[name] for name in ("fitted.values", "residuals") if name in own}
     values = [np.ravel(e.values) for e in parts.values()]
     if estimates.kind != "ols" or len(values) < 2 or len(values[0]) != len(values[1]) or not len(values[0]):
@@ -144,12 +144,12 @@ def _sum(look: Look, estimates: Estimates, own: Mapping[str, Entry]) -> Finding 
 
 
 def _count(estimates: Estimates, own: Mapping[str, Entry]) -> Finding | None:
-    """The number of records: degrees of freedom, or the beginning of what is left of the factors."""
+    """A finding on the number of records, from degrees of freedom or from a part of the factors."""
     found: dict[str, tuple[float, tuple[str, ...]]] = {}
     if estimates.kind not in ("ols", "logit", "poisson") or estimates.closed == WEIGHTED:
-        return None  # rows of weight zero spend no degree
+        return None  # rows with weight zero do not count in the degrees of freedom
     one = {name: float(np.ravel(own[name].values)[0]) for name in _COUNTED if name in own and np.size(own[name].values)}
-    if "df.residual" in one and "rank" in one and "edf" not in own:  # smooths spend parts of a degree
+    if "df.residual" in one and "rank" in one and "edf" not in own:  # smooths have fractional degrees of freedom
         found["degrees of freedom"] = one["df.residual"] + one["rank"], _where(own, "df.residual", "rank")
     elif "df.null" in one:
         found["degrees of freedom"] = one["df.null"] + 1, _where(own, "df.null")

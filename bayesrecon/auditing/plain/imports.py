@@ -9,7 +9,7 @@ _LOADS = "nothing but the file, and somebody who loads it"
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """One finding for what runs, one for what nobody here knows."""
+    """One finding on code that would run, and one on unknown imports."""
     saved = look.contents.saved
     if saved is None:
         return [], []

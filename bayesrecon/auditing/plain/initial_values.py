@@ -1,4 +1,4 @@
-"""Where chains of rstanarm began: what a `stanfit` notes there, and over each chain, tells the means of covariates."""
+"""Initial values of rstanarm's chains: with the means over each chain, a `stanfit` reveals the means of covariates."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ from bayesrecon.posteriors.r.rstanarm_means import MEANS
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 _ENDS = ("/gamma", "/alpha", "@mean_pars")
-_SHOWN = 6  # means that the summary tells
+_SHOWN = 6  # largest number of means in the summary
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """The intercept of centred covariates beside that of the others: their difference is made of the means."""
+    """A finding from the intercepts for centred and for original covariates, whose difference depends on the means."""
     program = look.contents.program
     means = np.zeros(0) if program is None else np.ravel(program.constants.get(MEANS, np.zeros(0)))
     if program is None or not means.any():  # sparse designs are not centred

@@ -1,4 +1,4 @@
-"""Labels of axes, and names, that are somebody's."""
+"""Labels of axes that may be personal."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ _WHAT = {
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """Coordinates, those of chains and draws as well."""
+    """Findings on coordinates, including those of chains and draws."""
     merged: dict[str, tuple[np.ndarray, list[str]]] = {}
     for where, values in look.contents.coordinates.items():
         key = where.split("/", 1)[1]

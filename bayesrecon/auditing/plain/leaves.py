@@ -1,4 +1,4 @@
-"""Responses of records that are alone in a leaf of a tree, or that a leaf tells apart, with bounds on covariates."""
+"""Responses of single records in the leaves of trees, with bounds on their covariates."""
 
 from collections.abc import Iterable
 
@@ -12,16 +12,18 @@ from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.roles import LEAF
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
-_SHOWN = 3  # records whose bounds are told
+_SHOWN = 3  # records whose bounds are listed
 _FRAME, _FOREST = "frame/", "forest/"
 _AVERAGED = {"", "anova", "class"}
-"""Methods of rpart in which the number of a leaf of one record is that record's; rates are drawn towards others."""
+"""Methods of rpart whose leaves with one record contain its response. Rates are shrunk towards other records."""
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """One finding for each tree and each forest that tells responses."""
+    """One finding for each tree or forest that reveals responses."""
     entries = {
-        e.where: e for e in look.contents.entries if e.where not in look.seen and e.kind in ("array", "labels", "text")
+        e.where: e
+        for e in look.contents.entries
+        if e.where not in look.reported and e.kind in ("array", "labels", "text")
     }
     findings = []
     for above, own in _siblings(entries.values()).items():
@@ -47,7 +49,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
 
 
 def _siblings(entries: Iterable[Entry]) -> dict[str, dict[str, Entry]]:
-    """Arrays of leaves and splits by their names, for each object that they lie in."""
+    """Arrays of leaves and splits by name, for each object."""
     found: dict[str, dict[str, Entry]] = {}
     for entry in entries:
         cut = max(entry.where.rfind("/"), entry.where.rfind("@")) + 1
@@ -57,7 +59,7 @@ def _siblings(entries: Iterable[Entry]) -> dict[str, dict[str, Entry]]:
 
 
 def _moments(tree: Tree) -> tuple[Item, ...]:
-    """Of all responses, which the root tells."""
+    """Mean and standard deviation of all responses, from the root."""
     rows = float(tree.count[0])
     return (
         Item("n", rows, 0.0),
@@ -66,7 +68,7 @@ def _moments(tree: Tree) -> tuple[Item, ...]:
     )
 
 
-def _tree(look: Look, own: dict[str, Entry], tree: Tree, told: tuple[Item, ...]) -> Finding | None:
+def _tree(look: Look, own: dict[str, Entry], tree: Tree, root_items: tuple[Item, ...]) -> Finding | None:
     values, nodes = tree.responses()
     alone = int(((tree.left < 0) & (tree.count == 1)).sum())
     rows = float(tree.count[0])
@@ -75,11 +77,11 @@ def _tree(look: Look, own: dict[str, Entry], tree: Tree, told: tuple[Item, ...])
     title = f"{alone} of {leaves} leaves of the tree hold one record, and its response"
     if len(values) > alone:
         title = f"leaves of the tree tell the responses of {len(values)} of {rows:.0f} records"
-    return _finding(look, title, where, values, _bounded(tree, values, nodes), told)
+    return _finding(look, title, where, values, _bounded(tree, values, nodes), root_items)
 
 
 def _alone(look: Look, own: dict[str, Entry], method: str) -> Finding | None:
-    """Of a tree that is read no further: leaves that say that they hold one record."""
+    """A finding on a tree of another kind, from leaves that state that they have one record."""
     if not {"n", "yval", "var"} <= set(own) or method not in _AVERAGED:
         return None
     count, response = (np.ravel(own[name].values) for name in ("n", "yval"))
@@ -106,14 +108,14 @@ def _forest(look: Look, own: dict[str, Entry], trees: list[Tree]) -> Finding | N
 
 
 def _finding(
-    look: Look, title: str, where: tuple[str, ...], values: np.ndarray, text: str, told: tuple[Item, ...]
+    look: Look, title: str, where: tuple[str, ...], values: np.ndarray, text: str, root_items: tuple[Item, ...]
 ) -> Finding | None:
-    severity = of_rows(len(values)) or ("medium" if told else None)
+    severity = of_rows(len(values)) or ("medium" if root_items else None)
     if severity is None:
         return None
     column = look.named(values) if len(values) else None
     if not len(values):
-        title = f"the root of the tree tells {', '.join(item.name for item in told[:4])}"
+        title = f"the root of the tree tells {', '.join(item.name for item in root_items[:4])}"
     return Finding(
         "copy",
         severity,
@@ -122,7 +124,7 @@ def _finding(
         (f"responses, beginning {preview(values)}" if len(values) else "exactly")
         + (f"; {text}" if text else "")
         + (f"; they are the private column {column}" if column else ""),
-        evidence=told,
+        evidence=root_items,
         remedies=(Remedy("grow the tree with leaves of many records (minbucket, nodesize)"),),
         records={"response": values} if len(values) else {},
         errors={"response": np.zeros(len(values))} if len(values) else {},
@@ -131,7 +133,7 @@ def _finding(
 
 
 def _bounded(tree: Tree, values: np.ndarray, nodes: np.ndarray) -> str:
-    """The first records with the bounds of their covariates."""
+    """The first records with bounds on their covariates, in words."""
     bounds = tree.bounds()
     lines = []
     for value, node in zip(values[:_SHOWN].tolist(), nodes[:_SHOWN].tolist(), strict=True):

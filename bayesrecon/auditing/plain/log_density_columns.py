@@ -1,4 +1,4 @@
-"""Columns that peak where the other draws lie: log densities without a model, whatever their name and sign."""
+"""Columns with a peak at the centre of the other draws: log densities, found without a model, name or sign."""
 
 import numpy as np
 
@@ -8,19 +8,19 @@ from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import Variable
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
-_PEAKED, _STRAIGHT = 0.75, 0.5  # shares of the variance that a paraboloid explains, and that a plane may at most
-_MOST_COLUMNS, _MOST_DRAWS = 30, 2000  # of a paraboloid: its terms grow with the square of the columns
+_PEAKED, _STRAIGHT = 0.75, 0.5  # shares of variance: at least by a paraboloid, and at most by a plane
+_MOST_COLUMNS, _MOST_DRAWS = 30, 2000  # largest size of a fit, whose number of terms is quadratic in the columns
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """Scalars that are nearly a paraboloid of the other draws, and no plane: as log densities of a normal law are."""
+    """Findings on scalars that are nearly a paraboloid in the other draws, like a normal log density, and no plane."""
     contents = look.contents
     if look.model is not None or contents.draws is None:
         return [], []
     total = contents.draws.chains * contents.draws.length
     some = evenly(total, _MOST_DRAWS)
     scalars = [v for v in contents.variables if v.per_draw and not v.shape and len(v.values) == total]
-    candidates = [v for v in scalars if v.where not in look.seen and v.group in ("posterior", "sample_stats")]
+    candidates = [v for v in scalars if v.where not in look.reported and v.group in ("posterior", "sample_stats")]
     columns = _columns(look, total, some)
     findings = []
     for variable in candidates:
@@ -35,7 +35,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
 def _columns(look: Look, total: int, some: np.ndarray) -> list[tuple[str, np.ndarray]]:
     found = []
     for variable in look.contents.variables:
-        values = rows_of(variable) if look.is_parameter(variable) and variable.where not in look.seen else None
+        values = rows_of(variable) if look.is_parameter(variable) and variable.where not in look.reported else None
         if values is None or len(values) != total:
             continue
         for column in values[some].T:
@@ -51,7 +51,7 @@ def _peaks(others: np.ndarray, values: np.ndarray, rng: np.random.Generator) -> 
     scaled = (others - others.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     one, two = np.triu_indices(size)
     pairs = scaled[:, one] * scaled[:, two] if 4 * (len(one) + size) < count else scaled**2
-    if 4 * (size + pairs.shape[1] * (1 + size)) < count:  # scales bend a paraboloid
+    if 4 * (size + pairs.shape[1] * (1 + size)) < count:  # cubic terms, because scale parameters bend a paraboloid
         pairs = np.column_stack([pairs, *(pairs * column[:, None] for column in scaled.T)])
     if 4 * (size + pairs.shape[1]) > count:
         return False
@@ -60,7 +60,7 @@ def _peaks(others: np.ndarray, values: np.ndarray, rng: np.random.Generator) -> 
 
 
 def _explained(features: np.ndarray, values: np.ndarray, rng: np.random.Generator) -> float:
-    """Share of the variance of the draws that were not fitted."""
+    """Explained share of the variance, for the draws that were not fitted."""
     order = rng.permutation(len(values))
     fit, test = order[: len(order) // 2], order[len(order) // 2 :]
     design = np.column_stack([np.ones(len(values)), features])

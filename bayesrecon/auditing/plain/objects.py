@@ -1,4 +1,4 @@
-"""Saved objects: what estimators keep of their data, by design or not, with the reason."""
+"""Saved objects: the data that estimators keep, and the reason why."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -25,10 +25,10 @@ _KEPT = {
     TOTAL: ("totals", "keeps exact numbers of all records together"),
     SEED: ("seed", "keeps the state of a generator of random numbers"),
 }
-"""Kinds of findings, and what they say."""
+"""Kind of finding and text for each role."""
 
 _SHOWN = 8
-"""Private columns that a finding names."""
+"""Largest number of private columns named in a finding."""
 
 _OWN_FORMAT = "they are in the format of their own library, which is not read"
 
@@ -42,17 +42,17 @@ _DATA_CLASSES = (
     "sklearn.tree._tree",
     "joblib.",
 )
-"""Classes that hold data for others."""
+"""Classes that contain data for other objects."""
 
 _COUNTED = ("positions", "a grid", "nothing", "one number")
-"""Structure that can be like a column by chance: a column of identifiers is sorted, as a grid is."""
+"""Structure that can equal a private column by chance, since a column of identifiers is sorted like a grid."""
 
 _MOST_MATCHED = 400
-"""Items that are compared with private columns, those of records first: a forest has thousands."""
+"""Largest number of items that are compared with private columns, since a forest has thousands."""
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """One finding for each reason, and one for each private column that is somewhere else; trees that are not read."""
+    """One finding for each reason and one for each further copy of a private column, and trees that were not read."""
     if look.contents.saved is None:
         return [], []
     parts = [p for p in parts_of(look.contents) if p.kind in ("array", "labels", "attribute") or p.role in _KEPT]
@@ -71,7 +71,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
 
 
 def _columns(look: Look, parts: Sequence[Part]) -> dict[str, str]:
-    """Which private column the values at a place are."""
+    """The private columns in the parts, by place."""
     arrays = (p for p in parts if np.ndim(p.values) and structure_of(p.values) not in _COUNTED and not _is_few(p))
     ordered = sorted(arrays, key=lambda p: p.role != RECORD)
     found = {p.where: look.named(p.values) for p in ordered[:_MOST_MATCHED]}
@@ -79,12 +79,12 @@ def _columns(look: Look, parts: Sequence[Part]) -> dict[str, str]:
 
 
 def _is_few(part: Part) -> bool:
-    """Labels of a few classes or levels: that they occur in the data is no copy of them."""
+    """Whether a part is labels of a few classes or levels, which do not count as a copy of data."""
     return part.kind == "labels" and part.role != RECORD and is_setting(part)
 
 
 def _is_structure(part: Part) -> bool:
-    """Positions, a column of ones, a switch: what tells nothing whoever keeps it."""
+    """Whether a part is structure, such as positions, a column of ones, or a switch."""
     if part.kind == "labels":
         return kind_of_labels(part.values) == "positions"
     if part.kind in ("attribute", "text", "bytes"):
@@ -133,7 +133,7 @@ def _beginning(part: Part) -> str:
 
 
 def _owner(part: Part, classes: dict[str, str]) -> str:
-    """The class of the model that a part belongs to: the nearest that does not hold data for others."""
+    """The class of the model that a part belongs to: the nearest enclosing class that is not a container."""
     ends = [i for i, letter in enumerate(part.where) if letter in "./"]
     around = [classes[part.where[:i]] for i in (0, *ends) if part.where[:i] in classes]
     for of in (part.of, *reversed(around)):
@@ -143,7 +143,7 @@ def _owner(part: Part, classes: dict[str, str]) -> str:
 
 
 def _single_leaves(parts: Iterable[Part]) -> tuple[int, np.ndarray]:
-    """How many leaves of trees hold one record, and their values where they are single numbers."""
+    """The number of leaves with one record, and their values if they are single numbers."""
     by_place = {p.where: np.asarray(p.values) for p in parts if p.kind == "array"}
     count, found = 0, []
     for single, values in _trees(by_place):

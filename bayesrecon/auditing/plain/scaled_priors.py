@@ -1,8 +1,8 @@
-"""Default priors of rstanarm: their scales are standard deviations of the private columns, times a constant.
+"""Default priors of rstanarm, whose scales are proportional to standard deviations of the private columns.
 
-Of a Gaussian model with response y the scale of the intercept is multiplied by `sd(y)`, and that of the slope of x by
-`sd(y) / sd(x)`; of others that of the slope by `1 / sd(x)`. The default intercept lies at the mean of y. The object
-keeps the scales that were asked for beside those that were used (rstanarm, `stan_glm.fit`).
+In a Gaussian model with response y, rstanarm multiplies the scale of the intercept by `sd(y)`, and that of the slope of
+x by `sd(y) / sd(x)`. In other models it multiplies the scale of the slope by `1 / sd(x)`. The default location of the
+intercept is the mean of y. The object contains the requested scales and those that were used (`stan_glm.fit`).
 """
 
 from collections.abc import Iterator
@@ -15,20 +15,20 @@ from bayesrecon.posteriors.contents import Entry
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 _INFO = "prior.info/prior_intercept/location"
-# Standard deviations so near one are those of orthogonal columns (`QR = TRUE`), nobody's: a wider band would leave out
-# standardised columns, a narrower one is below rounding.
+# Standard deviations this close to one belong to orthogonal columns (`QR = TRUE`), which are not data. A wider band
+# would exclude standardised columns, and a narrower one would be below rounding.
 _UNIT = 1e-12
-_WRITTEN = 8  # significant digits up to which somebody may have written a location down
+_WRITTEN = 8  # a location with at most this many significant digits may have been chosen by a person
 _MAKES = "rstanarm makes its default priors of the data, and keeps the scales it used beside those that were asked for"
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """Exact means and standard deviations, one finding for each fit of rstanarm."""
+    """One finding for each fit of rstanarm, with exact means and standard deviations."""
     entries = {e.where: e for e in look.contents.entries if e.kind in ("array", "text", "labels")}
     found: dict[tuple[float | None, ...], tuple[tuple[Item, ...], tuple[str, ...]]] = {}
     for root in (where.removesuffix(_INFO) for where in entries if where.endswith(_INFO)):
         items_here = list(_items(entries, root))
-        if items_here:  # the `stanfit` inside has a copy
+        if items_here:  # the inner `stanfit` has a copy of the priors
             items, before = found.get(tuple(i.estimate for i, _ in items_here), (tuple(i for i, _ in items_here), ()))
             found[tuple(i.estimate for i in items)] = items, (*before, *dict.fromkeys(w for _, w in items_here))
     return [_finding(items, where) for items, where in found.values()], []
@@ -51,7 +51,7 @@ def _finding(items: tuple[Item, ...], where: tuple[str, ...]) -> Finding:
 def _items(entries: dict[str, Entry], root: str) -> Iterator[tuple[Item, str]]:
     intercept, slopes = f"{root}prior.info/prior_intercept/", f"{root}prior.info/prior/"
     spread, family = _ratio(entries, intercept), _texts(entries, f"{root}family/family")
-    gaussian = len(spread) == 1  # of others nothing scales the intercept
+    gaussian = len(spread) == 1  # other models do not scale the intercept
     if gaussian:
         location = _numbers(entries, f"{intercept}location")
         if len(location) == 1 and float(f"{location[0]:.{_WRITTEN}g}") != location[0]:
@@ -70,7 +70,7 @@ def _items(entries: dict[str, Entry], root: str) -> Iterator[tuple[Item, str]]:
 
 
 def _ratio(entries: dict[str, Entry], where: str) -> np.ndarray:
-    """How often the scale that was asked for goes into the one that was used; none where these are not there."""
+    """Ratio of the used to the requested scale; empty if one is missing."""
     requested, used = (_numbers(entries, f"{where}{name}") for name in ("scale", "adjusted_scale"))
     if not len(used) or len(requested) not in (1, len(used)):
         return np.zeros(0)

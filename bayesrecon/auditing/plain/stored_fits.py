@@ -1,4 +1,4 @@
-"""What a saved fit keeps of its data, by the roles that its reader knows: tables, residuals, factors, times, splits."""
+"""The data that a saved fit keeps, by role: tables, residuals, factors, times, splits."""
 
 import re
 from collections.abc import Iterable
@@ -14,11 +14,11 @@ from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.roles import CUT, ESTIMATE, LEAF, RECORD, SEED, TIMES, TOTAL
 from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 
-_SHOWN = 3  # columns that a finding quotes
+_SHOWN = 3  # largest number of columns quoted in a finding
 _WORKSPACE = (".Environment", "<environment>", "<enclosure>")
-_MOST_TIMES = 2**20  # records that are told one by one
+_MOST_TIMES = 2**20  # largest number of records that are listed one by one
 _SUMMARY = {"summary", "inits", "mean_pars", "mean_lp__", "coefficients", "ses", "covmat", "stan_summary"}
-_COLUMNS = 16  # numbers that a summary has of each column of the draws
+_COLUMNS = 16  # largest number of summary numbers per column of the draws
 _RECORDS = "publish a table of its estimates, or a fit without it"
 _KEPT = "they are what R keeps of every record"
 _AROUND = "a formula or a function keeps all that stood beside it when it was made"
@@ -26,9 +26,9 @@ _AROUND = "a formula or a function keeps all that stood beside it when it was ma
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """One finding for each object that keeps values of records, and one for each other role."""
-    if look.contents.saved is not None:  # those of Python have reasons of their own
+    if look.contents.saved is not None:  # `objects` handles saved objects of Python
         return [], []
-    entries = [e for e in look.contents.entries if e.role and e.where not in look.seen]
+    entries = [e for e in look.contents.entries if e.role and e.where not in look.reported]
     findings = [f for where, group in _groups(entries) if (f := _records(look, where, group)) is not None]
     named = [e for e in entries if e.kind == "labels" and e.role in (RECORD, ESTIMATE)]
     findings += [f for e in named if (f := _labels(look, e)) is not None]
@@ -41,7 +41,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
 
 
 def _groups(entries: Iterable[Entry]) -> list[tuple[str, list[Entry]]]:
-    """Arrays of records by the object that they lie in."""
+    """Arrays of records, grouped by the object that contains them."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.role == RECORD and entry.kind in ("array", "text"):
@@ -51,17 +51,17 @@ def _groups(entries: Iterable[Entry]) -> list[tuple[str, list[Entry]]]:
 
 
 def _records(look: Look, where: str, group: list[Entry]) -> Finding | None:
-    told = [e for e in group if look.named(e.values) or not structure_of(e.values)]
-    if not any(np.size(e.values) > 1 or look.named(e.values) for e in told):
+    values = [e for e in group if look.named(e.values) or not structure_of(e.values)]
+    if not any(np.size(e.values) > 1 or look.named(e.values) for e in values):
         return None
-    count = max((len(np.atleast_1d(e.values)) for e in told), default=0)
+    count = max((len(np.atleast_1d(e.values)) for e in values), default=0)
     severity = of_rows(count)
     if severity is None:
         return None
-    private = [f"{_last(e)}: the private column {name}" for e in told if (name := look.named(e.values))]
+    private = [f"{_last(e)}: the private column {name}" for e in values if (name := look.named(e.values))]
     around = any(mark in where for mark in _WORKSPACE)
-    examples = "; ".join(f"{_last(e)}: {preview(e.values)}" for e in told[:_SHOWN])
-    names = places([_last(e) for e in told], 8)
+    examples = "; ".join(f"{_last(e)}: {preview(e.values)}" for e in values[:_SHOWN])
+    names = places([_last(e) for e in values], 8)
     return Finding(
         "copy",
         "high" if private else severity,
@@ -69,7 +69,7 @@ def _records(look: Look, where: str, group: list[Entry]) -> Finding | None:
         tuple(e.where for e in group),
         f"{examples}. {_AROUND[0].upper() + _AROUND[1:] if around else _KEPT[0].upper() + _KEPT[1:]}"
         + (f"; {'; '.join(private)}" if private else ""),
-        remedies=(Remedy(f"drop {places([e.where for e in told], 3)}; {_RECORDS}"),),
+        remedies=(Remedy(f"drop {places([e.where for e in values], 3)}; {_RECORDS}"),),
         drop=tuple(e.where for e in group),
     )
 
@@ -109,7 +109,7 @@ def _other(look: Look, kept: list[Entry], severity: Severity | None, title: str,
 
 
 def _summaries(look: Look) -> list[Finding]:
-    """Means and the like of draws that are there themselves."""
+    """A finding on summaries of draws that are also in the file."""
     if look.contents.draws is None:
         return []
     of_draws = tuple(f"{e.where}{sign}" for e in look.contents.estimates if e.of_draws for sign in "/@")
@@ -124,7 +124,7 @@ def _summaries(look: Look) -> list[Finding]:
 
 
 def _siblings(entries: Iterable[Entry], role: str) -> list[dict[str, Entry]]:
-    """Arrays of a role by their names, for each object that they lie in."""
+    """Arrays of a role by name, for each object."""
     found: dict[str, dict[str, Entry]] = {}
     for entry in entries:
         if entry.role == role and entry.kind == "array":
@@ -133,7 +133,7 @@ def _siblings(entries: Iterable[Entry], role: str) -> list[dict[str, Entry]]:
 
 
 def _events(look: Look, entries: Iterable[Entry]) -> list[Finding]:
-    """Everybody's time, and whether it was the event's: steps of a survival curve with their counts."""
+    """Findings on survival curves, whose steps and counts reveal every record's time and whether it was an event."""
     findings = []
     for own in _siblings(entries, TIMES):
         if not {"time", "n.event", "n.censor"} <= set(own):
@@ -206,6 +206,6 @@ _OTHERS: tuple[tuple[str, Severity | None, str, str], ...] = (
         "whoever guesses the data can draw again and compare",
     ),
 )
-"""Role, severity (None for that of so many rows), title, and what an attacker has of it."""
+"""Role, severity (None: by the number of rows), title, and what an attacker learns."""
 
 PLAIN = Plain("stored fits", find, 12)

@@ -5,7 +5,7 @@ from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """Groups whose names begin with `warmup_`."""
+    """A finding on groups whose names begin with `warmup_`."""
     where = tuple(v.where for v in look.contents.variables if v.group.startswith("warmup_"))
     if not where:
         return [], []

@@ -12,6 +12,8 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from bayesrecon.results.audit import Audit
     from bayesrecon.results.sanitised import Sanitised
 
@@ -203,7 +205,7 @@ def _unit_shifts(column: str, shifts: Any) -> str:
     return f"of all records of one {column} (not to be published): median {median:.2g}; {largest}"
 
 
-def statistics_table(result: "Sanitised") -> Any:
+def statistics_table(result: "Sanitised") -> "Table":
     """What the best unbiased attacker can still know of each statistic."""
     from rich.markup import escape
     from rich.table import Table
@@ -221,7 +223,7 @@ def statistics_table(result: "Sanitised") -> Any:
     return table
 
 
-def changes_table(result: "Sanitised") -> Any:
+def changes_table(result: "Sanitised") -> "Table":
     """What readers notice, the parameters that move most first."""
     from rich.markup import escape
     from rich.table import Table

@@ -96,7 +96,7 @@ def redrawn(model: Model, data: Records, tilt: PseudoData, starts: np.ndarray, c
         draws=int(np.ceil(_MORE * count / _CHAINS)),
         thinning=_THINNING,
         method="auto",
-        told=lambda share: None,
+        report_progress=lambda share: None,
         starts=starts,
     )
     theta = np.unique(drawn.reshape(-1, model.dimension), axis=0)

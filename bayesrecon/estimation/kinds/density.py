@@ -12,7 +12,7 @@ from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.span import shrunk
-from bayesrecon.estimation.weighing import features_of
+from bayesrecon.estimation.weighted_equations import features_of
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.releases import LogDensity, Release
 
@@ -25,9 +25,11 @@ _ARITHMETIC = 1e-12  # rounding errors of a sum of log densities, relative to it
 class OfLogDensity(Kind):
     of = LogDensity
 
-    def weighed(self, problem: Problem) -> Problem:
+    def weighted(self, problem: Problem) -> Problem:
         solved, release = problem.solved, problem.release
-        errors, note, wrong = told(release, problem.embedding.metric, features_of(problem.embedding, solved))
+        errors, note, wrong = errors_from_misfit(
+            release, problem.embedding.metric, features_of(problem.embedding, solved)
+        )
         release = release if note is None else replace(release, notes=(*release.notes, note))
         solved, contradicted = replace(solved, errors=errors), () if wrong is None else (wrong,)
         if solved.spectrum.decays:
@@ -35,7 +37,9 @@ class OfLogDensity(Kind):
         return replace(problem, release=release, solved=solved, contradicted=contradicted)
 
 
-def told(release: Release, metric: np.ndarray, features: np.ndarray) -> tuple[EquationErrors, str | None, str | None]:
+def errors_from_misfit(
+    release: Release, metric: np.ndarray, features: np.ndarray
+) -> tuple[EquationErrors, str | None, str | None]:
     """Errors of equations that are off by an unknown `e (k,)`, a note on them, and what is wrong if they are useless.
 
     What no data can make of the equations, `e` less its projection on the features, is seen. The rest of e moves

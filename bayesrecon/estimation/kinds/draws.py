@@ -48,7 +48,7 @@ class OfDraws(Kind):
         refuse_kinks(view)
         return view
 
-    def weighed(self, problem: Problem) -> Problem:
+    def weighted(self, problem: Problem) -> Problem:
         release: Any = problem.release
         rounding = rounding_of(release, problem.embedding.independent_size)
         # Fitted data that are shrunk tell too little of the density in the cells.
@@ -56,7 +56,7 @@ class OfDraws(Kind):
             return _unrounded(problem, rounding)
         return problem
 
-    def asked(self, problem: Problem) -> tuple[str, ...]:
+    def warnings(self, problem: Problem) -> tuple[str, ...]:
         release: Any = problem.release
         return (*release.notes, *miscounted(problem), *uncorrelated(release))
 

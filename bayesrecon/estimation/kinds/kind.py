@@ -1,6 +1,6 @@
-"""What differs by the kind of a release on the way from opening it to what is said of its data.
+"""Kinds of releases: the steps from a release to statistics of its data that differ between kinds.
 
-A module of this package that has `KIND`, an instance, adds one, and so does a plug-in: `kind_of` finds it.
+To add a kind, define `KIND`, an instance of `Kind`, in a module of this package or in a plug-in. `kind_of` finds it.
 """
 
 from functools import cache
@@ -14,33 +14,34 @@ from bayesrecon.releases import Release
 
 
 class Kind:
-    """What differs by the kind of a release; a problem is a `bayesrecon.estimation.problem.Problem`.
+    """The base class of kinds. A problem is a `bayesrecon.estimation.problem.Problem`.
 
     Attributes:
-        of: the type of the releases. Those of a type derived from it are of this kind too, unless they have their own.
-        states: whether it says something without solving anything (`stated`).
+        of: the type of the releases. Derived types are of this kind, too, unless they have their own kind.
+        states: whether `stated` gives results without solving equations.
     """
 
     of: ClassVar[type[Release]]
     states: ClassVar[bool] = False
 
     def opened(self, release: Release, coordinates: str) -> Release:
-        """Checked, in the coordinates in use.
+        """The release in the chosen coordinates, checked.
 
-        Raises `BayesreconError` for what has no equations, or none that hold.
+        Raises:
+            BayesreconError: the release has no equations, or they cannot hold.
         """
         return in_coordinates(release, coordinates)
 
-    def weighed(self, problem: Any) -> Any:
-        """The law of the errors of its equations: the same solved with them as weights."""
+    def weighted(self, problem: Any) -> Any:
+        """The problem, solved again with the errors of its equations as weights."""
         return problem
 
-    def asked(self, problem: Any) -> tuple[str, ...]:
-        """What was noticed while reading, and questions about what was read."""
+    def warnings(self, problem: Any) -> tuple[str, ...]:
+        """Warnings from reading the release, and questions about it."""
         return problem.release.notes
 
     def failures(self, problem: Any, fitted: Any) -> tuple[str, ...]:
-        """One line for each check of release and model that failed.
+        """One line for each failed check of release and model.
 
         Args:
             fitted: `(T, d)` fitted posterior scores.
@@ -48,11 +49,11 @@ class Kind:
         return problem.contradicted
 
     def forecast(self, problem: Any) -> tuple[str, ...]:
-        """How much more of it would determine the number of records."""
+        """A forecast of how many more draws would determine the number of records, in words."""
         return ()
 
     def stated(self, release: Release, statistics: Any, knows: Knows) -> Any:
-        """What is said without solving anything, a `Recovery`; None where there are equations to solve."""
+        """A `Recovery` without solving equations; None if there are equations to solve."""
         return None
 
 
@@ -66,8 +67,7 @@ def kind_of(release: Release) -> Kind:
     """The kind of a release, by its type or the nearest one that it is derived from.
 
     Raises:
-        BayesreconError: there is none; or the release is of a plug-in whose kind was skipped: that of another would not
-            hold of it.
+        BayesreconError: there is none, or the release belongs to a plug-in whose kind was skipped.
     """
     kinds = _kinds()
     base = next((base for base in type(release).__mro__ if base in kinds.found), None)

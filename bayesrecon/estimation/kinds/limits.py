@@ -67,11 +67,11 @@ _LISTED = 6  # statistics that a sentence names
 
 
 def _cost(note: str, release: StatedLimits, rows: Sequence[Row]) -> str:
-    """What is lost without correlations, in the place of what might have been, once the number of records is told."""
-    told = {row.name for row in rows if row.estimate is not None}
+    """A note on what the missing correlations cost once the number of records is determined, instead of `note`."""
+    determined = {row.name for row in rows if row.estimate is not None}
     if not note.startswith(UNTOLD) or not any(row.name == "n" and row.lower == row.upper is not None for row in rows):
         return note
-    left = [row.name for row in rows if row.name not in told]
+    left = [row.name for row in rows if row.name not in determined]
     if not left:
         return f"{UNTOLD}, and nothing is lost by that: every statistic is determined"
     if release.model.name != "ols":
@@ -94,8 +94,10 @@ def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...
         if total > count.upper * (1 + _ARITHMETIC):
             wrong = (f"{total:g} records were stated, but the standard errors tell {count.upper:.6g} or fewer",)
     every = moments(components(knowledge.fields, (), {}, {})).statistics
-    told = {name for name, limit in limits.items() if limit.estimate is not None}
-    known = {name for name in told if name.replace("var(", "mean(") in told}  # of which moments follow from others
+    determined = {name for name, limit in limits.items() if limit.estimate is not None}
+    known = {
+        name for name in determined if name.replace("var(", "mean(") in determined
+    }  # of which moments follow from others
     needless = {s.name for s in every if s.substitute_for in known}
     names = dict.fromkeys([*(s.name for s in every if not s.substitute_for), *(n for n in limits if n not in needless)])
     return tuple(_row(name, limits.get(name, Limit())) for name in names), said, (*wrong, *said.failures)

@@ -13,7 +13,7 @@ from bayesrecon.releases import OptimisedMode
 class OfOptimisedMode(Kind):
     of = OptimisedMode
 
-    def weighed(self, problem: Problem) -> Problem:
+    def weighted(self, problem: Problem) -> Problem:
         none = np.zeros((problem.release.theta.shape[1], 0))
         return with_ascent(problem, Noise(none, none), None, REGULARISER)
 

@@ -7,16 +7,16 @@ from typing import Any
 
 from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.estimation.problem import Problem
-from bayesrecon.estimation.weighing import with_errors
+from bayesrecon.estimation.weighted_equations import with_errors
 from bayesrecon.releases import Summary
 
 
 class OfSummary(Kind):
     of = Summary
 
-    def weighed(self, problem: Problem) -> Problem:
+    def weighted(self, problem: Problem) -> Problem:
         release: Any = problem.release
-        return with_errors(problem, release.noise, release.finer, release.matched)
+        return with_errors(problem, release.noise, release.refined, release.matched)
 
 
 KIND = OfSummary()

@@ -38,7 +38,7 @@ class LabelOnly(Adversary):
 
     def scores(self, view: View) -> np.ndarray:
         if view.answers == VALUES:
-            raise BayesreconError("labels around an instance are those of classes; for a regression take Ins or Exm")
+            raise BayesreconError("the label-only adversary is for classifiers; for a regression use Ins or Exm")
         x, y = view.features, view.labels
         noise = view.rng.normal(size=(self.count, x.shape[1])) * self.spread * view.auxiliary.x.std(axis=0)
         points = (x[:, None] + np.concatenate([np.zeros((1, x.shape[1])), noise])).reshape(-1, x.shape[1])
@@ -47,4 +47,4 @@ class LabelOnly(Adversary):
         return right[0].mean(axis=1) - right[1].mean(axis=1)
 
 
-ADVERSARIES = {"label-only": ("the loss of labels around the instance; of classes, asks for labels alone", LabelOnly())}
+ADVERSARIES = {"label-only": ("agreement of labels around the instance (classifiers, labels only)", LabelOnly())}

@@ -29,9 +29,9 @@ class Likelihood(Adversary):
 
     def scores(self, view: View) -> np.ndarray:
         if view.others is None:
-            raise BayesreconError(f"the {self.name} needs the other private records: others=True")
+            raise BayesreconError(f"the {self.name} needs the other private records; set others=True")
         if len(view.labels) != 2:
-            raise BayesreconError(f"the {self.name} tells two challenges apart, and there are {len(view.labels)}")
+            raise BayesreconError(f"the {self.name} needs two challenges, and there are {len(view.labels)}")
         assert view.fitted is not None
         before, after = view.fitted
         outside = len(view.others.y) + 1 == view.total

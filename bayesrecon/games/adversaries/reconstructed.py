@@ -13,7 +13,7 @@ from bayesrecon.games.reconstructors.response import KnownInstance
 from bayesrecon.games.view import View
 
 Distance = Callable[[Guess, np.ndarray, float], float]
-"""Of a guess to a record `(p,)` and its response."""
+"""Function of a guess, a record `(p,)` and its response that returns their distance."""
 
 
 def apart(guess: Guess, x: np.ndarray, y: float) -> float:

@@ -32,11 +32,11 @@ class WhiteBox(Adversary):
 
         records = view.others if view.others is not None else view.public
         if records is None:
-            raise BayesreconError("the white box needs the other records or auxiliary ones: others=True or auxiliary=")
+            raise BayesreconError("the white box needs other records; set others=True or auxiliary=100")
         trained = view.trained
         assert trained is not None
         before, after = trained
-        if np.array_equal(before.theta, after.theta):  # no trace: all challenges tie
+        if np.array_equal(before.theta, after.theta):  # nothing changed, so all challenges tie
             return np.zeros(len(view.features))
         total = len(records.y) if view.others is not None else view.total
         public = {"x": records.x, "y": records.y}

@@ -1,1 +1,1 @@
-"""Learners with their names."""
+"""Learners, one file each."""

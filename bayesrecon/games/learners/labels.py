@@ -13,7 +13,7 @@ from bayesrecon.games.learner import Learner
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """A model of which nothing but the most likely class is shown: a one in its column, zeros in the others."""
+    """A model that shows only its most likely class, as a one in the class's column and zeros elsewhere."""
 
     model: Any
     classes: int
@@ -37,7 +37,7 @@ class Labels(Learner):
 
     def __post_init__(self) -> None:
         if self.learner.answers == VALUES:
-            raise BayesreconError(f"{self.learner.name} answers with {VALUES}, which are no labels")
+            raise BayesreconError(f"{self.learner.name} answers with {VALUES}, which are not labels; use a classifier")
 
     @property
     def name(self) -> str:  # type: ignore[override]

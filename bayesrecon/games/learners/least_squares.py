@@ -76,11 +76,11 @@ class LeastSquares(Learner):
         x, y = with_ones(records.x[rows]), records.y[rows]
         solved = fitted.solve(x.T)  # (q, k)
         inner = np.eye(len(rows)) - x @ solved
-        # Records that alone hold a coefficient: the formula divides by zero.
+        # If a coefficient is determined by these records alone, the formula divides by zero.
         if np.linalg.eigvalsh(inner)[0] < 1e-8:
             return self.fit(records.without(rows), classes, seed)
         weights = fitted.weights - solved @ np.linalg.solve(inner, y - x @ fitted.weights)
-        # The triangle stays that of all rows: it serves further deletions from the same data only.
+        # The triangle is still that of all rows, so it is valid only for further deletions from the same data.
         return Plane(weights, fitted.triangle)
 
     def release(self, fitted: Plane) -> Any:

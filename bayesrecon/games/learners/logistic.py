@@ -11,9 +11,10 @@ from bayesrecon.games.answers import PROBABILITIES
 from bayesrecon.games.data import Records
 from bayesrecon.games.learner import Learner, Predictor
 
-_FACTORISED = 2000  # parameters up to which the Hessian is factorised
-_SEVERAL = (1, 8)  # scikit-learn before fits classes one against the rest (1.5), or starts from another parameter (1.6)
-_NEAR = 1e-6  # gradient per record from which Newton needs a few steps
+_FACTORISED = 2000  # largest number of parameters for which the Hessian is factorised
+# Older versions of scikit-learn fit classes one against the rest (1.5) or start from another parameter (1.6).
+_SEVERAL = (1, 8)
+_NEAR = 1e-6  # gradient per record from which Newton's method needs only a few steps
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ from bayesrecon.games.answers import PROBABILITIES, VALUES
 from bayesrecon.games.data import Records
 from bayesrecon.games.learner import Learner
 
-_LARGEST = 2**22  # distances that are held at a time
+_LARGEST = 2**22  # largest number of distances in memory
 
 
 @dataclass(frozen=True, eq=False)
 class Voters:
-    """The nearest of the records that are left; of records as far away the first ones, so that a deletion changes no
-    answer in which the deleted record had no vote.
+    """Answers from the nearest remaining records.
 
-    Without records, `x=None`, what is asked are rows of distances.
+    At equal distance the first records count, so that a deletion changes an answer only if the deleted record had a
+    vote. Without records (`x=None`), queries are rows of distances.
     """
 
     x: np.ndarray | None

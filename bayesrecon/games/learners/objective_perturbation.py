@@ -22,23 +22,28 @@ _CURVATURE = 0.25
 
 @dataclass(frozen=True)
 class ObjectivePerturbation(Perturbed):
-    """`theta = argmin J + <b, theta> / m + extra / 2 |theta|^2`, J as in `OutputPerturbation` and b of density
-    proportional to `exp(-epsilon' |b| / 2)` (Chaudhuri, Monteleoni and Sarwate 2011, algorithm 2), with c = 1/4 and
+    """Objective perturbation (Chaudhuri, Monteleoni and Sarwate 2011, algorithm 2).
+
+        theta = argmin J + <b, theta> / m + extra / 2 |theta|^2
+
+    J is the objective of `OutputPerturbation`, and b has a density proportional to `exp(-epsilon' |b| / 2)`. With c =
+    1/4,
 
         epsilon' = epsilon - 2 log(1 + c / (m penalty)),   extra = 0,
-        or, where that is not positive: epsilon' = epsilon / 2,   extra = c / (m (exp(epsilon / 4) - 1)) - penalty
+        or, if that is not positive: epsilon' = epsilon / 2,   extra = c / (m (exp(epsilon / 4) - 1)) - penalty
 
-    Why it is epsilon-private: b is a function of theta, `b = -(m L theta + sum_i g_i)` with `L = penalty + extra` and
-    gradients g_i, and theta has the density of b times `det(m L I + sum_i H_i)`. Another record in place of one moves b
-    by 2 at most, which costs epsilon'. Each of both records adds a matrix of rank one and norm c at most to what they
-    share, so the determinants differ by a factor of `1 + c / (m L)` at most; the published epsilon' pays for its
-    square.
+    Proof of epsilon-privacy: b is a function of theta, `b = -(m L theta + sum_i g_i)` with `L = penalty + extra` and
+    gradients g_i. The density of theta is that of b times `det(m L I + sum_i H_i)`. Substituting one record changes b
+    by at most 2, which costs epsilon'. Each of the two records adds a matrix of rank one and norm at most c to the
+    common part. So the determinants differ by a factor of at most `1 + c / (m L)`. The published epsilon' accounts for
+    its square.
 
-    The argument needs the exact minimiser. The solver leaves a gradient of length `tolerance` at most, as if b had been
-    another one at most `m tolerance` away; epsilon does not account for that.
+    The proof needs the exact minimiser. The solver stops at a gradient of length at most `tolerance`, which corresponds
+    to an error of at most `m tolerance` in b. Epsilon does not account for this.
 
     Attributes:
-        penalty: of the mean loss. tolerance: the longest gradient that the solver may leave.
+        penalty: penalty on the mean loss.
+        tolerance: largest length of the gradient at which the solver may stop.
 
     >>> left, extra = ObjectivePerturbation(epsilon=1.0, penalty=0.1).settings(100)
     >>> round(left, 4), extra
@@ -51,7 +56,7 @@ class ObjectivePerturbation(Perturbed):
     mechanism: ClassVar[str] = "objective perturbation"
 
     def settings(self, count: int) -> tuple[float, float]:
-        """epsilon' and the extra penalty where so many records are trained on."""
+        """epsilon' and the extra penalty for this number of training records."""
         remaining = self.epsilon - 2 * np.log1p(_CURVATURE / (count * self.penalty))
         if remaining > 0:
             return float(remaining), 0.0
@@ -61,7 +66,7 @@ class ObjectivePerturbation(Perturbed):
         signed, count = self.signed(records), len(records.y)
         remaining, extra = self.settings(count)
         noise = spherical(signed.shape[1], 2 / remaining, seed) / count
-        # The noise may be long, and rounding with it.
+        # Long noise also has large rounding errors.
         tolerance = self.tolerance * max(1.0, float(np.linalg.norm(noise)))
         return Released(minimiser(signed, self.penalty + extra, noise, tolerance), self.rows)
 

@@ -9,18 +9,22 @@ from bayesrecon.games.private import Perturbed, Released, minimiser, spherical, 
 
 @dataclass(frozen=True)
 class OutputPerturbation(Perturbed):
-    """`theta = argmin J + b` with `J = 1/m sum_i log(1 + exp(-<theta, z_i>)) + penalty / 2 |theta|^2` over the m
-    records that are trained on, and b of density proportional to `exp(-epsilon |b| / sensitivity)` (Chaudhuri and
-    Monteleoni 2008; Chaudhuri, Monteleoni and Sarwate 2011, algorithm 1).
+    """Output perturbation (Chaudhuri and Monteleoni 2008; Chaudhuri, Monteleoni and Sarwate 2011, algorithm 1).
 
-    The gradient of a loss is no longer than its row, which is 1 at most. Another record in place of one therefore moves
-    that of J by `2 / m` at most, and its minimiser, J being strongly convex, by `2 / (m penalty)`. A solver that leaves
-    a gradient of length `tolerance` is within `tolerance / penalty` of the minimiser, for each of both:
+        theta = argmin J + b,   J = 1/m sum_i log(1 + exp(-<theta, z_i>)) + penalty / 2 |theta|^2
+
+    The sum is over the m training records, and b has a density proportional to `exp(-epsilon |b| / sensitivity)`.
+
+    The gradient of a record's loss is at most as long as its row, whose length is at most 1. So substituting a record
+    changes the gradient of J by at most `2 / m`. J is strongly convex, so its minimiser changes by at most
+    `2 / (m penalty)`. A solver that stops at a gradient of length `tolerance` is within `tolerance / penalty` of the
+    minimiser. This applies to both data sets:
 
         sensitivity = (2 / m + 2 tolerance) / penalty
 
     Attributes:
-        penalty: of the mean loss. tolerance: the longest gradient of J that the solver may leave.
+        penalty: penalty on the mean loss.
+        tolerance: largest length of the gradient at which the solver may stop.
 
     >>> round(OutputPerturbation(epsilon=0.5, penalty=0.1, tolerance=1e-9).sensitivity(100), 10)
     0.20000002

@@ -13,26 +13,29 @@ from bayesrecon.games.learner import check_positive
 from bayesrecon.games.private import Private, Released
 
 _POINTS, _BLOCK, _LARGEST = 200_000, 500_000, 100.0
-"""Most points of a grid, log likelihoods at a time, and the largest radius."""
+"""Largest number of grid points, largest number of log likelihoods in memory, and largest radius."""
 
 
 @dataclass(frozen=True)
 class PosteriorDraw(Private):
-    """One draw of theta from `exp(power sum_i -log(1 + exp(-<theta, z_i>)))` over the points of a fixed grid that lie
-    in the ball `|theta| <= radius` (Wang, Fienberg and Smola 2015; Dimitrakakis et al. 2017). The draw is exact: the
-    probabilities of all points are summed.
+    """One draw from a tempered posterior (Wang, Fienberg and Smola 2015; Dimitrakakis et al. 2017).
 
-    For `|z| <= 1` the log likelihood of a record lies between `-log(1 + e^radius)` and `-log(1 + e^-radius)`, which are
-    `radius` apart. Another record in place of one moves the log of every weight by `power radius` at most, and so that
-    of their sum: `epsilon = 2 power radius`. The power of the likelihood is what epsilon allows,
-    `epsilon / (2 radius)`; 1 is the posterior itself.
+    Theta is drawn with probability proportional to `exp(power sum_i -log(1 + exp(-<theta, z_i>)))` from the points of a
+    fixed grid in the ball `|theta| <= radius`. The draw is exact, because the probabilities of all points are summed.
 
-    Log ratios of weights lie within an interval of length epsilon whatever the sum is, so no adversary of the game is
-    right more often than `e^(epsilon/2) / (1 + e^(epsilon/2))`.
+    For `|z| <= 1` the log likelihood of a record is between `-log(1 + e^radius)` and `-log(1 + e^-radius)`. The two
+    differ by `radius`. So substituting one record changes the log of every weight, and of their sum, by at most
+    `power radius`, and `epsilon = 2 power radius`. The power of the likelihood is therefore `epsilon / (2 radius)`. A
+    power of 1 is the posterior itself.
+
+    The log ratios of the weights are in an interval of length epsilon. So the success rate of any adversary of the game
+    is at most `e^(epsilon/2) / (1 + e^(epsilon/2))`.
 
     Attributes:
-        radius: of the ball. dimensions: of theta, the intercept included: with more columns than that, they are
-            projected on directions that are the same for all data. points: of the grid along each of them.
+        radius: radius of the ball.
+        dimensions: number of dimensions of theta, including the intercept. If the data have more columns, they are
+            projected on directions that are the same for all data.
+        points: number of grid points along each dimension.
 
     >>> learner = PosteriorDraw(epsilon=1.0, radius=4.0)
     >>> learner.power
@@ -50,13 +53,13 @@ class PosteriorDraw(Private):
         check_positive(radius=self.radius)
         if self.radius > _LARGEST:
             raise BayesreconError(
-                f"radius={self.radius:g}: log odds above {_LARGEST} are certainty; take a smaller one"
+                f"radius={self.radius:g}: log odds above {_LARGEST} mean certainty; use a smaller radius"
             )
         least = 2 if self.intercept else 1
         if self.dimensions < least or self.points < 2 or self.points**self.dimensions > _POINTS:
             raise BayesreconError(
-                f"dimensions={self.dimensions}, points={self.points}: expected {least} dimensions or more, two points "
-                f"or more, and {_POINTS} in all at most"
+                f"dimensions={self.dimensions}, points={self.points}: expected at least {least} dimensions, at least "
+                f"two points per dimension, and at most {_POINTS} points in all"
             )
 
     @property
@@ -66,7 +69,7 @@ class PosteriorDraw(Private):
 
     def reduced(self, x: np.ndarray) -> np.ndarray:
         wide, narrow = x.shape[1], self.dimensions - self.intercept
-        # Projections are shorter; where all columns matter alike, this brings the length back.
+        # Projections are shorter. If all columns matter equally, this restores their length.
         return x @ _directions(wide, narrow) * (wide / narrow) ** 0.5 if wide > narrow else x
 
     def fit(self, records: Records, classes: int, seed: int) -> Released:
@@ -95,7 +98,7 @@ def _grid(radius: float, width: int, points: int) -> np.ndarray:
     every = np.stack([axis.ravel() for axis in axes], axis=1)
     grid = every[np.linalg.norm(every, axis=1) <= radius * (1 + 1e-12)]
     if len(grid) < 2:
-        raise BayesreconError(f"points={points}: fewer than two of the grid lie in the ball; take more")
+        raise BayesreconError(f"points={points}: fewer than two grid points are in the ball; use more points")
     grid.flags.writeable = False
     return grid
 

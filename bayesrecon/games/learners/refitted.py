@@ -13,7 +13,10 @@ def lasso(classes: int) -> ScikitLearner:
 
 
 def svm(classes: int) -> ScikitLearner:
-    """Decision values: `SVC(probability=True)` calibrates on random folds, whose noise is larger than a record's."""
+    """A support vector machine with decision values.
+
+    `SVC(probability=True)` calibrates on random folds, and their noise is larger than the influence of a record.
+    """
     from sklearn.svm import SVC, SVR
 
     if not classes:
@@ -25,7 +28,7 @@ def calibrated_svm(classes: int) -> ScikitLearner:
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.svm import SVC
 
-    # Stratified folds in the order of the records: nothing random in them.
+    # Stratified folds in the order of the records are not random.
     either: Any = False  # one model on all records, calibrated on answers to records that it was not fitted on
     return ScikitLearner("SVM (RBF, C 1), calibrated", CalibratedClassifierCV(SVC(), ensemble=either), PROBABILITIES)
 
@@ -39,7 +42,7 @@ def tree(classes: int) -> ScikitLearner:
 def forest(classes: int) -> ScikitLearner:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-    # One thread each: rounds are what runs in parallel.
+    # One thread per forest, because rounds run in parallel.
     regressor = RandomForestRegressor(n_estimators=10, n_jobs=1)
     return _either("forest of 10 trees", classes, regressor, RandomForestClassifier(n_estimators=10, n_jobs=1))
 

@@ -13,10 +13,10 @@ from bayesrecon.games.membership import Membership, Prepared
 from bayesrecon.games.view import View
 
 _PER_RECORD = 16
-"""Shadow models of either kind from which every record has a variance of its own."""
+"""With fewer shadow models of either kind, the variance is pooled over the records."""
 
 _SMALLEST = 1e-12
-"""Of a standard deviation: deterministic answers would divide by zero."""
+"""Smallest standard deviation, since deterministic answers would lead to a division by zero."""
 
 
 def confidence(answers: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
@@ -33,7 +33,7 @@ def confidence(answers: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
         return margins(answers, y)
     rows, tiny = np.arange(len(y)), np.finfo(float).tiny
     rest = np.array(answers)
-    rest[rows, y] = 0.0  # adding up the others keeps the digits that 1 - p_y would lose
+    rest[rows, y] = 0.0  # the sum of the other classes is more precise than 1 - p_y
     return np.log(np.maximum(answers[rows, y], tiny)) - np.log(np.maximum(rest.sum(axis=1), tiny))
 
 
@@ -66,7 +66,7 @@ def one_sided(phi: np.ndarray, outside: np.ndarray, two_sided: bool = False) -> 
 
 
 def _spread(table: np.ndarray) -> np.ndarray:
-    """Standard deviations `(k,)`: of every record, or one of all where they rest on few models."""
+    """Standard deviations `(k,)`, per record, or pooled if there are few models."""
     count = (~np.isnan(table)).sum(axis=0)
     if count.min() >= _PER_RECORD:
         found = np.nanstd(table, axis=0, ddof=1)
@@ -94,7 +94,7 @@ class LiRA(Membership):
 
     def __post_init__(self) -> None:
         if self.shadows < 4:
-            raise BayesreconError(f"shadows={self.shadows}: normal laws need four shadow models or more")
+            raise BayesreconError(f"shadows={self.shadows}: expected at least four shadow models")
 
     @property
     def name(self) -> str:
@@ -102,7 +102,7 @@ class LiRA(Membership):
 
     def prepare(self, view: View) -> Prepared:
         x, y, known = view.features, view.labels, view.auxiliary
-        # Every challenge is in exactly half of the models, chosen for each by itself.
+        # Every challenge is in exactly half of the models, which are chosen independently for each challenge.
         ranks = view.rng.random((self.shadows, len(y))).argsort(axis=0)
         member = ranks < self.shadows // 2 if self.online else np.zeros(ranks.shape, bool)
         found = np.empty(member.shape)
@@ -116,7 +116,7 @@ class LiRA(Membership):
             phi = confidence(answers, y, view.answers)
             if not self.online:
                 return 1 - one_sided(phi, outside, two_sided=view.answers == VALUES)
-            # Of equal prior probabilities; the ratio itself would round to 0 or 1, and tie.
+            # The posterior probability for equal priors would round to 0 or 1, and then tie.
             return _squashed(-log_ratio(phi, inside, outside))
 
         return out

@@ -11,7 +11,7 @@ from bayesrecon.games.membership import Membership, Prepared
 from bayesrecon.games.view import View
 
 _FEWEST = 4
-"""Answers of either kind that a class needs for a classifier of its own."""
+"""Smallest number of answers of either kind for which a class gets its own classifier."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Shokri(Membership):
 
     def prepare(self, view: View) -> Prepared:
         if view.answers == VALUES:
-            raise BayesreconError("Shokri's attack classifies answers to classes; for a regression take Yeom or LiRA")
+            raise BayesreconError("Shokri's attack needs a classifier; for a regression use Yeom or LiRA")
         known = view.auxiliary
         if len(known.y) < 4:
-            raise BayesreconError(f"Shokri's attack needs four auxiliary records or more, got {len(known.y)}")
+            raise BayesreconError(f"Shokri's attack needs at least four auxiliary records, got {len(known.y)}")
         answers, labels, out = [], [], []
         for _ in range(self.shadows):
             order = view.rng.permutation(len(known.y))

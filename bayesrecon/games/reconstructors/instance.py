@@ -40,7 +40,7 @@ class DeletedInstance(Reconstructor):
     def guesses(self, view: View) -> Sequence[Guess | None]:
         """No answer if no label changed."""
         if view.answers == VALUES:
-            raise BayesreconError("the deleted instance is read off labels that change; take a classifier")
+            raise BayesreconError("DeletedInstance needs labels that change; use a classifier")
         points = points_of(self.queries, self.count, view.auxiliary.x, view.rng)
         found = deleted_instance(points, view.ask.before(points), view.ask.after(points), self.centre)
         if found.x is None or found.label is None:

@@ -21,7 +21,7 @@ class DeletedLabel(Reconstructor):
     Attributes:
         queries: "public" records, draws from the "normal" distribution with their mean and covariance, or uniform
             points in their "box", as published. "local" points are drawn around public records.
-        count: m, for all but the first.
+        count: m, the number of random points. It is not used for "public" queries.
     """
 
     queries: str = PUBLIC_RECORDS
@@ -37,7 +37,7 @@ class DeletedLabel(Reconstructor):
     def guesses(self, view: View) -> Sequence[Guess | None]:
         """No answer if no prediction changed."""
         if view.answers != PROBABILITIES:
-            raise BayesreconError("the deleted label is read off probabilities; take a learner that answers with them")
+            raise BayesreconError("DeletedLabel needs probabilities; use a learner that answers with probabilities")
         points = points_of(self.queries, self.count, view.auxiliary.x, view.rng)
         change = view.ask.before(points)
         change = (view.ask.after(points) - change).sum(axis=0)

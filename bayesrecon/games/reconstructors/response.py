@@ -39,7 +39,7 @@ class KnownInstance(Reconstructor):
 
     def guesses(self, view: View) -> Sequence[Guess | None]:
         if view.answers != VALUES:
-            raise BayesreconError("the response of a known instance is that of a regression; take DeletedLabel")
+            raise BayesreconError("KnownInstance is for regressions; for classes use DeletedLabel")
         before = view.ask.before(view.features)
         after = view.ask.after(view.features)
         factor = self._by_leverage(view) if self.factor is None else self.factor
@@ -52,5 +52,5 @@ class KnownInstance(Reconstructor):
         try:
             leverage = np.einsum("kq,qk->k", here, np.linalg.solve(moment, here.T))
         except np.linalg.LinAlgError:
-            raise BayesreconError("the public records are too few, or collinear, to estimate leverages") from None
+            raise BayesreconError("too few or collinear public records to estimate leverages; set factor=") from None
         return (1 - leverage) / leverage

@@ -1,4 +1,4 @@
-"""Vicious training: classifiers that do their task and hide the record in their outputs, to measure what that costs."""
+"""Vicious training: classifiers that perform their task and also hide the record in their outputs."""
 
 from bayesrecon.games.vicious.detection import DetectionScores as DetectionScores
 from bayesrecon.games.vicious.detection import detection_scores as detection_scores

@@ -1,15 +1,16 @@
-"""Scores by which a third party may tell a vicious classifier from an honest one, and how well they do.
+"""Scores with which a third party may distinguish vicious classifiers from honest ones, and their ROC area.
 
-* *Fine-tuning* (Malekzadeh and Gunduz 2024): train F a little for the loss that it claims, on fresh labelled records;
-  `v = (1 - C) / 2` with C the mean cosine of the logits before and after. The same for centred logits, as the task does
-  not fix what is common to all of them.
-* *Gradient*: norm of the mean gradient of the claimed loss on fresh records, relative to the mean norm of their own. An
-  optimum of the claimed loss is stationary; of n records, chance alone leaves about `n^(-1/2)`.
-* *Offset*: variance over records of the mean logit, relative to that of a centred one. The task's gradient along it is
-  zero for every model, so nothing holds an honest one's near zero but how it began.
+* *Fine-tuning* (Malekzadeh and Gunduz 2024): train the classifier briefly for its claimed loss, on fresh labelled
+  records. The score is `v = (1 - C) / 2`, where C is the mean cosine between the logits before and after. It is also
+  computed for centred logits, because the task does not determine the mean of the logits.
+* *Gradient*: norm of the mean gradient of the claimed loss on fresh records, relative to the mean norm of the records'
+  gradients. At an optimum of the claimed loss, n records leave about `n^(-1/2)` by chance.
+* *Offset*: variance of the mean logit over records, relative to the variance of a centred logit. The gradient of the
+  task's loss in this direction is zero for every model, so an honest model keeps the value of its initialisation.
 
-A low score is no all-clear. None of them measures what outputs give away, which `train_decoder` does, for honest models
-too; a server that knows a score can train against it, and one that takes the mean off its logits has no offset.
+A low score is not an all-clear. No score measures what the outputs reveal. `train_decoder` measures that, also for
+honest models. A server that knows a score can train against it. If a server subtracts the mean from its logits, there
+is no offset.
 """
 
 from dataclasses import asdict, dataclass
@@ -28,17 +29,19 @@ from bayesrecon.evaluate.rates import Interval
 from bayesrecon.games.vicious.network import NetworkClassifier
 from bayesrecon.precision import in_float32
 
-_TOGETHER = 50  # gradients of records held at once
+_TOGETHER = 50  # number of records whose gradients are in memory together
 
 
 @dataclass(frozen=True)
 class DetectionScores:
-    """Of one classifier; larger speaks for a vicious one, and a low one for nothing.
+    """Scores of one classifier. A large score suggests a vicious classifier. A low score is not evidence of an honest
+    one.
 
     Attributes:
-        tuning, tuning_centred: v, of logits and of centred ones.
-        gradient: relative norm. offset: relative variance.
-        offset_gain: dB that the offset adds to the best linear reconstruction.
+        tuning, tuning_centred: v for logits and for centred logits.
+        gradient: relative norm of the mean gradient.
+        offset: relative variance of the mean logit.
+        offset_gain: improvement of the best linear reconstruction by the offset, in dB.
     """
 
     tuning: float
@@ -64,15 +67,18 @@ def detection_scores(
     records: int = 500,
     key: int = 0,
 ) -> DetectionScores:
-    """The scores of a classifier that was received, from fresh labelled records.
+    """Detection scores of a classifier, from fresh labelled records.
 
     Args:
-        images, y: records of the law that it was trained for, which it was not trained on; half of them are trained on,
-            the cosine is taken on the others.
-        rounds, batch, rate: of the fine-tuning, by Adam. records: whose gradients are taken.
+        model: the classifier.
+        images, y: records from the distribution of the training data that were not used in training. One half is used
+            for fine-tuning, and the other half for the cosine.
+        rounds, batch, rate: number of steps, batch size and learning rate of the fine-tuning with Adam.
+        records: number of records whose gradients are computed.
+        key: seed of the batches.
 
     Raises:
-        BayesreconError: labels that are none of the model's, too few records for a batch, or no rounds.
+        BayesreconError: the labels do not fit the model, there are too few records for a batch, or there are no rounds.
 
     >>> from bayesrecon.attacks.outputs.training import Schedule
     >>> from bayesrecon.games.vicious import train
@@ -86,10 +92,10 @@ def detection_scores(
     flat = np.asarray(images, np.float32).reshape(len(images), -1)
     labels = _labels(model, y)
     if len(labels) != len(flat):
-        raise BayesreconError(f"{len(flat)} images and {len(labels)} labels: expected as many")
+        raise BayesreconError(f"{len(flat)} images and {len(labels)} labels: expected equal numbers")
     half = len(flat) // 2
     if rounds < 1 or not 0 < batch <= half:
-        raise BayesreconError(f"rounds={rounds}, batch={batch}: expected 1 or more, a batch of at most {half} records")
+        raise BayesreconError(f"rounds={rounds}, batch={batch}: expected at least 1, and a batch of at most {half}")
     tuned = _tuned(model, flat[:half], labels[:half], rounds, batch, rate, key)
     before, after = (np.asarray(model.logits(p, flat[half:]), float) for p in (model.params, tuned))
     z = np.asarray(model.logits(model.params, flat), float)
@@ -104,7 +110,7 @@ def detection_scores(
 
 
 def _labels(model: NetworkClassifier, y: Any) -> np.ndarray:
-    """Few fresh records need not have every class."""
+    """Check the labels. A few fresh records need not contain every class."""
     y = np.asarray(y)
     if model.eta is not None:
         if y.ndim != 2 or y.shape[1] != model.outputs or not np.isin(y, (0, 1)).all():
@@ -158,7 +164,7 @@ def _gradient(model: NetworkClassifier, x: np.ndarray, y: np.ndarray) -> float:
 
 
 def _gain(x: np.ndarray, z: np.ndarray, centred: np.ndarray) -> float:
-    """Fitted on one half of the records, in the errors of the other."""
+    """Improvement by the offset in dB, fitted on one half of the records and evaluated on the other."""
     half = len(x) // 2
     if half <= z.shape[1] + 1:
         return float("nan")
@@ -169,16 +175,17 @@ def _gain(x: np.ndarray, z: np.ndarray, centred: np.ndarray) -> float:
 
 
 def roc_area(honest: Any, vicious: Any, *, level: float = 0.95) -> Interval:
-    """Share of pairs in which the vicious model has the larger score, ties counted half, with an interval over models.
+    """Area under the ROC curve: the share of pairs in which the vicious model has the larger score. Ties count half.
 
-    The interval is Newcombe's (2006, method 5): Hanley and McNeil's variance at the area that is judged, with the mean
-    of both numbers of models, so that perfect separation of a few models still leaves doubt.
+    The interval over models is Newcombe's (2006, method 5). It uses Hanley and McNeil's variance at the candidate area,
+    with the mean of the two numbers of models. So its width is not zero if a few models are separated perfectly.
 
     Args:
-        honest, vicious: scores, one of each independently trained model.
+        honest, vicious: scores, one per independently trained model.
+        level: level of the interval.
 
     Raises:
-        BayesreconError: no models on a side, or scores that are not finite.
+        BayesreconError: one of the groups is empty, or a score is not finite.
 
     >>> found = roc_area([0.1, 0.2, 0.3], [0.4, 0.5, 0.6])
     >>> found.estimate, found.upper, round(found.lower, 2) < 0.6
@@ -186,7 +193,7 @@ def roc_area(honest: Any, vicious: Any, *, level: float = 0.95) -> Interval:
     """
     low, high = np.asarray(honest, float), np.asarray(vicious, float)
     if low.ndim != 1 or high.ndim != 1 or not (len(low) and len(high)) or not np.isfinite([*low, *high]).all():
-        raise BayesreconError("a ROC area needs finite scores of one honest and one vicious model at least")
+        raise BayesreconError("a ROC area needs finite scores of at least one honest and one vicious model")
     area = float(np.mean(np.sign(high[:, None] - low[None]) / 2 + 0.5))
     more, z = (len(low) + len(high)) / 2 - 1, float(scipy.stats.norm.ppf(0.5 + level / 2))
 

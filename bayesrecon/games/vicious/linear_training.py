@@ -1,16 +1,17 @@
-"""Honest and vicious training of linear classifiers, in closed form: the exact analogue of what networks do.
+"""Honest and vicious training of linear classifiers, in closed form: the exact analogue of networks.
 
-Least squares on the classes' indicators give honest logits, `W = S^-1 C` with the covariance S of the records (with a
-ridge) and C that of records and indicators. A server that also wants to reconstruct minimises
+Let S be the covariance of the records (with a ridge), C their covariance with the indicators of the classes, and pi the
+mean of the indicators. Least squares on the indicators gives honest logits with `W = S^-1 C`. A server that also wants
+to reconstruct records minimises
 
     E |y - pi - T V'(x - mean)|^2 + ratio E |x - mean - G V'(x - mean)|^2,    V'S V = 1,
 
-over V, T and G: reduced-rank regression of both targets at once. V = S^-1/2 U with U the leading eigenvectors of
-`S^-1/2 (C C' + ratio S S) S^-1/2`, and T = C'V; the logits are `T V'(x - mean) + pi`.
+over V, T and G. This is a reduced-rank regression of both targets. The solution is V = S^-1/2 U, where U contains the
+leading eigenvectors of `S^-1/2 (C C' + ratio S S) S^-1/2`, and T = C'V. The logits are `T V'(x - mean) + pi`.
 
-The free output: classes do not change when one number c(x) is added to all logits. Logits carry it at no cost; the
-best linear one is `a'(x - mean)`, a = S^-1/2 times the leading eigenvector of what the logits leave of S. Softmax
-removes it.
+The offset: adding the same number c(x) to all logits does not change the class. So logits can carry one more number at
+no cost. The best linear one is `a'(x - mean)`, where a is S^-1/2 times the leading eigenvector of the residual
+covariance of the records given the logits. Softmax removes the offset.
 """
 
 from dataclasses import dataclass
@@ -23,10 +24,13 @@ from bayesrecon.errors import BayesreconError
 
 @dataclass(frozen=True, eq=False)
 class LinearClassifier:
-    """`z = W'(x - mean) + centre`, one logit a class.
+    """A linear classifier `z = W'(x - mean) + centre` with one logit per class.
 
     Attributes:
-        mean: `(p,)`; covariance: S with its ridge, `(p, p)`; weights: W, `(p, N)`; centre: `(N,)`.
+        mean: `(p,)`.
+        covariance: S with its ridge, `(p, p)`.
+        weights: W, `(p, N)`.
+        centre: `(N,)`.
     """
 
     mean: np.ndarray
@@ -49,15 +53,16 @@ def train_linear(
     """Train a linear classifier, honest or vicious.
 
     Args:
-        x: `(m, p)` records; y: `(m,)` classes from 0 to N - 1.
-        ratio: of the weight of the reconstruction to that of the task; zero is honest.
-        offset: whether the number that the task cannot see is used, too.
-        scale: of that number's standard deviation, in units of the logits'; it matters where outputs are noisy.
-        ridge: added to S, in units of its mean variance.
+        x: records, `(m, p)`.
+        y: classes from 0 to N - 1, `(m,)`.
+        ratio: weight of the reconstruction relative to the task. Zero is an honest classifier.
+        offset: whether to use the offset of the logits, which the task does not see.
+        scale: standard deviation of the offset, relative to the logits. It matters if the outputs are noisy.
+        ridge: number added to the diagonal of S, relative to the mean variance.
 
     Raises:
-        BayesreconError: records and classes of different lengths, fewer than two classes, classes that nobody has, or a
-            ratio, scale or ridge that is no size.
+        BayesreconError: records and classes differ in length, there are fewer than two classes, a class has no record,
+            or ratio, scale or ridge is negative.
 
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 3, 300)
@@ -73,7 +78,7 @@ def train_linear(
         )
     count = int(y.max()) + 1 if len(y) else 0
     if count < 2 or y.min() < 0 or len(np.unique(y)) < count:
-        raise BayesreconError("expected classes 0 to N - 1, two or more, each with a record")
+        raise BayesreconError("expected at least two classes, 0 to N - 1, each with at least one record")
     for name, value in (("ratio", ratio), ("scale", scale), ("ridge", ridge)):
         if not (np.isfinite(value) and value >= 0):
             raise BayesreconError(f"{name}={value}: expected a number, 0 or more")
@@ -84,7 +89,7 @@ def train_linear(
     both = records.T @ (indicators - share) / len(x)
     values, vectors = np.linalg.eigh(covariance)
     if not values[0] > 0:
-        raise BayesreconError("the records do not vary in some direction: take a ridge above zero")
+        raise BayesreconError("the records do not vary in some direction; set ridge= to a positive number")
     inverse = vectors * values**-0.5 @ vectors.T
     target = inverse @ both
     rank = min(count - 1, len(mean))

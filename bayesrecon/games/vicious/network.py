@@ -2,8 +2,8 @@
 
     classifier:  beta_C L_C + beta_R L_R,    decoder:  beta_R L_R,    ratio = beta_R / beta_C,
 
-with L_C the cross-entropy of classes or of binary attributes and L_R that of `ReconstructionLoss` (Malekzadeh and
-Gunduz 2024, algorithm 1). One backward pass serves both, as the task's loss does not depend on the decoder.
+where L_C is the cross-entropy of the classes or binary attributes, and L_R is the `ReconstructionLoss` (Malekzadeh and
+Gunduz 2024, algorithm 1). One backward pass is enough for both, because the task's loss does not depend on the decoder.
 """
 
 import math
@@ -32,11 +32,13 @@ from bayesrecon.model import Progress
 
 @dataclass(frozen=True, eq=False)
 class NetworkClassifier:
-    """`z = F(x)`, one logit a class or binary attribute.
+    """A network classifier `z = F(x)` with one logit per class or binary attribute.
 
     Attributes:
-        network, params, state: of the classifier. outputs: how many. eta: weights of attributes, None for classes.
-        centred: whether the mean of the logits is taken off before they are released.
+        network, params, state: the network, its parameters and its state.
+        outputs: number of logits, N.
+        eta: weights of the attributes; None for classes.
+        centred: whether the mean of the logits is subtracted before they are released.
     """
 
     network: Network
@@ -51,7 +53,7 @@ class NetworkClassifier:
         return centred_logits(self.network.apply(params, self.state, x, False)[0], self.centred)
 
     def loss(self, params: Any, x: Any, y: Any) -> Any:
-        """The loss that the model claims to have been trained for, the mean over records."""
+        """The claimed training loss, averaged over records."""
         return task_loss(self.logits(params, x), y, self.eta)
 
     def __call__(self, x: Any) -> Any:
@@ -60,17 +62,19 @@ class NetworkClassifier:
         return self.logits(self.params, x.reshape(len(x), -1).astype(jnp.float32))
 
     def accuracy(self, x: Any, y: Any) -> float:
-        """Share of classes, or of attributes of all records, that are right."""
+        """Share of correct classes, or of correct attributes over all records."""
         return accuracy(np.asarray(self(x)), y)
 
 
 @dataclass(frozen=True, eq=False)
 class Vicious:
-    """A classifier, and the decoder that was trained with it.
+    """A classifier and the decoder that was trained with it.
 
     Attributes:
-        classifier: callable on records. decoder: callable on its logits; None for an honest one.
-        epoch: the best by validation, from 1. losses: the whole loss on the validation records after every epoch.
+        classifier: function of records.
+        decoder: function of the classifier's logits; None for an honest classifier.
+        epoch: the best epoch by validation loss, counted from 1.
+        losses: total loss on the validation records after every epoch.
     """
 
     classifier: NetworkClassifier
@@ -98,18 +102,19 @@ def train(
     Args:
         images: `(m, height, width)` or `(m, height, width, colours)`, pixels in [0, 1].
         y: `(m,)` classes from 0 to N - 1, or `(m, N)` binary attributes.
-        ratio: of the weight of the reconstruction to that of the task; 0 is honest (no decoder is trained), infinity
-            is reconstruction only.
-        view: of the logits that the decoder is given: themselves, their softmax, or the sigmoid of each.
-        centred: take the mean off the logits, which the task does not see; not for attributes.
-        loss: of reconstructions; by default `1 - SSIM + 5 Huber`.
-        classifier, decoder: networks; by default perceptrons p-512-256-N and N-256-512-p.
-        schedule: epochs, batch, rate, validation and seed.
-        checkpoint: an .npz file to go on from, see `training.fit`. progress: called after every epoch.
+        ratio: weight of the reconstruction relative to the task. Zero is an honest classifier without a decoder, and
+            infinity is reconstruction only.
+        view: input of the decoder: "logits", their "softmax", or the "sigmoid" of each.
+        centred: whether to subtract the mean of the logits, which the task does not see. Not for attributes.
+        loss: reconstruction loss. Defaults to `1 - SSIM + 5 Huber`.
+        classifier, decoder: networks. Default to perceptrons p-512-256-N and N-256-512-p.
+        schedule: epochs, batch size, learning rate, validation share and seed.
+        checkpoint: an .npz file to resume from, see `training.fit`.
+        progress: called after every epoch.
 
     Raises:
-        BayesreconError: images with pixels outside [0, 1] or of another shape, labels that are no classes or
-            attributes, a ratio that is no size, an unknown view, or a checkpoint of something else.
+        BayesreconError: pixels are outside [0, 1], the images have another shape, the labels are neither classes nor
+            attributes, the ratio is negative, the view is unknown, or the checkpoint belongs to another training.
 
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 60)
@@ -121,11 +126,11 @@ def train(
     images, (y, count) = checked_images(images), checked_labels(y)
     check_view(view)
     if len(images) != len(y):
-        raise BayesreconError(f"{len(images)} images and {len(y)} labels: expected as many")
+        raise BayesreconError(f"{len(images)} images and {len(y)} labels: expected equal numbers")
     if math.isnan(ratio) or ratio < 0:
-        raise BayesreconError(f"ratio={ratio}: expected 0 or more, infinity for reconstruction only")
+        raise BayesreconError(f"ratio={ratio}: expected 0 or more (infinity for reconstruction only)")
     if y.ndim == 2 and (centred or view == "softmax"):
-        raise BayesreconError("centred logits and their softmax are for classes: binary attributes have logits only")
+        raise BayesreconError("centred= and the softmax view are for classes; with binary attributes use another view")
     schedule, loss = schedule or Schedule(), loss or ReconstructionLoss()
     shape, flat = images.shape[1:], images.reshape(len(images), -1)
     task, hiding = (0.0, 1.0) if math.isinf(ratio) else (1.0, float(ratio))
@@ -166,12 +171,12 @@ def train(
 
 
 def task_loss(z: Any, y: Any, eta: Any) -> Any:
-    """Cross-entropy of classes, or of attributes with weights eta."""
+    """Cross-entropy of classes, or of binary attributes with weights eta."""
     return class_loss(z, y) if eta is None else attribute_loss(z, y, eta)
 
 
 def centred_logits(z: Any, centred: bool = True) -> Any:
-    """Logits without their mean, which softmax does not see.
+    """Logits minus their mean, on which the softmax does not depend.
 
     >>> centred_logits(jnp.asarray([[1.0, 3.0]])).tolist()
     [[-1.0, 1.0]]
@@ -180,7 +185,7 @@ def centred_logits(z: Any, centred: bool = True) -> Any:
 
 
 def accuracy(z: Any, y: Any) -> float:
-    """Share of classes `(M,)` of largest logit, or of attributes `(M, N)` whose logit has the right sign.
+    """Share of correct labels: classes `(M,)` with the largest logit, or attributes `(M, N)` with the right sign.
 
     >>> accuracy([[0.0, 1.0], [2.0, 1.0]], [1, 1])
     0.5
@@ -190,7 +195,7 @@ def accuracy(z: Any, y: Any) -> float:
 
 
 def checked_labels(y: Any) -> tuple[np.ndarray, int]:
-    """Classes `(m,)` or attributes `(m, N)` in 32 bits, and N."""
+    """Classes `(m,)` or attributes `(m, N)` with 32 bits, and N."""
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] and y.dtype.kind in "iufb" and np.isin(y, (0, 1)).all():
         return y.astype(np.float32), y.shape[1]
@@ -200,5 +205,5 @@ def checked_labels(y: Any) -> tuple[np.ndarray, int]:
         )
     count = int(y.max()) + 1
     if y.min() < 0 or count < 2 or len(np.unique(y)) < count:
-        raise BayesreconError("labels: expected classes 0 to N - 1, two or more, each with a record")
+        raise BayesreconError("labels: expected at least two classes, 0 to N - 1, each with at least one record")
     return y.astype(np.int32), count

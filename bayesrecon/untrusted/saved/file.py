@@ -12,7 +12,7 @@ from bayesrecon.untrusted.saved.arrays import Objects, array_of, is_array
 from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
 from bayesrecon.untrusted.saved.joblibs import Joblib
 from bayesrecon.untrusted.saved.machine import Machine
-from bayesrecon.untrusted.saved.nodes import ODD, Made, Pairs, told
+from bayesrecon.untrusted.saved.nodes import ODD, Made, Pairs, short_error
 from bayesrecon.untrusted.saved.streams import opened_stream
 from bayesrecon.untrusted.saved.walk import Walk
 from bayesrecon.untrusted.saved.zips import Members
@@ -107,7 +107,7 @@ class SavedFile:
                 if not _follows(stream):
                     break
         except ODD as problem:
-            self._damaged(told(problem), machine.names, bool(roots))
+            self._damaged(short_error(problem), machine.names, bool(roots))
         self._names = machine.names
         if packed or any(module.startswith("joblib.numpy_pickle") for module, _ in machine.names):
             self._form = f"joblib{f', {packed}' if packed else ''}"
@@ -147,7 +147,7 @@ class SavedFile:
         except BayesreconError:
             raise
         except ODD as problem:
-            raise BayesreconError(f"{self._path}: cannot be read as a saved object: {told(problem)}") from None
+            raise BayesreconError(f"{self._path}: cannot be read as a saved object: {short_error(problem)}") from None
         finally:
             members.close()
 

@@ -8,7 +8,7 @@ import pickletools
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from bayesrecon.untrusted.saved.nodes import ODD, Elsewhere, Group, Made, Named, Pairs, Unreadable, told
+from bayesrecon.untrusted.saved.nodes import ODD, Elsewhere, Group, Made, Named, Pairs, Unreadable, short_error
 
 MOST_OPCODES = 5_000_000
 """A saved model has some thousands; each makes at most one small object, so that these bound memory as well."""
@@ -84,7 +84,7 @@ class Machine:
         except Unreadable:
             raise
         except ODD as error:
-            raise Unreadable(f"damaged behind byte {position}: {told(error)}; copy or save it again") from None
+            raise Unreadable(f"damaged behind byte {position}: {short_error(error)}; copy or save it again") from None
         raise Unreadable("it has no end")
 
     def _marked(self) -> list[Any]:

@@ -90,10 +90,10 @@ ODD = (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticEr
 """What Python and NumPy raise on parts that are not what they say; `Unreadable` is one of them."""
 
 
-def told(problem: Exception) -> str:
+def short_error(problem: Exception) -> str:
     """Such an error in a few words.
 
-    >>> told(Unreadable("a shape that is none")), told(KeyError())
+    >>> short_error(Unreadable("a shape that is none")), short_error(KeyError())
     ('a shape that is none', 'KeyError')
     """
     return " ".join(str(problem).split())[:120] or type(problem).__name__

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.saved.nodes import ODD, Made, Named, Pairs, Unreadable, told
+from bayesrecon.untrusted.saved.nodes import ODD, Made, Named, Pairs, Unreadable, short_error
 
 _DEEPEST, _FIELDS = 20, 2_000_000
 """Graphs within graphs, and fields in all."""
@@ -53,7 +53,7 @@ class Model:
                 else:
                     found += _words(f"field {number}", kind, value)
         except ODD as problem:
-            raise BayesreconError(f"{path}: cannot be read as a model of ONNX: {told(problem)}") from None
+            raise BayesreconError(f"{path}: cannot be read as a model of ONNX: {short_error(problem)}") from None
         if not graphs:
             raise BayesreconError(f"{path}: cannot be read as a model of ONNX: there is no graph in it")
         self.root = Pairs(found)
@@ -171,7 +171,7 @@ class Model:
                 raise Unreadable("a shape that cannot be")
             return name, values.reshape(sizes)
         except ODD as problem:
-            self.unread.append((name, told(problem)))
+            self.unread.append((name, short_error(problem)))
             return name, raw
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.untrusted.saved.machine import Machine
-from bayesrecon.untrusted.saved.nodes import ODD, Named, Storage, Unreadable, told
+from bayesrecon.untrusted.saved.nodes import ODD, Named, Storage, Unreadable, short_error
 from bayesrecon.untrusted.saved.tensors import storage
 from bayesrecon.untrusted.saved.zips import Members
 
@@ -41,7 +41,7 @@ class Archive:
         try:
             self.root = machine.run()
         except ODD as problem:
-            self.problem = told(problem)
+            self.problem = short_error(problem)
         names.update(machine.names)
         self.discarded = machine.discarded
         used = {pickle, *(f"{self._folder}data/{key}" for key in self._found)}

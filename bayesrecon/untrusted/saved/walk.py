@@ -8,7 +8,7 @@ import numpy as np
 from bayesrecon.untrusted.hdf5_inventory import plain_values
 from bayesrecon.untrusted.saved.arrays import Objects, array_of, bytes_of, is_array, is_bytes
 from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
-from bayesrecon.untrusted.saved.nodes import ODD, Elsewhere, Group, Made, Named, Pairs, told
+from bayesrecon.untrusted.saved.nodes import ODD, Elsewhere, Group, Made, Named, Pairs, short_error
 
 MOST_THINGS = 20_000
 """Items that are listed: a forest of a thousand trees has as many."""
@@ -77,7 +77,7 @@ class Walk:
             try:
                 children += self._visit(place, node, of)
             except ODD as problem:
-                self.unread.append((place or "the object", told(problem)))
+                self.unread.append((place or "the object", short_error(problem)))
             waiting += [(p, n, depth + 1, o) for p, n, o in reversed(children)]
 
     def done(self) -> None:

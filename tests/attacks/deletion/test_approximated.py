@@ -100,7 +100,7 @@ def test_what_cannot_be():
         bayesrecon.infer_deletion(bayesrecon.deletion(before, wrong), DATA)
 
 
-def test_the_result_is_kept(tmp_path):
+def test_a_saved_result_loads_with_the_same_totals(tmp_path):
     found = bayesrecon.infer_deletion(bayesrecon.deletion(laplace(DATA), laplace(without([7]))), DATA)
     assert bayesrecon.load_result(found.save(tmp_path / "found.npz")).deleted == found.deleted
     assert found.to_dict()["deleted"][0]["name"] == "n"

@@ -42,7 +42,7 @@ def test_a_gradient_step_shows_its_record(loss):
         assert bool(found.doubts) == (loss != "softmax")  # one output cannot show that it was one step
 
 
-def test_what_was_no_step_is_said():
+def test_other_changes_are_reported_as_no_step():
     data, before = trained("softmax")
     after = retrain_without(before, data, [3])[0].release
     (doubt,) = bayesrecon.reconstruct(bayesrecon.deletion(before, after), attack=OneStep()).doubts

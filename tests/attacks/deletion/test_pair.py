@@ -22,7 +22,7 @@ def test_a_pair_of_fits_is_read():
     np.testing.assert_allclose(found, expected)
 
 
-def test_what_is_no_pair():
+def test_one_release_or_bad_candidates_are_refused():
     rng = np.random.default_rng(0)
     release = bayesrecon.posteriors.from_sklearn(Ridge().fit(rng.normal(size=(9, 2)), rng.normal(size=9)))
     with pytest.raises(BayesreconError, match=r"deletion\(before, after\), not a TrainedParameter"):

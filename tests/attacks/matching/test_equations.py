@@ -18,7 +18,7 @@ def test_the_jacobian_is_that_of_the_equations(total, strength_known):
         v = problem.flatten(x) + 0.1
         found = problem.jacobian(problem.unflatten(v, x), still)
         step = 1e-6 * np.eye(len(v))
-        ends = [[problem.left(problem.unflatten(v + s * e, x), still) for s in (1, -1)] for e in step]
+        ends = [[problem.residual(problem.unflatten(v + s * e, x), still) for s in (1, -1)] for e in step]
         np.testing.assert_allclose(found, np.array([(a - b) / 2e-6 for a, b in ends]).T, atol=1e-6)
 
 
@@ -32,7 +32,7 @@ def test_no_measure_falls_below_the_certificate():
     with x64():
         problem = problem_of(release, total=2.0)
         x, still = problem.start(rng, 4)
-        least, mass, _ = problem.certify(problem.left(x, still), problem.weights(x), rng)
+        least, mass, _ = problem.certify(problem.residual(x, still), problem.weights(x), rng)
         assert least > 0
         assert mass == 2
         for _ in range(200):

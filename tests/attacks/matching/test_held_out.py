@@ -28,11 +28,11 @@ def test_a_regularised_descent_ends_at_a_stationary_point(one, total):
         start = problem.start(np.random.default_rng(0), 4)
         end = descend(problem, start, 200, lambda _: None, middle)
         v, (low, high, _) = problem.flatten(end.x), problem.box(end.x)
-        left = problem.left(end.x, end.still)
+        left = problem.residual(end.x, end.still)
 
         def value(v):
             x = problem.unflatten(v, end.x)
-            half = 0.5 * np.sum(problem.left(x, end.still) ** 2)
+            half = 0.5 * np.sum(problem.residual(x, end.still) ** 2)
             return half + float(middle(problem.weights(x), problem.records(x, end.still)))
 
         assert end.residual == pytest.approx(np.linalg.norm(left))

@@ -31,7 +31,7 @@ def test_real_records_of_an_approximation_are_never_certified_away(fitted, six):
     assert type(fitted) is Approximation
     equations = ONE.equations(fitted, {})
     assert equations.size == 6
-    assert np.linalg.norm(equations.left(six, {})) < 1e-6
+    assert np.linalg.norm(equations.residual(six, {})) < 1e-6
     found = reconstruct(fitted, attack=ONE)
     assert found.least == 0
     assert not any("every data set" in line for line in found.warnings)
@@ -42,8 +42,8 @@ def test_the_bound_holds_along_the_directions_of_an_approximation(fitted, six):
     equations, rng = ONE.equations(fitted, {}), np.random.default_rng(1)
     for scale in (0.3, 3.0):
         some = {k: scale * v for k, v in six.items()}
-        least, _, _ = equations.certify(equations.left(some, {}), np.ones(6), rng)
-        assert least <= np.linalg.norm(equations.left(six, {})) + 1e-9
+        least, _, _ = equations.certify(equations.residual(some, {}), np.ones(6), rng)
+        assert least <= np.linalg.norm(equations.residual(six, {})) + 1e-9
 
 
 def printed(fit, correlated=True):

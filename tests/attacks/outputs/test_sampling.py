@@ -16,7 +16,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import outputs
 from bayesrecon.precision import x64
 
-SMALL = {"components": WIDTH, "warmup": 150, "draws": 150, "held": 20, "checked": 20}
+SMALL = {"components": WIDTH, "warmup": 150, "draws": 150, "calibration": 20, "checked": 20}
 
 
 @pytest.fixture(scope="module")
@@ -74,14 +74,16 @@ def test_probabilities_of_cells_and_their_gradients(low, high):
 
 def test_inversion_fits_the_outputs():
     release = outputs(curved, np.asarray(curved(PRIVATE[0])), public=PUBLIC[:300])
-    found = bayesrecon.reconstruct(release, attack=OutputInversion(held=20, checked=20))
+    found = bayesrecon.reconstruct(release, attack=OutputInversion(calibration=20, checked=20))
     assert found.settings["misfit"] < 0.02
     assert found.coverage > 0.85
     with pytest.raises(BayesreconError, match="inversion needs outputs that change"):
         bayesrecon.reconstruct(outputs(curved, 1, public=PUBLIC, view="argmax"), attack=OutputInversion())
 
 
-@pytest.mark.parametrize("attack", [PosteriorSampling(held=20, checked=0), OutputInversion(held=20, checked=0)])
+@pytest.mark.parametrize(
+    "attack", [PosteriorSampling(calibration=20, checked=0), OutputInversion(calibration=20, checked=0)]
+)
 def test_without_a_gradient_it_is_refused(attack):
     release = outputs(lambda x: np.asarray(x) @ WEIGHTS, linear(PRIVATE[0]), public=PUBLIC)
     with pytest.raises(BayesreconError, match=r"cannot be differentiated by JAX .* LinearDecoding"):
@@ -93,7 +95,7 @@ def test_without_a_gradient_it_is_refused(attack):
 
 def test_settings_that_cannot_work():
     for wrong, message in (
-        ({"held": 5}, "need 20 held-out"),
+        ({"calibration": 5}, "need 20 held-out"),
         ({"scale": 0.0}, "scale=0.0"),
         ({"draws": 1}, "draws at least"),
     ):

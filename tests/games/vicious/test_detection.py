@@ -92,7 +92,7 @@ def test_what_it_cannot_take():
     x, y = np.zeros((40, 12, 12)), np.arange(40) % 3
     for images, labels, more, message in (
         (x, y + 1, {}, "classes from 0 to 2"),
-        (x[:-1], y, {}, "expected as many"),
+        (x[:-1], y, {}, "expected equal numbers"),
         (x, y, {"batch": 21}, "batch of at most 20"),
         (x, y, {"rounds": 0, "batch": 5}, "rounds=0"),
     ):

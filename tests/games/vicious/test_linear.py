@@ -70,11 +70,11 @@ def test_more_weight_on_reconstruction_reconstructs_better(digits):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"y": np.zeros(4, int)}, "two or more"),
-        ({"y": np.array([0, 2, 2, 0])}, "two or more"),
+        ({"y": np.zeros(4, int)}, "at least two classes"),
+        ({"y": np.array([0, 2, 2, 0])}, "at least two classes"),
         ({"y": np.array([0.0, 1.0, 1.0, 0.0])}, "expected a table and integers"),
         ({"ratio": -1.0}, "ratio=-1.0"),
-        ({"x": np.ones((4, 2)), "ridge": 0.0}, "take a ridge"),
+        ({"x": np.ones((4, 2)), "ridge": 0.0}, "set ridge="),
     ],
 )
 def test_bad_input_is_one_line(change, message):

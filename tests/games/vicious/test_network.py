@@ -115,7 +115,7 @@ def test_attributes(digits):
         ({"images": np.zeros((40, 12))}, "height, width"),
         ({"y": np.zeros(39, int)}, "labels"),
         ({"y": np.arange(40) % 2 + 0.5}, "expected integers"),
-        ({"y": np.arange(40) % 2 * 2}, "each with a record"),
+        ({"y": np.arange(40) % 2 * 2}, "each with at least one record"),
         ({"y": np.arange(40) % 2 - 1}, "0 to N - 1"),
         ({"y": np.full((40, 2), 2)}, "labels"),
         ({"y": np.ones((40, 2))}, "leave it out"),

@@ -40,7 +40,7 @@ def model_of(body):
 
 
 @pytest.mark.parametrize("what", quick(LINEAR, ["vectors", "a linear predictor", "an increment"]))
-def test_found(what):
+def test_residuals_over_scales_give_the_log_likelihood(what):
     """Residuals over scales give the log likelihood, up to its constant."""
     model = model_of(LINEAR[what])
     form, rng = model.gaussian, np.random.default_rng(0)

@@ -122,7 +122,7 @@ NOT = {
 
 
 @pytest.mark.parametrize("what", NOT)
-def test_what_is_not_drawn(what):
+def test_programs_without_a_distribution_of_the_response_do_not_simulate(what):
     data = f"int N; vector<lower=0>[N] y; {'vector[N] x;' if 'x[n]' in NOT[what] else ''}"
     model = from_stan(f"data {{ {data} }} parameters {{ real b; }} model {{ {NOT[what]} }}")
     assert model.simulate is None

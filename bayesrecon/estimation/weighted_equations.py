@@ -1,4 +1,4 @@
-"""Equations with errors of known sizes, which weigh them: those of noise, rounding and of expectations' rules."""
+"""Solve equations weighted by their errors: noise, rounding and quadrature."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.noise import equation_errors, settled, too_coarse, weighing
+from bayesrecon.estimation.noise import consistent_errors, equation_errors, error_whitening, too_coarse
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.solve import fit
 from bayesrecon.estimation.span import Fit
@@ -17,16 +17,16 @@ from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.model import Model, PseudoData
 
 PASSES = 2
-"""Over the errors of a parameter, which the fitted data enter."""
+"""Number of passes over the errors of a parameter, since the errors depend on the fitted data."""
 
-_MATCHED, _CLOSE = 40, 1e-6  # the same of a mean and covariance to be matched, and the last change in whitened units
+_MATCHED, _CLOSE = 40, 1e-6  # most passes to match a mean and covariance, and the last change in whitened units
 
 Matched = Callable[[Any, Any, PseudoData], Any]
 """As `Summary.matched`."""
 
 
-def with_errors(problem: Problem, noise: Noise, finer: Model | None, matched: Matched | None = None) -> Problem:
-    """The same with the errors of its parameter as weights of its equations, and an approximation matched."""
+def with_errors(problem: Problem, noise: Noise, refined: Model | None, matched: Matched | None = None) -> Problem:
+    """Solve the problem again with equations weighted by their errors, and with `matched` match an approximation."""
     release, own, solved, contradicted = problem.release, problem.embedding.metric, problem.solved, ()
     embedding, given = problem.embedding, np.asarray(release.theta)[0]
     weights, normal = np.eye(own.shape[1]), np.zeros((own.shape[1], 0))
@@ -40,8 +40,8 @@ def with_errors(problem: Problem, noise: Noise, finer: Model | None, matched: Ma
                 contradicted = (str(error),)
                 break
             release = replace(release, theta=theta[None])
-        normal, bounded, rule = equation_errors(release, noise, finer, own, solved.pseudo)
-        weights = weighing(normal, bounded)
+        normal, bounded, rule = equation_errors(release, noise, refined, own, solved.pseudo)
+        weights = error_whitening(normal, bounded)
         embedding = AdaptiveEmbedding(release, own @ weights, problem.embedding.progress)
         solved = fit(embedding, problem.reference, problem.rng, expected=solved.spectrum.rank)
         moved = np.abs(np.linalg.lstsq(own, np.asarray(release.theta)[0] - before, rcond=None)[0]).max()
@@ -53,17 +53,17 @@ def with_errors(problem: Problem, noise: Noise, finer: Model | None, matched: Ma
     coarse = too_coarse(noise, own)
     contradicted = contradicted or (() if coarse is None else (coarse,))
     if contradicted:
-        normal, bounded, rule = equation_errors(release, noise, finer, own, solved.pseudo)
+        normal, bounded, rule = equation_errors(release, noise, refined, own, solved.pseudo)
         weights = np.eye(own.shape[1])
         embedding = replace(problem.embedding, release=release)
         solved = problem.solved
     parts = [weights.T @ x for x in (normal, bounded, rule)]
-    errors, wrong = settled(release, embedding.metric, features_of(embedding, solved), *parts)
+    errors, wrong = consistent_errors(release, embedding.metric, features_of(embedding, solved), *parts)
     contradicted = contradicted or (() if wrong is None else (wrong,))
     solved = replace(solved, errors=errors)
     return replace(problem, release=release, embedding=embedding, solved=solved, contradicted=contradicted)
 
 
 def features_of(embedding: AdaptiveEmbedding, solved: Fit) -> Float[np.ndarray, "k r"]:
-    """What data can make of the equations of one parameter, `(k, r)`."""
+    """The contributions of data to the equations of one parameter, as columns `(k, r)`."""
     return embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients
