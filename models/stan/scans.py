@@ -1,14 +1,13 @@
 """Loops run one turn after the other in a scan, also those that are longer in some turns of an outer loop."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.expressions import Expressions
 from bayesrecon.models.stan.frame import STEPS, Frame, Run, Slot
 from bayesrecon.models.stan.values import Split, Untraceable, V, settled
 
@@ -21,6 +20,12 @@ JAX_ERRORS = (
     jax.errors.TracerIntegerConversionError,
     jax.errors.NonConcreteBooleanIndexError,
 )
+
+
+class Statements(Protocol):
+    """What runs statements."""
+
+    def statement(self, node: Any, frame: Frame, run: Run) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ def uneven(low: V, high: V) -> int | None:
     return max(int(lengths.max()), 0)
 
 
-def run_uneven(machine: Expressions, node: tree.For, low: V, high: V, longest: int, frame: Frame, run: Run) -> bool:
+def run_uneven(machine: Statements, node: tree.For, low: V, high: V, longest: int, frame: Frame, run: Run) -> bool:
     """Runs a loop of other lengths in other turns of an outer one, as long as the longest.
 
     What is too long comes first, at the place of the first turn and with what the loop finds, so that nothing is
@@ -123,7 +128,7 @@ def run_uneven(machine: Expressions, node: tree.For, low: V, high: V, longest: i
 
 
 def in_a_scan(
-    machine: Expressions,
+    machine: Statements,
     node: tree.For,
     every: np.ndarray,
     place: Any,
