@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("lark", reason="lark is not installed: pip install 'bayesrecon[stan]'")
 stanli = pytest.importorskip("stanli", reason="stanli is not installed: pip install stanli")
 
+from bayesrecon.models.stan.constraints import shaped  # noqa: E402
 from bayesrecon.models.stan.parsing import parse  # noqa: E402
 from bayesrecon.models.stan.posterior import Posterior  # noqa: E402
 from bayesrecon.precision import x64  # noqa: E402
@@ -136,6 +137,19 @@ def test_statements_are_those_of_stan(name):
     value, gradient = compared(functions + HEAD + "model {" + model, DATA)
     assert value < 1e-9
     assert gradient < (1e-5 if name in APPROXIMATE else 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["corr_matrix", "cholesky_factor_corr"])
+def test_coordinates_of_correlations_come_in_the_order_of_stan(kind):
+    """Which shows from four rows on: those of matrices column by column, those of factors row by row."""
+    terms = "target += O[2, 1] + 2 * O[3, 1] - O[3, 2] + 3 * O[4, 1] + square(O[4, 3]);"
+    value, gradient = compared(f"parameters {{ {kind}[4] O; }} model {{ {terms} }}", {})
+    assert value < 1e-12
+    assert gradient < 1e-12
+    with x64():
+        there = shaped(kind, (4, 4))
+        x = np.random.default_rng(0).normal(size=6)
+        np.testing.assert_allclose(there.backward(there.forward(x, (4, 4))[0]), x, rtol=1e-10)
 
 
 UNEVEN = """
