@@ -46,7 +46,8 @@ def posterior(name: str) -> Row:
     """What one posterior gives by its own program, and whether its twin gives the same."""
     from bayesrecon.errors import BayesreconError
     from bayesrecon.models.registry import load, shipped
-    from bayesrecon.posteriors.made.database import open_database, own_program, read_data
+    from bayesrecon.posteriors.made.database import open_database, read_data
+    from bayesrecon.posteriors.made.programs import own_program
 
     database = open_database()
     try:
