@@ -28,6 +28,7 @@ WORDS = {
     "slow": "take too long",
     "oracle": "are not run by the oracle",
     "no data": "have no data in their folder",
+    "no parameters": "have no parameters",
     "no point of finite density": "have no two points of finite density",
 }
 JUDGED = ("agrees", "differs", "failed", "slow")

@@ -106,6 +106,8 @@ def density(file: Path, data: Any) -> Row:
     parsed = time.process_time()
     posterior = Posterior(program, data)
     oracle = stanli.Model(stan_code=text, data=data)
+    if not posterior.dimension:
+        return {"status": "no parameters"}
     usable = points_of(oracle, posterior.dimension)
     started = time.process_time()
     traced = jax.jit(jax.value_and_grad(posterior.log_density)).lower(np.zeros(posterior.dimension))

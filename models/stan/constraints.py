@@ -188,9 +188,22 @@ def _corr_factor_back(y: Any) -> Any:
 def _corr(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     """A correlation matrix: its factor, with the Jacobian of `L L'` below the diagonal."""
     size = shape[0]
-    factor, total = _corr_factor(x, shape)
+    factor, total = _corr_factor(x[_by_columns(size)], shape)
     powers = np.arange(size - 1, -1, -1.0)
     return factor @ factor.T, total + jnp.sum(powers * jnp.log(jnp.diagonal(factor)))
+
+
+def _corr_back(y: Any) -> Any:
+    back = np.argsort(_by_columns(y.shape[0]))
+    return _corr_factor_back(cholesky(jnp.asarray(y)))[back]
+
+
+def _by_columns(size: int) -> np.ndarray:
+    """Where entries below the diagonal, row by row, are in an order of column by column, which is Stan's of matrices;
+    of their factors it is row by row."""
+    place = np.zeros((size, size), int)
+    place.T[np.triu_indices(size, 1)] = np.arange(size * (size - 1) // 2)
+    return place[np.tril_indices(size, -1)]
 
 
 def _cov_factor(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
@@ -226,7 +239,7 @@ _SHAPED: dict[str, tuple[Any, ...]] = {
     "simplex": (1, lambda s: s[0] - 1, _simplex, _simplex_back),
     "sum_to_zero_vector": (1, lambda s: s[0] - 1, _zero_sum, _zero_sum_back),
     "cholesky_factor_corr": (2, lambda s: _lower(s[0]), _corr_factor, _corr_factor_back),
-    "corr_matrix": (2, lambda s: _lower(s[0]), _corr, lambda y: _corr_factor_back(cholesky(jnp.asarray(y)))),
+    "corr_matrix": (2, lambda s: _lower(s[0]), _corr, _corr_back),
     "cholesky_factor_cov": (2, lambda s: len(np.tril_indices(s[0], 0, s[1])[0]), _cov_factor, _cov_factor_back),
     "cov_matrix": (2, lambda s: _lower(s[0] + 1), _cov, lambda y: _cov_factor_back(cholesky(jnp.asarray(y)))),
 }

@@ -11,8 +11,9 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Records
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.derived import MadeOfAllError
-from bayesrecon.models.stan.layout import columns, counts, sizes_of
+from bayesrecon.models.stan.layout import columns, sizes_of
 from bayesrecon.models.stan.needs import pruned
+from bayesrecon.models.stan.pointwise import possible_counts
 from bayesrecon.models.stan.posterior import declarations, machine_of, read_data, transform_data
 from bayesrecon.models.stan.source import StanModel, from_stan, read_program
 
@@ -41,7 +42,7 @@ def stan_data(
     program = read_program(source)
     names = {d.name for d in declarations(program.data)}
     first: BayesreconError | None = None
-    possible = counts(pruned(program)) if record is None else (record,)
+    possible = possible_counts(program) if record is None else (record,)
     for count in possible or ("all",):
         constants = _constants(program, data, names, count)
         try:

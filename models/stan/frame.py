@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.models.stan.values import StanError, Untraceable, V, xp_of
+from bayesrecon.models.stan.values import StanError, Untraceable, V, number, xp_of
 
 STEPS = 500_000
 """Expressions that one run may evaluate: less than a minute, ten times what programs of posteriordb need."""
@@ -138,3 +138,11 @@ def as_declared(v: V, base: str) -> V:
     if v.base != base:
         raise StanError(f"a {v.words} is given where a {base} is declared")
     return v
+
+
+def ends_of(low: V, high: V) -> tuple[int, int]:
+    """The bounds of a loop, which have to be known."""
+    first, last = number(low, "the bound of a loop"), number(high, "the bound of a loop")
+    if last - first > STEPS:
+        raise StanError(f"a loop runs from {first} to {last}, more than {STEPS} times")
+    return first, last

@@ -12,13 +12,13 @@ from bayesrecon.models.stan.arithmetic import binary
 from bayesrecon.models.stan.expressions import Expressions, Higher
 from bayesrecon.models.stan.frame import (
     FOREIGN,
-    STEPS,
     Frame,
     Leave,
     Run,
     Slot,
     as_declared,
     chosen_of,
+    ends_of,
     fork,
     own_copy,
     unforeseen,
@@ -207,13 +207,10 @@ class Machine(Expressions):
             items = [index(over, [whole(i + 1)]) for i in range(over.shape[0] if over.shape else 1)]
             return self.repeat(node, items, over.tainted, frame, run)
         low, high = (self.value(n, frame, run) for n in (node.low, node.high))
-        first, last = number(low, "the bound of a loop"), number(high, "the bound of a loop")
-        if last - first > STEPS:
-            raise StanError(f"a loop runs from {first} to {last}, more than {STEPS} times")
-        tainted = low.tainted or high.tainted
-        done = self.loop(self, node, first, last, tainted, frame, run)
-        if done:
+        if self.loop(self, node, low, high, frame, run):
             return None
+        first, last = ends_of(low, high)
+        tainted = low.tainted or high.tainted
         items = [V("int", i, 0, False) for i in range(first, last + 1)]
         return self.repeat(node, items, tainted, frame, run)
 
@@ -292,8 +289,8 @@ def summands(node: Any) -> list[Any]:
     return [node]
 
 
-Loop = Callable[[Expressions, tree.For, int, int, bool, Frame, Run], bool]
-"""Runs a loop as a whole where that pays; whether it did."""
+Loop = Callable[[Expressions, tree.For, V, V, Frame, Run], bool]
+"""Runs a loop between two bounds as a whole where that pays; whether it did."""
 
 
 def in_order(*_: Any) -> bool:

@@ -23,7 +23,6 @@ from bayesrecon.models.stan.layout import (
     Column,
     columns,
     constants_of,
-    counts,
     domain_of,
     indexing,
     sizes_of,
@@ -34,6 +33,7 @@ from bayesrecon.models.stan.linear_form import linear_form
 from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_part, tainted_names, without_aliases
 from bayesrecon.models.stan.parsing import parse
+from bayesrecon.models.stan.pointwise import pointwise_notes, possible_counts
 from bayesrecon.models.stan.posterior import declarations, machine_of, places, value_of
 from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
 from bayesrecon.models.stan.record_term import Parts, own_parameters
@@ -192,7 +192,7 @@ def _chosen(
     program: tree.Program, given: dict[str, Any], record: str | None, sizes: dict[str, Any], domain: Any
 ) -> StanModel:
     """The model over the count that was named, or over the first for which the likelihood is a product."""
-    possible = counts(pruned(program))
+    possible = possible_counts(program)
     if record is not None and record != "all" and record not in possible:
         raise BayesreconError(f"record={record!r}: the counts of {program.name} are {', '.join(possible) or 'none'}")
     if record == "all" or (record is None and not possible):
@@ -235,6 +235,7 @@ def _model(
     if not model.parameters:
         raise BayesreconError(f"{program.name} has no parameters: there is nothing to release")
     check(parts, model)
+    model = replace(model, notes=(*model.notes, *pointwise_notes(program, parts, model)))
     simulate = simulation(parts, model.constrain(np.zeros(model.dimension)))
     gaussian = linear_form(parts, model) if parts.unit is None else None
     return replace(model, program=numpyro_program(parts, model), simulate=simulate, gaussian=gaussian)

@@ -88,13 +88,13 @@ def kink(release: PosteriorDraws) -> str | None:
     model, rng = release.model, np.random.default_rng(0)
     draws = as_rows(release.theta)
     theta = np.asarray(draws[evenly(release.size, _POINTS)])
-    records = [_records(model, rng, point) for point in theta]
-    one = {k: v[0] for k, v in records[0].items()}
+    one = {k: v[0] for k, v in _plain(model, rng).items()}
     traced = jax.make_jaxpr(model.log_lik)(theta[0], one)
     moves = [True, *[False] * len(one)]
     switches = list(_static(traced.jaxpr, moves))
     if not switches:
         return None
+    records = [_records(model, rng, point) for point in theta]
     scale = np.std(draws[evenly(release.size, 1000)], axis=0)
     looked = _looking(model, traced, moves)
     places, likely, usual = _ends(looked, theta, records, scale)
@@ -117,13 +117,7 @@ def kink(release: PosteriorDraws) -> str | None:
 
 def _records(model: Model, rng: np.random.Generator, theta: np.ndarray) -> dict[str, np.ndarray]:
     """Records as the model has them with these parameters, `(_RECORDS, ...)`."""
-    wide = np.resize(_WIDER, _RECORDS)
-    made = {}
-    for k, field in model.fields.items():
-        values = np.asarray(plain(field.domain, rng, (_RECORDS, *field.shape)))
-        if field.domain.kind == "real":
-            values = (values - 1.0) * 2 * wide.reshape(-1, *[1] * len(field.shape))
-        made[k] = values
+    made = _plain(model, rng)
     if model.simulate is None:
         return made
     try:
@@ -131,6 +125,18 @@ def _records(model: Model, rng: np.random.Generator, theta: np.ndarray) -> dict[
     except Exception:  # a law that cannot be sampled
         return made
     return {k: np.asarray(drawn[k]) for k in made}
+
+
+def _plain(model: Model, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Records of no parameters."""
+    wide = np.resize(_WIDER, _RECORDS)
+    made = {}
+    for k, field in model.fields.items():
+        values = np.asarray(plain(field.domain, rng, (_RECORDS, *field.shape)))
+        if field.domain.kind == "real":
+            values = (values - 1.0) * 2 * wide.reshape(-1, *[1] * len(field.shape))
+        made[k] = values
+    return made
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("lark", reason="lark is not installed: pip install 'bayesrecon[stan]'")
 stanli = pytest.importorskip("stanli", reason="stanli is not installed: pip install stanli")
 
+from bayesrecon.models.stan.constraints import shaped  # noqa: E402
 from bayesrecon.models.stan.parsing import parse  # noqa: E402
 from bayesrecon.models.stan.posterior import Posterior  # noqa: E402
 from bayesrecon.precision import x64  # noqa: E402
@@ -136,6 +137,61 @@ def test_statements_are_those_of_stan(name):
     value, gradient = compared(functions + HEAD + "model {" + model, DATA)
     assert value < 1e-9
     assert gradient < (1e-5 if name in APPROXIMATE else 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["corr_matrix", "cholesky_factor_corr"])
+def test_coordinates_of_correlations_come_in_the_order_of_stan(kind):
+    """Which shows from four rows on: those of matrices column by column, those of factors row by row."""
+    terms = "target += O[2, 1] + 2 * O[3, 1] - O[3, 2] + 3 * O[4, 1] + square(O[4, 3]);"
+    value, gradient = compared(f"parameters {{ {kind}[4] O; }} model {{ {terms} }}", {})
+    assert value < 1e-12
+    assert gradient < 1e-12
+    with x64():
+        there = shaped(kind, (4, 4))
+        x = np.random.default_rng(0).normal(size=6)
+        np.testing.assert_allclose(there.backward(there.forward(x, (4, 4))[0]), x, rtol=1e-10)
+
+
+UNEVEN = """
+data { int I; int T; array[I] int first; array[I] int last; array[I, T] int y; }
+parameters { vector[T] a; vector[I] b; real x; }
+transformed parameters {
+  matrix[I, T] p; matrix[I, T] so_far;
+  for (i in 1:I) {
+    for (t in 1:(first[i] - 1)) p[i, t] = 0;
+    for (t in first[i]:T) p[i, t] = inv_logit(a[t] + b[i]);
+    for (t in 1:T) so_far[i, t] = 1;
+    for (t in (first[i] + 1):last[i]) so_far[i, t] = so_far[i, t - 1] * p[i, t];
+  }
+}
+model {
+  a ~ normal(0, 1); b ~ normal(x, 1);
+  for (i in 1:I) {
+    real last_one = x;
+    for (t in first[i]:last[i]) {
+      target += log(so_far[i, t]) + y[i, t] * log(p[i, t]);
+      last_one = p[i, t] * last_one;
+    }
+    target += square(last_one);
+  }
+}
+"""
+
+
+def test_loops_of_other_lengths_in_every_turn_of_an_outer_one_are_scans():
+    """No more operations than for one turn; outside of their bounds the logarithm of a probability of zero waits."""
+    rng = np.random.default_rng(0)
+    first = np.repeat(np.arange(1, 13), 3)
+    last = np.minimum(first + np.tile([-1, 2, 9], 12), 12)
+    y = rng.integers(0, 2, (36, 12))
+    data = {"I": 36, "T": 12, "first": first.tolist(), "last": last.tolist(), "y": y.tolist()}
+    value, gradient = compared(UNEVEN, data)
+    assert value < 1e-9
+    assert gradient < 1e-9
+    with x64():
+        posterior = Posterior(parse(UNEVEN), data)
+        traced = jax.make_jaxpr(posterior.log_density)(np.zeros(posterior.dimension))
+    assert str(traced).count("\n") < 4000  # 10,307 where turns with the same bounds are run together
 
 
 OLD = """
