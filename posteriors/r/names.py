@@ -94,6 +94,7 @@ BY_CLASS: Mapping[str, Mapping[str, str]] = {
     "stanreg": {"adjusted_scale": TOTAL},
     "stanfit": {"adjusted_scale": TOTAL},
     "summary.merMod": {"devcomp": TOTAL, "ngrps": TOTAL},
+    "summary.nls": {"parameters": ESTIMATE},
     "htest": dict.fromkeys(("statistic", "parameter", "estimate", "stderr", "conf.int", "p.value"), TOTAL),
     "density": {"x": ESTIMATE, "y": ESTIMATE, "bw": TOTAL, "n": TOTAL},
     "lda": dict.fromkeys(("counts", "prior", "means", "scaling", "svd", "N"), TOTAL),

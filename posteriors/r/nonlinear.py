@@ -22,6 +22,7 @@ from bayesrecon.posteriors.r.walk import Place
 _TRIED = 8  # places at which two expressions are held against each other
 _SAME = 1e-9  # relative difference of two expressions that are the same
 _MOST_PARAMETERS = 12
+_STEP = 20 * 1.5e-8  # of a difference, with what ten times the usual curvature and cancelled terms add
 _CONVERGED = 1e-2  # relative offset beyond which a fit has not ended at its least squares
 _PLACES = ("coefficients", "parameters", "cov.unscaled", "sigma", "df", "convInfo", "control", "m")
 _TABLES = ("summary.nls",)
@@ -56,11 +57,20 @@ def nonlinear(objects: Objects, place: Place, what: str) -> Estimates:
         if len(set(labels)) == p and variance > 0 and offset <= _CONVERGED:
             found = Estimates(place.where, what, places, "ols", labels, response, values)
             inverse = np.linalg.inv(products)
-            return replace(found, covariance=inverse * variance, scale=variance, moved=offset * math.sqrt(n - p))
+            moved = offset * math.sqrt(n - p) + 2 * float(_differences(values, products, n).max())
+            return replace(found, covariance=inverse * variance, scale=variance, moved=moved)
     told = tuple(_told(names, gradient, products, squares, n, response, f, at, offset))
     shown = ", ".join(f"D[{name}] = {text_of(g)}" for name, g in zip(names, gradient, strict=True))
     because = f"its covariance is that of the gradient of its formula, {shown}, at the estimates"
     return Estimates(place.where, what, places, told=told, because=because)
+
+
+def _differences(values: np.ndarray, products: np.ndarray, n: float) -> np.ndarray:
+    """Relative errors of the gradient's entries `(p,)`, which `numericDeriv` takes as differences over a step of
+    `sqrt(eps)` of a parameter: that of rounding where the parameter makes up a small part of the formula, and that of
+    its curvature."""
+    parts = np.abs(values) * np.sqrt(np.abs(np.diag(products)) / n)
+    return _STEP * (1 + parts.max() / np.maximum(parts, 1e-300))
 
 
 def _closed(place: Place, what: str, why: str) -> Estimates:
@@ -145,14 +155,17 @@ def _told(
     yield exactly("n", n)
     yield exactly(f"sum(({response} - fitted)^2)", squares)
     constant = next((k for k, g in enumerate(gradient) if g == 1.0), None)
+    values, norms = np.array(list(at.values())), np.sqrt(np.abs(np.diag(products)))
+    rough = _differences(values, products, n)
+    slack = (rough[:, None] + rough[None, :]) * np.outer(norms, norms)
     for i, j in combinations_with_replacement(range(len(names)), 2):
         if constant in (i, j):
             other = i if j == constant else j
             if other != constant:
-                yield exactly(f"sum(D[{names[other]}])", products[i, j])
+                yield _within(f"sum(D[{names[other]}])", products[i, j], slack[i, j])
         else:
             name = f"D[{names[i]}]^2" if i == j else f"D[{names[i]}] * D[{names[j]}]"
-            yield exactly(f"sum({name})", products[i, j])
+            yield _within(f"sum({name})", products[i, j], slack[i, j])
     used = {k for k, g in enumerate(gradient) if not names_in(g) & {names[k]}}
     weights = np.array([at[name] if k in used else 0.0 for k, name in enumerate(names)])
     parts = [g if k in used else 0.0 for k, g in enumerate(gradient)]
@@ -162,9 +175,14 @@ def _told(
     # the gradient, up to where the fit ended.
     along = offset * math.sqrt(squares)
     for k, name in enumerate(names):
-        value, off = float(products[k] @ weights), along * math.sqrt(max(products[k, k], 0.0))
+        value = float(products[k] @ weights)
+        off = (along + rough[k] * math.sqrt(squares)) * norms[k] + float(slack[k] @ np.abs(weights))
         label = f"sum({response})" if k == constant else f"sum({response} * D[{name}])"
-        yield Statistic(label, value, value - off, value + off)
+        yield _within(label, value, off)
     fitted = float(weights @ products @ weights)
-    off = 2 * along * math.sqrt(max(fitted, 0.0))
-    yield Statistic(f"sum({response}^2)", squares + fitted, squares + fitted - off, squares + fitted + off)
+    off = 2 * along * math.sqrt(max(fitted, 0.0)) + float(np.abs(weights) @ slack @ np.abs(weights))
+    yield _within(f"sum({response}^2)", squares + fitted, off)
+
+
+def _within(name: str, value: float, off: float) -> Statistic:
+    return Statistic(name, float(value), float(value - off), float(value + off))
