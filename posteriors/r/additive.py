@@ -92,7 +92,10 @@ def _penalised(objects: Objects, node: int, found: Estimates, whole: np.ndarray,
     if scale != 1.0 or not _agree(whole, covariance, scale):
         return replace(found, closed="its covariance is not that of its penalties", values=None)
     beta, products = np.asarray(found.values), whole - penalty
-    covariance = np.linalg.inv(whole)
+    try:
+        covariance = np.linalg.inv(whole)
+    except np.linalg.LinAlgError:
+        return replace(found, closed="columns of its design depend on each other", values=None)
     epsilon = epsilon_of(objects, node, _EPSILON)
     moved, score = last_step_of(objects, node, _EPSILON), np.sqrt(np.abs(np.diag(products)))
     if objects.texts(objects.element(node, "optimizer"))[:1] == ["outer"]:  # ends at a slope of so much
@@ -123,7 +126,7 @@ def _sums(
     """
     degrees, spent = one_number(objects, node, "df.residual"), left_of(objects, node, "edf")
     rows = None if degrees is None or len(spent) != len(pull) else degrees + float(spent.sum())
-    if rows is not None and abs(rows - round(rows)) <= _WHOLE:
+    if rows is not None and np.isfinite(rows) and abs(rows - round(rows)) <= _WHOLE:
         yield exactly("n", round(rows))
     first = found.labels.index("const")
     spread = np.sqrt(np.abs(np.diag(products)))

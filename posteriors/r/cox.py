@@ -22,6 +22,7 @@ _PAIRS, _TIED = 5, slice(3, 5)  # numbers of pairs among those of `concordance`:
 _WHOLE = 1e-6  # how far a count may be from a whole number
 _ROUNDED = 1e-12  # of a sum of logarithms
 _LARGEST = 1e11  # product of numbers at risk that its logarithm determines
+_MOST = 1e9  # records
 _MOST_STEPS = 200_000  # of a search for its factors
 _MOST_NAMED = 8  # covariates whose covariances are told
 _OPEN = ("offset(", "tt(", "frailty", "pspline(", "ridge(")
@@ -79,7 +80,7 @@ def _ties(objects: Objects, node: int) -> bool:
 def _of_events(objects: Objects, node: int) -> Iterator[Statistic]:
     n, events = (one_number(objects, node, name) for name in ("n", "nevent"))
     likelihood, pairs = vector_of(objects, node, "loglik"), vector_of(objects, node, "concordance")
-    if n is None or events is None or not len(likelihood) or not 0 < events <= n:
+    if n is None or events is None or not len(likelihood) or not 0 < events <= n <= _MOST:
         return
     if not np.isfinite(likelihood).all() or n != round(n) or events != round(events):
         return

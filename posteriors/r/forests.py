@@ -85,7 +85,7 @@ def _every_record(objects: Objects, node: int, counted: float) -> bool:
         return False  # it may have drawn all of them
     given = {name for name, _ in objects.elements(call)}
     trees = one_number(objects, node, "ntree")
-    return not given & _OTHERWISE and trees is not None and counted * _DRAWN**trees < _SURELY
+    return not given & _OTHERWISE and trees is not None and trees > 0 and counted * _DRAWN**trees < _SURELY
 
 
 def _leaves(objects: Objects, node: int, classes: int) -> np.ndarray | None:

@@ -26,6 +26,7 @@ _MODE = 1e-6  # records by which the equation of a group may be off, one step of
 _FAR = 0.1  # a step of predictors beyond which weights are not told
 _CHANCE = 0.01  # probability that a number of records fits by chance, above which none is told
 _MOST = 100_000  # records that are tried as the size of a group
+_LARGEST = 100.0  # predictor of a group, beyond which it is none of a fit
 _ZERO = 1e-4  # ratio of standard deviations below which the model is at its boundary
 _CANONICAL = {"binomial": "logit", "poisson": "log"}
 _FAMILY = re.compile(r'^"?(?:stats::)?(binomial|poisson)"?(?:\((?:link\s*=\s*)?"?(logit|log)?"?\))?$')
@@ -154,7 +155,9 @@ def _whole(factor: _Factor, beta: float, n: int, family: str, response: str) -> 
     counts = np.arange(1, most + 1)
     for mode in factor.modes:
         eta = beta + factor.ratio * mode
-        mean = 1 / (1 + math.exp(-eta)) if family == "binomial" else math.exp(min(eta, 700.0))
+        if not abs(eta) < _LARGEST:
+            return
+        mean = 1 / (1 + math.exp(-eta)) if family == "binomial" else math.exp(eta)
         total = counts * mean + mode / factor.ratio
         near = np.round(total)
         fits = (np.abs(total - near) <= off + 1e-9 * np.abs(total)) & (near >= 0)

@@ -22,6 +22,7 @@ from bayesrecon.posteriors.r.walk import Place
 _TRIED = 8  # places at which two expressions are held against each other
 _SAME = 1e-9  # relative difference of two expressions that are the same
 _MOST_PARAMETERS = 12
+_LONGEST = 1000  # characters of derivatives that are shown
 _STEP = 20 * 1.5e-8  # of a difference, with what ten times the usual curvature and cancelled terms add
 _CONVERGED = 1e-2  # relative offset beyond which a fit has not ended at its least squares
 _PLACES = ("coefficients", "parameters", "cov.unscaled", "sigma", "df", "convInfo", "control", "m")
@@ -56,12 +57,15 @@ def nonlinear(objects: Objects, place: Place, what: str) -> Estimates:
         variance = squares / (n - p)
         if len(set(labels)) == p and variance > 0 and offset <= _CONVERGED:
             found = Estimates(place.where, what, places, "ols", labels, response, values)
-            inverse = np.linalg.inv(products)
+            try:
+                inverse = np.linalg.inv(products)
+            except np.linalg.LinAlgError:
+                return _closed(place, what, "its numbers are not those of a fit")
             moved = offset * math.sqrt(n - p) + 2 * float(_differences(values, products, n).max())
             return replace(found, covariance=inverse * variance, scale=variance, moved=moved)
     told = tuple(_told(names, gradient, products, squares, n, response, f, at, offset))
     shown = ", ".join(f"D[{name}] = {text_of(g)}" for name, g in zip(names, gradient, strict=True))
-    because = f"its covariance is that of the gradient of its formula, {shown}, at the estimates"
+    because = f"its covariance is that of the gradient of its formula, {shown[:_LONGEST]}, at the estimates"
     return Estimates(place.where, what, places, told=told, because=because)
 
 
@@ -92,7 +96,15 @@ def _of_summary(objects: Objects, node: int) -> tuple[Any, ...] | None:
     except np.linalg.LinAlgError:
         return None
     formula = objects.element(node, "formula")
-    return names, table[:, 0], products, sigma**2 * degrees[1], float(degrees.sum()), formula, _offset(objects, node)
+    return (
+        names,
+        table[:, 0],
+        products,
+        sigma * sigma * degrees[1],
+        float(degrees.sum()),
+        formula,
+        _offset(objects, node),
+    )
 
 
 def _of_fit(objects: Objects, node: int) -> tuple[Any, ...] | None:
