@@ -1,12 +1,12 @@
 """What do saved objects of R hold, before and after the usual removal? Makes the page benchmarks/R_OBJECTS.md.
 
-python -m benchmarks.files.r_objects [--only TEXT] [--new] [--fuzz COUNT [--equations]] [--page]
+python -m benchmarks.files.r_objects [--only TEXT] [--new] [--fuzz COUNT [--equations]] [--trials FOLDER]
 
 Fits, summaries and draws of 60 made-up patients are saved by R in the usual ways, and again after the usual advice to
 make them safe or small. `make.R`, `pairs.R` and `equations.R` in tests/fixtures/r make the files. Each file is audited
 alone, and again with the patients' table, which shows the private columns that can be recovered. "high" means values of
 single patients. Rows are kept in benchmarks/r_objects.json. `--fuzz` reads so many files with something changed, with
-`--equations` those of fits whose equations are solved.
+`--equations` those of fits whose equations are solved. `--trials` compares such fits with their data.
 """
 
 import contextlib
@@ -21,6 +21,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from benchmarks.files.r_trials import section, tried
 from benchmarks.study import Study
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -161,6 +162,7 @@ def page(rows: dict[str, Any]) -> str:
         cells = [f"`{row['file']}`", row["severity"], _told(row) or "nothing", _columns(row)]
         lines.append("| " + " | ".join([*cells, str(len(row["not_run"])), str(row["unrecognised"])]) + " |")
     lines.append("")
+    lines += section(rows["trials"]) if "trials" in rows else []
     lines += ["## Files with something changed in them", ""] if "fuzz" in rows else []
     for kind, what in (("fuzz", "files"), ("fuzz_equations", "files of fits whose equations are solved")):
         if kind not in rows:
@@ -204,11 +206,14 @@ def main() -> None:
     parser.add_argument("--new", action="store_true", help="files that have no row yet")
     parser.add_argument("--fuzz", type=int, help="read so many changed files; the other rows stay as they are")
     parser.add_argument("--equations", action="store_true", help="with --fuzz: of fits whose equations are solved")
+    parser.add_argument("--trials", type=Path, help="compare the fits in a folder that trials.R filled")
     given = STUDY.given(parser)
     rows = STUDY.kept()
     if given.fuzz:
         kind, of = ("fuzz_equations", r_written.OF_EQUATIONS) if given.equations else ("fuzz", r_written.SMALL)
         rows[kind] = fuzzed(given.fuzz, of)
+    elif given.trials:
+        rows["trials"] = tried(given.trials)
     else:
         paths = [p for p in r_written.FILES if given.only in p.name and not p.name.startswith(FORMS)]
         told = {r["file"] for r in rows["files"]} if given.new else set()
