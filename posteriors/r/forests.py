@@ -14,7 +14,11 @@ from bayesrecon.posteriors.r.parts import one_number, vector_of
 from bayesrecon.posteriors.r.tree import Objects
 from bayesrecon.posteriors.r.walk import Place
 
-_DRAWN = 1 - np.exp(-1)  # share of the records that a tree draws of them with replacement, where they are many
+_DRAWN, _FEW_DRAWN = 0.65, 0.75  # bounds of the probability that a tree draws a record of many, and of few
+_MANY, _IN_CLASS = (
+    12,
+    5,
+)  # records, and those of each class, from which they are many: a tree draws two classes at least
 _SURELY = 1e-6  # expected number of records that every tree drew, below which there are none
 _OTHERWISE = {"sampsize", "replace", "strata", "keep.inbag", "..."}  # arguments that draw in another way
 _TERMINAL = -1
@@ -37,7 +41,7 @@ def _told(objects: Objects, node: int) -> Iterator[Statistic]:
     counts = _counts(objects, node, "confusion", labels)
     least = _leaves(objects, node, len(labels))
     if counts is not None:
-        whole = _every_record(objects, node, counts.sum())
+        whole = _every_record(objects, node, counts)
         for label, count in zip(labels, counts.tolist(), strict=True):
             yield Statistic(f"n[class={label}]", count if whole else None, count, count if whole else np.inf)
         total = float(counts.sum())
@@ -75,8 +79,12 @@ def _counts(objects: Objects, node: int, name: str, labels: list[str]) -> np.nda
     return counts
 
 
-def _every_record(objects: Objects, node: int, counted: float) -> bool:
-    """Whether all records are counted: each was left out by a tree."""
+def _every_record(objects: Objects, node: int, counts: np.ndarray) -> bool:
+    """Whether all records are counted: each was left out by a tree.
+
+    No class is empty, and the only record of one of two classes is drawn by every tree.
+    """
+    counted = float(counts.sum())
     times = vector_of(objects, node, "oob.times")
     if len(times):
         return bool(np.all(times > 0)) and len(times) == counted
@@ -85,7 +93,9 @@ def _every_record(objects: Objects, node: int, counted: float) -> bool:
         return False  # it may have drawn all of them
     given = {name for name, _ in objects.elements(call)}
     trees = one_number(objects, node, "ntree")
-    return not given & _OTHERWISE and trees is not None and trees > 0 and counted * _DRAWN**trees < _SURELY
+    drawn = _DRAWN if counted >= _MANY and counts.min() >= _IN_CLASS else _FEW_DRAWN
+    odd = bool(given & _OTHERWISE) or trees is None or trees < 1 or counts.min() < 1
+    return not odd and counted * drawn**trees < _SURELY
 
 
 def _leaves(objects: Objects, node: int, classes: int) -> np.ndarray | None:
