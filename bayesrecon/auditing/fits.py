@@ -10,6 +10,7 @@ import numpy as np
 from bayesrecon.auditing.dominance import dominance
 from bayesrecon.auditing.effort import Budget, budget_of, unmeasured_note
 from bayesrecon.auditing.evidence import items
+from bayesrecon.auditing.kept_statistics import findings_of
 from bayesrecon.auditing.last_record import last_record, tells_all_fields
 from bayesrecon.auditing.presumed import presumptions, with_the_number
 from bayesrecon.auditing.small_counts import counts_of, small_counts
@@ -272,7 +273,7 @@ def without_correlations(release: Release) -> Release:
 
 def look_at_estimates(
     contents: Contents, knows: Mapping[str, Any] | None = None, **options: Any
-) -> tuple[list[tuple[Finding, Model]], list[NotRun]]:
+) -> tuple[list[tuple[Finding, Model | None]], list[NotRun]]:
     """Attack the tables of estimates in a file.
 
     Args:
@@ -281,14 +282,18 @@ def look_at_estimates(
         options: options of `audit_fit`.
 
     Returns:
-        Findings, each with its model, and attacks that were not tried.
+        Findings, each with its model or None, and attacks that were not tried.
     """
-    findings: list[tuple[Finding, Model]] = []
+    findings: list[tuple[Finding, Model | None]] = []
+    limits = options.get("thresholds") or Thresholds()
     untried: list[NotRun] = []
     for one in contents.estimates:
         where = places_of(contents, one)
         if one.of_draws and contents.draws is not None:
             continue  # the draws reveal more
+        findings += [(finding, None) for finding in findings_of(one, where, limits)]
+        if one.told and not one.closed and one.covariance is None:
+            continue
         if one.closed or one.covariance is None or one.values is None:
             reason = f"{one.where} is {one.what}: {one.closed or _ALONE}"
             untried.append(NotRun(_TABLE, reason, _PUBLISH if one.closed else _SAY, where))
@@ -313,7 +318,8 @@ def _release_of(one: Estimates) -> Release:
         return from_known_law(one)
     assert one.values is not None
     assert one.covariance is not None
-    return of_estimator(one.kind, one.labels, one.response, one.values, one.covariance, one.scale, one.where, one.moved)
+    given = one.kind, one.labels, one.response, one.values, one.covariance, one.scale, one.where, one.moved
+    return of_estimator(*given, penalty=one.penalty)
 
 
 def places_of(contents: Contents, estimates: Estimates) -> tuple[str, ...]:

@@ -175,7 +175,7 @@ def audit(
     copies, unseen = look_around(look, allowed, progress)
     given = {"knows": knows, "remedies": bool(remedies), "effort": effort, "thresholds": limits, "key": key}
     tables, closed = look_at_estimates(contents, **given, progress=progress)
-    copies += [scored_table(finding, used, data, tuple(known or ())) for finding, used in tables]
+    copies += [f if used is None else scored_table(f, used, data, tuple(known or ())) for f, used in tables]
     unseen += closed
     settings = {
         "model": model.name if model else None,

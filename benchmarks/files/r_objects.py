@@ -1,11 +1,12 @@
 """What do saved objects of R hold, before and after the usual removal? Makes the page benchmarks/R_OBJECTS.md.
 
-python -m benchmarks.files.r_objects [--only TEXT] [--new] [--fuzz COUNT] [--page]
+python -m benchmarks.files.r_objects [--only TEXT] [--new] [--fuzz COUNT [--equations]] [--trials FOLDER]
 
 Fits, summaries and draws of 60 made-up patients are saved by R in the usual ways, and again after the usual advice to
-make them safe or small. `make.R` and `pairs.R` in tests/fixtures/r make the files. Each file is audited alone, and
-again with the patients' table, which shows the private columns that can be recovered. "high" means values of single
-patients. Rows are kept in benchmarks/r_objects.json. `--fuzz` reads so many files with something changed.
+make them safe or small. `make.R`, `pairs.R` and `equations.R` in tests/fixtures/r make the files. Each file is audited
+alone, and again with the patients' table, which shows the private columns that can be recovered. "high" means values of
+single patients. Rows are kept in benchmarks/r_objects.json. `--fuzz` reads so many files with something changed, with
+`--equations` those of fits whose equations are solved. `--trials` compares such fits with their data.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from benchmarks.files.r_trials import section, tried
 from benchmarks.study import Study
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -28,9 +30,11 @@ import numpy as np
 
 import bayesrecon
 from bayesrecon.auditing.around import look_around
+from bayesrecon.auditing.kept_statistics import findings_of
 from bayesrecon.auditing.look import Look
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents
+from bayesrecon.results.audit import Thresholds
 from bayesrecon.untrusted.r_file import RFile
 from tests.support import r_written
 
@@ -65,19 +69,22 @@ def audited(path: Path) -> Row:
     }
 
 
-def fuzzed(count: int) -> Row:
+def fuzzed(count: int, of: list[Path]) -> Row:
     """What reading changed files came to, in ways that an audit reads them."""
     outcomes: Counter[str] = Counter()
     slowest, peak, failures = 0.0, 0, []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.rds"
-        for k, content in enumerate(r_written.mutations(count)):
+        for k, content in enumerate(r_written.mutations(count, of=of)):
             path.write_bytes(content)
             began = sum(os.times()[:4])
             try:
                 with warnings.catch_warnings(), np.errstate(all="ignore"):
                     warnings.simplefilter("error")
-                    look_around(Look(read_contents(path)))
+                    contents = read_contents(path)
+                    look_around(Look(contents))
+                    for one in contents.estimates:
+                        findings_of(one, (one.where,), Thresholds())
                 outcome = "read"
             except BayesreconError as error:
                 outcome = "traceback" if "\n" in str(error) else "refused"
@@ -155,13 +162,16 @@ def page(rows: dict[str, Any]) -> str:
         cells = [f"`{row['file']}`", row["severity"], _told(row) or "nothing", _columns(row)]
         lines.append("| " + " | ".join([*cells, str(len(row["not_run"])), str(row["unrecognised"])]) + " |")
     lines.append("")
-    if "fuzz" in rows:
-        fuzz = rows["fuzz"]
-        lines += ["## Files with something changed in them", ""]
+    lines += section(rows["trials"]) if "trials" in rows else []
+    lines += ["## Files with something changed in them", ""] if "fuzz" in rows else []
+    for kind, what in (("fuzz", "files"), ("fuzz_equations", "files of fits whose equations are solved")):
+        if kind not in rows:
+            continue
+        fuzz = rows[kind]
         lines += [
-            f"Of {fuzz['files']} files, {fuzz['read']} were read and {fuzz['refused']} refused in one line; there were "
-            f"{fuzz['traceback']} tracebacks and {fuzz['hangs']} that took more than {SLOW:.0f} s. The slowest took "
-            f"{fuzz['slowest']:.1f} s of computing, and parsing none took more than {fuzz['peak_mib']} MiB.",
+            f"Of {fuzz['files']} {what}, {fuzz['read']} were read and {fuzz['refused']} refused in one line; there "
+            f"were {fuzz['traceback']} tracebacks and {fuzz['hangs']} that took more than {SLOW:.0f} s. The slowest "
+            f"took {fuzz['slowest']:.1f} s of computing, and parsing none took more than {fuzz['peak_mib']} MiB.",
             "",
         ]
     return "\n".join(lines)
@@ -195,10 +205,15 @@ def main() -> None:
     parser.add_argument("--only", default="", help="files whose name holds this; others stay as they are")
     parser.add_argument("--new", action="store_true", help="files that have no row yet")
     parser.add_argument("--fuzz", type=int, help="read so many changed files; the other rows stay as they are")
+    parser.add_argument("--equations", action="store_true", help="with --fuzz: of fits whose equations are solved")
+    parser.add_argument("--trials", type=Path, help="compare the fits in a folder that trials.R filled")
     given = STUDY.given(parser)
     rows = STUDY.kept()
     if given.fuzz:
-        rows["fuzz"] = fuzzed(given.fuzz)
+        kind, of = ("fuzz_equations", r_written.OF_EQUATIONS) if given.equations else ("fuzz", r_written.SMALL)
+        rows[kind] = fuzzed(given.fuzz, of)
+    elif given.trials:
+        rows["trials"] = tried(given.trials)
     else:
         paths = [p for p in r_written.FILES if given.only in p.name and not p.name.startswith(FORMS)]
         told = {r["file"] for r in rows["files"]} if given.new else set()

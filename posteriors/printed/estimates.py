@@ -31,6 +31,36 @@ def field_name(name: str) -> str:
     return re.sub(r"\W", "_", name) or "x"
 
 
+@dataclass(frozen=True)
+class Statistic:
+    """A statistic of the data that follows from what a fit keeps.
+
+    Attributes:
+        name: as `recover` would call it, such as "n[ill=1]" or "mean(age)".
+        estimate: of it.
+        lower, upper: between which it lies for certain; the ends may be infinite.
+    """
+
+    name: str
+    estimate: float | None
+    lower: float
+    upper: float
+
+    @property
+    def se(self) -> float | None:
+        """Zero where it is exact; otherwise there are limits alone."""
+        return 0.0 if self.lower == self.upper else None
+
+
+def exactly(name: str, value: float) -> Statistic:
+    """One that is told with all its digits.
+
+    >>> exactly("n", 60).se
+    0.0
+    """
+    return Statistic(name, float(value), float(value), float(value))
+
+
 @dataclass(frozen=True, eq=False)
 class Estimates:
     """Estimates of one fit.
@@ -47,6 +77,9 @@ class Estimates:
         scale: residual variance, 1 where there is none; of a mixed model that of maximum likelihood.
         moved: length of the last step of the fit, as `posteriors.printed.summaries.of_estimator` takes it.
         groups, rows: of a mixed model, how many there are.
+        penalty: matrix S `(p, p)` of a penalised fit, whose log likelihood loses `b' S b / 2`; None of others.
+        told: statistics that follow from the object itself, where no table says them.
+        because: in words, how they do.
         closed: why they are not attacked, "" where they are.
         of_draws: whether they summarise draws.
     """
@@ -63,5 +96,8 @@ class Estimates:
     moved: float = 0.0
     groups: int = 0
     rows: int = 0
+    penalty: np.ndarray | None = None
+    told: tuple[Statistic, ...] = ()
+    because: str = ""
     closed: str = ""
     of_draws: bool = False

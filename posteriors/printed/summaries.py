@@ -208,6 +208,7 @@ def of_estimator(
     scale: float,
     name: str,
     moved: float = 0.0,
+    penalty: np.ndarray | None = None,
     **fitted: Any,
 ) -> Release:
     """Estimates and their covariance with all digits, as a release.
@@ -221,6 +222,8 @@ def of_estimator(
         moved: length of the last step of iteratively reweighted least squares, in standard errors: the covariance is
             that of the weights before it. Predictors whose errors are below one move weights by that share at most,
             and what is left of the score is of second order.
+        penalty: S `(p, p)` in the order of the labels, where the fit maximised the log likelihood less `b' S b / 2`:
+            `covariance` is then that of the penalised fit.
 
     >>> release = of_estimator("logit", ["const", "x"], "y", np.array([0.1, 0.5]), np.eye(2) / 9, 1.0, "fit")
     >>> release.of.name
@@ -230,6 +233,9 @@ def of_estimator(
     model, order = regression(kind, rows, response)
     model = fitted_with(model, **fitted) if fitted else model
     at = order[: len(labels)]
+    if penalty is not None:
+        inside = penalty[np.ix_(at, at)]
+        model = replace(model, log_prior_at=lambda p: -0.5 * p["coefficient"] @ inside @ p["coefficient"])
     mean, sd = values[at], np.sqrt(np.diag(covariance))[at]
     correlation = np.eye(len(order))
     correlation[: len(at), : len(at)] = covariance[np.ix_(at, at)] / np.outer(sd, sd)

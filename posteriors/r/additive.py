@@ -4,12 +4,28 @@ With X the model matrix, smooths included, and S the sum of their penalties, eac
 coefficients of a Gaussian model satisfy `(X'X + S) beta = X'y` (Wood, Generalized Additive Models, 2017, section 4.2).
 The object has R of `X = QR`, hence `X'X = R'R`, the penalties, and the sum of squared residuals: `X'y` and `y'y`
 follow, and with them the least-squares fit without penalty, which is attacked as the table that it is.
+
+A logistic or Poisson model has `X'WX = R'R` at its estimates, and `X'(y - mu) = S beta` (section 3.1): the equations of
+a regression whose log likelihood loses `beta' S beta / 2`, which is attacked as that.
 """
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations_with_replacement
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates import Estimates
-from bayesrecon.posteriors.r.parts import family_of, labels_of, left_of, one_number, response_of, unsaid
+from bayesrecon.posteriors.printed.estimates import Estimates, Statistic, exactly
+from bayesrecon.posteriors.r.parts import (
+    epsilon_of,
+    family_of,
+    labels_of,
+    last_step_of,
+    left_of,
+    one_number,
+    response_of,
+    unsaid,
+)
 from bayesrecon.posteriors.r.tree import Objects
 from bayesrecon.posteriors.r.walk import Place
 
@@ -20,15 +36,20 @@ _PLACES = (
 )  # fmt: skip
 """Parts that say what a table of the coefficients says, and how the fit went."""
 
+_BECAUSE = "the factor of its weighted design and its penalties are in it, and its scores are its penalties' slopes"
+_WHOLE = 1e-6  # how far a number of records may be from a whole number
+_MOST_NAMED = 8  # columns without a penalty whose products are told
+_EPSILON = 1e-7  # `gam.control`'s default
 _CLOSED = 1e-6  # relative difference of two ways to the same penalised equations: beyond it one was misread
 
 
 def additive(objects: Objects, place: Place, what: str) -> Estimates:
-    """Of a Gaussian model with the identity as its link; of another one, why it is not attacked."""
+    """Of a Gaussian, logistic or Poisson model with its canonical link; of another one, why it is not attacked."""
     node = place.node
+    kind, family = _family(objects, node)
     at = objects.element(node, "coefficients")
     beta, labels = np.ravel(np.asarray(objects.numbers(at), float)), labels_of(objects.names(at))
-    closed = _family(objects, node) or _weighted(objects, node)
+    closed = family or _weighted(objects, node)
     places = tuple(f"{place.where}/{name}" for name in _PLACES)
     factor = np.asarray(objects.array(objects.element(node, "R")), float)
     residual = one_number(objects, node, "deviance")
@@ -42,6 +63,9 @@ def additive(objects: Objects, place: Place, what: str) -> Estimates:
         closed = closed or "its penalties are not in it, or are of a kind that is not read"
         return Estimates(place.where, what, (place.where,), closed=closed)
     products = factor.T @ factor
+    if kind != "ols":
+        found = Estimates(place.where, what, places, kind, labels, response_of(objects, node), beta)
+        return _penalised(objects, node, found, products + penalty, penalty)
     across = (products + penalty) @ beta
     covariance, scale = np.asarray(objects.array(objects.element(node, "Vp")), float), one_number(objects, node, "sig2")
     if not _agree(products + penalty, covariance, scale):
@@ -61,14 +85,71 @@ def additive(objects: Objects, place: Place, what: str) -> Estimates:
     return Estimates(place.where, what, places, "ols", labels, response, plain, covariance, variance)
 
 
-def _family(objects: Objects, node: int) -> str:
-    """Why it is no Gaussian model with the identity; that is the default of a call that names no other one."""
+def _penalised(objects: Objects, node: int, found: Estimates, whole: np.ndarray, penalty: np.ndarray) -> Estimates:
+    """Of a logistic or Poisson model, whose scale is one."""
+    covariance = np.asarray(objects.array(objects.element(node, "Vp")), float)
+    scale = one_number(objects, node, "sig2")
+    if scale != 1.0 or not _agree(whole, covariance, scale):
+        return replace(found, closed="its covariance is not that of its penalties", values=None)
+    beta, products = np.asarray(found.values), whole - penalty
+    try:
+        covariance = np.linalg.inv(whole)
+    except np.linalg.LinAlgError:
+        return replace(found, closed="columns of its design depend on each other", values=None)
+    epsilon = epsilon_of(objects, node, _EPSILON)
+    moved, score = last_step_of(objects, node, _EPSILON), np.sqrt(np.abs(np.diag(products)))
+    if objects.texts(objects.element(node, "optimizer"))[:1] == ["outer"]:  # ends at a slope of so much
+        slope = epsilon * float(np.abs(beta).max())
+        moved, score = slope * float(np.sqrt(np.abs(covariance).sum())), np.full(len(beta), slope)
+    else:
+        score = moved * score
+    told = tuple(_sums(objects, node, found, products, penalty @ beta, moved, score))
+    covariance = (covariance + covariance.T) / 2
+    return replace(found, covariance=covariance, penalty=penalty, moved=moved, told=told, because=_BECAUSE)
+
+
+def _sums(
+    objects: Objects,
+    node: int,
+    found: Estimates,
+    products: np.ndarray,
+    pull: np.ndarray,
+    moved: float,
+    score: np.ndarray,
+) -> Iterator[Statistic]:
+    """Sums over records, of a Poisson model with the response, whose mean is its variance.
+
+    Args:
+        products: X'WX `(p, p)`.
+        pull: S beta `(p,)`, what is left of the score.
+        moved, score: by what share weights, and by how much scores `(p,)`, may be off.
+    """
+    degrees, spent = one_number(objects, node, "df.residual"), left_of(objects, node, "edf")
+    rows = None if degrees is None or len(spent) != len(pull) else degrees + float(spent.sum())
+    if rows is not None and np.isfinite(rows) and abs(rows - round(rows)) <= _WHOLE:
+        yield exactly("n", round(rows))
+    first = found.labels.index("const")
+    spread = np.sqrt(np.abs(np.diag(products)))
+    if found.kind == "poisson":
+        for k, label in enumerate(found.labels):
+            value, off = products[first, k] + pull[k], moved * spread[first] * spread[k] + score[k]
+            name = found.response if k == first else f"{found.response} * {label}"
+            yield Statistic(f"sum({name})", value, value - off, value + off)
+    plain = one_number(objects, node, "nsdf") or 0.0
+    for i, j in combinations_with_replacement(range(min(int(plain), len(pull), _MOST_NAMED)), 2):
+        value, off = products[i, j], moved * spread[i] * spread[j]
+        factors = [found.labels[k] for k in (i, j) if k != first]
+        name = " * ".join(["variance of the response", *factors])
+        yield Statistic(f"sum({name})", value, value - off, value + off)
+
+
+def _family(objects: Objects, node: int) -> tuple[str, str]:
+    """Which regression it is, and why it is none; Gaussian is the default of a call that names no family."""
     if objects.element(node, "family"):
-        kind, closed = family_of(objects, node)
-        return closed or ("" if kind == "ols" else "of penalised fits only Gaussian ones are attacked by this version")
+        return family_of(objects, node)
     call = objects.element(node, "call")
     given = {name for name, _ in objects.elements(call)} if objects.kind(call) == "call" else {"family"}
-    return "its family is not in it" if "family" in given else ""
+    return ("", "its family is not in it") if "family" in given else ("ols", "")
 
 
 def _weighted(objects: Objects, node: int) -> str:

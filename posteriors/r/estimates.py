@@ -1,14 +1,18 @@
 """Estimates of R's fits: of linear, logistic and Poisson regressions with their covariance; of others their places."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates import WEIGHTED, Estimates, last_step
+from bayesrecon.posteriors.printed.estimates import WEIGHTED, Estimates
 from bayesrecon.posteriors.r.additive import additive
+from bayesrecon.posteriors.r.cox import cox
+from bayesrecon.posteriors.r.forests import forest
+from bayesrecon.posteriors.r.mixed_glm import generalised
 from bayesrecon.posteriors.r.names import FITS, REASONS
-from bayesrecon.posteriors.r.parts import family_of, labels_of, left_of, one_number, response_of, unsaid
+from bayesrecon.posteriors.r.nonlinear import nonlinear
+from bayesrecon.posteriors.r.parts import family_of, labels_of, last_step_of, left_of, one_number, response_of, unsaid
 from bayesrecon.posteriors.r.tree import Objects
 from bayesrecon.posteriors.r.walk import Place, Walk
 
@@ -24,12 +28,18 @@ _OF_MIXED = (
 """Parts of fits that hold what a table of estimates says."""
 
 _REWEIGHTED, _EPSILON = ("logit", "poisson"), 1e-8  # kinds that are fitted by steps, and `glm.control`'s default
-_UNTOLD = 0.01  # standard errors, where the deviance is not there: that of ten thousand rows is about their number
 _PARTS = ("VtV", "RZX")
 _DRAWN = {"mcmc", "mcmc.list", "stanfit", "brmsfit", "stanreg", "CmdStanMCMC", "draws_array", "draws_df"}
 _DRAWN |= {"draws_matrix", "draws_list", "draws_rvars"}
 _SUMMARIES = "summaries of draws are not attacked by this version where the draws are not there"
 _OTHERS = "estimates of this kind of fit are not attacked by this version"
+
+_KINDS: tuple[tuple[set[str], Callable[[Objects, Place, str], Estimates]], ...] = (
+    ({"glmerMod"}, generalised),
+    ({"coxph"}, cox),
+    ({"nls", "summary.nls"}, nonlinear),
+)
+"""Classes that are looked at for what follows from their own equations."""
 
 
 def estimates_of(walk: Walk) -> Iterator[Estimates]:
@@ -59,6 +69,11 @@ def _of(objects: Objects, place: Place) -> Estimates:
     if "gam" in classes:
         return additive(objects, place, what)
     reason = next((REASONS[name] for name in classes if name in REASONS), _OTHERS)
+    if "randomForest" in classes:
+        return forest(objects, place, what, reason)
+    for kinds, look in _KINDS:
+        if kinds & set(classes):
+            return look(objects, place, what)
     return Estimates(place.where, what, (place.where,), closed=reason)
 
 
@@ -92,16 +107,7 @@ def _glm(objects: Objects, place: Place, what: str) -> Estimates:
         if not np.isfinite(scale):
             scale, closed = 1.0, closed or "the residual variance is not in it"
     found = _estimates(objects, place, what, kind, _unscaled(objects, node), scale, closed)
-    return replace(found, moved=_last_step(objects, node) if kind in _REWEIGHTED else 0.0)
-
-
-def _last_step(objects: Objects, node: int) -> float:
-    """R ends where the deviance falls by less than `epsilon` times itself."""
-    at = objects.element(node, "control", "epsilon")
-    stored = np.ravel(objects.numbers(at)).astype(float)
-    epsilon = float(stored[0]) if len(stored) == 1 and 0 < stored[0] < 1 else _EPSILON
-    deviance = one_number(objects, node, "deviance")
-    return _UNTOLD if deviance is None else last_step(epsilon * (abs(deviance) + 0.1), deviance)
+    return replace(found, moved=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
 
 
 def _summary(objects: Objects, place: Place, what: str) -> Estimates:
@@ -115,7 +121,7 @@ def _summary(objects: Objects, place: Place, what: str) -> Estimates:
         kind, sigma = "ols", one_number(objects, node, "sigma")
         closed, scale = ("", sigma**2) if sigma else ("the residual variance is not in it", 1.0)
     found = _estimates(objects, place, what, kind, unscaled, scale, closed or unsaid(objects, node))
-    return replace(found, moved=_last_step(objects, node) if kind in _REWEIGHTED else 0.0)
+    return replace(found, moved=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
 
 
 def _mixed(objects: Objects, place: Place, what: str) -> Estimates:
@@ -124,7 +130,7 @@ def _mixed(objects: Objects, place: Place, what: str) -> Estimates:
     counts, sums = (_by_name(objects, node, part) for part in ("dims", "cmp"))
     rows, variance = counts.get("n", 0.0), sums.get("pwrss", np.nan) / max(counts.get("n", 0.0), 1.0)
     if counts.get("GLMM", 1.0) or counts.get("NLMM", 1.0) or not variance > 0:
-        return Estimates(place.where, what, (place.where,), closed=REASONS["glmerMod"])
+        return generalised(objects, place, what)
     if objects.element(node, "coefficients"):  # a summary
         table = np.asarray(objects.array(objects.element(node, "coefficients")), float)
         names = [*objects.axis_names(objects.element(node, "coefficients")), []][0]

@@ -7,7 +7,8 @@ from bayesrecon.posteriors.roles import CUT, ESTIMATE, LEAF, RECORD, STRUCTURE, 
 FITS = {
     "lm": "a linear model", "glm": "a generalised linear model", "aov": "an analysis of variance",
     "summary.lm": "the summary of a linear model", "summary.glm": "the summary of a generalised linear model",
-    "nls": "a nonlinear least-squares fit", "lmerMod": "a linear mixed model", "glmerMod": "a mixed model",
+    "nls": "a nonlinear least-squares fit", "summary.nls": "the summary of a nonlinear least-squares fit",
+    "lmerMod": "a linear mixed model", "glmerMod": "a mixed model",
     "nlmerMod": "a mixed model", "lme": "a linear mixed model", "coxph": "a Cox regression",
     "survfit": "survival curves", "survreg": "a survival regression", "gam": "an additive model",
     "randomForest": "a random forest", "rpart": "a tree", "brmsfit": "a fit of brms", "stanfit": "a fit of Stan",
@@ -21,18 +22,10 @@ FITS = {
 }  # fmt: skip
 """Classes that are known; anything else is gone through by inventory alone."""
 
-_OF_TIMES = (
-    "a term of its likelihood is shared by all who are at risk, so that no sum over records follows from the "
-    "estimates; its means and counts are listed as they are"
-)
-_OF_GROUPS = "its estimates maximise an integral over the effects of groups, approximated, which is no sum over records"
 REASONS: Mapping[str, str] = {
-    "glmerMod": _OF_GROUPS,
-    "nlmerMod": _OF_GROUPS,
-    "coxph": _OF_TIMES,
+    "nlmerMod": "its estimates maximise an integral over the effects of groups, which is no sum over records",
     "survreg": "estimates with censored times are not attacked by this version",
     "survfit": "the times on it are looked at as they are; its errors and limits follow from these",
-    "nls": "its covariance is that of gradients at the estimate, of a formula whose terms this version does not read",
     "rpart": "leaves and splits are looked at one by one; what their numbers give together is not",
     "randomForest": "each tree saw a random part of the records, some of them several times, and which is not in it",
     "prcomp": "means and covariances are listed as they are; they follow from no likelihood",
@@ -101,6 +94,7 @@ BY_CLASS: Mapping[str, Mapping[str, str]] = {
     "stanreg": {"adjusted_scale": TOTAL},
     "stanfit": {"adjusted_scale": TOTAL},
     "summary.merMod": {"devcomp": TOTAL, "ngrps": TOTAL},
+    "summary.nls": {"parameters": ESTIMATE},
     "htest": dict.fromkeys(("statistic", "parameter", "estimate", "stderr", "conf.int", "p.value"), TOTAL),
     "density": {"x": ESTIMATE, "y": ESTIMATE, "bw": TOTAL, "n": TOTAL},
     "lda": dict.fromkeys(("counts", "prior", "means", "scaling", "svd", "N"), TOTAL),

@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates import WEIGHTED, field_name
+from bayesrecon.posteriors.printed.estimates import WEIGHTED, field_name, last_step
 from bayesrecon.posteriors.r.code import code_of
 from bayesrecon.posteriors.r.tree import Objects
 
 INTERCEPT = "(Intercept)"
 REGRESSIONS = {("binomial", "logit"): "logit", ("poisson", "log"): "poisson", ("gaussian", "identity"): "ols"}
+_UNTOLD = 0.01  # standard errors, where the deviance is not there: that of ten thousand rows is about their number
 
 
 def family_of(objects: Objects, node: int) -> tuple[str, str]:
@@ -49,6 +50,22 @@ def left_of(objects: Objects, node: int, name: str) -> np.ndarray:
 def one_number(objects: Objects, node: int, name: str) -> float | None:
     values = np.ravel(objects.numbers(objects.element(node, name))).astype(float)
     return float(values[0]) if len(values) == 1 and np.isfinite(values[0]) else None
+
+
+def last_step_of(objects: Objects, node: int, usual: float) -> float:
+    """Length of the last step in standard errors: R ends where the deviance falls by less than `epsilon` times itself.
+
+    Args:
+        usual: `epsilon` where the object does not say it.
+    """
+    epsilon, deviance = epsilon_of(objects, node, usual), one_number(objects, node, "deviance")
+    return _UNTOLD if deviance is None else last_step(epsilon * (abs(deviance) + 0.1), deviance)
+
+
+def epsilon_of(objects: Objects, node: int, usual: float) -> float:
+    """The tolerance of a fit, as its `control` says it."""
+    stored = vector_of(objects, node, "control", "epsilon")
+    return float(stored[0]) if len(stored) == 1 and 0 < stored[0] < 1 else usual
 
 
 def vector_of(objects: Objects, node: int, *path: str) -> np.ndarray:

@@ -172,9 +172,9 @@ def test_counts_of_an_additive_model_are_those_of_its_records():
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("glmer", "an integral over the effects of groups"),
-        ("coxph-stripped", "shared by all who are at risk"),
-        ("nls-model_false", "of a formula"),
+        ("summary_glmer", "an integral over the effects of groups"),
+        ("coxph_strata", "it has strata"),
+        ("nls_log-environments_emptied", "an environment that is empty"),
         ("randomForest", "a random part of the records"),
         ("stanreg-stripped", "summaries of draws"),
     ],

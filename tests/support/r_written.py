@@ -14,6 +14,13 @@ FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "r"
 FILES = sorted(path for path in FIXTURES.iterdir() if path.suffix.lower() in (".rds", ".rdata"))
 SMALL = [path for path in FILES if path.stat().st_size < 15_000]
 
+OF_EQUATIONS = [
+    path
+    for path in SMALL
+    if path.name.startswith(("glmer_", "summary_nls", "coxph_lost", "gam_count", "randomForest_ill"))
+]
+"""Small fits of whose equations counts and sums are solved for."""
+
 NULL, LIST, PAIRS, SYMBOL, CHARS = 254, 19, 2, 1, 9
 LOGICAL, INTEGER, DOUBLE, TEXT, ALTERNATIVE, REFERENCE = 10, 13, 14, 16, 238, 255
 HAS_ATTRIBUTES, HAS_TAG = 1 << 9, 1 << 10
@@ -143,10 +150,10 @@ def mutated(content, others, rng):
     return bytes(packed)
 
 
-def mutations(count, seed=0):
+def mutations(count, seed=0, of=SMALL):
     """So many changed files, one after another."""
     rng = np.random.default_rng(seed)
-    streams = [stream_of(path) for path in SMALL]
+    streams = [stream_of(path) for path in of]
     for _ in range(count):
         yield mutated(streams[rng.integers(len(streams))], streams, rng)
 

@@ -1,0 +1,177 @@
+"""Cox regressions of the package survival: what their likelihood and their concordance say of those at risk.
+
+With `r_i` at risk at the i-th event, the log partial likelihood without covariates is `-sum_i log r_i`, and each event
+makes `r_i - 1` pairs for the concordance (Therneau and Grambsch, Modeling Survival Data, 2000, sections 3.1 and 5.2).
+Efron's way with ties counts down within them, as the pairs of ties do. In one stratum, where nobody enters late, the
+`r_i` are distinct; with those at risk at each censoring they are the numbers 1 to n.
+"""
+
+import math
+from collections.abc import Iterator
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from bayesrecon.posteriors.printed.estimates import WEIGHTED, Estimates, Statistic, exactly
+from bayesrecon.posteriors.r.code import code_of
+from bayesrecon.posteriors.r.parts import labels_of, one_number, unsaid, vector_of
+from bayesrecon.posteriors.r.tree import Objects
+from bayesrecon.posteriors.r.walk import Place
+
+_PAIRS, _TIED = 5, slice(3, 5)  # numbers of pairs among those of `concordance`: all, and those with one time
+_WHOLE = 1e-6  # how far a count may be from a whole number
+_ROUNDED = 1e-12  # of a sum of logarithms
+_LARGEST = 1e11  # product of numbers at risk that its logarithm determines
+_MOST = 1e9  # records
+_MOST_STEPS = 200_000  # of a search for its factors
+_MOST_NAMED = 8  # covariates whose covariances are told
+_OPEN = ("offset(", "tt(", "frailty", "pspline(", "ridge(")
+_INFORMATION = (
+    "its scores and its information are averages over those at risk, whose weights are not in it: they determine no "
+    "sum over records"
+)
+
+
+def cox(objects: Objects, place: Place, what: str) -> Estimates:
+    """What follows of a regression without weights, whose formula says that nobody entered late."""
+    closed = _odd(objects, place.node)
+    told: tuple[Statistic, ...] = ()
+    if not closed:
+        told = tuple(_of_events(objects, place.node))
+        closed = "" if told else "its counts, its likelihood and its pairs do not belong together"
+    if not closed:
+        told += tuple(_of_covariates(objects, place.node))
+    because = (
+        "its log likelihood without covariates is minus the sum of the logarithms of the numbers at risk, "
+        "its concordance counts the pairs that they make, and its information is a sum over events of covariances of "
+        f"those at risk; {_INFORMATION}"
+    )
+    return Estimates(place.where, what, (place.where,), told=told, because=because, closed=closed)
+
+
+def _odd(objects: Objects, node: int) -> str:
+    """Why its likelihood is not that of one stratum, or may not be."""
+    formula = objects.element(node, "formula") or objects.element(node, "terms")
+    parts = objects.elements(formula) if objects.kind(formula) == "call" else []
+    if len(parts) != 3:
+        return "whether it has strata or late entries is not in it: there is no formula"
+    times = objects.elements(parts[1][1]) if objects.kind(parts[1][1]) == "call" else []
+    text = code_of(objects, formula).text
+    if objects.size(objects.element(node, "weights")):
+        return WEIGHTED
+    if "coxph.penal" in objects.classes(node) or any(word in text for word in _OPEN):
+        return "it has an offset, a penalty or covariates that change with time"
+    if "strata(" in text:
+        return "it has strata, whose numbers at risk are not told apart"
+    if len(times) != 3:
+        return "its times are not those of an event or of a censoring on the right"
+    if _ties(objects, node):
+        return "it counts those at risk again for each of several events at one time"
+    return unsaid(objects, node)
+
+
+def _ties(objects: Objects, node: int) -> bool:
+    """Whether events at one time may count the same number at risk: not by Efron's way, nor where none are tied."""
+    pairs = vector_of(objects, node, "concordance")
+    apart = len(pairs) > _PAIRS and not np.any(pairs[_TIED])
+    return objects.texts(objects.element(node, "method"))[:1] != ["efron"] and not apart
+
+
+def _of_events(objects: Objects, node: int) -> Iterator[Statistic]:
+    n, events = (one_number(objects, node, name) for name in ("n", "nevent"))
+    likelihood, pairs = vector_of(objects, node, "loglik"), vector_of(objects, node, "concordance")
+    if n is None or events is None or not len(likelihood) or not 0 < events <= n <= _MOST:
+        return
+    if not np.isfinite(likelihood).all() or n != round(n) or events != round(events):
+        return
+    logs = -float(likelihood[0])
+    counted = len(pairs) > _PAIRS and bool(np.isfinite(pairs[:_PAIRS]).all())
+    risk = float(pairs[:_PAIRS].sum() + events) if counted else math.nan
+    if not _possible(int(n), int(events), logs, risk):
+        return
+    yield exactly("n", n)
+    yield exactly("n[event=1]", events)
+    yield exactly("n[event=0]", n - events)
+    yield exactly("sum(log(at risk at an event))", logs)
+    if counted:
+        yield exactly("sum(at risk at an event)", risk)
+        yield exactly("sum(at risk at a censoring)", n * (n + 1) / 2 - risk)
+        yield from _numbers("event", int(n), int(events), logs, risk)
+        rest = math.lgamma(n + 1) - logs
+        yield from _numbers("censoring", int(n), int(n - events), rest, n * (n + 1) / 2 - risk)
+
+
+def _possible(n: int, events: int, logs: float, risk: float) -> bool:
+    """Whether so many distinct numbers up to n can have this sum, and logarithms of this sum."""
+    slack = _ROUNDED * (1 + abs(logs)) * n
+    least, most = math.lgamma(events + 1), math.lgamma(n + 1) - math.lgamma(n - events + 1)
+    if not least - slack <= logs <= most + slack:
+        return False
+    if math.isnan(risk):
+        return True
+    low, high = events * (events + 1) / 2, events * (2 * n - events + 1) / 2
+    whole = abs(risk - round(risk)) <= _WHOLE and low <= risk <= high
+    return whole and logs <= events * math.log(risk / events) + slack
+
+
+def _numbers(when: str, n: int, count: int, logs: float, total: float) -> Iterator[Statistic]:
+    """Numbers at risk one by one, where few of them make their sum and their product: exactly, or their limits."""
+    if not 0 < count <= n or not logs < math.log(_LARGEST):
+        return
+    product = round(math.exp(logs))
+    if abs(math.exp(logs) - product) > 0.1 or abs(math.log(product) - logs) > 1e-9:
+        return
+    found = _factors(n, count, product, round(total))
+    if not found:
+        return
+    every = np.array(found)
+    for k, (low, high) in enumerate(zip(every.min(axis=0).tolist(), every.max(axis=0).tolist(), strict=True), 1):
+        estimate = float(low) if low == high else None
+        yield Statistic(f"at risk at {when} {count - k + 1}", estimate, float(low), float(high))
+
+
+def _factors(n: int, count: int, product: int, total: int) -> list[tuple[int, ...]]:
+    """All rising sequences of so many numbers up to n with a product and a sum; none where the search is long."""
+    found: list[tuple[int, ...]] = []
+    steps = 0
+    waiting: list[tuple[tuple[int, ...], int, int]] = [((), product, total)]
+    while waiting:
+        own, left, rest = waiting.pop()
+        k = count - len(own)
+        first = own[-1] + 1 if own else 1
+        if k == 1:
+            if first <= left == rest <= n:
+                found.append((*own, left))
+            continue
+        for one in range(first, n + 1):
+            steps += 1
+            if steps > _MOST_STEPS:
+                return []
+            if k * one + k * (k - 1) // 2 > rest or one**k > left:
+                break
+            if left % one == 0:
+                waiting.append(((*own, one), left // one, rest - one))
+    return found
+
+
+def _of_covariates(objects: Objects, node: int) -> Iterator[Statistic]:
+    """Means, which are those of all records unless they are zero, and mean covariances of those at risk."""
+    at = objects.element(node, "means")
+    names = labels_of(objects.names(at))
+    values = vector_of(objects, node, "means")
+    if len(names) == len(values) and len(set(names)) == len(names):
+        yield from (exactly(f"mean({k})", v) for k, v in zip(names, values, strict=True) if np.isfinite(v) and v)
+    labels = labels_of(objects.names(objects.element(node, "coefficients")))
+    spread = objects.element(node, "naive.var") or objects.element(node, "var")
+    covariance, events = np.asarray(objects.array(spread), float), one_number(objects, node, "nevent")
+    p = len(labels)
+    if not p or covariance.shape != (p, p) or not np.isfinite(covariance).all() or not events:
+        return
+    try:
+        mean = np.linalg.inv(covariance) / events
+    except np.linalg.LinAlgError:
+        return
+    if np.linalg.cond(covariance * np.outer(*[1 / np.sqrt(np.abs(np.diag(covariance)) + 1e-300)] * 2)) > 1e8:
+        return  # columns that depend on each other
+    for i, j in combinations_with_replacement(range(min(p, _MOST_NAMED)), 2):
+        yield exactly(f"mean covariance at events({labels[i]}, {labels[j]})", mean[i, j])

@@ -1,0 +1,116 @@
+"""Forests of classes of the package randomForest: how many records of each class there are.
+
+Rows of the confusion matrix count the records of a class that some tree did not draw. Each leaf of a tree drew at least
+one record of the class that it predicts, and no record twice: with k leaves and n records of a class, at least
+`2 k - n` of its leaves hold a single one of their class.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bayesrecon.posteriors.printed.estimates import Estimates, Statistic, exactly
+from bayesrecon.posteriors.r.parts import one_number, vector_of
+from bayesrecon.posteriors.r.tree import Objects
+from bayesrecon.posteriors.r.walk import Place
+
+_DRAWN, _FEW_DRAWN = 0.65, 0.75  # bounds of the probability that a tree draws a record of many, and of few
+_MANY, _IN_CLASS = (
+    12,
+    5,
+)  # records, and those of each class, from which they are many: a tree draws two classes at least
+_SURELY = 1e-6  # expected number of records that every tree drew, below which there are none
+_OTHERWISE = {"sampsize", "replace", "strata", "keep.inbag", "..."}  # arguments that draw in another way
+_TERMINAL = -1
+_BECAUSE = (
+    "rows of its confusion matrix count the records of each class that a tree did not draw, and every leaf drew a "
+    "record of its class"
+)
+
+
+def forest(objects: Objects, place: Place, what: str, closed: str) -> Estimates:
+    """What follows for a forest of classes; nothing of others."""
+    told = tuple(_told(objects, place.node))
+    return Estimates(place.where, what, (place.where,), told=told, because=_BECAUSE if told else "", closed=closed)
+
+
+def _told(objects: Objects, node: int) -> Iterator[Statistic]:
+    labels = objects.texts(objects.element(node, "classes"))
+    if objects.texts(objects.element(node, "type")) != ["classification"] or len(set(labels)) < len(labels):
+        return  # one without classes tells its records from made-up ones
+    counts = _counts(objects, node, "confusion", labels)
+    least = _leaves(objects, node, len(labels))
+    if counts is not None:
+        whole = _every_record(objects, node, counts)
+        for label, count in zip(labels, counts.tolist(), strict=True):
+            yield Statistic(f"n[class={label}]", count if whole else None, count, count if whole else np.inf)
+        total = float(counts.sum())
+        yield Statistic("n", total if whole else None, total, total if whole else np.inf)
+        if whole and least is not None:
+            alone = np.maximum(2 * least - counts[None, :], 0).astype(int)
+            t = int(alone.sum(axis=1).argmax())
+            most = int(least[t].sum())
+            if alone[t].any():
+                yield Statistic(
+                    f"leaves of tree {t + 1} with one record of their class", None, float(alone[t].sum()), most
+                )
+    elif least is not None:
+        for label, count in zip(labels, least.max(axis=0).tolist(), strict=True):
+            yield Statistic(f"n[class={label}]", None, float(count), np.inf)
+    tested = _counts(objects, objects.element(node, "test"), "confusion", labels)
+    if tested is not None:
+        for label, count in zip(labels, tested.tolist(), strict=True):
+            yield exactly(f"n[tested class={label}]", count)
+
+
+def _counts(objects: Objects, node: int, name: str, labels: list[str]) -> np.ndarray | None:
+    """Sums of the rows of a confusion matrix, whose last column are errors that belong to them."""
+    table = np.asarray(objects.array(objects.element(node, name)), float)
+    k = len(labels)
+    if k < 2 or table.shape != (k, k + 1) or np.any(table[:, :k] < 0) or np.any(table[:, :k] % 1):
+        return None
+    if not np.isfinite(table[:, :k]).all():
+        return None
+    counts = table[:, :k].sum(axis=1)
+    right = np.diag(table[:, :k])
+    full = counts > 0
+    if not np.allclose(table[full, k], 1 - right[full] / counts[full], rtol=0, atol=1e-9):
+        return None
+    return counts
+
+
+def _every_record(objects: Objects, node: int, counts: np.ndarray) -> bool:
+    """Whether all records are counted: each was left out by a tree.
+
+    No class is empty, and the only record of one of two classes is drawn by every tree.
+    """
+    counted = float(counts.sum())
+    times = vector_of(objects, node, "oob.times")
+    if len(times):
+        return bool(np.all(times > 0)) and len(times) == counted
+    call = objects.element(node, "call")
+    if objects.kind(call) != "call":
+        return False  # it may have drawn all of them
+    given = {name for name, _ in objects.elements(call)}
+    trees = one_number(objects, node, "ntree")
+    drawn = _DRAWN if counted >= _MANY and counts.min() >= _IN_CLASS else _FEW_DRAWN
+    odd = bool(given & _OTHERWISE) or trees is None or trees < 1 or counts.min() < 1
+    return not odd and counted * drawn**trees < _SURELY
+
+
+def _leaves(objects: Objects, node: int, classes: int) -> np.ndarray | None:
+    """Leaves of each tree that predict each class `(trees, classes)`."""
+    inside = objects.element(node, "forest")
+    status, predicted = (
+        np.asarray(objects.array(objects.element(inside, k)), float) for k in ("nodestatus", "nodepred")
+    )
+    sizes = vector_of(objects, inside, "ndbigtree")
+    if status.ndim != 2 or status.shape != predicted.shape or status.shape[1] != len(sizes) or not len(sizes):
+        return None
+    if not np.isfinite(sizes).all() or np.any((sizes < 1) | (sizes > len(status))):
+        return None
+    used = np.arange(len(status))[:, None] < sizes[None, :]
+    ends = used & (status == _TERMINAL)
+    if np.any(ends & ~np.isin(predicted, np.arange(1, classes + 1))) or np.any(~ends.any(axis=0)):
+        return None
+    return np.stack([(ends & (predicted == k + 1)).sum(axis=0) for k in range(classes)], axis=1)

@@ -1,0 +1,200 @@
+"""Generalised linear mixed models of lme4: what the modes of their random effects say of the responses of groups.
+
+With `b = theta u` the effects of the levels of a factor on the intercept, and the canonical link, the mode of u
+satisfies `theta sum_{n in g} (y_n - mu_n) = u_g` (Bates et al. 2015, Fitting linear mixed-effects models using lme4;
+the same for any quadrature). Where the intercept is the only coefficient, mu is one number for each level, so that the
+number of records and their total response, both whole, follow from it:
+
+    sum_{n in g} y_n = n_g mu_g + u_g / theta.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesrecon.posteriors.printed.estimates import Estimates, Statistic, exactly, field_name
+from bayesrecon.posteriors.r.code import code_of
+from bayesrecon.posteriors.r.parts import labels_of, unsaid, vector_of
+from bayesrecon.posteriors.r.tree import Objects
+from bayesrecon.posteriors.r.walk import Place
+
+_STOPS = 1e-7  # lme4's `tolPwrss`: the share of the penalised sum of squares by which the last step let it fall
+_MODE = 1e-6  # records by which the equation of a group may be off, one step of Newton's method after that
+_FAR = 0.1  # a step of predictors beyond which weights are not told
+_CHANCE = 0.01  # probability that a number of records fits by chance, above which none is told
+_MOST = 100_000  # records that are tried as the size of a group
+_LARGEST = 100.0  # predictor of a group, beyond which it is none of a fit
+_ZERO = 1e-4  # ratio of standard deviations below which the model is at its boundary
+_CANONICAL = {"binomial": "logit", "poisson": "log"}
+_FAMILY = re.compile(r'^"?(?:stats::)?(binomial|poisson)"?(?:\((?:link\s*=\s*)?"?(logit|log)?"?\))?$')
+_INTEGRAL = (
+    "its coefficients maximise an integral over the effects of groups, approximated, which is no sum over records"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Factor:
+    """A factor with an effect on the intercept: its levels, `u` of each, and `theta`."""
+
+    name: str
+    levels: list[str]
+    modes: np.ndarray
+    ratio: float
+
+
+def generalised(objects: Objects, place: Place, what: str) -> Estimates:
+    """What follows where the modes are in the object; of its coefficients alone nothing does."""
+    node = place.node
+    odd = _odd(objects, node)
+    if odd:
+        return Estimates(place.where, what, (place.where,), closed=odd)
+    factors = _factors(objects, node)
+    if not factors:
+        why = f"{_INTEGRAL}; the modes of its effects, which would tell totals of groups, are not in it, or are zero"
+        return Estimates(place.where, what, (place.where,), closed=why)
+    family, response = _family(objects, node), _response(objects, node)
+    told = tuple(_of_groups(objects, node, factors, family, response))
+    because = (
+        "the modes of its effects balance what is observed and fitted in each group, sum(y - fitted) = u / theta; "
+        f"of its coefficients alone nothing follows: {_INTEGRAL}"
+    )
+    return Estimates(place.where, what, (place.where,), told=told, because=because)
+
+
+def _odd(objects: Objects, node: int) -> str:
+    if objects.element(node, "coefficients"):
+        return f"{_INTEGRAL}; its summary has no modes of its effects, which would tell totals of groups"
+    if not _family(objects, node):
+        return f"{_INTEGRAL}; its family is another one than binomial and Poisson with their canonical links"
+    call = objects.element(node, "@call")
+    if "tolPwrss" in code_of(objects, call).text:
+        return "it was fitted with a tolerance of its own"
+    return unsaid(objects, node, "@call")
+
+
+def _family(objects: Objects, node: int) -> str:
+    """Of what keeps the response, or of the call."""
+    own = objects.element(node, "@resp", "@.xData", ".->family")
+    if own:
+        name, link = (" ".join(objects.texts(objects.element(own, k))[:1]) for k in ("family", "link"))
+        return name if _CANONICAL.get(name) == link else ""
+    call = objects.element(node, "@call")
+    given = dict(objects.elements(call)) if objects.kind(call) == "call" else {}
+    if "family" not in given:
+        return ""
+    at = given["family"]
+    text = f'"{objects.texts(at)[0]}"' if objects.kind(at) == "text" and objects.size(at) else code_of(objects, at).text
+    match = _FAMILY.match(text)
+    return match[1] if match and match[2] in (None, _CANONICAL[match[1]]) else ""
+
+
+def _response(objects: Objects, node: int) -> str:
+    formula = objects.element(node, "@call", "formula")
+    parts = objects.elements(formula) if objects.kind(formula) == "call" else []
+    return field_name(code_of(objects, parts[1][1]).text[:40]) if len(parts) == 3 else "y"
+
+
+def _factors(objects: Objects, node: int) -> list[_Factor]:
+    """Those with an effect on the intercept alone, the only ones whose `theta` is one number."""
+    terms = objects.elements(objects.element(node, "@cnms"))
+    if not terms or any(objects.texts(child) != ["(Intercept)"] for _, child in terms):
+        return []
+    modes, ratios, bounds = (vector_of(objects, node, f"@{name}") for name in ("u", "theta", "Gp"))
+    if len(ratios) != len(terms) or len(bounds) != len(terms) + 1 or not np.isfinite([*ratios, *bounds]).all():
+        return []
+    if np.any(np.diff(bounds) < 1) or bounds[0] != 0 or bounds[-1] != len(modes) or not np.isfinite(modes).all():
+        return []
+    known = {name: objects.texts(objects.attributes(child).get("levels", 0)) for name, child in _levels(objects, node)}
+    found = []
+    for (name, _), ratio, low, high in zip(terms, ratios.tolist(), bounds[:-1], bounds[1:], strict=True):
+        own = modes[int(low) : int(high)]
+        levels = known.get(name, [])
+        levels = levels if len(levels) == len(own) else [f"level {k + 1}" for k in range(len(own))]
+        if abs(ratio) > _ZERO:
+            found.append(_Factor(field_name(name), levels, own, ratio))
+    return found
+
+
+def _levels(objects: Objects, node: int) -> list[tuple[str, int]]:
+    at = objects.element(node, "@flist")
+    return objects.elements(at) if at else []
+
+
+def _of_groups(objects: Objects, node: int, factors: list[_Factor], family: str, response: str) -> Iterator[Statistic]:
+    dims = objects.element(node, "@devcomp", "dims")
+    sizes = dict(zip(objects.names(dims), vector_of(objects, node, "@devcomp", "dims").tolist(), strict=False))
+    n = sizes.get("n", math.nan)
+    if math.isfinite(n):
+        yield exactly("n", n)
+    beta = vector_of(objects, node, "@beta")
+    alone = len(factors) == len(objects.elements(objects.element(node, "@cnms"))) == 1 and len(beta) == 1
+    if alone and math.isfinite(n):
+        yield from _whole(factors[0], float(beta[0]), int(n), family, response)
+    for one in factors:
+        for level, left in zip(one.levels, (one.modes / one.ratio).tolist(), strict=True):
+            off = _MODE / min(1.0, abs(one.ratio))
+            yield Statistic(f"sum({response} - fitted)[{one.name}={level}]", left, left - off, left + off)
+    cmp = objects.element(node, "@devcomp", "cmp")
+    sums = dict(zip(objects.names(cmp), vector_of(objects, node, "@devcomp", "cmp").tolist(), strict=False))
+    # Weights are those before the last step, of u at most the root of what the sum of squares fell by.
+    step = 2 * max(one.ratio for one in factors) * math.sqrt(_STOPS * max(sums.get("pwrss", math.inf), 0.0))
+    yield from _weighed(objects, node, labels_of(_columns(objects, node)), step)
+
+
+def _whole(factor: _Factor, beta: float, n: int, family: str, response: str) -> Iterator[Statistic]:
+    """Number of records and their total response in each group, where all of them are told and add up to n."""
+    q = len(factor.levels)
+    most = min(n - q + 1, _MOST)
+    off = _MODE / min(1.0, abs(factor.ratio))
+    if most < 1 or 2 * off * most * q > _CHANCE:
+        return
+    found: list[tuple[int, int]] = []
+    counts = np.arange(1, most + 1)
+    for mode in factor.modes:
+        eta = beta + factor.ratio * mode
+        if not abs(eta) < _LARGEST:
+            return
+        mean = 1 / (1 + math.exp(-eta)) if family == "binomial" else math.exp(eta)
+        total = counts * mean + mode / factor.ratio
+        near = np.round(total)
+        fits = (np.abs(total - near) <= off + 1e-9 * np.abs(total)) & (near >= 0)
+        fits &= (near <= counts) if family == "binomial" else True
+        if int(fits.sum()) != 1:
+            return
+        at = int(np.flatnonzero(fits)[0])
+        found.append((int(counts[at]), int(near[at])))
+    if sum(count for count, _ in found) != n:
+        return  # rows that count several times, or an offset
+    for level, (count, total) in zip(factor.levels, found, strict=True):
+        cell = f"{factor.name}={level}"
+        yield exactly(f"n[{cell}]", count)
+        if family == "binomial":
+            yield exactly(f"n[{cell},{response}=1]", total)
+            yield exactly(f"n[{cell},{response}=0]", count - total)
+        else:
+            yield exactly(f"sum({response})[{cell}]", total)
+
+
+def _columns(objects: Objects, node: int) -> list[str]:
+    return [*objects.axis_names(objects.element(node, "@pp", "@.xData", ".->X")), [], []][1]
+
+
+def _weighed(objects: Objects, node: int, labels: tuple[str, ...], step: float) -> Iterator[Statistic]:
+    """Sums of products of the design, weighed with the variance of the response as it is fitted.
+
+    Args:
+        step: by how much predictors may have moved since; a weight moves by that share of it at most.
+    """
+    products = np.asarray(objects.array(objects.element(node, "@pp", "@.xData", ".->VtV")), float)
+    p = len(labels)
+    if not step < _FAR or not p or products.shape != (p, p) or not np.isfinite(products).all() or len(set(labels)) < p:
+        return
+    for i in range(p):
+        for j in range(i, p):
+            factors = [name for name in (labels[i], labels[j]) if name != "const"]
+            off = step * math.sqrt(abs(products[i, i] * products[j, j]))
+            name = "sum(" + " * ".join(["variance of the response", *factors]) + ")"
+            yield Statistic(name, products[i, j], products[i, j] - off, products[i, j] + off)

@@ -1,0 +1,200 @@
+"""Nonlinear least squares of R: sums over records of products of the gradient's entries, with what they give.
+
+With `D_a = df/da` at the estimates, `cov.unscaled` is `(sum D D')^-1` and `sigma^2 (n - p)` the sum of squares (Bates
+and Watts, Nonlinear Regression Analysis, 1988, section 2.2). At the least-squares estimate `sum D_a (y - f) = 0`. A
+formula in which all parameters stand linearly is a linear regression on its gradient, and is attacked as that table.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.posteriors.printed.estimates import Estimates, Statistic, exactly, field_name
+from bayesrecon.posteriors.r.formulas import derivative, expression_of, names_in, text_of, value_of
+from bayesrecon.posteriors.r.parts import one_number, unsaid, vector_of
+from bayesrecon.posteriors.r.tree import Objects
+from bayesrecon.posteriors.r.walk import Place
+
+_TRIED = 8  # places at which two expressions are held against each other
+_SAME = 1e-9  # relative difference of two expressions that are the same
+_MOST_PARAMETERS = 12
+_LONGEST = 1000  # characters of derivatives that are shown
+_STEP = 20 * 1.5e-8  # of a difference, with what ten times the usual curvature and cancelled terms add
+_CONVERGED = 1e-2  # relative offset beyond which a fit has not ended at its least squares
+_PLACES = ("coefficients", "parameters", "cov.unscaled", "sigma", "df", "convInfo", "control", "m")
+_TABLES = ("summary.nls",)
+
+
+def nonlinear(objects: Objects, place: Place, what: str) -> Estimates:
+    """Of a fit whose functions are in it, or of its summary."""
+    own = _of_summary(objects, place.node) if set(_TABLES) & set(objects.classes(place.node)) else None
+    own = own or _of_fit(objects, place.node)
+    if own is None:
+        return _closed(place, what, "its estimates are not in it, but in an environment that is empty")
+    names, values, products, squares, n, formula, offset = own
+    odd = unsaid(objects, place.node)
+    if odd:
+        return _closed(place, what, odd)
+    sides = objects.elements(formula) if objects.kind(formula) == "call" else []
+    f = expression_of(objects, sides[2][1]) if len(sides) == 3 else None
+    if f is None or not set(names) <= names_in(f) or len(names) > _MOST_PARAMETERS:
+        return _closed(place, what, "the gradient of its formula is not read, beyond + - * / ^ exp log sqrt")
+    p = len(names)
+    whole = products.shape == (p, p) and np.isfinite(products).all() and squares >= 0 and math.isfinite(squares)
+    if not whole or not n > p or not np.isfinite(values).all():
+        return _closed(place, what, "its numbers are not those of a fit")
+    gradient = [derivative(f, name) for name in names]
+    left = expression_of(objects, sides[1][1])
+    response = field_name(text_of(left)) if left is not None else "y"
+    at = dict(zip(names, values.tolist(), strict=True))
+    places = tuple(f"{place.where}/{name}" for name in _PLACES)
+    if not set(names) & set().union(*map(names_in, gradient)) and _spans(f, gradient, at):
+        labels = tuple("const" if g == 1.0 else field_name(text_of(g)) for g in gradient)
+        variance = squares / (n - p)
+        if len(set(labels)) == p and variance > 0 and offset <= _CONVERGED:
+            found = Estimates(place.where, what, places, "ols", labels, response, values)
+            try:
+                inverse = np.linalg.inv(products)
+            except np.linalg.LinAlgError:
+                return _closed(place, what, "its numbers are not those of a fit")
+            moved = offset * math.sqrt(n - p) + 2 * float(_differences(values, products, n).max())
+            return replace(found, covariance=inverse * variance, scale=variance, moved=moved)
+    told = tuple(_told(names, gradient, products, squares, n, response, f, at, offset))
+    shown = ", ".join(f"D[{name}] = {text_of(g)}" for name, g in zip(names, gradient, strict=True))
+    because = f"its covariance is that of the gradient of its formula, {shown[:_LONGEST]}, at the estimates"
+    return Estimates(place.where, what, places, told=told, because=because)
+
+
+def _differences(values: np.ndarray, products: np.ndarray, n: float) -> np.ndarray:
+    """Relative errors of the gradient's entries `(p,)`, which `numericDeriv` takes as differences over a step of
+    `sqrt(eps)` of a parameter: that of rounding where the parameter makes up a small part of the formula, and that of
+    its curvature."""
+    parts = np.abs(values) * np.sqrt(np.abs(np.diag(products)) / n)
+    return _STEP * (1 + parts.max() / np.maximum(parts, 1e-300))
+
+
+def _closed(place: Place, what: str, why: str) -> Estimates:
+    return Estimates(place.where, what, (place.where,), closed=why)
+
+
+def _of_summary(objects: Objects, node: int) -> tuple[Any, ...] | None:
+    table = np.asarray(objects.array(objects.element(node, "coefficients")), float)
+    names = [*objects.axis_names(objects.element(node, "coefficients")), []][0]
+    unscaled = np.asarray(objects.array(objects.element(node, "cov.unscaled")), float)
+    sigma, degrees = one_number(objects, node, "sigma"), vector_of(objects, node, "df")
+    p = len(names)
+    if table.ndim != 2 or len(table) != p or not p or unscaled.shape != (p, p) or sigma is None or len(degrees) != 2:
+        return None
+    if not np.isfinite(unscaled).all() or not np.isfinite(degrees).all():
+        return None
+    try:
+        products = np.linalg.inv(unscaled)
+    except np.linalg.LinAlgError:
+        return None
+    formula = objects.element(node, "formula")
+    return (
+        names,
+        table[:, 0],
+        products,
+        sigma * sigma * degrees[1],
+        float(degrees.sum()),
+        formula,
+        _offset(objects, node),
+    )
+
+
+def _of_fit(objects: Objects, node: int) -> tuple[Any, ...] | None:
+    """From the environment that its functions share."""
+    own = objects.parts(objects.element(node, "m", "resid")).get("environment", 0)
+    if objects.kind(own) != "environment":
+        return None
+    factor = np.asarray(objects.array(objects.element(own, "QR", "qr")), float)
+    pivot = vector_of(objects, own, "QR", "pivot")
+    values, residuals = vector_of(objects, own, "internalPars"), vector_of(objects, own, "resid")
+    names = [name for name, _ in objects.elements(objects.element(own, "ind"))]
+    p, squares = len(values), one_number(objects, own, "dev")
+    if factor.ndim != 2 or factor.shape != (len(residuals), p) or len(names) != p or len(factor) < p or squares is None:
+        return None
+    if not np.array_equal(pivot, np.arange(1, p + 1)):
+        return None
+    triangle, formula = np.triu(factor[:p]), objects.element(own, "form")
+    if objects.kind(formula) == "promise":
+        formula = objects.parts(formula).get("value", 0)
+    return names, values, triangle.T @ triangle, squares, float(len(residuals)), formula, _offset(objects, node)
+
+
+def _offset(objects: Objects, node: int) -> float:
+    """The relative offset at the end: of the residuals, along the gradient beside across it."""
+    info = objects.element(node, "convInfo")
+    ended = vector_of(objects, info, "isConv")
+    message = " ".join(objects.texts(objects.element(info, "stopMessage"))[:1])
+    at = vector_of(objects, info, "finTol")
+    return float(at[0]) if len(at) == 1 and len(ended) == 1 and ended[0] == 1 and message == "converged" else math.inf
+
+
+def _spans(f: Any, gradient: list[Any], at: dict[str, float]) -> bool:
+    """Whether the formula is the sum of its parameters, each times its derivative: tried where names are drawn."""
+    rng = np.random.default_rng(0)
+    others = sorted(names_in(f) - set(at))
+    tried = 0
+    for _ in range(4 * _TRIED):
+        here = at | dict(zip(others, rng.uniform(0.5, 2.0, len(others)).tolist(), strict=True))
+        whole = value_of(f, here)
+        parts = [here[name] * value_of(g, here) for name, g in zip(at, gradient, strict=True)]
+        if not all(map(math.isfinite, (whole, *parts))):
+            continue
+        if abs(whole - sum(parts)) > _SAME * (abs(whole) + sum(map(abs, parts))):
+            return False
+        tried += 1
+    return tried >= _TRIED
+
+
+def _told(
+    names: list[str],
+    gradient: list[Any],
+    products: np.ndarray,
+    squares: float,
+    n: float,
+    response: str,
+    f: Any,
+    at: dict[str, float],
+    offset: float,
+) -> Iterator[Statistic]:
+    yield exactly("n", n)
+    yield exactly(f"sum(({response} - fitted)^2)", squares)
+    constant = next((k for k, g in enumerate(gradient) if g == 1.0), None)
+    values, norms = np.array(list(at.values())), np.sqrt(np.abs(np.diag(products)))
+    rough = _differences(values, products, n)
+    slack = (rough[:, None] + rough[None, :]) * np.outer(norms, norms)
+    for i, j in combinations_with_replacement(range(len(names)), 2):
+        if constant in (i, j):
+            other = i if j == constant else j
+            if other != constant:
+                yield _within(f"sum(D[{names[other]}])", products[i, j], slack[i, j])
+        else:
+            name = f"D[{names[i]}]^2" if i == j else f"D[{names[i]}] * D[{names[j]}]"
+            yield _within(f"sum({name})", products[i, j], slack[i, j])
+    used = {k for k, g in enumerate(gradient) if not names_in(g) & {names[k]}}
+    weights = np.array([at[name] if k in used else 0.0 for k, name in enumerate(names)])
+    parts = [g if k in used else 0.0 for k, g in enumerate(gradient)]
+    if not offset <= _CONVERGED or not _spans(f, parts, at):
+        return
+    # The formula is a sum of some parameters, each times its derivative: residuals have no product with it, nor with
+    # the gradient, up to where the fit ended.
+    along = offset * math.sqrt(squares)
+    for k, name in enumerate(names):
+        value = float(products[k] @ weights)
+        off = (along + rough[k] * math.sqrt(squares)) * norms[k] + float(slack[k] @ np.abs(weights))
+        label = f"sum({response})" if k == constant else f"sum({response} * D[{name}])"
+        yield _within(label, value, off)
+    fitted = float(weights @ products @ weights)
+    off = 2 * along * math.sqrt(max(fitted, 0.0)) + float(np.abs(weights) @ slack @ np.abs(weights))
+    yield _within(f"sum({response}^2)", squares + fitted, off)
+
+
+def _within(name: str, value: float, off: float) -> Statistic:
+    return Statistic(name, float(value), float(value - off), float(value + off))
