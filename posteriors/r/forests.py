@@ -94,8 +94,9 @@ def _every_record(objects: Objects, node: int, counts: np.ndarray) -> bool:
     given = {name for name, _ in objects.elements(call)}
     trees = one_number(objects, node, "ntree")
     drawn = _DRAWN if counted >= _MANY and counts.min() >= _IN_CLASS else _FEW_DRAWN
-    odd = bool(given & _OTHERWISE) or trees is None or trees < 1 or counts.min() < 1
-    return not odd and counted * drawn**trees < _SURELY
+    if trees is None or trees < 1 or given & _OTHERWISE or counts.min() < 1:
+        return False
+    return counted * drawn**trees < _SURELY
 
 
 def _leaves(objects: Objects, node: int, classes: int) -> np.ndarray | None:
