@@ -14,6 +14,7 @@ from bayesrecon.estimation.solve import fit
 from bayesrecon.estimation.span import Fit
 from bayesrecon.inexact import Noise
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
+from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.model import Model, PseudoData
 
 PASSES = 2
@@ -64,6 +65,6 @@ def with_errors(problem: Problem, noise: Noise, refined: Model | None, matched: 
     return replace(problem, release=release, embedding=embedding, solved=solved, contradicted=contradicted)
 
 
-def features_of(embedding: AdaptiveEmbedding, solved: Fit) -> Float[np.ndarray, "k r"]:
+def features_of(embedding: OneRelease, solved: Fit) -> Float[np.ndarray, "k r"]:
     """The contributions of data to the equations of one parameter, as columns `(k, r)`."""
     return embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients
