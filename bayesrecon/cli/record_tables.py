@@ -54,6 +54,6 @@ def exposure_table(result: "RecordTable") -> "Table":
     table = Table(title="most exposed")
     for head in (result.unit[0], "records", "bits"):
         table.add_column(escape(head), justify="right")
-    for name, line in found.head(_MOST_UNITS).iterrows():
+    for name, line in found.head(_MOST_UNITS).to_dict("index").items():
         table.add_row(f"{name}", f"{int(line['records'])}", f"{line['bits']:.2f}")
     return table

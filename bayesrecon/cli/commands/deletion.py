@@ -147,7 +147,7 @@ def _show_record(result: "DeletedRecord") -> Iterable[Any]:
     table = Table(title=escape(f"the deleted record ({result.method}{evidence})"), title_justify="left")
     for heading in ("field", "estimate", "std. error"):
         table.add_column(heading, justify="left" if heading == "field" else "right", no_wrap=True)
-    for name, row in frame.head(_MOST_ROWS).iterrows():
+    for name, row in frame.head(_MOST_ROWS).to_dict("index").items():
         table.add_row(escape(str(name)), tables.number(row["estimate"]), tables.number(row["se"], 2))
     if len(frame) > _MOST_ROWS:
         table.add_row(f"and {len(frame) - _MOST_ROWS} more: see --json or --out")

@@ -142,8 +142,9 @@ def table(result: "InputEstimate", details: bool = False) -> "Table":
     for heading in ("estimate", "std. error", "lower", "upper", *visible, "verdict"):
         fields_table.add_column(heading, justify="right", no_wrap=True)
     frame = result.to_dataframe().sort_values("visibility", ascending=False, kind="stable")
-    for row in frame.head(_ROWS).reset_index().itertuples(index=False):
-        fields_table.add_row(row.field, *(number(v) for v in row[1 : 6 if details else 5]), row.verdict)
+    for row in frame.head(_ROWS).reset_index().to_dict("records"):
+        shown = list(row.values())[1 : 6 if details else 5]
+        fields_table.add_row(str(row["field"]), *map(number, shown), str(row["verdict"]))
     if len(frame) > _ROWS:
         fields_table.add_row(f"and {len(frame) - _ROWS} more: see --json")
     return fields_table
