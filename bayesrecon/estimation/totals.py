@@ -84,6 +84,7 @@ def totals_of(
     return library, part_totals(solved, library, knowledge)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # squares of records far out: what is not finite is not determined
 def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledTotals:
     """Totals of the library's parts, with what is known exactly taken into account."""
     embedding, count = solved.embedding, len(library.parts)
