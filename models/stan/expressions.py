@@ -165,8 +165,11 @@ class Expressions(ABC):
         if run.calls > CALLS:
             raise StanError(f"functions call each other more than {CALLS} deep")
         inner = {a.name: as_declared(v, a.base) for a, v in zip(function.args, args, strict=True)}
-        end = self.block(function.body, inner, run)
-        run.calls -= 1
+        frozen, run.frozen = run.frozen, frozenset()  # names of the program: a function has names of its own
+        try:
+            end = self.block(function.body, inner, run)
+        finally:
+            run.calls, run.frozen = run.calls - 1, frozen
         if function.base == "void":
             return V("void", None)
         if not isinstance(end, Leave) or end.kind != "return" or end.value is None:

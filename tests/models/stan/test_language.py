@@ -152,6 +152,22 @@ def test_coordinates_of_correlations_come_in_the_order_of_stan(kind):
         np.testing.assert_allclose(there.backward(there.forward(x, (4, 4))[0]), x, rtol=1e-10)
 
 
+SHADOWS = """
+functions { real inner(vector z) { int K; vector[2] W; K = rows(z); W = rep_vector(K, 2);
+  { vector[K] u = rep_vector(2, K); return sum(W) * sum(u .* z); } } }
+data { int K; vector[K] y; }
+transformed data { vector[K] W; for (k in 1:K) W[k] = k; real c = inner(W); }
+parameters { vector[4] a; real m; }
+model { y ~ normal(m + W * inner(a) + c, 1); a ~ std_normal(); m ~ normal(0, 3); }
+"""
+
+
+def test_variables_of_a_function_may_have_names_of_the_program():
+    value, gradient = compared(SHADOWS, {"K": 3, "y": [0.5, -1.0, 2.0]})
+    assert value < 1e-12
+    assert gradient < 1e-12
+
+
 UNEVEN = """
 data { int I; int T; array[I] int first; array[I] int last; array[I, T] int y; }
 parameters { vector[T] a; vector[I] b; real x; }
