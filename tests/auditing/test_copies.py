@@ -35,7 +35,7 @@ def test_copies_are_found():
     assert told["the attribute 'rows' holds the private column 'mom_iq' (inside a text)"].severity == "high"
     assert told["the attribute 'contact' holds an e-mail address"].severity == "high"
     assert told["the attribute 'author' holds a name"].severity == "medium"
-    assert told["the attribute 'source' holds a path of the machine it was made on"].severity == "low"
+    assert told["the attribute 'source' holds a path on the machine that made it"].severity == "low"
     assert any("random seed" in title for title in told)
     assert "warm-up draws are in the file" in told
     assert not any("created_at" in title for title in told)

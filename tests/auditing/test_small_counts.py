@@ -73,7 +73,9 @@ def test_what_knowing_the_number_of_records_would_tell_comes_first(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("name,coef,std err\nconst,25.80,5.917\nmom_iq,0.6100,0.05852\nsigma,18.27,\n")
     found = bayesrecon.audit(path, "ols", remedies=False)
-    assert found.warnings[0].startswith("if an attacker knows n (total=): var(mom_iq), var(y), cov(mom_iq,y) are told")
+    assert found.warnings[0].startswith(
+        "if an attacker knows n (total=): var(mom_iq), var(y), cov(mom_iq,y) are determined"
+    )
     known = bayesrecon.audit(path, "ols", remedies=False, total=434)
     assert {"var(mom_iq)", "var(y)"} <= {item.name for item in known.findings[0].evidence}
 

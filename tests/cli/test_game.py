@@ -41,7 +41,7 @@ def test_a_named_game_is_played_and_resumed(run, tmp_path):
     assert load_result(tmp_path / "g.npz").rows[0].wins == found["adversaries"][0]["wins"]
     shown = run("game", "plane-linear", "--rounds", 5)
     assert "names the deleted record" in shown.out
-    one_line(run("game", "diabetes-linear", "--rounds", 30, "--folder", "rounds"), "holds rounds of another game")
+    one_line(run("game", "diabetes-linear", "--rounds", 30, "--folder", "rounds"), "contains rounds of another game")
 
 
 def test_which_of_my_customers_was_deleted(run, customers):
@@ -89,11 +89,11 @@ def test_a_promised_epsilon_is_held_against_what_was_measured(run, customers, mo
         (["names.csv", "--response", "churned"], "80 distinct words"),
         (["holes.csv", "--response", "churned"], "column age: 1 values are missing"),
         (["cancer-private-output", "--epsilon", "0"], "epsilon=0.0: expected a positive number"),
-        (["cancer-logistic", "--epsilon", "1"], "logistic promises no epsilon"),
+        (["cancer-logistic", "--epsilon", "1"], "logistic is not private"),
         (["cancer-private-output", "--domain", "age=0:1"], "is a game by itself"),
         (
             ["customers.csv", "--response", "churned", "--domain", "age=0:1"],
-            "column visits needs public ends",
+            "column visits needs public bounds",
         ),
         (["diabetes-linear", "--adversary", "oracle"], "there is no adversary 'oracle'"),
         (["diabetes-linear", "--adversary", "exm", "--show", "instances"], "needs the challenges' labels"),

@@ -76,16 +76,16 @@ def test_generic_records_do_not_matter(kidiq, diagnosis, key):
 
 @pytest.mark.parametrize("shift", [-2.0, 3.0])
 def test_where_the_generic_records_lie_does_not_matter(kidiq, diagnosis, monkeypatch, shift):
-    from bayesrecon.estimation import problem
+    from bayesrecon.estimation import recovered
 
-    locate = problem.locate
+    locate = recovered.locate
 
     def elsewhere(*arguments):
         reference, rank = locate(*arguments)
         centre = {k: v + shift * reference.scale[k] for k, v in reference.centre.items()}
         return reference.recentred(centre, {k: 1.5 * v for k, v in reference.scale.items()}), rank
 
-    monkeypatch.setattr(problem, "locate", elsewhere)
+    monkeypatch.setattr(recovered, "locate", elsewhere)
     moved = bayesrecon.diagnose(kidiq)
     np.testing.assert_allclose(visibilities(moved), visibilities(diagnosis), atol=1e-6)
     assert moved["mom_iq"].se != diagnosis["mom_iq"].se

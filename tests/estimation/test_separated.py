@@ -10,7 +10,7 @@ import pytest
 from numpyro import distributions as dist
 
 import bayesrecon
-from bayesrecon.estimation import separated, solve
+from bayesrecon.estimation import basis, separated
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 
@@ -59,9 +59,9 @@ def test_groups_one_by_one_are_all_together(monkeypatch, release, groups):
         looked.append(whole(*given))
         return looked[-1]
 
-    whole = solve.separated_basis
-    monkeypatch.setattr(solve, "_SEPARATED", 0)
-    monkeypatch.setattr(solve, "separated_basis", spied)
+    whole = basis.separated_basis
+    monkeypatch.setattr(basis, "_SEPARATED", 0)
+    monkeypatch.setattr(basis, "separated_basis", spied)
     apart = bayesrecon.recover(release)
     assert looked
     assert all(one is not None for one in looked)

