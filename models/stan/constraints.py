@@ -167,6 +167,18 @@ def _simplex_back(y: Any) -> Any:
     return _basis(y.shape[0]).T @ jnp.log(y)
 
 
+def _unit(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """A point of the sphere from its stereographic projection, which misses the pole `(0, ..., 0, -1)` alone. Stan has
+    one coordinate more, the length, which no record and no draw tells."""
+    square = jnp.sum(x * x)
+    point = jnp.concatenate([2 * x, 1 - square[None]]) / (1 + square)
+    return point, (shape[0] - 1) * (math.log(2) - jnp.log1p(square))
+
+
+def _unit_back(y: Any) -> Any:
+    return y[:-1] / (1 + y[-1])
+
+
 def _corr_factor(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     """A Cholesky factor of a correlation matrix, row by row from partial correlations `tanh(x)`."""
     size = shape[0]
@@ -237,6 +249,7 @@ _SHAPED: dict[str, tuple[Any, ...]] = {
     "ordered": (1, lambda s: s[0], _ordered, _ordered_back),
     "positive_ordered": (1, lambda s: s[0], _positive_ordered, _positive_ordered_back),
     "simplex": (1, lambda s: s[0] - 1, _simplex, _simplex_back),
+    "unit_vector": (1, lambda s: s[0] - 1, _unit, _unit_back),
     "sum_to_zero_vector": (1, lambda s: s[0] - 1, _zero_sum, _zero_sum_back),
     "cholesky_factor_corr": (2, lambda s: _lower(s[0]), _corr_factor, _corr_factor_back),
     "corr_matrix": (2, lambda s: _lower(s[0]), _corr, _corr_back),

@@ -152,6 +152,28 @@ def test_coordinates_of_correlations_come_in_the_order_of_stan(kind):
         np.testing.assert_allclose(there.backward(there.forward(x, (4, 4))[0]), x, rtol=1e-10)
 
 
+def test_unit_vectors_are_points_of_the_sphere():
+    """In one coordinate fewer than Stan's, which has the length as well: its density at length one, up to a constant,
+    with the Jacobian of the projection."""
+    text = """data { matrix[6, 3] X; vector[6] y; } parameters { unit_vector[3] u; real<lower=0> s; }
+      model { y ~ normal(X * u, s); s ~ exponential(1); }"""
+    rng = np.random.default_rng(0)
+    data = {"X": rng.normal(size=(6, 3)).tolist(), "y": rng.normal(size=6).tolist()}
+    there, oracle, apart = shaped("unit_vector", (3,)), stanli.Model(stan_code=text, data=data), []
+    with x64():
+        posterior = Posterior(parse(text), data)
+        assert posterior.dimension == 3
+        for theta in rng.normal(size=(5, 3)):
+            point, jacobian = there.forward(theta[:2], (3,))
+            assert float(point @ point) == pytest.approx(1)
+            np.testing.assert_allclose(there.backward(point), theta[:2], rtol=1e-10)
+            slopes = np.asarray(jax.jacobian(lambda x: there.forward(x, (3,))[0])(theta[:2]))
+            assert np.linalg.slogdet(slopes.T @ slopes)[1] / 2 == pytest.approx(float(jacobian))
+            theirs = oracle.log_prob_grad(np.append(point, theta[2]))[0]
+            apart.append(float(posterior.log_density(theta)) - float(jacobian) - theirs)
+    assert np.ptp(apart) < 1e-10
+
+
 SHADOWS = """
 functions { real inner(vector z) { int K; vector[2] W; K = rows(z); W = rep_vector(K, 2);
   { vector[K] u = rep_vector(2, K); return sum(W) * sum(u .* z); } } }
