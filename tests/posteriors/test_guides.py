@@ -135,7 +135,7 @@ def test_a_mean_field_needs_to_be_told_that_it_is_an_optimum(start, kind):
 def test_a_mean_field_of_data_far_from_zero_tells_no_mean(database):
     """Its equations hold the sum of squares and not the sum, which is nearly a multiple of it on records that are as
     near to each other as these."""
-    release = from_posteriordb("earnings-earn_height")
+    release = from_posteriordb("earnings-logearn_height")
     entry, theta = find(release.model.name), np.asarray(release.theta)
     records = entry.records(read_data(database, "earnings"))
     mean, covariance = variational.optimum(release.model, records, theta.mean(axis=0), np.cov(theta.T), full=False)
