@@ -54,14 +54,9 @@ def convolution(params, x):
 def digits_model(output, start, name):
     """The summed loss of ten classes with weight decay."""
     return from_loss(
-        output,
-        softmax,
-        lambda params: decay_of(params, 1.0),
-        params=start,
-        record={"x": (64,), "y": ()},
-        domain={"x": (-1.0, 1.0), "y": list(range(10))},
-        name=name,
-    )
+        output, softmax, lambda params: decay_of(params, 1.0), params=start, record={"x": (64,), "y": ()},
+        domain={"x": (-1.0, 1.0), "y": list(range(10))}, name=name,
+    )  # fmt: skip
 
 
 def split():

@@ -161,19 +161,14 @@ def page(held: dict[str, Any]) -> str:
 
     own, other = "published minimiser", "default"
     return WORDS.format(
-        off=off(own, "n") / truth["n"],
-        off_sd=off(own, "n") / errors[own]["n"],
-        off_default=off(other, "n") / truth["n"],
-        off_default_sd=off(other, "n") / errors[other]["n"],
+        off=off(own, "n") / truth["n"], off_sd=off(own, "n") / errors[own]["n"],
+        off_default=off(other, "n") / truth["n"], off_default_sd=off(other, "n") / errors[other]["n"],
         off_var=off(own, "var(mom_iq)") / truth["var(mom_iq)"],
-        off_var_default=off(other, "var(mom_iq)") / truth["var(mom_iq)"],
-        default=default,
-        published=published,
-        logarithmic=logarithmic,
-        lines=table(["", *names], [[k, *(cell(k, n) for n in names)] for k in lines]),
+        off_var_default=off(other, "var(mom_iq)") / truth["var(mom_iq)"], default=default, published=published,
+        logarithmic=logarithmic, lines=table(["", *names], [[k, *(cell(k, n) for n in names)] for k in lines]),
         runs=table(head, rows),
         metrics=table(["metric", *names], [[k, *(f"{v[n]:.3f}" for n in names)] for k, v in metrics.items()]),
-    )
+    )  # fmt: skip
 
 
 STUDY = Study(__file__, page)

@@ -216,38 +216,16 @@ def effects(rng: np.random.Generator, draws: int) -> Release:
 in_chains = checks_good.in_chains
 
 SHIPPED = (
-    "Rate_1_data-Rate_1_model",
-    "Rate_2_data-Rate_2_model",
-    "Rate_3_data-Rate_3_model",
-    "Rate_4_data-Rate_4_model",
-    "Rate_5_data-Rate_5_model",
-    "M0_data-M0_model",
-    "Mb_data-Mb_model",
-    "Mt_data-Mt_model",
-    "Mh_data-Mh_model",
-    "dogs-dogs",
-    "dogs-dogs_log",
-    "low_dim_gauss_mix-low_dim_gauss_mix",
-    "eight_schools-eight_schools_noncentered",
-    "surgical_data-surgical_model",
-    "rats_data-rats_model",
-    "seeds_data-seeds_model",
-    "seeds_data-seeds_centered_model",
-    "pilots-pilots",
-    "GLM_Poisson_Data-GLM_Poisson_model",
-    "GLM_Binomial_data-GLM_Binomial_model",
-    "wells_data-wells_dist",
-    "wells_data-wells_dae_model",
-    "nes_logit_data-nes_logit_model",
-    "dugongs_data-dugongs_model",
-    "sesame_data-sesame_one_pred_a",
-    "irt_2pl-irt_2pl",
-    "lsat_data-lsat_model",
-    "radon_mn-radon_pooled",
-    "radon_mn-radon_partially_pooled_noncentered",
-    "gp_pois_regr-gp_regr",
-    "gp_pois_regr-gp_pois_regr",
-)
+    "Rate_1_data-Rate_1_model", "Rate_2_data-Rate_2_model", "Rate_3_data-Rate_3_model", "Rate_4_data-Rate_4_model",
+    "Rate_5_data-Rate_5_model", "M0_data-M0_model", "Mb_data-Mb_model", "Mt_data-Mt_model", "Mh_data-Mh_model",
+    "dogs-dogs", "dogs-dogs_log", "low_dim_gauss_mix-low_dim_gauss_mix", "eight_schools-eight_schools_noncentered",
+    "surgical_data-surgical_model", "rats_data-rats_model", "seeds_data-seeds_model",
+    "seeds_data-seeds_centered_model", "pilots-pilots", "GLM_Poisson_Data-GLM_Poisson_model",
+    "GLM_Binomial_data-GLM_Binomial_model", "wells_data-wells_dist", "wells_data-wells_dae_model",
+    "nes_logit_data-nes_logit_model", "dugongs_data-dugongs_model", "sesame_data-sesame_one_pred_a",
+    "irt_2pl-irt_2pl", "lsat_data-lsat_model", "radon_mn-radon_pooled", "radon_mn-radon_partially_pooled_noncentered",
+    "gp_pois_regr-gp_regr", "gp_pois_regr-gp_pois_regr",
+)  # fmt: skip
 BLOCKS = 10  # fewer where parameters are many: a covariance takes twice as many draws
 
 
@@ -571,13 +549,8 @@ def records(repetitions: int) -> Iterator[Row]:
 
 
 STUDIES: dict[str, Callable[[int], Iterator[Row]]] = {
-    "good": good,
-    "size": size,
-    "ends": ends,
-    "bad": bad,
-    "handled": handled,
-    "records": records,
-}
+    "good": good, "size": size, "ends": ends, "bad": bad, "handled": handled, "records": records,
+}  # fmt: skip
 
 
 def keep(study: str, rows: list[Row]) -> None:

@@ -245,13 +245,10 @@ def page(held: dict[str, Any]) -> str:
     bias = {row["objective"]: f"{row['bias'][0]:+.1f}" for row in rows}
     cells = [[r["objective"], *(f"{v:.2g}" for v in r["efficiency"]), f"{r['ms']:.1f}"] for r in rows]
     return WORDS.format(
-        table=table(("objective", *STATISTICS, "ms"), cells),
-        error=np.sqrt(2 / repetitions),
-        denoising=bias["denoising, noise 0.3"],
-        stein=bias["kernel Stein discrepancy, length 3"],
-        draws=draws,
+        table=table(("objective", *STATISTICS, "ms"), cells), error=np.sqrt(2 / repetitions),
+        denoising=bias["denoising, noise 0.3"], stein=bias["kernel Stein discrepancy, length 3"], draws=draws,
         repetitions=repetitions,
-    )
+    )  # fmt: skip
 
 
 STUDY = Study(__file__, page)

@@ -68,14 +68,10 @@ def whole(persons, items, draws=DRAWS):
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     score = score_records(found, records)["y"]
     return {
-        "CPU, s": cpu,
-        "wall, s": seconds,
-        "answers right": score["exact"],
-        "stated": float(found["y"].probability.mean()),
-        "z": score["z_sd"],
-        "in 95 % intervals": score["coverage"],
+        "CPU, s": cpu, "wall, s": seconds, "answers right": score["exact"],
+        "stated": float(found["y"].probability.mean()), "z": score["z_sd"], "in 95 % intervals": score["coverage"],
         "failed checks": float(len(found.failures)),
-    }
+    }  # fmt: skip
 
 
 def ask(release, records):

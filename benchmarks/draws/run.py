@@ -63,13 +63,9 @@ def recovered(release: Any) -> Numbers:
     again, _ = timed(lambda: bayesrecon.recover(release))
     row = found["n"]
     return {
-        "first call, s": first,
-        "again, s": again,
-        "features": found.rank,
-        "memory before, MiB": before,
-        "peak, MiB": high,
-        "n off, standard errors": (row.estimate - RECORDS) / row.se,
-    }
+        "first call, s": first, "again, s": again, "features": found.rank, "memory before, MiB": before,
+        "peak, MiB": high, "n off, standard errors": (row.estimate - RECORDS) / row.se,
+    }  # fmt: skip
 
 
 def over_draws(draws: int) -> Numbers:
@@ -146,16 +142,11 @@ def stored(kind: str, draws: int) -> Numbers:
         solving, found = timed(lambda: bayesrecon.recover(release))
         row = found["n"]
     return {
-        "size of the draws, MiB": draws * 50 * 8 / 2**20,
-        "reading, s": reading,
-        "recover, s": solving,
-        "CPU, s": time.process_time() - start,
-        "memory before, MiB": before,
-        "peak after reading, MiB": high,
-        "peak, MiB": peak(),
-        "statistics determined": float(sum(one.verdict == "determined" for one in found.rows)),
+        "size of the draws, MiB": draws * 50 * 8 / 2**20, "reading, s": reading, "recover, s": solving,
+        "CPU, s": time.process_time() - start, "memory before, MiB": before, "peak after reading, MiB": high,
+        "peak, MiB": peak(), "statistics determined": float(sum(one.verdict == "determined" for one in found.rows)),
         "n off, standard errors": (row.estimate - RECORDS) / row.se,
-    }
+    }  # fmt: skip
 
 
 def over_coordinates(coordinates: int) -> Numbers:
@@ -230,12 +221,9 @@ def by_processor(release: Any) -> Numbers:
         found = bayesrecon.recover(release, force=True)
         spent.append(time.process_time() - start)
     return {
-        "first call, CPU s": spent[0],
-        "again, CPU s": spent[1],
-        "features": found.rank,
-        "memory before, MiB": before,
+        "first call, CPU s": spent[0], "again, CPU s": spent[1], "features": found.rank, "memory before, MiB": before,
         "peak, MiB": peak(),
-    }
+    }  # fmt: skip
 
 
 def over_unknowns(unknowns: int) -> Numbers:

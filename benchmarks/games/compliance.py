@@ -89,12 +89,9 @@ def played(name: str, game: Game, workers: int | None) -> dict[str, Any]:
     return {
         "rounds": ROUNDS,
         "rows": {r.adversary: [r.stated.estimate, r.stated.lower, r.stated.upper, r.ties] for r in result.rows},
-        "best": [best.adversary, best.simultaneous.lower, best.simultaneous_epsilon],
-        "bound": result.bound,
-        "flagged": list(result.failures),
-        "possible": possible(name, game),
-        "limit": limit(name, game),
-    }
+        "best": [best.adversary, best.simultaneous.lower, best.simultaneous_epsilon], "bound": result.bound,
+        "flagged": list(result.failures), "possible": possible(name, game), "limit": limit(name, game),
+    }  # fmt: skip
 
 
 def possible(name: str, game: Game) -> float | None:

@@ -206,12 +206,9 @@ def page(kept):
     names = {name: f"all, {total:,} together" if name == "all" else name for name in rows}
     omniglot = [row for name, found in rows.items() for row in omniglot_rows(names[name], found)]
     lines += [
-        table(OMNIGLOT_HEAD, omniglot),
-        "",
-        f"![Deleted and reconstructed images]({FIGURE})",
-        "",
+        table(OMNIGLOT_HEAD, omniglot), "", f"![Deleted and reconstructed images]({FIGURE})", "",
         APPROXIMATION.format(points=POINTS),
-    ]
+    ]  # fmt: skip
     found = [approximation_row(key, rows) for key, rows in kept["approximation"].items()]
     return "\n".join([*lines, table(APPROXIMATION_HEAD, found), ""])
 

@@ -24,12 +24,9 @@ ROWS = {
     "centred 3 logits": ("3/1, logits without their mean", "none"),
 }
 SCORES = {
-    "tuning": "fine-tuning, v",
-    "tuning_centred": "fine-tuning, centred logits",
-    "gradient": "gradient norm",
-    "offset": "variance of the offset",
-    "offset_gain": "what the offset adds to a linear reconstruction, dB",
-}
+    "tuning": "fine-tuning, v", "tuning_centred": "fine-tuning, centred logits", "gradient": "gradient norm",
+    "offset": "variance of the offset", "offset_gain": "what the offset adds to a linear reconstruction, dB",
+}  # fmt: skip
 HONEST, VICIOUS = ("honest 0 logits", "stopped"), ("vicious 3 logits", "early")
 INTRODUCTION = """# What networks' outputs give away about their input
 

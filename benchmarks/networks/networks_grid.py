@@ -65,14 +65,9 @@ def model_of(width, pull):
 
 def _model(params, centre):
     return from_loss(
-        output,
-        logistic,
-        lambda p: 0.5 * STRENGTH * sum(jnp.sum((p[k] - centre[k]) ** 2) for k in p),
-        params=params,
-        record={"x": (2,), "y": ()},
-        domain={"x": (-1.0, 1.0), "y": [0, 1]},
-        name="two layers",
-    )
+        output, logistic, lambda p: 0.5 * STRENGTH * sum(jnp.sum((p[k] - centre[k]) ** 2) for k in p), params=params,
+        record={"x": (2,), "y": ()}, domain={"x": (-1.0, 1.0), "y": [0, 1]}, name="two layers",
+    )  # fmt: skip
 
 
 def budget(size, width):
@@ -107,30 +102,16 @@ def cell(size, width, pull, seed):
     own = match(data["x"], guess).cost
     null = np.concatenate([match(fresh.uniform(-1, 1, (size, 2)), guess).cost for _ in range(10)])
     return {
-        "pull": pull,
-        "n": size,
-        "width": width,
-        "seed": seed,
-        "parameters": model.dimension,
-        "stationary": trained.gradient,
-        "ranks": [int((spectrum > level).sum()) for level in LEVELS],
-        "spectrum": [float(f"{s:.3g}") for s in spectrum[:: max(1, len(spectrum) // 60)]],
-        "unknowns": found.unknowns,
-        "equations": found.equations,
-        "residual": found.residual,
-        "least": found.least,
-        "starts": len(found.residuals),
-        "restarts": restarts,
-        "steps": steps,
-        "solved": int(sum(r < 1e-9 for r in found.residuals)),
-        "determined": int(found.determined.sum()),
-        "wrongly": int((_errors(data["x"], guess)[found.determined] > 1e-3).sum()),
-        "error": float(np.median(own)),
-        "null": float(np.median(null)),
-        "close": float(np.mean(own < 1e-3)),
-        "null_close": float(np.mean(null < 1e-3)),
-        "seconds": time.process_time() - began,
-    }
+        "pull": pull, "n": size, "width": width, "seed": seed, "parameters": model.dimension,
+        "stationary": trained.gradient, "ranks": [int((spectrum > level).sum()) for level in LEVELS],
+        "spectrum": [float(f"{s:.3g}") for s in spectrum[:: max(1, len(spectrum) // 60)]], "unknowns": found.unknowns,
+        "equations": found.equations, "residual": found.residual, "least": found.least,
+        "starts": len(found.residuals), "restarts": restarts, "steps": steps,
+        "solved": int(sum(r < 1e-9 for r in found.residuals)), "determined": int(found.determined.sum()),
+        "wrongly": int((_errors(data["x"], guess)[found.determined] > 1e-3).sum()), "error": float(np.median(own)),
+        "null": float(np.median(null)), "close": float(np.mean(own < 1e-3)),
+        "null_close": float(np.mean(null < 1e-3)), "seconds": time.process_time() - began,
+    }  # fmt: skip
 
 
 def _errors(truth, guess):

@@ -60,13 +60,10 @@ def scored(found, data, others, seed):
     null = [similarity(others[rng.choice(len(others), len(data["x"]), False)], images[kept])[0] for _ in range(NULLS)]
     distance = np.sqrt(np.mean((data["x"][pairs.truth] - images[kept][pairs.guess]) ** 2, axis=1))
     return {
-        "ssim": values.tolist(),
-        "null": [float(np.median(v)) for v in null],
-        "rmse": distance.tolist(),
-        "kept": len(kept),
-        "private": np.round(data["x"][pairs.truth], 3).tolist(),
+        "ssim": values.tolist(), "null": [float(np.median(v)) for v in null], "rmse": distance.tolist(),
+        "kept": len(kept), "private": np.round(data["x"][pairs.truth], 3).tolist(),
         "guess": np.round(images[kept][pairs.guess], 3).tolist(),
-    }
+    }  # fmt: skip
 
 
 def play(name, seed):
@@ -79,19 +76,11 @@ def play(name, seed):
     began = time.process_time()
     found = case.attack(trained.release, key)
     return {
-        "case": name,
-        "seed": seed,
-        "parameters": trained.release.model.dimension,
-        "unknowns": found.unknowns,
-        "equations": found.equations,
-        "stationary": trained.gradient,
-        "residual": found.residual,
-        "residuals": list(found.residuals),
-        "total": found.total,
-        "determined": int(found.determined.sum()),
-        "seconds": time.process_time() - began,
-        **scored(found, data, others, seed),
-    }
+        "case": name, "seed": seed, "parameters": trained.release.model.dimension, "unknowns": found.unknowns,
+        "equations": found.equations, "stationary": trained.gradient, "residual": found.residual,
+        "residuals": list(found.residuals), "total": found.total, "determined": int(found.determined.sum()),
+        "seconds": time.process_time() - began, **scored(found, data, others, seed),
+    }  # fmt: skip
 
 
 def penalised(seed):

@@ -166,15 +166,10 @@ def play(folder, width, seed):
         own_ssim, own_rmse = alike(image, guess)
         null = [alike(other, guess) for other in others]
         row[way] = {
-            "strength": getattr(penalty, "strength", None),
-            "ssim": own_ssim,
-            "rmse": own_rmse,
-            "null_ssim": [v for v, _ in null],
-            "null_rmse": [v for _, v in null],
-            "residual": found.residual,
-            "equations": found.equations,
-            "guess": np.round(np.clip(guess, 0, 1), 3).tolist(),
-        }
+            "strength": getattr(penalty, "strength", None), "ssim": own_ssim, "rmse": own_rmse,
+            "null_ssim": [v for v, _ in null], "null_rmse": [v for _, v in null], "residual": found.residual,
+            "equations": found.equations, "guess": np.round(np.clip(guess, 0, 1), 3).tolist(),
+        }  # fmt: skip
     return row
 
 

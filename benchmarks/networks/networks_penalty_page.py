@@ -39,12 +39,9 @@ def section(rows):
             strength = each[0]["strength"]
             middle = {k: np.median([np.median(e[k]) for e in each]) for k in NUMBERS}
             cells = [
-                way,
-                width,
-                len(own),
-                f"{middle['equations']:.0f} of 196",
+                way, width, len(own), f"{middle['equations']:.0f} of 196",
                 "" if strength is None else f"{strength:g}",
-            ]
+            ]  # fmt: skip
             cells += [f"{middle['residual']:.0e}", *(f"{middle[k]:.3f}" for k in NUMBERS[2:])]
             lines.append([*cells, f"{beyond} of {len(own)}"])
         mean = [r["mean"] for r in own]
