@@ -164,7 +164,6 @@ def default_widths(count: int = 8) -> list[tuple[int, list[float]]]:
 
 
 def page(rows: list[dict], widths: list[tuple[int, list[float]]]) -> str:
-    """The page of what was counted."""
     titles = ("method", "model", "optimiser", "steps", "iterates", "fits", "silent", "held", "z", "± of n")
     lines = ["| " + " | ".join(titles) + " |", "|" + " --- |" * 3 + " ---: |" * (len(titles) - 3)]
     for r in rows:

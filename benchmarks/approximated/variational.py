@@ -3,8 +3,7 @@
     python -m benchmarks.approximated.variational [fits] [optima] [open] [users] [low]
                                                  needs POSTERIOR_DB_PATH; about ten minutes on two cores
 
-Every fit is made from the data, and every statistic compared with them afterwards. With names of parts only these are
-made anew; the others are those of variational.json.
+With names of parts only these are made anew.
 """
 
 import time

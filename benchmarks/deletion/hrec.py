@@ -3,9 +3,6 @@
 python -m benchmarks.deletion.hrec [income] [labels] [diabetes] [classes] [images] [features] [unpenalised] [tuned]
 [svm]
 python -m benchmarks.deletion.hrec survey --acs DIR
-
-Fewer --deletions, --records and --splits make a small version; `survey` needs the files of the American Community
-Survey. Results go to the page benchmarks/DELETION.md.
 """
 
 import argparse
@@ -105,7 +102,6 @@ def diabetes(options):
 
 
 def classes(options):
-    """Breast cancer: splits until there are enough records that leave a trace."""
     x, y = scaled(load_breast_cancer)
     for title, loss, below in LABELLED:
         experiments = [prepare("", x, y, *one, loss=loss, below=below) for one in splits_of(x, loss, options)]
@@ -113,7 +109,6 @@ def classes(options):
 
 
 def images(options):
-    """Digits of 8 by 8 pixels in [-1, 1]."""
     x, y = load_digits(return_X_y=True)
     x = x / 8 - 1
     parts = halves(len(x), options.deletions, 3)
@@ -127,7 +122,6 @@ def images(options):
 
 
 def svm(options):
-    """Ten classes of digits, one against the rest."""
     x, y = load_digits(return_X_y=True)
     many = halves(len(x), 3 * options.deletions, 3)
     one = prepare("", x / 8 - 1, y, *many, loss="squared_hinge", outputs=10, below=1.0)

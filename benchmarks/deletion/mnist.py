@@ -128,7 +128,6 @@ def run(data, part, options):
 
 
 def inverted(key, guesses):
-    """What inverting the features took."""
     misfit, nearest_won = np.median(guesses.inversion.misfit), np.mean(guesses.inversion.start == 0)
     return (
         f"{key}: inverting the features took {guesses.seconds:.2g} s a deletion; median misfit {misfit:.3f}; "

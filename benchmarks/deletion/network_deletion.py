@@ -1,8 +1,6 @@
-"""HRec on small networks: digits, one record deleted and the network trained on to its optimum.
+"""HRec on small networks: digits, one record deleted, the network trained on to its optimum. Makes NETWORK_DELETION.md.
 
 python -m benchmarks.deletion.network_deletion [--deletions 30]
-
-Results go to the page benchmarks/NETWORK_DELETION.md.
 """
 
 import jax
@@ -60,7 +58,6 @@ def digits_model(output, start, name):
 
 
 def split():
-    """Digits, private and public."""
     x, y = load_digits(return_X_y=True)
     x, rng = x / 8 - 1, np.random.default_rng(50)
     order = rng.permutation(len(x))
@@ -100,7 +97,6 @@ def main():
 
 
 def attacked(network, model, before, after, data, row, public):
-    """What every attack says of one deletion, beside what it was."""
     pair = bayesrecon.deletion(before, after.release)
     result = bayesrecon.reconstruct(pair, attack=HRec(public=public), total=PRIVATE)
     outputs = (answers(network, parameters(model, r), public["x"]) for r in (pair.before, pair.after))

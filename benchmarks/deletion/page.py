@@ -83,7 +83,6 @@ def beside(held: dict[str, dict]) -> str:
 
 
 def cell(key: str, value: Any) -> str:
-    """As the page writes it."""
     if key in ("method", "deletions"):
         return f"{value}"
     if key == "interval":

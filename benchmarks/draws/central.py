@@ -2,9 +2,8 @@
 
 python -m benchmarks.draws.central [--sizes 50 100 ...] [--steps 150000] [--runs FOLDER]
 
-Sum of the weights and weighted means and variances of mom_iq and kid_score against iterations, from the last 1,000
-reference draws of kidiq-kidscore_momiq. Runs are checkpoints in a folder: stopped, they go on from there, and with
-`--steps 1` what they hold is drawn. The data are read for the dashed lines only. Needs POSTERIOR_DB_PATH.
+Runs are checkpoints in a folder: stopped, they go on from there, and with `--steps 1` what they hold is drawn. The data
+are read for the dashed lines only. Needs POSTERIOR_DB_PATH.
 """
 
 from pathlib import Path

@@ -77,7 +77,6 @@ def study(name: str, sets: int, draws: int) -> dict[str, Any]:
 def summary(
     name: str, counts: tuple[int, ...], z: np.ndarray, hits: dict[str, tuple[int, int]], seconds: float
 ) -> dict[str, Any]:
-    """A row of `COLUMNS`; counts are those of draws, data sets, refused and failed ones."""
     inside, determined = hits["determined"]
     held, partly = hits["partly"]
     found = share([True] * inside + [False] * (determined - inside))

@@ -2,9 +2,7 @@
 
 python -m benchmarks.draws.objectives [--repetitions 2000] [--draws 1000]
 
-The posterior of kidiq-kidscore_momiq (flat coefficients, sigma half-Cauchy), sampled exactly: sigma on a grid,
-coefficients given sigma. Every objective is quadratic in the six totals that the model sees, so that each is solved in
-closed form, and what is compared is the objective alone. Needs POSTERIOR_DB_PATH.
+The posterior is sampled exactly: sigma on a grid, coefficients given sigma. Needs POSTERIOR_DB_PATH.
 """
 
 import time

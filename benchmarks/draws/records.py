@@ -2,7 +2,6 @@
 
 python -m benchmarks.draws.records [--draws 1000 ...] [--blocks 10] [--table 100 20]
 
-Rows are kept in benchmarks/records.json by the number of draws.
 Blocks are every k-th draw of the 10,000, so that they are disjoint. Tables are made up, and their draws are those of
 the posterior given them (`answers.py`), kept in the folder for temporary files.
 """

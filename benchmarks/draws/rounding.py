@@ -2,9 +2,8 @@
 
 python -m benchmarks.draws.rounding [simulated] [kidiq-kidscore_momiq] [--digits 2 3] [--draws 1000] [--repetitions 30]
 
-To be run when the treatment of rounding changes. Releases are exact draws of a regression on 434 records that resembles
-`kidiq-kidscore_momiq`, whose intercept and slope vary together, and blocks of posteriordb's reference draws of that
-posterior itself; their values are printed with so many significant digits.
+Releases are exact draws of a regression on 434 records that resembles `kidiq-kidscore_momiq`, whose intercept and slope
+vary together, and blocks of posteriordb's reference draws of that posterior itself.
 """
 
 import os

@@ -1,9 +1,6 @@
 """Time and memory of the library beside floors and peers, as the page benchmarks/SPEED.md.
 
 python -m benchmarks.draws.run [part ...] [--repetitions 5]     # parts: see --help
-
-Every figure is the median over repetitions, each in a process of its own, so that compilation counts and the largest
-resident memory is that of this work alone. Parts that were measured earlier stay on the page.
 """
 
 import argparse
@@ -416,7 +413,6 @@ NAMED = {
 
 
 def measured(part: str, repetitions: int) -> list[dict[str, Any]]:
-    """One row a size: medians over processes."""
     rows = []
     for size in PARTS[part][3]:
         found = []

@@ -1,11 +1,6 @@
 """How long an audit takes until it answers, as the page benchmarks/AUDIT_TIME.md.
 
-    python -m benchmarks.files.audit_time [--repetitions 3] [--draws 4000]
-
-A hierarchical model of 16 parameters (13 clinics, their mean, a slope, a standard deviation) on 400 patients, fitted
-with NumPyro's NUTS and written as ArviZ writes it, with log density and pointwise log likelihoods; and the same file
-without them. Every audit is a `bayesrecon audit` in a process of its own that compiles everything anew: processor time
-and time on the clock are those of the whole process.
+python -m benchmarks.files.audit_time [--repetitions 3] [--draws 4000]
 """
 
 import json
@@ -126,7 +121,6 @@ def main():
 
 
 def page(rows):
-    """The page of what was measured."""
     lines, loads = [], []
     for name, runs in rows["cases"].items():
         middle = {k: statistics.median(r[k] for r in runs) for k in ("processor", "clock", *STATUS)}

@@ -1,12 +1,6 @@
 """What do whole verbs make of files that nobody wrote? Makes the page benchmarks/FUZZ.md.
 
-    nice -n 19 python -m benchmarks.files.fuzz [--files 100000] [--minutes 60] [--only KIND] [--page]
-
-Good files of every format are changed, byte by byte or in ways that the libraries of the format find sound, and used as
-their kind is used: draws are audited beside private data, tables are what draws are compared with, results are loaded,
-shown and saved; of every fourth file draws are attacked, too. Files are made by their number alone. What is measured is
-kept in benchmarks/fuzz.json after every hundred of a kind, and the next run goes on there. Computing and memory are
-those of the verb's process and of the guarded one.
+nice -n 19 python -m benchmarks.files.fuzz [--files 100000] [--minutes 60] [--only KIND] [--page]
 """
 
 import os
@@ -43,7 +37,6 @@ def more(row: Row, name: str, count: int) -> Row:
 
 
 def page(rows: dict[str, Row]) -> str:
-    """The page of what was measured."""
     total = sum(row["files"] for row in rows.values())
     bad = sum(row[k] for row in rows.values() for k in OUTCOMES[2:])
     lines = [

@@ -1,8 +1,6 @@
 """Success against learners that promise epsilon, beside what epsilon allows, as the page benchmarks/COMPLIANCE.md.
 
-python -m benchmarks.games.compliance [--workers 2] [--again]
-
-Points are kept in benchmarks/compliance.json as soon as they are played; --again plays them anew.
+python -m benchmarks.games.compliance [--workers 2] [--again]           # --again plays points anew that are kept
 """
 
 from dataclasses import dataclass, replace

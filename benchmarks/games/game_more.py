@@ -157,7 +157,6 @@ def _asked(kept: dict[str, Any], title: str, start: Sequence[str], columns: int)
 
 
 def _whole(title: str, kept: dict[str, Any], task: str, form: str) -> str:
-    """Squared errors of all leave-one-outs, where they were played."""
     if task not in kept:
         return ""
     lines = "\n".join(f"| {name} | {value:{form}} |" for name, value in kept[task].items())
@@ -165,7 +164,6 @@ def _whole(title: str, kept: dict[str, Any], task: str, form: str) -> str:
 
 
 def more_page(kept: dict[str, Any]) -> str:
-    """The sections after the published cells."""
     white, chosen, beside, labels = [], [], [], []
     for name, how in product(OPEN, WITH):
         rows = kept.get(f"{WHITE} | {name} | {how}")

@@ -29,7 +29,6 @@ STUDY = Study(__file__)
 
 
 def start_of(kind, width, rng):
-    """Where training starts."""
     outputs = () if kind == "events" else (CLASSES,)
     shapes = {"w": (2, width), "b": (width,), "v": (width, *outputs), "c": outputs}
     return {k: rng.normal(size=s) for k, s in shapes.items()}

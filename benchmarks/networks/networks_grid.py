@@ -4,11 +4,6 @@ python -m benchmarks.networks.networks_grid                         # what netwo
 python -m benchmarks.networks.networks_grid --seconds 600           # begin no cell after ten minutes
 python -m benchmarks.networks.networks_grid --only 500,10           # one cell
 python -m benchmarks.networks.networks_page                        # the page, from whatever is there
-
-A tanh network on the square [-1, 1]^2 is trained on its summed logistic loss to a stationary point, with a quadratic
-penalty on its distance from where training started (`start`, which the attack then knows) or from zero (`zero`, weight
-decay). Two classes of N / 2 records each; the attack knows the parameters, the loss, the square and N. Starts, restarts
-and stopping see no private record.
 """
 
 import time

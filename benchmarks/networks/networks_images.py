@@ -84,7 +84,6 @@ def play(name, seed):
 
 
 def penalised(seed):
-    """A network with fewer equations than unknowns, with and without total variation."""
     case = CASES["narrow"]
     data, others = drawn(case, seed)
     trained = case.train(data, np.random.default_rng([seed, 2]))

@@ -53,7 +53,6 @@ kink satisfies the conditions. Where the attack's residual is below that, images
 
 
 def page():
-    """The page; its pictures are drawn."""
     grid, images = STUDY.kept(), networks_images.STUDY.kept()
     parts = [INTRODUCTION]
     if grid:
@@ -112,7 +111,6 @@ def _grid(grid):
 
 
 def _verdict(grid):
-    """Whether the rank tells where reconstruction ends."""
     trained = [r for r in grid if r["stationary"] <= TRAINED]
     enough = [r for r in trained if r["ranks"][1] >= r["unknowns"]]
     fewer = [r for r in trained if r["ranks"][1] < r["unknowns"]]
@@ -235,7 +233,6 @@ def _images(shown):
 
 
 def _kinds(shown):
-    """One line for every kind of network."""
     head = ("network", "networks", "median SSIM", "null", "above the median null", "above all 20 nulls", "median RMSE")
     rows = []
     for name, own in _by_case(shown).items():

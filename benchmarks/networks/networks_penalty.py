@@ -3,11 +3,7 @@
 python -m benchmarks.networks.networks_penalty --data DIR           # what networks_penalty.json lacks
 python -m benchmarks.networks.networks_page                        # the page, from whatever is there
 
-A frozen layer, public as that of a network trained elsewhere, turns an image of 14 by 14 pixels into `width` features;
-a softmax head is trained on 50 private images, exactly. The attack knows 49 of them and the label of the last, and
-matches its gradient: it sees the features' values and no more, so many images fit about as well. The strength of every
-penalty is the one with the smallest error on four public images, each hidden in the same place in a head that the
-attack trained itself. Private images come from one half of MNIST's test images, public ones from the other.
+Private images come from one half of MNIST's test images, public ones from the other.
 """
 
 from dataclasses import dataclass

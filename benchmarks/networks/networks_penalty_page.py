@@ -28,7 +28,6 @@ descents ended at faces of the box before the equations were solved; a penalty h
 
 
 def section(rows):
-    """Text of the page."""
     parts = [TEXT.format(gradient=max(r["gradient"] for r in rows), shadows=SHADOWS, nulls=NULLS)]
     head = ("way", "features", "images", "equations", "strength", "residual", "SSIM", "null", "RMSE", "beyond nulls")
     lines = []

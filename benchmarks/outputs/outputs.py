@@ -1,9 +1,6 @@
 """What the outputs of linear classifiers give away: honest, vicious, with noise, rounded, asked several times.
 
 python -m benchmarks.outputs.outputs --data DIR [--set fashion] [--part all] [--to DIR]
-
-DIR holds the files of a data set of images; four in five are what the server and the attacker have, the others are
-asked about. Results go to benchmarks/OUTPUTS.md, outputs.json and outputs-linear.png.
 """
 
 import matplotlib.pyplot as plt

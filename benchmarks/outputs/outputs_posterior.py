@@ -1,10 +1,6 @@
 """Images from the outputs of honest classifiers: linear decoder, inversion without a decoder, posterior draws.
 
 python -m benchmarks.outputs.outputs_posterior --data DIR [--set fashion] [--part all] [--to DIR]
-
-DIR holds images: 4,000 train the classifier, 4,000 are public to the attacker, 60 are asked about (of fewer than 10,000
-as many fewer). Results
-go to benchmarks/OUTPUTS_POSTERIOR.md, outputs_posterior.json and outputs-posterior.png, after every row.
 """
 
 import time
@@ -88,7 +84,6 @@ def classifiers(x, y, sizes):
 
 
 def parts(x, sizes):
-    """Public images, and those that are asked about."""
     public = x[sizes.trained : sizes.trained + sizes.public]
     return public, x[sizes.trained + sizes.public :][: sizes.asked]
 

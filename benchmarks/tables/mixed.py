@@ -1,9 +1,6 @@
-"""What a table of a mixed model gives away: statsmodels `MixedLM` by maximum likelihood.
+"""What a table of a mixed model gives away: statsmodels `MixedLM` by maximum likelihood. Makes the page MIXED.md.
 
 python -m benchmarks.tables.mixed [--sets 30]
-
-Two covariates, 20 to 100 groups, of five rows each or of one to nine, with an intercept or a slope too for each. The
-attack sees the estimates, their covariance, and what the summary prints of the groups. The page is benchmarks/MIXED.md.
 """
 
 import argparse

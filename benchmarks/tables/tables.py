@@ -1,9 +1,6 @@
 """What summaries give away: modes, moments of draws, variational fits, printed tables. Makes the page TABLES.md.
 
 python -m benchmarks.tables.tables [modes] [moments] [releases] [regressions] [--posteriors NAME ...] [--tables 1000]
-
-Needs POSTERIOR_DB_PATH. Every release is made from the data, and every statistic compared with them afterwards. Rows
-are kept in benchmarks/tables.json and replaced one by one, so that a study can be made in parts.
 """
 
 import os
@@ -237,7 +234,6 @@ def regressions(count: int, digits: int = 3) -> Iterator[dict]:
 
 
 def cells(study: str, rows: list[dict]) -> list[dict[str, str]]:
-    """The rows as they are shown."""
     return [
         {"modes": of_modes, "moments": of_moments, "releases": of_releases, "regressions": plain}[study](r)
         for r in rows
@@ -295,7 +291,6 @@ def plain(row: dict) -> dict[str, str]:
 
 
 def summary(study: str, rows: list[dict]) -> str:
-    """The study in a sentence."""
     if study == "modes":
         widths = {k: [r[f"width, {k}"] / r["N"] for r in rows if r[f"width, {k}"] is not None] for k in (4, 3)}
         inside = {k: np.sum([r[f"inside, {k}"] for r in rows], axis=0) for k in (4, 3)}
