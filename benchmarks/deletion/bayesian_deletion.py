@@ -74,9 +74,8 @@ def summarise(games):
     row = {}
     for name in ("ratio", "shift"):
         row[name] = list(clopper_pearson(sum(g[name] for g in games), len(games)))
-    row |= {
-        name: list(bootstrap([g[name] for g in games])) for name in ("direction", "record", "other") if name in games[0]
-    }
+    cosines = [name for name in ("direction", "record", "other") if name in games[0]]
+    row |= {name: list(bootstrap([g[name] for g in games])) for name in cosines}
     return row | {name: float(np.mean([g[name] for g in games])) for name in ("stated", "covered") if name in games[0]}
 
 
@@ -105,12 +104,10 @@ STUDY = Study(__file__, page, empty=list)
 
 
 def main():
-    parser = STUDY.parser(__doc__)
+    parser = STUDY.parser(__doc__, games=200, jobs=1)
     parser.add_argument("--settings", default=SETTINGS, help="N,draws,coefficients; ...")
     parser.add_argument("--noise", choices=("known", "unknown", "both"), default="both")
-    parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--members", action="store_true", help="rank the members only: ten times as fast")
-    parser.add_argument("--jobs", type=int, default=1)
     options = STUDY.given(parser)
     rows = STUDY.kept()
     kinds = {"known": (True,), "unknown": (False,), "both": (False, True)}[options.noise]

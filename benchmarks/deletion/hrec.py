@@ -149,9 +149,8 @@ def unpenalised(options):
     """Least squares without a penalty, with more records than features and with fewer."""
     x, y = simulated(options.records, np.random.default_rng(0))
     parts = halves(len(x), 5 * options.deletions, 1)
-    report(
-        "Simulated income, least squares without a penalty", [prepare("", x, y, *parts, loss="squared", penalty=0.0)]
-    )
+    one = prepare("", x, y, *parts, loss="squared", penalty=0.0)
+    report("Simulated income, least squares without a penalty", [one])
     x, y = scaled(load_diabetes)
     report("Diabetes, least squares without a penalty", of_diabetes(0.0, options))
     least = "Fewer records than features: of all parameters without an error on the private records the shortest."
@@ -176,9 +175,8 @@ def by_the_private_half(options):
     chosen("Simulated income, ridge, tuned", x, y, once, loss="squared")
     chosen("Simulated income, logistic, tuned", x, (y > 0).astype(int), once, loss="logistic")
     x, y = scaled(load_diabetes)
-    chosen(
-        "Diabetes, ridge, tuned", x, y, [halves(len(x), 221, 100 + s) for s in range(options.splits)], loss="squared"
-    )
+    parts = [halves(len(x), 221, 100 + s) for s in range(options.splits)]
+    chosen("Diabetes, ridge, tuned", x, y, parts, loss="squared")
     x, y = scaled(load_breast_cancer)
     for title, loss, below in LABELLED:
         chosen(f"Breast cancer, {title}, tuned", x, y, splits_of(x, loss, options), loss=loss, below=below)
@@ -196,10 +194,8 @@ def survey(options):
         x, income_of = people.x[some].astype(float), people.y[some]
         x = (x - x.mean(0)) / np.where(x.std(0) > 0, x.std(0), 1.0)
         y, above = (income_of - income_of.mean()) / income_of.std(), (income_of > 50_000).astype(int)
-        for words, phi in (
-            ("", None),
-            (" over 100 random Fourier features", Fourier(x.shape[1], 100, 5, np.random.default_rng(4))),
-        ):
+        fourier = Fourier(x.shape[1], 100, 5, np.random.default_rng(4))
+        for words, phi in (("", None), (" over 100 random Fourier features", fourier)):
             for title, loss, below in (RIDGE, *LABELLED):
                 parts = [halves(len(x), options.deletions, 1)]
                 target = y if loss == "squared" else above

@@ -74,8 +74,7 @@ def starts(rng):
 
 
 def main():
-    parser = STUDY.parser(__doc__)
-    parser.add_argument("--deletions", type=int, default=30)
+    parser = STUDY.parser(__doc__, deletions=30)
     options = STUDY.given(parser)
     (data, public), rng = split()
     found = {}

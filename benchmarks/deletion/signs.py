@@ -100,10 +100,7 @@ STUDY = Study(__file__, page)
 
 
 def main():
-    parser = STUDY.parser(__doc__)
-    parser.add_argument("--deletions", type=int, default=40)
-    parser.add_argument("--splits", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=100)
+    parser = STUDY.parser(__doc__, deletions=40, splits=4, seed=100)
     options = STUDY.given(parser)
     every = {}
     for seed in range(options.seed, options.seed + options.splits):

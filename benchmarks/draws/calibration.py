@@ -95,9 +95,8 @@ def bounded(simulate: Callable[..., Any], key: int) -> bool:
     data, release, domain = simulate(np.random.default_rng([1, key]))
     truth = true_statistics(release.model, data)
     found = bayesrecon.bound(release, domain=domain, key=key, variances=False).intervals
-    return all(
-        (i.lower is None or i.lower <= truth[i.name]) and (i.upper is None or truth[i.name] <= i.upper) for i in found
-    )
+    ends = ((i.lower, truth[i.name], i.upper) for i in found)
+    return all((low is None or low <= true) and (high is None or true <= high) for low, true, high in ends)
 
 
 def bounds(repetitions: int) -> Iterator[dict[str, str]]:

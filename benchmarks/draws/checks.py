@@ -161,9 +161,14 @@ def size(repetitions: int) -> Iterator[Row]:
         found = [_of_law(law, key, max(DRAWS)) for key in range(SIZE)] if name not in before else None
         rows.append(before[name] if found is None else _size_row(name, max(DRAWS), found))
         yield rows[-1]
-    tried = sum(int(row["releases tried"]) for row in rows)
-    hits = sum(round(int(row["releases tried"]) * float(row["failed"].rstrip("%")) / 100) for row in rows)
-    yield dict(zip(COLUMNS["size"], ("all", "", *share([True] * hits + [False] * (tried - hits)), ""), strict=True))
+    yield dict(zip(COLUMNS["size"], ("all", "", *share(together(rows)), ""), strict=True))
+
+
+def together(rows: Sequence[Row]) -> list[bool]:
+    """What failed and what did not, of all rows."""
+    tried = [int(row["releases tried"]) for row in rows]
+    hits = sum(round(n * float(row["failed"].rstrip("%")) / 100) for n, row in zip(tried, rows, strict=True))
+    return [True] * hits + [False] * (sum(tried) - hits)
 
 
 def _of_family(make: Callable[[Any, int], Release], draws: int) -> list[tuple[str, ...]]:
@@ -183,9 +188,8 @@ def _of_law(law: Callable[[Any, int], Any], key: int, draws: int) -> tuple[str, 
 
 
 def _size_row(name: str, draws: int, found: Sequence[tuple[str, ...]]) -> Row:
-    told = [
-        next(by for words, by in [*BY.items(), ("", "others")] if line[0].startswith(words)) for line in found if line
-    ]
+    kinds = [*BY.items(), ("", "others")]
+    told = [next(by for words, by in kinds if line[0].startswith(words)) for line in found if line]
     by = ", ".join(f"{check} {told.count(check)}" for check in dict.fromkeys(told))
     return dict(zip(COLUMNS["size"], (name, f"{draws}", *share([bool(lines) for lines in found]), by), strict=True))
 
@@ -253,10 +257,7 @@ def with_earlier(rows: list[Row], earlier: list[Row]) -> list[Row]:
     """Rows of shipped families with those of earlier runs, and all together."""
     by_name = {row["releases"]: row for row in (*earlier, *rows)}
     found = [by_name[name] for name in SHIPPED if name in by_name]
-    tried = [int(row["releases tried"]) for row in found]
-    failed = [round(n * float(row["failed"].rstrip("%")) / 100) for n, row in zip(tried, found, strict=True)]
-    every = [True] * sum(failed) + [False] * (sum(tried) - sum(failed))
-    return [*found, dict(zip(COLUMNS["good"], ("all", "", *share(every)), strict=True))]
+    return [*found, dict(zip(COLUMNS["good"], ("all", "", *share(together(found))), strict=True))]
 
 
 # Bad releases of a regression
@@ -322,17 +323,12 @@ def power(z: float | None, places: int = 1) -> str:
 def best_z(theta: np.ndarray, delta: np.ndarray) -> float:
     """Of a test that knows `delta (T,)`, for one draw."""
     v, beta = np.exp(theta[:, 0]), theta[:, 1:]
-    explained = np.column_stack(
-        [np.ones(len(v)), theta[:, 0], *(f / v for f in (1, *beta.T, *(beta**2).T, beta[:, 0] * beta[:, 1]))]
-    )
+    over = (f / v for f in (1, *beta.T, *(beta**2).T, beta[:, 0] * beta[:, 1]))
+    explained = np.column_stack([np.ones(len(v)), theta[:, 0], *over])
     explained = np.linalg.qr(explained / np.abs(explained).max(axis=0))[0]
     rest = delta - explained @ (explained.T @ delta)
     rest -= explained @ (explained.T @ rest)
     return float(rest.std())
-
-
-def gaussian_log_density(theta: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    return stats.multivariate_normal(mean, covariance).logpdf(theta)
 
 
 def blocks(theta: np.ndarray, draws: int, count: int) -> Iterator[Release]:
@@ -361,16 +357,15 @@ def bad(repetitions: int) -> Iterator[Row]:
         delta = log_density(theta, 434, freedom) - log_density(theta, 434)
         for draws in DRAWS:
             best = best_z(theta, delta) * np.sqrt(draws)
-            yield row(
-                "t likelihood, 434 records", f"{freedom:g} degrees", draws, best, blocks(theta, draws, repetitions)
-            )
+            heavier = blocks(theta, draws, repetitions)
+            yield row("t likelihood, 434 records", f"{freedom:g} degrees", draws, best, heavier)
     for records in (434, 40, 12):
         theta = exact(records, most)
         mean, covariance = theta.mean(axis=0), np.cov(theta.T)
         narrow = np.diag(1 / np.diag(np.linalg.inv(covariance)))
         for what, law in (("normal approximation", covariance), ("mean-field approximation", narrow)):
             drawn = rng.multivariate_normal(mean, law, most)
-            delta = gaussian_log_density(drawn, mean, law) - log_density(drawn, records)
+            delta = stats.multivariate_normal(mean, law).logpdf(drawn) - log_density(drawn, records)
             for draws in DRAWS:
                 best = best_z(drawn, delta) * np.sqrt(draws)
                 yield row(what, f"{records} records", draws, best, blocks(drawn, draws, repetitions))

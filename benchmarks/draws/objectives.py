@@ -213,9 +213,7 @@ def sampler(totals: np.ndarray) -> Callable[[int, np.random.Generator], Sample]:
 
 
 def main() -> None:
-    parser = STUDY.parser(__doc__)
-    parser.add_argument("--repetitions", type=int, default=2000)
-    parser.add_argument("--draws", type=int, default=1000)
+    parser = STUDY.parser(__doc__, repetitions=2000, draws=1000)
     given = STUDY.given(parser)
     data = read_data(open_database(), "kidiq")
     x, y = ((np.asarray(data[k], float) - c) / s for k, (c, s) in (("mom_iq", X), ("kid_score", Y)))

@@ -99,9 +99,8 @@ def either_way(persons, items, draws=DRAWS):
 
 
 if __name__ == "__main__":
-    parser = STUDY.parser(__doc__)
+    parser = STUDY.parser(__doc__, blocks=10)
     parser.add_argument("--draws", type=int, nargs="*", default=[500, 1000, 2000, 5000, 10000])
-    parser.add_argument("--blocks", type=int, default=10)
     parser.add_argument("--table", type=int, nargs=2, default=(), metavar=("PERSONS", "ITEMS"))
     given = STUDY.given(parser)
     if given.draws:

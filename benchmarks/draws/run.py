@@ -65,10 +65,6 @@ def recovered(release: Any) -> Numbers:
     }  # fmt: skip
 
 
-def over_draws(draws: int) -> Numbers:
-    return recovered(regression(10, draws))
-
-
 def written(coordinates: int, draws: int, kind: str, folder: Path) -> Path:
     """Exact draws of `sum_model` in a file of that kind, some at a time: the process that reads it begins afresh."""
     rng, length, block = np.random.default_rng(0), draws, 50_000
@@ -173,21 +169,13 @@ def over_coordinates(coordinates: int) -> Numbers:
         few = evenly(release.size, 1024)
         phi = np.random.default_rng(1).normal(size=(len(few) * embedding.metric.shape[1] // 4, basis.size))
         embedding.dense.moments(basis, few)
-        found: list[tuple[float, ...]] = [
-            (
-                worked(lambda: embedding.moments(basis)),
-                worked(lambda: embedding.dense.moments(basis, few)) / 4,
-                worked(lambda: (p := phi @ basis.coefficients).T @ p),
-            )
-            for _ in range(3)
-        ]
+        found: list[tuple[float, ...]] = []
+        for _ in range(3):
+            spent = worked(lambda: embedding.moments(basis)), worked(lambda: embedding.dense.moments(basis, few)) / 4
+            found.append((*spent, worked(lambda: (p := phi @ basis.coefficients).T @ p)))
     whole, dense, plain = np.median(found, axis=0)
-    return numbers | {
-        "pass, CPU s": float(whole),
-        "256 draws densely, CPU ms": 1e3 * float(dense),
-        "two products, CPU ms": 1e3 * float(plain),
-        "ratio": float(dense / plain),
-    }
+    numbers |= {"pass, CPU s": float(whole), "256 draws densely, CPU ms": 1e3 * float(dense)}
+    return numbers | {"two products, CPU ms": 1e3 * float(plain), "ratio": float(dense / plain)}
 
 
 def decaying(covariates: int) -> Numbers:
@@ -353,53 +341,38 @@ PARTS: dict[str, Part] = {
     "family": ("Another posterior of the same program", "", same_family, (0,)),
     "busy": ("`recover` beside two other busy processes", "", beside_others, (0,)),
     "draws": (
-        "`recover` against the number of draws, 10 parameters",
-        "draws",
-        over_draws,
-        (10_000, 100_000, 1_000_000),
+        "`recover` against the number of draws, 10 parameters", "draws",
+        lambda draws: recovered(regression(10, draws)), (10_000, 100_000, 1_000_000),
     ),
     "netCDF": (
-        "`recover` from a netCDF file, records about the sum of 50 parameters",
-        "draws",
-        partial(stored, "netCDF"),
-        STORED,
+        "`recover` from a netCDF file, records about the sum of 50 parameters", "draws",
+        partial(stored, "netCDF"), STORED,
     ),
     "zarr": ("`recover` from a zarr folder, the same draws", "draws", partial(stored, "zarr"), STORED),
     "CSV": ("`recover` from a CSV file, the same draws", "draws", partial(stored, "CSV"), STORED),
     "coordinates": (
-        "`recover` against the number of parameters, 10,000 draws",
-        "parameters",
-        over_coordinates,
-        (5, 10, 26, 50),
+        "`recover` against the number of parameters, 10,000 draws", "parameters", over_coordinates, (5, 10, 26, 50),
     ),
     "decaying": (
         "`recover` of logistic regressions against their covariates, which nobody knows: 500 records, 4,000 draws",
-        "covariates",
-        decaying,
-        (4, 10),
+        "covariates", decaying, (4, 10),
     ),
     "groups": ("`recover` of effects of groups, 4,000 draws", "groups", over_groups, (50, 200)),
     "unknowns": (
         "Answers of a 2PL model, 2,000 draws of its posterior: 25 and 100 persons on 20 items, 1,000 on 50",
-        "answers",
-        over_unknowns,
-        tuple(TABLES),
+        "answers", over_unknowns, tuple(TABLES),
     ),
     "layers": (
         "The same answers through the layers of their kernel, persons and items, and through the kernel as one array",
-        "answers",
-        over_layers,
-        (500, 2_000),
+        "answers", over_layers, (500, 2_000),
     ),
     "audit": (
-        "`audit` of a file of three parameters (kidscore_momiq, 10,000 draws), compilation included",
-        "",
-        audited,
-        (0, 1, 2),
+        "`audit` of a file of three parameters (kidscore_momiq, 10,000 draws), compilation included", "",
+        audited, (0, 1, 2),
     ),
     "sizes": ("Effective sample sizes beside ArviZ, 10,000 draws", "series", effective_sizes, (10, 100, 1000)),
     "informed": ("The informed adversary, 569 breast-cancer records", "", informed, (0,)),
-}
+}  # fmt: skip
 
 
 NAMED = {
@@ -450,10 +423,8 @@ def page(held: dict[str, Any]) -> str:
         if rows:
             names = [k for k in rows[0] if k not in ("size", "load")]
             starts = [f"{r['size']:,}" if axis else NAMED[part][r["size"]] for r in rows]
-            cells = [
-                [start, *(f"{r[k]:.3g}" for k in names), f"{r['load']:.1f}"]
-                for start, r in zip(starts, rows, strict=True)
-            ]
+            cells = [[*(f"{r[k]:.3g}" for k in names), f"{r['load']:.1f}"] for r in rows]
+            cells = [[start, *more] for start, more in zip(starts, cells, strict=True)]
             lines += ["", table([axis or "work", *names, "load"], cells)]
         lines += [f"\nNot measured at {r['size']:,}: {r['not measured']}" for r in kept["rows"] if "not measured" in r]
         for cost in ("again, s", "seconds", "CPU, s"):
@@ -509,9 +480,8 @@ def keep(part: str, rows: list[dict[str, Any]], repetitions: int) -> None:
 
 
 def main() -> None:
-    parser = STUDY.parser(__doc__)
+    parser = STUDY.parser(__doc__, repetitions=5)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS), help=", ".join(PARTS))
-    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--write", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)

@@ -262,11 +262,9 @@ def large(release, records, gigabytes):
 
 
 def main():
-    parser = STUDY.parser(__doc__)
+    parser = STUDY.parser(__doc__, subsets=200, gigabytes=0.0)
     parser.add_argument("parts", nargs="*", help="densities, pointwise, remedies; default: all")
-    parser.add_argument("--subsets", type=int, default=200)
     parser.add_argument("--only", default="", help="remedies: files whose name holds this")
-    parser.add_argument("--gigabytes", type=float, default=0.0)
     options = STUDY.given(parser)
     release = from_posteriordb(NAME)
     records = shipped()["kidscore_momiq"].records(read_data(open_database(), NAME))

@@ -100,9 +100,7 @@ def audited(folder, file, options, draws):
 
 
 def main():
-    parser = STUDY.parser(__doc__)
-    parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--draws", type=int, default=4000)
+    parser = STUDY.parser(__doc__, repetitions=3, draws=4000)
     options = STUDY.given(parser)
     cases = {}
     for title, file in (("all groups", "all"), ("draws alone", "draws")):

@@ -10,19 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from bayesrecon.games import (
-    Exm,
-    Game,
-    Ins,
-    Law,
-    Likelihood,
-    ObjectivePerturbation,
-    OutputPerturbation,
-    PosteriorDraw,
-    load,
-    play,
-)
+from bayesrecon.games import Exm, Game, Ins, Law, Likelihood, load, play
 from bayesrecon.games.data import Records
+from bayesrecon.games.learners.objective_perturbation import ObjectivePerturbation
+from bayesrecon.games.learners.output_perturbation import OutputPerturbation
+from bayesrecon.games.learners.posterior_draw import PosteriorDraw
 from bayesrecon.games.private import minimiser
 from benchmarks.games.compliance_page import FIGURE, draw, page
 from benchmarks.study import HERE, Study

@@ -84,10 +84,8 @@ def _load(name: str, standardised: bool = False) -> Table:
         return table(houses.x, houses.y, classification=False, standardised=standardised, name="Boston")
 
     found: Any = getattr(sklearn.datasets, f"load_{name}")()
-    classes = name != "diabetes"
-    return table(
-        found.data, found.target, classification=classes, standardised=standardised, name=name.replace("_", " ")
-    )
+    about = {"classification": name != "diabetes", "standardised": standardised, "name": name.replace("_", " ")}
+    return table(found.data, found.target, **about)
 
 
 @cache

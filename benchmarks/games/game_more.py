@@ -7,25 +7,14 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.datasets.packaged import boston, warfarin
-from bayesrecon.games import (
-    DeletedLabel,
-    Exm,
-    Game,
-    KnownInstance,
-    LeastSquares,
-    Neighbours,
-    Outlying,
-    ReconstructionGame,
-    Reduction,
-    WhiteBox,
-    Yeom,
-    load,
-    play,
-)
+from bayesrecon.games import Exm, Game, LeastSquares, Neighbours, Outlying, Reduction, WhiteBox, Yeom, load, play
 from bayesrecon.games import table as table_of
 from bayesrecon.games.adversary import named_adversary
 from bayesrecon.games.data import Records
 from bayesrecon.games.named import DATA
+from bayesrecon.games.reconstruction import ReconstructionGame
+from bayesrecon.games.reconstructors.label import DeletedLabel
+from bayesrecon.games.reconstructors.response import KnownInstance
 from bayesrecon.games.view import Oracles, View
 from benchmarks.study import table
 

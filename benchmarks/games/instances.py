@@ -133,8 +133,7 @@ def draw(shown):
     for column, (*pictures, points) in zip(axes.T, shown, strict=True):
         for ax, picture in zip(column, pictures, strict=True):
             ax.imshow(picture.reshape(105, 105), cmap="gray_r", vmin=0, vmax=1)
-            ax.set_xticks([])
-            ax.set_yticks([])
+            ax.set(xticks=[], yticks=[])
         column[0].set_title(f"{points} point{'s' if points > 1 else ''}", fontsize=8)
     for ax, name in zip(axes[:, 0], ("deleted", "majority", "mean", "without deletion"), strict=True):
         ax.set_ylabel(name, fontsize=8)
@@ -217,12 +216,9 @@ STUDY = Study(__file__, page)
 
 
 def main():
-    parser = STUDY.parser(__doc__)
+    parser = STUDY.parser(__doc__, deletions=300, approximations=150, seed=11)
     parser.add_argument("--data", type=Path, metavar="FOLDER", required=True, help="files of Omniglot")
     parser.add_argument("--part", choices=("small1", "small2", "train", "test", "all"), default="small1")
-    parser.add_argument("--deletions", type=int, default=300)
-    parser.add_argument("--approximations", type=int, default=150)
-    parser.add_argument("--seed", type=int, default=11)
     given = STUDY.given(parser)
     kept = {"omniglot": omniglot(given.data, given.part, given.deletions, given.seed), "approximation": {}}
     for name, rows in kept["omniglot"]["rows"].items():

@@ -104,9 +104,7 @@ def rows(held):
 
 def bar(held):
     """Vicious 3/1 beside honest, seed by seed."""
-    beside = {
-        name: f"honest 0 logits {name.rsplit(' ', 1)[1]}" for name in held if name.startswith("vicious 3 logits ")
-    }
+    beside = {name: name.replace("vicious 3", "honest 0") for name in held if name.startswith("vicious 3 logits ")}
     pairs = [(held[name], held[other]) for name, other in beside.items() if other in held]
     if not pairs:
         return ""

@@ -125,9 +125,8 @@ def unfinished(seeds):
     for kind in ("events", "softmax"):
         for wrong in ("nothing", "parameters off by 1 %", "decay ten times as large"):
             found = [one_unfinished(kind, wrong, np.random.default_rng(seed)) for seed in range(seeds)]
-            told = zip(
-                ("noticed by recover", "by gradient matching", "certified"), zip(*found, strict=True), strict=True
-            )
+            kinds = ("noticed by recover", "by gradient matching", "certified")
+            told = zip(kinds, zip(*found, strict=True), strict=True)
             print(kind, wrong, *(f"{what}: {sum(one)} of {seeds}" for what, one in told), sep=", ", flush=True)
 
 
@@ -146,8 +145,7 @@ def one_unfinished(kind, wrong, rng):
 
 
 def main():
-    parser = STUDY.parser(__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser = STUDY.parser(__doc__, seeds=5)
     parser.add_argument("--part", choices=("all", "count", "single", "unfinished"), default="all")
     options = STUDY.given(parser)
     for part in (count, single, unfinished):

@@ -23,11 +23,8 @@ from benchmarks.study import Study
 from benchmarks.tasks import add_rows
 
 STUDY = Study(__file__, empty=list)
-SIZES, WIDTHS, SEEDS = (
-    {"start": (6, 16, 50, 500), "zero": (6, 16, 50)},
-    {"start": (10, 32, 100, 1000), "zero": (10, 100)},
-    5,
-)
+SIZES, SEEDS = {"start": (6, 16, 50, 500), "zero": (6, 16, 50)}, 5
+WIDTHS = {"start": (10, 32, 100, 1000), "zero": (10, 100)}
 STRENGTH = 0.1
 GENERIC, LEVELS = 600, (1e-3, 1e-6, 1e-9)  # records for the kernel's spectrum, and where its rank is read
 STEPS, RESTARTS = 200, 30
@@ -55,14 +52,11 @@ def model_of(width, pull):
     """The model, and where training starts: the same for all seeds, so that they share compiled code."""
     start = start_of(width, np.random.default_rng([width]))
     centre = start if pull == "start" else {k: np.zeros_like(v) for k, v in start.items()}
-    return _model(start, centre), start
-
-
-def _model(params, centre):
-    return from_loss(
-        output, logistic, lambda p: 0.5 * STRENGTH * sum(jnp.sum((p[k] - centre[k]) ** 2) for k in p), params=params,
+    model = from_loss(
+        output, logistic, lambda p: 0.5 * STRENGTH * sum(jnp.sum((p[k] - centre[k]) ** 2) for k in p), params=start,
         record={"x": (2,), "y": ()}, domain={"x": (-1.0, 1.0), "y": [0, 1]}, name="two layers",
     )  # fmt: skip
+    return model, start
 
 
 def budget(size, width):

@@ -103,9 +103,8 @@ def trainable(width):
 def hidden(width, image, label, known):
     """A head trained on the known records and this image, as attacks read it that do not know and know the box."""
     x, y = known
-    trained = train_network(
-        trainable(width), Head(width).like, {"x": np.vstack([x, image[None]]), "y": np.append(y, label)}
-    )
+    data = {"x": np.vstack([x, image[None]]), "y": np.append(y, label)}
+    trained = train_network(trainable(width), Head(width).like, data)
     params = trainable(width).constrain(trained.release.theta[0])
     models = {box: Head(width).model(known, [int(label)], box) for box in (False, True)}
     return {box: dirac(model, params) for box, model in models.items()}, trained.gradient

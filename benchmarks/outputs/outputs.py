@@ -18,7 +18,7 @@ FIGURE = "outputs-linear.png"
 KNOWN = 0.8
 RATIOS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)
 CUTS = (1e-10, 1.2e-4, 1e-3, 1e-2)
-NOISE = np.logspace(-3, 0.5, 30)
+NOISE, CLASSES = np.logspace(-3, 0.5, 30), (2, 10, 100, 200)
 PAGE = """# What the outputs of a linear classifier give away about its input
 
 Made by `python -m benchmarks.outputs.outputs`. Images are reconstructed from the outputs of linear classifiers. The
@@ -31,8 +31,6 @@ the covariance's spectrum: the number means nothing without its cut.
 
 {ratios}
 
-| cut | directions kept | R of principal components: 10 | 20 | 50 | 100 |
-| --- | ---: | ---: | ---: | ---: | ---: |
 {risks}
 
 In brackets what every linear model with as many outputs has for a normal law, `evaluate.linear_risk`.
@@ -51,8 +49,6 @@ Several honest models that were trained on different parts of the 8,000 images a
 
 ## Bits of an answer
 
-| classes | argmax | 1 decimal | 2 decimals | 3 decimals |
-| ---: | ---: | ---: | ---: | ---: |
 {bits}
 """
 
@@ -90,6 +86,7 @@ def main():
         one = kept[str(ratio)]
         cells = [f"{ratio:g}", f"{one['accuracy']:.1%}", f"{one['psnr']:.2f}", f"{one['offset']:.2f}"]
         rows.append([*cells, *(f"{one['R'][str(cut)]:.4f}" for cut in CUTS)])
+    bits = [[n, *(f"{b:.2f}" for b in (np.log2(n), *(softmax_bits(n, q) for q in (1, 2, 3))))] for n in CLASSES]
     text = PAGE.format(
         title=images.name,
         known=first,
@@ -99,10 +96,7 @@ def main():
         risks=risks(known, asked, kept),
         rounding=rounding(models, asked, kept),
         several=several(known, y[:first], asked, kept),
-        bits="\n".join(
-            f"| {n} | {np.log2(n):.2f} | " + " | ".join(f"{softmax_bits(n, q):.2f}" for q in (1, 2, 3)) + " |"
-            for n in (2, 10, 100, 200)
-        ),
+        bits=table(("classes", "argmax", "1 decimal", "2 decimals", "3 decimals"), bits, words=0),
     )
     draw(models)
     STUDY.keep(kept)
@@ -124,8 +118,8 @@ def risks(known, asked, kept):
             found = reconstruction_risk(asked, mean + (asked - mean) @ top @ top.T, known, rtol=cut)
             kept[f"components {k} at {cut:g}"] = found
             cells.append(f"{found:.4f} ({linear_risk(directions, k):.4f})")
-        lines.append(f"| {cut:g} | {directions} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append([f"{cut:g}", directions, *cells])
+    return table(("cut", "directions kept", "R of principal components: 10", "20", "50", "100"), lines)
 
 
 def rounding(models, asked, kept):

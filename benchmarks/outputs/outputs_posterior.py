@@ -110,7 +110,8 @@ def rows(model, predict, view, more, x, mixtures, sizes):
     rng = np.random.default_rng(1)
     at = split(sizes.public, rng)
     spread = public.std(axis=0)
-    moving, ones, told = varies(spread), np.ones(public.shape[1]), {"model": model, "view": view + label(more)}
+    moving, ones = varies(spread), np.ones(public.shape[1])
+    told = {"model": model, "view": view + (f" to {more['decimals']} decimal" if more else "")}
     began = time.perf_counter()
     decoder = fitted_decoder(public[at.fit], release.answers[at.fit])
     held = np.concatenate([at.calibrate, at.check])
@@ -143,10 +144,6 @@ def rows(model, predict, view, more, x, mixtures, sizes):
         extra = {"components": float(own.mean()), "factor": float(known.factor.max()), "divergent": int(lost.sum())}
         ends = interval(guess, size, known.factor, (0, 1))
         yield scored(told | {"method": name} | extra, asked, guess, *ends, moving, began), guess
-
-
-def label(more):
-    return f" to {more['decimals']} decimal" if more else ""
 
 
 def answered(predict, x, view, more):

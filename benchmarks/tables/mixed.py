@@ -94,16 +94,8 @@ def study(kind, sets):
                 size = np.sqrt(np.mean(each**2))
                 held.append(row.lower - ROUNDING * size <= each.mean() <= row.upper + ROUNDING * size)
                 errors.append(abs(row.estimate - each.mean()) / size)
-    return (
-        KINDS[kind],
-        sets,
-        refused,
-        failed,
-        f"{sum(verdicts)} of {len(verdicts)}",
-        f"{sum(held)} of {len(held)}",
-        f"{np.median(errors):.0e}",
-        f"{max(errors):.0e}",
-    ), len(verdicts) // max(1, sets - refused)
+    row = (KINDS[kind], sets, refused, failed, f"{sum(verdicts)} of {len(verdicts)}", f"{sum(held)} of {len(held)}")
+    return (*row, f"{np.median(errors):.0e}", f"{max(errors):.0e}"), len(verdicts) // max(1, sets - refused)
 
 
 def main() -> None:
