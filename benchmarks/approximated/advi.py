@@ -29,13 +29,11 @@ PAGE = HERE / "ADVI.md"
 ITERATES = 20
 DEFAULT = "PyMC's default"  # windowed Adagrad with a step of 0.001
 RUNS = (
-    ("ADVI", "linear", 200, 1, "Adam, 0.01", 20_000),
-    ("ADVI", "linear", 200, 1, DEFAULT, 10_000),
-    ("ADVI", "linear", 300, 2, "Adam, 0.01", 20_000),
-    ("ADVI", "poisson", 200, 1, "Adam, 0.01", 20_000),
+    ("ADVI", "linear", 200, 1, "Adam, 0.01", 20_000), ("ADVI", "linear", 200, 1, DEFAULT, 10_000),
+    ("ADVI", "linear", 300, 2, "Adam, 0.01", 20_000), ("ADVI", "poisson", 200, 1, "Adam, 0.01", 20_000),
     ("FullRankADVI", "linear", 200, 1, "Adam, 0.01", 20_000),
     ("FullRankADVI", "poisson", 200, 1, "Adam, 0.01", 20_000),
-)
+)  # fmt: skip
 
 INTRODUCTION = """# What PyMC's ADVI gives away
 

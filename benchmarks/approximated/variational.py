@@ -36,11 +36,9 @@ POSTERIORS = (
 RUNS = (
     ("AutoMultivariateNormal", "linear", 200, 1, 0.01, 4000),
     ("AutoMultivariateNormal", "linear", 300, 2, 0.005, 6000),
-    ("AutoMultivariateNormal", "linear", 200, 1, 0.001, 20000),
-    ("AutoNormal", "linear", 200, 1, 0.01, 4000),
-    ("AutoNormal", "linear", 300, 2, 0.005, 6000),
-    ("AutoMultivariateNormal", "poisson", 200, 1, 0.01, 4000),
-)
+    ("AutoMultivariateNormal", "linear", 200, 1, 0.001, 20000), ("AutoNormal", "linear", 200, 1, 0.01, 4000),
+    ("AutoNormal", "linear", 300, 2, 0.005, 6000), ("AutoMultivariateNormal", "poisson", 200, 1, 0.01, 4000),
+)  # fmt: skip
 LOW = (("linear", 200, 1, 4000), ("linear", 300, 4, 8000), ("poisson", 200, 3, 8000))
 ITERATES = 20
 _TRIED = 8  # optima of low rank

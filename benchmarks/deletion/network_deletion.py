@@ -107,13 +107,10 @@ def attacked(network, model, before, after, data, row, public):
     which = bayesrecon.infer_deletion(pair, table, public=public, total=PRIVATE).probability
     cosines = map(float, cosine_similarity(guesses, np.tile(data["x"][row], (len(guesses), 1))))
     return dict(zip(COSINES, cosines, strict=True)) | {
-        "label right": int(result.record["y"] == data["y"][row]),
-        "stated": result.probability,
-        "warnings": len(result.warnings),
-        "named": int(which.argmax() == 0),
-        "stated of named": float(which.max()),
+        "label right": int(result.record["y"] == data["y"][row]), "stated": result.probability,
+        "warnings": len(result.warnings), "named": int(which.argmax() == 0), "stated of named": float(which.max()),
         "gradient": after.gradient,
-    }
+    }  # fmt: skip
 
 
 def answers(output, params, x):

@@ -74,10 +74,6 @@ All 10,000 reference draws. Efficiency is the variance at the Cramér-Rao floor 
 """
 
 
-def efficiency(row: Any) -> float:
-    return (row.floor / row.se) ** 2
-
-
 def settled(result: Reconstruction, goal: dict[str, float]) -> tuple[int | None, int | None]:
     """The first step at which every statistic is close to the goal, and that from which they stay; None for never."""
     trace = np.array(result.trace)
@@ -135,7 +131,7 @@ def measure(release: Release, sizes: list[int], steps: int, folder: Path) -> tup
     lines = {k: {n: v[n] for n in names} for k, v in {**lines, "truth": truth}.items()}
     whole = from_posteriordb("kidiq-kidscore_momiq")
     metrics = {
-        label: {r.name: efficiency(r) for r in bayesrecon.recover(whole, estimator=e) if r.name in names}
+        label: {r.name: (r.floor / r.se) ** 2 for r in bayesrecon.recover(whole, estimator=e) if r.name in names}
         for label, e in METRICS.items()
     }
     errors = {k: {n: v[n].se for n in names} for k, v in answers.items()}

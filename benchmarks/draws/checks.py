@@ -20,7 +20,9 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import numpyro
 import scipy.linalg
+from numpyro import distributions as dist
 from scipy import stats
 
 import bayesrecon
@@ -31,6 +33,7 @@ from bayesrecon.estimation.checks.check import Looked
 from bayesrecon.estimation.checks.ends import check_ends
 from bayesrecon.estimation.checks.stein import check_identities
 from bayesrecon.estimation.scored import ScoredDraws
+from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.posteriors.made.database import open_database
 from bayesrecon.posteriors.made.programs import served_by
@@ -39,6 +42,7 @@ from bayesrecon.running.engine import swept
 from bayesrecon.types import Model, Release
 from benchmarks import workers
 from benchmarks.draws import checks_good
+from benchmarks.draws.checks_good import in_chains
 from benchmarks.study import Study, share, table
 from tests.support import conjugate, gridded, untouched
 
@@ -79,7 +83,6 @@ TITLES = {
 }
 COLUMNS["records"] = COLUMNS["bad"]
 COLUMNS["handled"] = ("what was done", "share", "draws", "best", "releases tried", "caught", "95 %", "by their ends")
-
 Row = dict[str, str]
 
 
@@ -216,8 +219,6 @@ def effects(rng: np.random.Generator, draws: int) -> Release:
     y = rng.normal(0, 1, 5)[group - 1] + rng.normal(size=60)
     return in_chains(from_draws(conjugate.sample_effects(group, y, 5, draws, rng), conjugate.effects_model(5)))
 
-
-in_chains = checks_good.in_chains
 
 SHIPPED = (
     "Rate_1_data-Rate_1_model", "Rate_2_data-Rate_2_model", "Rate_3_data-Rate_3_model", "Rate_4_data-Rate_4_model",
@@ -499,11 +500,6 @@ HANDLED: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
 
 
 def records(repetitions: int) -> Iterator[Row]:
-    import numpyro
-    from numpyro import distributions as dist
-
-    from bayesrecon.models import from_numpyro
-
     units = 60
 
     def program(unit: Any, y: Any = None) -> None:
@@ -548,12 +544,6 @@ STUDIES: dict[str, Callable[[int], Iterator[Row]]] = {
 }  # fmt: skip
 
 
-def keep(study: str, rows: list[Row]) -> None:
-    held = STUDY.kept()
-    held[study] = with_earlier(rows, held.get(study, [])) if study == "shipped" else rows
-    STUDY.keep(held)
-
-
 def page(held: dict[str, list[Row]]) -> str:
     lines = [INTRODUCTION]
     for name, title in TITLES.items():
@@ -581,7 +571,8 @@ def main() -> None:
             for row in made:
                 rows.append(row)
                 print(*row.values(), sep=" | ", flush=True)
-                keep(name, rows)
+                before = STUDY.kept().get(name, [])
+                STUDY.add(**{name: with_earlier(rows, before) if name == "shipped" else rows})
 
 
 if __name__ == "__main__":

@@ -25,8 +25,6 @@ from benchmarks.draws import answers
 from benchmarks.study import Study
 
 DRAWN, DRAWS = 10_000, 2_000
-
-
 STUDY = Study(__file__)
 
 

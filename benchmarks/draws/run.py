@@ -27,7 +27,6 @@ RECORDS = 500
 STORED = (100_000, 200_000, 400_000, 1_000_000)
 TABLES = {500: (25, 20), 2_000: (100, 20), 50_000: (1000, 50)}
 PACKAGES = ("numpy", "scipy", "jax", "numpyro", "arviz", "scikit-learn")
-
 Numbers = dict[str, float]
 
 
@@ -374,14 +373,11 @@ PARTS: dict[str, Part] = {
     "informed": ("The informed adversary, 569 breast-cancer records", "", informed, (0,)),
 }  # fmt: skip
 
-
 NAMED = {
-    "process": ("`bayesrecon recover`",),
-    "family": ("`bayesrecon.recover`",),
-    "busy": ("kidscore_momiq, 10,000 draws",),
-    "audit": ("no remedies", "by default", "every remedy measured"),
+    "process": ("`bayesrecon recover`",), "family": ("`bayesrecon.recover`",),
+    "busy": ("kidscore_momiq, 10,000 draws",), "audit": ("no remedies", "by default", "every remedy measured"),
     "informed": ("`missing_record`",),
-}
+}  # fmt: skip
 """What is measured where rows have no size."""
 
 
@@ -463,17 +459,13 @@ def draw(part: str, rows: list[dict[str, Any]]) -> None:
     plt.close(figure)
 
 
-def machine() -> str:
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
-    return f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, {versions}"
-
-
 STUDY = Study(__file__, page, name="speed")
 
 
 def keep(part: str, rows: list[dict[str, Any]], repetitions: int) -> None:
-    held = STUDY.kept()
-    held[part] = {"machine": f"{machine()}; medians of {repetitions}", "rows": rows}
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
+    machine = f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, {versions}"
+    held = STUDY.kept() | {part: {"machine": f"{machine}; medians of {repetitions}", "rows": rows}}
     held = {name: held[name] for name in PARTS if name in held}
     draw(part, rows)
     STUDY.keep(held)

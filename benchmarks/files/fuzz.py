@@ -18,7 +18,6 @@ from tests.support.fuzzed import LARGE, SLOW, fuzz
 
 OUTCOMES = ("read", "refused", "traceback", "hang", "bomb")
 EACH = 100  # files between two times that rows are kept
-
 Row = dict[str, Any]
 
 
@@ -28,12 +27,10 @@ def more(row: Row, name: str, count: int) -> Row:
     tally = fuzz(name, range(begin, begin + count))
     counts = Counter({k: row.get(k, 0) for k in OUTCOMES}) + tally.counts
     return {
-        "files": begin + count,
-        **{k: counts[k] for k in OUTCOMES},
-        "slowest": max(row.get("slowest", 0.0), round(tally.slowest, 1)),
-        "peak": max(row.get("peak", 0), tally.peak),
+        "files": begin + count, **{k: counts[k] for k in OUTCOMES},
+        "slowest": max(row.get("slowest", 0.0), round(tally.slowest, 1)), "peak": max(row.get("peak", 0), tally.peak),
         "failures": [*row.get("failures", []), *tally.failures][:20],
-    }
+    }  # fmt: skip
 
 
 def page(rows: dict[str, Row]) -> str:

@@ -23,7 +23,6 @@ from benchmarks.tasks import add_missing
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 ROUNDS, SEED, DRAWS = 1000, 30, 400_000
 PLAYERS = (Exm(), Ins(), Likelihood())
-
 SIZE, PENALTY = 2000, 0.01
 LEAN = 0.45  # of the canaries towards the majority: where the minimiser moves most
 ASIDE = np.array([[LEAN, (1 - LEAN**2) ** 0.5], [LEAN, -((1 - LEAN**2) ** 0.5)]]), np.array([0, 0])

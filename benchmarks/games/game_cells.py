@@ -8,6 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sklearn.datasets
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from bayesrecon.datasets import mnist
 from bayesrecon.datasets.packaged import boston
@@ -77,8 +83,6 @@ FITS[SCALES] = "standardised and converged"
 
 
 def _load(name: str, standardised: bool = False) -> Table:
-    import sklearn.datasets
-
     if name == "boston":
         houses = boston()
         return table(houses.x, houses.y, classification=False, standardised=standardised, name="Boston")
@@ -109,38 +113,20 @@ def _classes(data: Callable[[bool], Table], learner: Any, scaled: bool = False, 
 
 
 def _default_logistic() -> ScikitLearner:
-    from sklearn.linear_model import LogisticRegression
-
     return ScikitLearner("logistic regression, default", LogisticRegression(), "probabilities")
 
 
 def _liblinear() -> ScikitLearner:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.multiclass import OneVsRestClassifier
-
     day = OneVsRestClassifier(LogisticRegression(solver="liblinear"))
     return ScikitLearner("logistic regression, liblinear", day, "probabilities")
 
 
-def _pipeline(name: str, steps: Callable[[], list[Any]], answers: str) -> Callable[[], ScikitLearner]:
-    def make() -> ScikitLearner:
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-
-        return ScikitLearner(f"{name}, standardised", make_pipeline(StandardScaler(), *steps()), answers)
-
-    return make
-
-
-def _newton() -> list[Any]:
-    from sklearn.linear_model import LogisticRegression
-
-    return [LogisticRegression(solver="newton-cholesky", tol=1e-11)]
+def _converged_logistic() -> ScikitLearner:
+    steps = StandardScaler(), LogisticRegression(solver="newton-cholesky", tol=1e-11)
+    return ScikitLearner("logistic regression, standardised", make_pipeline(*steps), "probabilities")
 
 
 def _large_forest() -> ScikitLearner:
-    from sklearn.ensemble import RandomForestClassifier
-
     return ScikitLearner("forest of 100 trees", RandomForestClassifier(100, n_jobs=1), "probabilities")
 
 
@@ -219,13 +205,12 @@ def _pictures(folder: Path | None) -> Iterator[Cell]:
 
 def _classification(shown: str, column: int, data: Callable[[bool], Table]) -> Iterator[Cell]:
     pairs = {learner: found[column] for learner, found in THREE.items()}
-    steady = _pipeline("logistic regression", _newton, "probabilities")
     raw, once = _classes(data, _default_logistic), _classes(data, "logistic", True)
     yield Cell(CLASSES, shown, "logistic", pairs["logistic"], raw, once, SOLVER)
     day = _classes(data, _liblinear, True)
     yield Cell(CLASSES, shown, "logistic, liblinear, standardised", pairs["logistic"], day, why=LIBLINEAR)
     moves = "Ours: the scaler is part of what is trained, so that a deletion moves it."
-    yield Cell(CLASSES, shown, "logistic, scaled in training", None, None, _classes(data, steady), moves)
+    yield Cell(CLASSES, shown, "logistic, scaled in training", None, None, _classes(data, _converged_logistic), moves)
     yield Cell(CLASSES, shown, "tree", pairs["tree"], _classes(data, "tree"), why=TIES)
     for words, learner in (("SVM, calibrated", "svm-calibrated"), ("SVM, decision values", "svm")):
         game, scaled = _classes(data, learner), _classes(data, learner, True)

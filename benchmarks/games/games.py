@@ -73,9 +73,8 @@ def rate(value: Any) -> list[float]:
 
 
 def shown(pair: dict[str, list[float]] | None) -> str:
-    if not pair:
-        return ""
-    return " / ".join(f"{100 * p:.1f} ({100 * low:.1f} to {100 * high:.1f})" for p, low, high in pair.values())
+    rates = (pair or {}).values()
+    return " / ".join(f"{100 * p:.1f} ({100 * low:.1f} to {100 * high:.1f})" for p, low, high in rates)
 
 
 def reaching(cell: Cell, found: dict[str, Any]) -> list[str]:

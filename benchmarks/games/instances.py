@@ -76,13 +76,6 @@ APPROXIMATION_HEAD += ("random", "label", "published: fails, estimate, single")
 PUBLISHED = {("iris", 0.9): "34, 0.32, 0.64", ("wine", 0.9): "6.7, 0.75, 0.99"}
 
 
-def read(folder, part):
-    """Images `(N, 11025)` of 0 and 1 (ink), alphabets `(N,)` and their names."""
-    data = datasets.omniglot(folder, part)
-    known, labels = np.unique([name.partition("/")[0] for name in data.names], return_inverse=True)
-    return (data.x > 0.5).astype(np.uint8), labels[data.y], known.tolist()
-
-
 def apart(one, other):
     """Squared distances `(n, m)`: of black and white images, how many pixels differ."""
     one, other = one.astype(np.float32), other.astype(np.float32)
@@ -98,7 +91,9 @@ def split(labels, rng):
 def omniglot(folder, part, deletions, seed):
     """Of every number of auxiliary images one row a deletion: points; of the majority and of the mean, whether the
     label is right without the deletion and with it, and whether the image is (with it)."""
-    images, labels, known = read(folder, part)
+    data = datasets.omniglot(folder, part)
+    known, alphabets = np.unique([name.partition("/")[0] for name in data.names], return_inverse=True)
+    images, labels, known = (data.x > 0.5).astype(np.uint8), alphabets[data.y], known.tolist()
     far = apart(images, images).astype(float)
     found, shown = {str(many or "all"): [] for many in AUXILIARY}, []
     for number in range(deletions):

@@ -23,8 +23,6 @@ from benchmarks.study import Study
 from tests.support.networks import decay_of, output, softmax
 
 CLASSES = 3
-
-
 STUDY = Study(__file__)
 
 

@@ -78,12 +78,10 @@ def _softmax_case(title, width, images, classes=CLASSES):
 
 def _regression_case(title, width, images):
     return Case(
-        title,
-        images,
-        lambda y: (y - 4.5) / 4.5,
+        title, images, lambda y: (y - 4.5) / 4.5,
         lambda data, rng: train_network(regression(width, 0.1), start_of(shapes_of(width, ()), rng), data),
         lambda release, key: _matched(release, key, n=images, multipliers="one", restarts=4, steps=80),
-    )
+    )  # fmt: skip
 
 
 def _matched(release, key, **options):

@@ -40,17 +40,12 @@ def logistic(out, y):
     return jax.nn.softplus(out) - y * out
 
 
-def start_of(width, rng):
-    """Kinks of the units lie all over the square."""
-    shapes = {"w": (2, width), "b": (width,), "v": (width,)}
-    scales = {"w": 2.0, "b": 1.0, "v": width**-0.5}
-    return {k: scales[k] * rng.normal(size=s) for k, s in shapes.items()}
-
-
 @cache
 def model_of(width, pull):
     """The model, and where training starts: the same for all seeds, so that they share compiled code."""
-    start = start_of(width, np.random.default_rng([width]))
+    rng, scales = np.random.default_rng([width]), {"w": 2.0, "b": 1.0, "v": width**-0.5}  # kinks all over the square
+    shapes = {"w": (2, width), "b": (width,), "v": (width,)}
+    start = {k: scales[k] * rng.normal(size=s) for k, s in shapes.items()}
     centre = start if pull == "start" else {k: np.zeros_like(v) for k, v in start.items()}
     model = from_loss(
         output, logistic, lambda p: 0.5 * STRENGTH * sum(jnp.sum((p[k] - centre[k]) ** 2) for k in p), params=start,
@@ -85,10 +80,12 @@ def cell(size, width, pull, seed):
     spectrum = spectrum_of(model, np.asarray(trained.release.theta)[0], generic)
     steps, restarts = budget(size, width)
     began = time.process_time()
-    match = bayesrecon.GradientMatching(n=size, multipliers="one", steps=steps, restarts=restarts)
-    found = bayesrecon.reconstruct(trained.release, attack=match, key=int(attack.integers(2**31)))
+    matching = bayesrecon.GradientMatching(n=size, multipliers="one", steps=steps, restarts=restarts)
+    found = bayesrecon.reconstruct(trained.release, attack=matching, key=int(attack.integers(2**31)))
     guess = found.pseudo.records["x"]
-    own = match(data["x"], guess).cost
+    pairs = match(data["x"], guess)
+    own, off = pairs.cost, data["x"][pairs.truth] - guess[pairs.guess]
+    apart = np.linalg.norm(off, axis=1)[np.argsort(pairs.guess)]
     null = np.concatenate([match(fresh.uniform(-1, 1, (size, 2)), guess).cost for _ in range(10)])
     return {
         "pull": pull, "n": size, "width": width, "seed": seed, "parameters": model.dimension,
@@ -97,16 +94,10 @@ def cell(size, width, pull, seed):
         "equations": found.equations, "residual": found.residual, "least": found.least,
         "starts": len(found.residuals), "restarts": restarts, "steps": steps,
         "solved": int(sum(r < 1e-9 for r in found.residuals)), "determined": int(found.determined.sum()),
-        "wrongly": int((_errors(data["x"], guess)[found.determined] > 1e-3).sum()), "error": float(np.median(own)),
+        "wrongly": int((apart[found.determined] > 1e-3).sum()), "error": float(np.median(own)),
         "null": float(np.median(null)), "close": float(np.mean(own < 1e-3)),
         "null_close": float(np.mean(null < 1e-3)), "seconds": time.process_time() - began,
     }  # fmt: skip
-
-
-def _errors(truth, guess):
-    """Of every guess, in its order, after one-to-one matching."""
-    pairs = match(truth, guess)
-    return np.linalg.norm(truth[pairs.truth] - guess[pairs.guess], axis=1)[np.argsort(pairs.guess)]
 
 
 def cells():

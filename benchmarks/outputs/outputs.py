@@ -52,7 +52,6 @@ Several honest models that were trained on different parts of the 8,000 images a
 {bits}
 """
 
-
 STUDY = Study(__file__)
 
 
@@ -88,16 +87,12 @@ def main():
         rows.append([*cells, *(f"{one['R'][str(cut)]:.4f}" for cut in CUTS)])
     bits = [[n, *(f"{b:.2f}" for b in (np.log2(n), *(softmax_bits(n, q) for q in (1, 2, 3))))] for n in CLASSES]
     text = PAGE.format(
-        title=images.name,
-        known=first,
-        asked=len(asked),
-        mean=psnr(asked, known.mean(axis=0)),
+        title=images.name, known=first, asked=len(asked), mean=psnr(asked, known.mean(axis=0)),
         ratios=table(("ratio", "accuracy", "PSNR", "with offset", *(f"R at {c:g}" for c in CUTS)), rows),
-        risks=risks(known, asked, kept),
-        rounding=rounding(models, asked, kept),
+        risks=risks(known, asked, kept), rounding=rounding(models, asked, kept),
         several=several(known, y[:first], asked, kept),
         bits=table(("classes", "argmax", "1 decimal", "2 decimals", "3 decimals"), bits, words=0),
-    )
+    )  # fmt: skip
     draw(models)
     STUDY.keep(kept)
     STUDY.place.write_text(text)

@@ -94,12 +94,10 @@ def scored(row, truth, guess, low, high, moving, began):
     rng = np.random.default_rng(0)
     drawn = [inside[rng.integers(len(inside), size=len(inside))].mean() for _ in range(2000)]
     return row | {
-        "psnr": float(psnr(truth, guess, value_range=1)),
-        "coverage": float(inside.mean()),
-        "between": np.quantile(drawn, [0.025, 0.975]).tolist(),
-        "half": float(((high - low) / 2)[:, moving].mean()),
+        "psnr": float(psnr(truth, guess, value_range=1)), "coverage": float(inside.mean()),
+        "between": np.quantile(drawn, [0.025, 0.975]).tolist(), "half": float(((high - low) / 2)[:, moving].mean()),
         "seconds": time.perf_counter() - began,
-    }
+    }  # fmt: skip
 
 
 def rows(model, predict, view, more, x, mixtures, sizes):

@@ -27,7 +27,6 @@ points; *error*: of an estimate relative to the root mean square of what is summ
 variance of zero or had not converged.
 """
 
-
 KINDS = ("an intercept each, five rows", "an intercept each, one to nine rows", "a slope too, one to nine rows")
 
 

@@ -45,11 +45,9 @@ is the largest relative error of the determined statistics. *Inside* is the numb
 effect of rounding on the covariance is too large for a first-order approximation.
 """
 TITLES = {
-    "modes": "Modes with covariances",
-    "moments": "Means and covariances of draws",
-    "releases": "The same posterior released in other ways",
-    "regressions": "Printed regression tables",
-}
+    "modes": "Modes with covariances", "moments": "Means and covariances of draws",
+    "releases": "The same posterior released in other ways", "regressions": "Printed regression tables",
+}  # fmt: skip
 NOTES = {
     "modes": "The mode with the inverse of minus the Hessian there (Laplace) at full precision, and printed with 4 and "
     "3 significant digits (mean and standard deviations; correlations with as many decimals).",
