@@ -77,12 +77,14 @@ class Study:
         if self._page is not None:
             _whole(self.place, self.page())
 
-    def parser(self, document: str | None) -> argparse.ArgumentParser:
-        """Options of the program, the first line of whose document says what it does."""
+    def parser(self, document: str | None, **numbers: float) -> argparse.ArgumentParser:
+        """Options of the program, the first line of whose document says what it does, and numbers with defaults."""
         parser = argparse.ArgumentParser(prog=f"python -m {self.program}", description=(document or "").split("\n")[0])
         if self._page is not None:
             parser.add_argument("--page", action="store_true", help="write the page from the kept rows, and end")
         parser.add_argument("--to", type=Path, metavar="DIR", help="where rows, page and figures go in place of these")
+        for name, value in numbers.items():
+            parser.add_argument(f"--{name}", type=type(value), default=value)
         return parser
 
     def given(self, parser: argparse.ArgumentParser) -> argparse.Namespace:

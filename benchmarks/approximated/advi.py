@@ -23,19 +23,17 @@ from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_guide
 from benchmarks.approximated.drawn import PROGRAMS, simulated
-from benchmarks.study import HERE
+from benchmarks.study import HERE, table
 
 PAGE = HERE / "ADVI.md"
 ITERATES = 20
 DEFAULT = "PyMC's default"  # windowed Adagrad with a step of 0.001
 RUNS = (
-    ("ADVI", "linear", 200, 1, "Adam, 0.01", 20_000),
-    ("ADVI", "linear", 200, 1, DEFAULT, 10_000),
-    ("ADVI", "linear", 300, 2, "Adam, 0.01", 20_000),
-    ("ADVI", "poisson", 200, 1, "Adam, 0.01", 20_000),
+    ("ADVI", "linear", 200, 1, "Adam, 0.01", 20_000), ("ADVI", "linear", 200, 1, DEFAULT, 10_000),
+    ("ADVI", "linear", 300, 2, "Adam, 0.01", 20_000), ("ADVI", "poisson", 200, 1, "Adam, 0.01", 20_000),
     ("FullRankADVI", "linear", 200, 1, "Adam, 0.01", 20_000),
     ("FullRankADVI", "poisson", 200, 1, "Adam, 0.01", 20_000),
-)
+)  # fmt: skip
 
 INTRODUCTION = """# What PyMC's ADVI gives away
 
@@ -104,9 +102,8 @@ def run(method: str, kind: str, n: int, p: int, optimiser: str, steps: int, coun
         | {"iterates": k, "fits": count, "silent": 0, "held": 0, "stated": 0, "z": [], "widths": []}
         for k in (0, ITERATES)
     ]
-    for (approximation, late), (x, y) in zip(
-        fits(method, twin(kind, *sets[0]), optimiser, steps, sets), sets, strict=True
-    ):
+    fitted = fits(method, twin(kind, *sets[0]), optimiser, steps, sets)
+    for (approximation, late), (x, y) in zip(fitted, sets, strict=True):
         truth = true_statistics(model, {"x": x, "y": np.asarray(y, float)})
         for row in rows:
             more = late[:-1] if row["iterates"] else None
@@ -164,23 +161,21 @@ def default_widths(count: int = 8) -> list[tuple[int, list[float]]]:
 
 
 def page(rows: list[dict], widths: list[tuple[int, list[float]]]) -> str:
-    """The page of what was counted."""
     titles = ("method", "model", "optimiser", "steps", "iterates", "fits", "silent", "held", "z", "± of n")
-    lines = ["| " + " | ".join(titles) + " |", "|" + " --- |" * 3 + " ---: |" * (len(titles) - 3)]
+    lines = []
     for r in rows:
         held = f"{r['held']}/{r['stated']}" + (f" ({r['held'] / r['stated']:.1%})" if r["stated"] else "")
         z, width = ("–" if r[k] is None else f"{r[k]:{f}}" for k, f in (("z", ".2f"), ("width", ".1%")))
         cells = (r["method"], r["model"], r["optimiser"], f"{r['steps']:,}", r["iterates"] or "none", r["fits"])
-        lines.append("| " + " | ".join(map(str, (*cells, r["silent"], held, z, width))) + " |")
+        lines.append((*cells, r["silent"], held, z, width))
     told = [r for r in rows if r["iterates"]]
     held, stated = (sum(r[k] for r in told) for k in ("held", "stated"))
     total, silent = (sum(r[k] for r in told) for k in ("fits", "silent"))
     share = f", {held / stated:.1%}" if stated else ""
-    whole = (
-        f"With iterates: {total} fits, {silent} of them silent; intervals of the others hold {held} of {stated}{share}."
-    )
+    counts = f"{total} fits, {silent} of them silent; intervals of the others hold {held} of {stated}{share}"
+    whole = f"With iterates: {counts}."
     wide = [f"{' and '.join(f'{x:.2f}' for x in ratios)} after {steps:,} steps" for steps, ratios in widths]
-    return "\n".join([INTRODUCTION + "; ".join(wide) + ".\n", whole, "", *lines]) + "\n"
+    return "\n".join([INTRODUCTION + "; ".join(wide) + ".\n", whole, "", table(titles, lines, words=3)]) + "\n"
 
 
 def main() -> None:

@@ -1,9 +1,6 @@
 """What no data make of an approximate log density, against what data do. Writes DENSITY.md and density.json.
 
-    python -m benchmarks.approximated.density [data sets]      about a minute on one core
-
-`from_log_density` sees the part of an error that no data can make, and takes the other to be at most a multiple
-of it. Here both are known: q is a normal law with the mode and Hessian of a posterior, or with its mean and covariance.
+python -m benchmarks.approximated.density [data sets]      about a minute on one core
 """
 
 from functools import partial
@@ -111,7 +108,6 @@ def run(kind: str, p: int, count: int) -> list[dict]:
 
 
 def page(rows: list[dict]) -> str:
-    """The page of what was measured."""
     lines = ["| model | n | law | ratio, median | 90 % | largest | above |", "| --- | ---: | --- |" + " ---: |" * 4]
     for r in rows:
         middle, high, most = np.quantile(r["ratios"], [0.5, 0.9, 1])

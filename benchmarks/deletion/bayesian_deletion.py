@@ -1,13 +1,7 @@
 """Which record was deleted, from two sets of posterior draws: the page benchmarks/BAYESIAN_DELETION.md.
 
-python -m benchmarks.deletion.bayesian_deletion                                     # every row of the page, an hour
-on one core
+python -m benchmarks.deletion.bayesian_deletion                              # every row, an hour on one core
 python -m benchmarks.deletion.bayesian_deletion --settings 50,4000,4 --games 20     # one row, at another size
-
-A game: N records of a linear regression, one of them deleted at random; independent draws of the exact posteriors with
-and without it. The attack sees the two sets of draws and the members, and ranks the members; without the members it
-reconstructs the record. Rows of earlier runs are kept beside the page (benchmarks/bayesian_deletion.json) and
-replaced, so that the table can be made in several goes.
 """
 
 import numpy as np
@@ -77,13 +71,11 @@ def play(count, draws, width, known, seed, rebuild=True):
 
 
 def summarise(games):
-    """Rates with exact intervals, medians with bootstrap intervals."""
     row = {}
     for name in ("ratio", "shift"):
         row[name] = list(clopper_pearson(sum(g[name] for g in games), len(games)))
-    row |= {
-        name: list(bootstrap([g[name] for g in games])) for name in ("direction", "record", "other") if name in games[0]
-    }
+    cosines = [name for name in ("direction", "record", "other") if name in games[0]]
+    row |= {name: list(bootstrap([g[name] for g in games])) for name in cosines}
     return row | {name: float(np.mean([g[name] for g in games])) for name in ("stated", "covered") if name in games[0]}
 
 
@@ -112,12 +104,10 @@ STUDY = Study(__file__, page, empty=list)
 
 
 def main():
-    parser = STUDY.parser(__doc__)
+    parser = STUDY.parser(__doc__, games=200, jobs=1)
     parser.add_argument("--settings", default=SETTINGS, help="N,draws,coefficients; ...")
     parser.add_argument("--noise", choices=("known", "unknown", "both"), default="both")
-    parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--members", action="store_true", help="rank the members only: ten times as fast")
-    parser.add_argument("--jobs", type=int, default=1)
     options = STUDY.given(parser)
     rows = STUDY.kept()
     kinds = {"known": (True,), "unknown": (False,), "both": (False, True)}[options.noise]

@@ -165,7 +165,6 @@ def _trained(model, data, rows, keep: Path | None) -> tuple[Trained, list[Traine
 
 
 def _accuracy(release, known) -> float | None:
-    """Of the target, on the public half."""
     model, y = release.model, known["y"]
     if not model.linear.labels and y.ndim == 1:
         return None

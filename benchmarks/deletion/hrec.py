@@ -3,9 +3,6 @@
 python -m benchmarks.deletion.hrec [income] [labels] [diabetes] [classes] [images] [features] [unpenalised] [tuned]
 [svm]
 python -m benchmarks.deletion.hrec survey --acs DIR
-
-Fewer --deletions, --records and --splits make a small version; `survey` needs the files of the American Community
-Survey. Results go to the page benchmarks/DELETION.md.
 """
 
 import argparse
@@ -105,7 +102,6 @@ def diabetes(options):
 
 
 def classes(options):
-    """Breast cancer: splits until there are enough records that leave a trace."""
     x, y = scaled(load_breast_cancer)
     for title, loss, below in LABELLED:
         experiments = [prepare("", x, y, *one, loss=loss, below=below) for one in splits_of(x, loss, options)]
@@ -113,7 +109,6 @@ def classes(options):
 
 
 def images(options):
-    """Digits of 8 by 8 pixels in [-1, 1]."""
     x, y = load_digits(return_X_y=True)
     x = x / 8 - 1
     parts = halves(len(x), options.deletions, 3)
@@ -127,7 +122,6 @@ def images(options):
 
 
 def svm(options):
-    """Ten classes of digits, one against the rest."""
     x, y = load_digits(return_X_y=True)
     many = halves(len(x), 3 * options.deletions, 3)
     one = prepare("", x / 8 - 1, y, *many, loss="squared_hinge", outputs=10, below=1.0)
@@ -155,9 +149,8 @@ def unpenalised(options):
     """Least squares without a penalty, with more records than features and with fewer."""
     x, y = simulated(options.records, np.random.default_rng(0))
     parts = halves(len(x), 5 * options.deletions, 1)
-    report(
-        "Simulated income, least squares without a penalty", [prepare("", x, y, *parts, loss="squared", penalty=0.0)]
-    )
+    one = prepare("", x, y, *parts, loss="squared", penalty=0.0)
+    report("Simulated income, least squares without a penalty", [one])
     x, y = scaled(load_diabetes)
     report("Diabetes, least squares without a penalty", of_diabetes(0.0, options))
     least = "Fewer records than features: of all parameters without an error on the private records the shortest."
@@ -182,9 +175,8 @@ def by_the_private_half(options):
     chosen("Simulated income, ridge, tuned", x, y, once, loss="squared")
     chosen("Simulated income, logistic, tuned", x, (y > 0).astype(int), once, loss="logistic")
     x, y = scaled(load_diabetes)
-    chosen(
-        "Diabetes, ridge, tuned", x, y, [halves(len(x), 221, 100 + s) for s in range(options.splits)], loss="squared"
-    )
+    parts = [halves(len(x), 221, 100 + s) for s in range(options.splits)]
+    chosen("Diabetes, ridge, tuned", x, y, parts, loss="squared")
     x, y = scaled(load_breast_cancer)
     for title, loss, below in LABELLED:
         chosen(f"Breast cancer, {title}, tuned", x, y, splits_of(x, loss, options), loss=loss, below=below)
@@ -202,10 +194,8 @@ def survey(options):
         x, income_of = people.x[some].astype(float), people.y[some]
         x = (x - x.mean(0)) / np.where(x.std(0) > 0, x.std(0), 1.0)
         y, above = (income_of - income_of.mean()) / income_of.std(), (income_of > 50_000).astype(int)
-        for words, phi in (
-            ("", None),
-            (" over 100 random Fourier features", Fourier(x.shape[1], 100, 5, np.random.default_rng(4))),
-        ):
+        fourier = Fourier(x.shape[1], 100, 5, np.random.default_rng(4))
+        for words, phi in (("", None), (" over 100 random Fourier features", fourier)):
             for title, loss, below in (RIDGE, *LABELLED):
                 parts = [halves(len(x), options.deletions, 1)]
                 target = y if loss == "squared" else above

@@ -128,7 +128,6 @@ def run(data, part, options):
 
 
 def inverted(key, guesses):
-    """What inverting the features took."""
     misfit, nearest_won = np.median(guesses.inversion.misfit), np.mean(guesses.inversion.start == 0)
     return (
         f"{key}: inverting the features took {guesses.seconds:.2g} s a deletion; median misfit {misfit:.3f}; "
@@ -150,10 +149,9 @@ def nearest(found, one):
 
 
 def main():
-    parser = STUDY.parser(__doc__)
+    parser = STUDY.parser(__doc__, deletions=200)
     parser.add_argument("parts", nargs="+", choices=PARTS)
     add_arguments(parser, tuple(PICTURES))
-    parser.add_argument("--deletions", type=int, default=200)
     parser.add_argument("--development", action="store_true")
     parser.add_argument("--all", action="store_true", help="every improvement by itself too")
     parser.add_argument("--keep", type=Path)

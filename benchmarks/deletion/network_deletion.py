@@ -1,8 +1,6 @@
-"""HRec on small networks: digits, one record deleted and the network trained on to its optimum.
+"""HRec on small networks: digits, one record deleted, the network trained on to its optimum. Makes NETWORK_DELETION.md.
 
 python -m benchmarks.deletion.network_deletion [--deletions 30]
-
-Results go to the page benchmarks/NETWORK_DELETION.md.
 """
 
 import jax
@@ -54,18 +52,12 @@ def convolution(params, x):
 def digits_model(output, start, name):
     """The summed loss of ten classes with weight decay."""
     return from_loss(
-        output,
-        softmax,
-        lambda params: decay_of(params, 1.0),
-        params=start,
-        record={"x": (64,), "y": ()},
-        domain={"x": (-1.0, 1.0), "y": list(range(10))},
-        name=name,
-    )
+        output, softmax, lambda params: decay_of(params, 1.0), params=start, record={"x": (64,), "y": ()},
+        domain={"x": (-1.0, 1.0), "y": list(range(10))}, name=name,
+    )  # fmt: skip
 
 
 def split():
-    """Digits, private and public."""
     x, y = load_digits(return_X_y=True)
     x, rng = x / 8 - 1, np.random.default_rng(50)
     order = rng.permutation(len(x))
@@ -82,8 +74,7 @@ def starts(rng):
 
 
 def main():
-    parser = STUDY.parser(__doc__)
-    parser.add_argument("--deletions", type=int, default=30)
+    parser = STUDY.parser(__doc__, deletions=30)
     options = STUDY.given(parser)
     (data, public), rng = split()
     found = {}
@@ -105,7 +96,6 @@ def main():
 
 
 def attacked(network, model, before, after, data, row, public):
-    """What every attack says of one deletion, beside what it was."""
     pair = bayesrecon.deletion(before, after.release)
     result = bayesrecon.reconstruct(pair, attack=HRec(public=public), total=PRIVATE)
     outputs = (answers(network, parameters(model, r), public["x"]) for r in (pair.before, pair.after))
@@ -117,13 +107,10 @@ def attacked(network, model, before, after, data, row, public):
     which = bayesrecon.infer_deletion(pair, table, public=public, total=PRIVATE).probability
     cosines = map(float, cosine_similarity(guesses, np.tile(data["x"][row], (len(guesses), 1))))
     return dict(zip(COSINES, cosines, strict=True)) | {
-        "label right": int(result.record["y"] == data["y"][row]),
-        "stated": result.probability,
-        "warnings": len(result.warnings),
-        "named": int(which.argmax() == 0),
-        "stated of named": float(which.max()),
+        "label right": int(result.record["y"] == data["y"][row]), "stated": result.probability,
+        "warnings": len(result.warnings), "named": int(which.argmax() == 0), "stated of named": float(which.max()),
         "gradient": after.gradient,
-    }
+    }  # fmt: skip
 
 
 def answers(output, params, x):

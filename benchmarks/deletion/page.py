@@ -75,15 +75,12 @@ def beside(held: dict[str, dict]) -> str:
         of = {row["method"]: row for row in section["rows"]}
         if PROBABILITIES in of:
             medians = [f"{of[name]['median']:.3f}" for name in (MAXDIFF, PROBABILITIES)]
-            shares = [
-                f"{of[name][key][0]:.1%}" for name in (PUBLISHED, ALL) for key in ("above", "above_probabilities")
-            ]
-            rows.append([title, *medians, *shares])
+            shares = [of[name][key][0] for name in (PUBLISHED, ALL) for key in ("above", "above_probabilities")]
+            rows.append([title, *medians, *(f"{one:.1%}" for one in shares)])
     return table([*head, "improved, above both", "of probabilities"], rows)
 
 
 def cell(key: str, value: Any) -> str:
-    """As the page writes it."""
     if key in ("method", "deletions"):
         return f"{value}"
     if key == "interval":

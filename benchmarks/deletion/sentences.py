@@ -68,10 +68,6 @@ def grams(words, n, marked):
     return Counter(padded[i : i + n] for i in range(len(padded) - n + 1))
 
 
-def f1(one, other):
-    return 2 * (Counter(one) & Counter(other)).total() / (len(one) + len(other))
-
-
 def conditional(counts):
     """Maximum-likelihood probabilities `{prefix: {word: p}}`."""
     table = defaultdict(dict)
@@ -102,7 +98,8 @@ def play(sentences, n, marked, deletions, seed):
                 raise
             found.append((0, False, 0.0))
             continue
-        found.append((result.count, result.words == truth, f1(result.words, truth)))
+        common = (Counter(result.words) & Counter(truth)).total()
+        found.append((result.count, result.words == truth, 2 * common / (len(result.words) + len(truth))))
         if n > 1 and result.count > 1:
             fresh = [int(key) for key in keys.integers(2**62, size=REDRAWS)]
             drawn = [deleted_sentence(before, after, most=1, key=key, **marks).words for key in fresh]
@@ -133,9 +130,7 @@ def row_of(unit, n, marked, cell):
     row += [f"{100 * mean.estimate:.2f}", f"{100 * mean.lower:.2f} to {100 * mean.upper:.2f}", int(alone.sum())]
     if alone.any():
         sure = clopper_pearson(int(right[alone].sum()), int(alone.sum()))
-        row += [f"{100 * sure.estimate:.1f}", percent(sure.lower, sure.upper)]
-    else:
-        row += ["", ""]
+    row += [f"{100 * sure.estimate:.1f}", percent(sure.lower, sure.upper)] if alone.any() else ["", ""]
     return [*row, " / ".join(filter(None, PUBLISHED[n]))]
 
 
@@ -157,9 +152,8 @@ def calibration(cells):
 def page(kept):
     lines, rows, ordered = [INTRODUCTION], [], []
     for unit, about in kept["units"].items():
-        lines.append(
-            f"* {unit}: {about['sentences']:,} sentences, {about['words']:,} words, {about['distinct']:,} distinct."
-        )
+        numbers = f"{about['sentences']:,} sentences, {about['words']:,} words, {about['distinct']:,} distinct"
+        lines.append(f"* {unit}: {numbers}.")
     for cell in kept["cells"]:
         rows.append(row_of(cell["unit"], cell["n"], cell["marked"], cell))
         ordered += [cell] if cell["n"] > 1 else []
@@ -177,10 +171,8 @@ STUDY = Study(__file__, page)
 
 
 def main():
-    parser = STUDY.parser(__doc__)
+    parser = STUDY.parser(__doc__, deletions=1000, seed=7)
     parser.add_argument("--text", type=Path, required=True)
-    parser.add_argument("--deletions", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=7)
     given = STUDY.given(parser)
     kept = {"units": {}, "cells": []}
     for unit, sentences in units(given.text.read_text(encoding="utf-8")).items():

@@ -1,8 +1,6 @@
-"""How often labels and signs of deleted records are right where HRec says with what probability they are.
+"""How often labels and signs of deleted records are right where HRec says with what probability. Makes SIGNS.md.
 
-python -m benchmarks.deletion.signs
-
-Fewer --deletions and --splits make a small version. Results go to the page benchmarks/SIGNS.md.
+python -m benchmarks.deletion.signs     # fewer --deletions and --splits make a small version
 """
 
 from itertools import pairwise
@@ -88,7 +86,6 @@ def reliability(found):
 
 
 def page(every):
-    """One reliability table of all, and one row for every data set."""
     lines, rows = [INTRODUCTION, reliability([f for found in every.values() for f in found]), ""], []
     for title, found in every.items():
         right = np.array([f[1] for f in found])
@@ -103,10 +100,7 @@ STUDY = Study(__file__, page)
 
 
 def main():
-    parser = STUDY.parser(__doc__)
-    parser.add_argument("--deletions", type=int, default=40)
-    parser.add_argument("--splits", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=100)
+    parser = STUDY.parser(__doc__, deletions=40, splits=4, seed=100)
     options = STUDY.given(parser)
     every = {}
     for seed in range(options.seed, options.seed + options.splits):

@@ -3,8 +3,7 @@
 python -m benchmarks.draws.calibration [intervals] [bounds] [planner] [--repetitions 1000] [--data group_effects ...]
     [--workers 4]
 
-To be run when an estimator changes: the slow tests hold a small version of each study. Data sets are simulated and
-their posteriors sampled exactly (tests/support), so that nothing but the estimator is judged; each is made of its own
+To be run when an estimator changes: the slow tests hold a small version of each study. Each data set is made of its own
 number, whoever works on it.
 """
 
@@ -79,7 +78,6 @@ def held(data: str, key: int) -> tuple[dict[str, bool], bool]:
 
 
 def intervals(repetitions: int, data: Sequence[str] = tuple(DATA)) -> Iterator[dict[str, str]]:
-    """Coverage of every statistic that is called determined."""
     for name in data:
         inside: dict[str, list[bool]] = {}
         alarms = []
@@ -94,17 +92,14 @@ def intervals(repetitions: int, data: Sequence[str] = tuple(DATA)) -> Iterator[d
 
 
 def bounded(simulate: Callable[..., Any], key: int) -> bool:
-    """Whether all bounds of a data set hold."""
     data, release, domain = simulate(np.random.default_rng([1, key]))
     truth = true_statistics(release.model, data)
     found = bayesrecon.bound(release, domain=domain, key=key, variances=False).intervals
-    return all(
-        (i.lower is None or i.lower <= truth[i.name]) and (i.upper is None or truth[i.name] <= i.upper) for i in found
-    )
+    ends = ((i.lower, truth[i.name], i.upper) for i in found)
+    return all((low is None or low <= true) and (high is None or true <= high) for low, true, high in ends)
 
 
 def bounds(repetitions: int) -> Iterator[dict[str, str]]:
-    """Joint coverage of all bounds of a data set."""
     for simulate in (gridded.logistic, gridded.poisson):
         hits = list(swept(bounded, simulate, range(max(repetitions // 10, 1))))
         yield row(f"bounds, {simulate.__name__}", "all together", "99 %", hits)

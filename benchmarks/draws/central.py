@@ -2,9 +2,8 @@
 
 python -m benchmarks.draws.central [--sizes 50 100 ...] [--steps 150000] [--runs FOLDER]
 
-Sum of the weights and weighted means and variances of mom_iq and kid_score against iterations, from the last 1,000
-reference draws of kidiq-kidscore_momiq. Runs are checkpoints in a folder: stopped, they go on from there, and with
-`--steps 1` what they hold is drawn. The data are read for the dashed lines only. Needs POSTERIOR_DB_PATH.
+Runs are checkpoints in a folder: stopped, they go on from there, and with `--steps 1` what they hold is drawn. The data
+are read for the dashed lines only. Needs POSTERIOR_DB_PATH.
 """
 
 from pathlib import Path
@@ -75,10 +74,6 @@ All 10,000 reference draws. Efficiency is the variance at the Cramér-Rao floor 
 """
 
 
-def efficiency(row: Any) -> float:
-    return (row.floor / row.se) ** 2
-
-
 def settled(result: Reconstruction, goal: dict[str, float]) -> tuple[int | None, int | None]:
     """The first step at which every statistic is close to the goal, and that from which they stay; None for never."""
     trace = np.array(result.trace)
@@ -136,7 +131,7 @@ def measure(release: Release, sizes: list[int], steps: int, folder: Path) -> tup
     lines = {k: {n: v[n] for n in names} for k, v in {**lines, "truth": truth}.items()}
     whole = from_posteriordb("kidiq-kidscore_momiq")
     metrics = {
-        label: {r.name: efficiency(r) for r in bayesrecon.recover(whole, estimator=e) if r.name in names}
+        label: {r.name: (r.floor / r.se) ** 2 for r in bayesrecon.recover(whole, estimator=e) if r.name in names}
         for label, e in METRICS.items()
     }
     errors = {k: {n: v[n].se for n in names} for k, v in answers.items()}
@@ -161,19 +156,14 @@ def page(held: dict[str, Any]) -> str:
 
     own, other = "published minimiser", "default"
     return WORDS.format(
-        off=off(own, "n") / truth["n"],
-        off_sd=off(own, "n") / errors[own]["n"],
-        off_default=off(other, "n") / truth["n"],
-        off_default_sd=off(other, "n") / errors[other]["n"],
+        off=off(own, "n") / truth["n"], off_sd=off(own, "n") / errors[own]["n"],
+        off_default=off(other, "n") / truth["n"], off_default_sd=off(other, "n") / errors[other]["n"],
         off_var=off(own, "var(mom_iq)") / truth["var(mom_iq)"],
-        off_var_default=off(other, "var(mom_iq)") / truth["var(mom_iq)"],
-        default=default,
-        published=published,
-        logarithmic=logarithmic,
-        lines=table(["", *names], [[k, *(cell(k, n) for n in names)] for k in lines]),
+        off_var_default=off(other, "var(mom_iq)") / truth["var(mom_iq)"], default=default, published=published,
+        logarithmic=logarithmic, lines=table(["", *names], [[k, *(cell(k, n) for n in names)] for k in lines]),
         runs=table(head, rows),
         metrics=table(["metric", *names], [[k, *(f"{v[n]:.3f}" for n in names)] for k, v in metrics.items()]),
-    )
+    )  # fmt: skip
 
 
 STUDY = Study(__file__, page)

@@ -20,7 +20,9 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import numpyro
 import scipy.linalg
+from numpyro import distributions as dist
 from scipy import stats
 
 import bayesrecon
@@ -31,6 +33,7 @@ from bayesrecon.estimation.checks.check import Looked
 from bayesrecon.estimation.checks.ends import check_ends
 from bayesrecon.estimation.checks.stein import check_identities
 from bayesrecon.estimation.scored import ScoredDraws
+from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.posteriors.made.database import open_database
 from bayesrecon.posteriors.made.programs import served_by
@@ -39,6 +42,7 @@ from bayesrecon.running.engine import swept
 from bayesrecon.types import Model, Release
 from benchmarks import workers
 from benchmarks.draws import checks_good
+from benchmarks.draws.checks_good import in_chains
 from benchmarks.study import Study, share, table
 from tests.support import conjugate, gridded, untouched
 
@@ -79,7 +83,6 @@ TITLES = {
 }
 COLUMNS["records"] = COLUMNS["bad"]
 COLUMNS["handled"] = ("what was done", "share", "draws", "best", "releases tried", "caught", "95 %", "by their ends")
-
 Row = dict[str, str]
 
 
@@ -161,9 +164,14 @@ def size(repetitions: int) -> Iterator[Row]:
         found = [_of_law(law, key, max(DRAWS)) for key in range(SIZE)] if name not in before else None
         rows.append(before[name] if found is None else _size_row(name, max(DRAWS), found))
         yield rows[-1]
-    tried = sum(int(row["releases tried"]) for row in rows)
-    hits = sum(round(int(row["releases tried"]) * float(row["failed"].rstrip("%")) / 100) for row in rows)
-    yield dict(zip(COLUMNS["size"], ("all", "", *share([True] * hits + [False] * (tried - hits)), ""), strict=True))
+    yield dict(zip(COLUMNS["size"], ("all", "", *share(together(rows)), ""), strict=True))
+
+
+def together(rows: Sequence[Row]) -> list[bool]:
+    """What failed and what did not, of all rows."""
+    tried = [int(row["releases tried"]) for row in rows]
+    hits = sum(round(n * float(row["failed"].rstrip("%")) / 100) for n, row in zip(tried, rows, strict=True))
+    return [True] * hits + [False] * (sum(tried) - hits)
 
 
 def _of_family(make: Callable[[Any, int], Release], draws: int) -> list[tuple[str, ...]]:
@@ -183,9 +191,8 @@ def _of_law(law: Callable[[Any, int], Any], key: int, draws: int) -> tuple[str, 
 
 
 def _size_row(name: str, draws: int, found: Sequence[tuple[str, ...]]) -> Row:
-    told = [
-        next(by for words, by in [*BY.items(), ("", "others")] if line[0].startswith(words)) for line in found if line
-    ]
+    kinds = [*BY.items(), ("", "others")]
+    told = [next(by for words, by in kinds if line[0].startswith(words)) for line in found if line]
     by = ", ".join(f"{check} {told.count(check)}" for check in dict.fromkeys(told))
     return dict(zip(COLUMNS["size"], (name, f"{draws}", *share([bool(lines) for lines in found]), by), strict=True))
 
@@ -213,41 +220,17 @@ def effects(rng: np.random.Generator, draws: int) -> Release:
     return in_chains(from_draws(conjugate.sample_effects(group, y, 5, draws, rng), conjugate.effects_model(5)))
 
 
-in_chains = checks_good.in_chains
-
 SHIPPED = (
-    "Rate_1_data-Rate_1_model",
-    "Rate_2_data-Rate_2_model",
-    "Rate_3_data-Rate_3_model",
-    "Rate_4_data-Rate_4_model",
-    "Rate_5_data-Rate_5_model",
-    "M0_data-M0_model",
-    "Mb_data-Mb_model",
-    "Mt_data-Mt_model",
-    "Mh_data-Mh_model",
-    "dogs-dogs",
-    "dogs-dogs_log",
-    "low_dim_gauss_mix-low_dim_gauss_mix",
-    "eight_schools-eight_schools_noncentered",
-    "surgical_data-surgical_model",
-    "rats_data-rats_model",
-    "seeds_data-seeds_model",
-    "seeds_data-seeds_centered_model",
-    "pilots-pilots",
-    "GLM_Poisson_Data-GLM_Poisson_model",
-    "GLM_Binomial_data-GLM_Binomial_model",
-    "wells_data-wells_dist",
-    "wells_data-wells_dae_model",
-    "nes_logit_data-nes_logit_model",
-    "dugongs_data-dugongs_model",
-    "sesame_data-sesame_one_pred_a",
-    "irt_2pl-irt_2pl",
-    "lsat_data-lsat_model",
-    "radon_mn-radon_pooled",
-    "radon_mn-radon_partially_pooled_noncentered",
-    "gp_pois_regr-gp_regr",
-    "gp_pois_regr-gp_pois_regr",
-)
+    "Rate_1_data-Rate_1_model", "Rate_2_data-Rate_2_model", "Rate_3_data-Rate_3_model", "Rate_4_data-Rate_4_model",
+    "Rate_5_data-Rate_5_model", "M0_data-M0_model", "Mb_data-Mb_model", "Mt_data-Mt_model", "Mh_data-Mh_model",
+    "dogs-dogs", "dogs-dogs_log", "low_dim_gauss_mix-low_dim_gauss_mix", "eight_schools-eight_schools_noncentered",
+    "surgical_data-surgical_model", "rats_data-rats_model", "seeds_data-seeds_model",
+    "seeds_data-seeds_centered_model", "pilots-pilots", "GLM_Poisson_Data-GLM_Poisson_model",
+    "GLM_Binomial_data-GLM_Binomial_model", "wells_data-wells_dist", "wells_data-wells_dae_model",
+    "nes_logit_data-nes_logit_model", "dugongs_data-dugongs_model", "sesame_data-sesame_one_pred_a",
+    "irt_2pl-irt_2pl", "lsat_data-lsat_model", "radon_mn-radon_pooled", "radon_mn-radon_partially_pooled_noncentered",
+    "gp_pois_regr-gp_regr", "gp_pois_regr-gp_pois_regr",
+)  # fmt: skip
 BLOCKS = 10  # fewer where parameters are many: a covariance takes twice as many draws
 
 
@@ -275,10 +258,7 @@ def with_earlier(rows: list[Row], earlier: list[Row]) -> list[Row]:
     """Rows of shipped families with those of earlier runs, and all together."""
     by_name = {row["releases"]: row for row in (*earlier, *rows)}
     found = [by_name[name] for name in SHIPPED if name in by_name]
-    tried = [int(row["releases tried"]) for row in found]
-    failed = [round(n * float(row["failed"].rstrip("%")) / 100) for n, row in zip(tried, found, strict=True)]
-    every = [True] * sum(failed) + [False] * (sum(tried) - sum(failed))
-    return [*found, dict(zip(COLUMNS["good"], ("all", "", *share(every)), strict=True))]
+    return [*found, dict(zip(COLUMNS["good"], ("all", "", *share(together(found))), strict=True))]
 
 
 # Bad releases of a regression
@@ -344,17 +324,12 @@ def power(z: float | None, places: int = 1) -> str:
 def best_z(theta: np.ndarray, delta: np.ndarray) -> float:
     """Of a test that knows `delta (T,)`, for one draw."""
     v, beta = np.exp(theta[:, 0]), theta[:, 1:]
-    explained = np.column_stack(
-        [np.ones(len(v)), theta[:, 0], *(f / v for f in (1, *beta.T, *(beta**2).T, beta[:, 0] * beta[:, 1]))]
-    )
+    over = (f / v for f in (1, *beta.T, *(beta**2).T, beta[:, 0] * beta[:, 1]))
+    explained = np.column_stack([np.ones(len(v)), theta[:, 0], *over])
     explained = np.linalg.qr(explained / np.abs(explained).max(axis=0))[0]
     rest = delta - explained @ (explained.T @ delta)
     rest -= explained @ (explained.T @ rest)
     return float(rest.std())
-
-
-def gaussian_log_density(theta: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    return stats.multivariate_normal(mean, covariance).logpdf(theta)
 
 
 def blocks(theta: np.ndarray, draws: int, count: int) -> Iterator[Release]:
@@ -383,16 +358,15 @@ def bad(repetitions: int) -> Iterator[Row]:
         delta = log_density(theta, 434, freedom) - log_density(theta, 434)
         for draws in DRAWS:
             best = best_z(theta, delta) * np.sqrt(draws)
-            yield row(
-                "t likelihood, 434 records", f"{freedom:g} degrees", draws, best, blocks(theta, draws, repetitions)
-            )
+            heavier = blocks(theta, draws, repetitions)
+            yield row("t likelihood, 434 records", f"{freedom:g} degrees", draws, best, heavier)
     for records in (434, 40, 12):
         theta = exact(records, most)
         mean, covariance = theta.mean(axis=0), np.cov(theta.T)
         narrow = np.diag(1 / np.diag(np.linalg.inv(covariance)))
         for what, law in (("normal approximation", covariance), ("mean-field approximation", narrow)):
             drawn = rng.multivariate_normal(mean, law, most)
-            delta = gaussian_log_density(drawn, mean, law) - log_density(drawn, records)
+            delta = stats.multivariate_normal(mean, law).logpdf(drawn) - log_density(drawn, records)
             for draws in DRAWS:
                 best = best_z(drawn, delta) * np.sqrt(draws)
                 yield row(what, f"{records} records", draws, best, blocks(drawn, draws, repetitions))
@@ -526,11 +500,6 @@ HANDLED: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
 
 
 def records(repetitions: int) -> Iterator[Row]:
-    import numpyro
-    from numpyro import distributions as dist
-
-    from bayesrecon.models import from_numpyro
-
     units = 60
 
     def program(unit: Any, y: Any = None) -> None:
@@ -571,19 +540,8 @@ def records(repetitions: int) -> Iterator[Row]:
 
 
 STUDIES: dict[str, Callable[[int], Iterator[Row]]] = {
-    "good": good,
-    "size": size,
-    "ends": ends,
-    "bad": bad,
-    "handled": handled,
-    "records": records,
-}
-
-
-def keep(study: str, rows: list[Row]) -> None:
-    held = STUDY.kept()
-    held[study] = with_earlier(rows, held.get(study, [])) if study == "shipped" else rows
-    STUDY.keep(held)
+    "good": good, "size": size, "ends": ends, "bad": bad, "handled": handled, "records": records,
+}  # fmt: skip
 
 
 def page(held: dict[str, list[Row]]) -> str:
@@ -613,7 +571,8 @@ def main() -> None:
             for row in made:
                 rows.append(row)
                 print(*row.values(), sep=" | ", flush=True)
-                keep(name, rows)
+                before = STUDY.kept().get(name, [])
+                STUDY.add(**{name: with_earlier(rows, before) if name == "shipped" else rows})
 
 
 if __name__ == "__main__":

@@ -51,11 +51,8 @@ def studied(shared: tuple[str, int], key: int) -> tuple[float | None, list[tuple
         return None, [], f"refused: {error}"
     count, truth = recovery["n"], true_statistics(model, data)
     z = None if count.estimate is None or not count.se else (count.estimate - RECORDS) / count.se
-    hits = [
-        (row.verdict, bool(row.lower <= truth[row.name] <= row.upper))
-        for row in recovery.rows
-        if row.lower is not None and row.upper is not None
-    ]
+    stated = [row for row in recovery.rows if row.lower is not None and row.upper is not None]
+    hits = [(row.verdict, bool(row.lower <= truth[row.name] <= row.upper)) for row in stated]
     return z, hits, "" if recovery.consistent else "failed: " + " ".join(recovery.failures)
 
 
@@ -77,7 +74,6 @@ def study(name: str, sets: int, draws: int) -> dict[str, Any]:
 def summary(
     name: str, counts: tuple[int, ...], z: np.ndarray, hits: dict[str, tuple[int, int]], seconds: float
 ) -> dict[str, Any]:
-    """A row of `COLUMNS`; counts are those of draws, data sets, refused and failed ones."""
     inside, determined = hits["determined"]
     held, partly = hits["partly"]
     found = share([True] * inside + [False] * (determined - inside))
@@ -100,10 +96,8 @@ STUDY = Study(__file__, page, empty=list)
 
 
 def main() -> None:
-    parser = STUDY.parser(__doc__)
+    parser = STUDY.parser(__doc__, sets=80, draws=2000)
     parser.add_argument("families", nargs="*", default=list(FAMILIES), help=", ".join(FAMILIES))
-    parser.add_argument("--sets", type=int, default=80)
-    parser.add_argument("--draws", type=int, default=2000)
     workers.add_arguments(parser)
     given = STUDY.given(parser)
     workers.check_names(parser, given.families, FAMILIES)

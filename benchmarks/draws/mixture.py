@@ -2,9 +2,7 @@
 
 python -m benchmarks.draws.mixture
 
-Needs POSTERIOR_DB_PATH. Rows are kept in benchmarks/mixture.json: the size, mean and variance that `recover` finds, and
-Wasserstein distances to the private values of the pseudo-data, of a normal law with the true mean and variance, and of
-the mixture at the mean draw.
+Needs POSTERIOR_DB_PATH.
 """
 
 import numpy as np
@@ -27,15 +25,10 @@ def main() -> None:
     release = from_posteriordb(NAME)
     records = find("low_dim_gauss_mix").records(read_data(open_database(), NAME))
     truth, found = true_statistics(release.model, records), bayesrecon.recover(release)
-    rows = {
-        row.name: {
-            "true": truth[row.name],
-            "estimate": row.estimate,
-            "se": row.se,
-            "off": row.estimate / truth[row.name] - 1,
-        }
-        for row in found
-    }
+    rows = {}
+    for row in found:
+        off = row.estimate / truth[row.name] - 1
+        rows[row.name] = {"true": truth[row.name], "estimate": row.estimate, "se": row.se, "off": off}
     pseudo = bayesrecon.reconstruct(release, n=100, key=0).pseudo
     y, rng = np.asarray(records["y"], float), np.random.default_rng(0)
     mean = {k: np.asarray(v) for k, v in release.model.constrain(release.theta.mean(axis=0)).items()}

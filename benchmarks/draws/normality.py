@@ -114,11 +114,8 @@ STUDY = Study(__file__, page, empty=list)
 
 
 def main() -> None:
-    parser = STUDY.parser(__doc__)
+    parser = STUDY.parser(__doc__, sets=20, records=12, draws=2000)
     parser.add_argument("families", nargs="*", default=list(CHOSEN), help=", ".join(CHOSEN))
-    parser.add_argument("--sets", type=int, default=20)
-    parser.add_argument("--records", type=int, default=12)
-    parser.add_argument("--draws", type=int, default=2000)
     given = STUDY.given(parser)
     for name in given.families:
         row = study(name, given.sets, given.records, given.draws)

@@ -2,14 +2,13 @@
 
 python -m benchmarks.draws.objectives [--repetitions 2000] [--draws 1000]
 
-The posterior of kidiq-kidscore_momiq (flat coefficients, sigma half-Cauchy), sampled exactly: sigma on a grid,
-coefficients given sigma. Every objective is quadratic in the six totals that the model sees, so that each is solved in
-closed form, and what is compared is the objective alone. Needs POSTERIOR_DB_PATH.
+The posterior is sampled exactly: sigma on a grid, coefficients given sigma. Needs POSTERIOR_DB_PATH.
 """
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -119,63 +118,54 @@ def in_sigma(sample: Sample) -> np.ndarray:
     return solved(gram, np.einsum("tkd,td->k", *raw) + s.T @ p + bent)
 
 
-def sliced(law: str, slices: int) -> Callable[[Sample, np.random.Generator], np.ndarray]:
-    def solve(sample: Sample, rng: np.random.Generator) -> np.ndarray:
-        size = (len(sample.theta), slices, 3)
-        v = rng.normal(size=size) if law == "normal" else rng.choice([-1.0, 1.0], size)
-        return along(sample, v @ np.linalg.cholesky(sample.covariance).T)
-
-    return solve
+def sliced(law: str, slices: int, sample: Sample, rng: np.random.Generator) -> np.ndarray:
+    size = (len(sample.theta), slices, 3)
+    v = rng.normal(size=size) if law == "normal" else rng.choice([-1.0, 1.0], size)
+    return along(sample, v @ np.linalg.cholesky(sample.covariance).T)
 
 
-def denoised(noise: float, times: int = 10) -> Callable[[Sample, np.random.Generator], np.ndarray]:
-    def solve(sample: Sample, rng: np.random.Generator) -> np.ndarray:
-        root = np.linalg.cholesky(sample.covariance)
-        gram, linear = np.zeros((6, 6)), np.zeros(6)
-        for _ in range(times):
-            z = rng.normal(size=sample.theta.shape)
-            score, prior = sample.scores(sample.theta + noise * z @ root.T)
-            s, p = np.einsum("de,tdk->tek", root, score), prior @ root + z / noise
-            gram += np.einsum("tek,tem->km", s, s, optimize=True)
-            linear += np.einsum("tek,te->k", s, p)
-        return solved(gram, linear)
-
-    return solve
+def denoised(noise: float, sample: Sample, rng: np.random.Generator, times: int = 10) -> np.ndarray:
+    root = np.linalg.cholesky(sample.covariance)
+    gram, linear = np.zeros((6, 6)), np.zeros(6)
+    for _ in range(times):
+        z = rng.normal(size=sample.theta.shape)
+        score, prior = sample.scores(sample.theta + noise * z @ root.T)
+        s, p = np.einsum("de,tdk->tek", root, score), prior @ root + z / noise
+        gram += np.einsum("tek,tem->km", s, s, optimize=True)
+        linear += np.einsum("tek,te->k", s, p)
+    return solved(gram, linear)
 
 
-def kernel_stein(length: float) -> Callable[[Sample, np.random.Generator], np.ndarray]:
-    def solve(sample: Sample, rng: np.random.Generator) -> np.ndarray:
-        root = np.linalg.cholesky(sample.covariance)
-        white = np.linalg.solve(root, sample.theta.T).T / length
-        score, prior = sample.scores()
-        s, p = np.einsum("de,tdk->tek", root, score), prior @ root
-        square = (white**2).sum(axis=1)
-        base = 1 + np.maximum(square[:, None] + square - 2 * white @ white.T, 0.0)
-        kernel, slope = base**-0.5, base**-1.5
-        np.fill_diagonal(kernel, 0.0)
-        np.fill_diagonal(slope, 0.0)
-        gram, linear = np.zeros((6, 6)), np.zeros(6)
-        for e in range(3):
-            smooth = kernel @ s[:, e]
-            gram += s[:, e].T @ smooth
-            # The kernel's slope in its second argument, summed: sum_u slope_tu (white_t - white_u) / length.
-            moved = (white[:, e] * slope.sum(axis=1) - slope @ white[:, e]) / length
-            linear += smooth.T @ p[:, e] + s[:, e].T @ moved
-        return solved(gram, linear)
-
-    return solve
+def kernel_stein(length: float, sample: Sample, rng: np.random.Generator) -> np.ndarray:
+    root = np.linalg.cholesky(sample.covariance)
+    white = np.linalg.solve(root, sample.theta.T).T / length
+    score, prior = sample.scores()
+    s, p = np.einsum("de,tdk->tek", root, score), prior @ root
+    square = (white**2).sum(axis=1)
+    base = 1 + np.maximum(square[:, None] + square - 2 * white @ white.T, 0.0)
+    kernel, slope = base**-0.5, base**-1.5
+    np.fill_diagonal(kernel, 0.0)
+    np.fill_diagonal(slope, 0.0)
+    gram, linear = np.zeros((6, 6)), np.zeros(6)
+    for e in range(3):
+        smooth = kernel @ s[:, e]
+        gram += s[:, e].T @ smooth
+        # The kernel's slope in its second argument, summed: sum_u slope_tu (white_t - white_u) / length.
+        moved = (white[:, e] * slope.sum(axis=1) - slope @ white[:, e]) / length
+        linear += smooth.T @ p[:, e] + s[:, e].T @ moved
+    return solved(gram, linear)
 
 
 OBJECTIVES: dict[str, Callable[[Sample, np.random.Generator], np.ndarray]] = {
     "closed form, covariance": lambda sample, rng: closed(sample, sample.covariance),
     "closed form, identity in (beta, sigma), published": lambda sample, rng: in_sigma(sample),
     "closed form, identity in (beta, log sigma)": lambda sample, rng: closed(sample, TO_RAW @ TO_RAW.T),
-    "sliced, 1 normal direction": sliced("normal", 1),
-    "sliced, 1 Rademacher direction": sliced("Rademacher", 1),
-    "sliced, 10 normal directions": sliced("normal", 10),
-    "sliced, 10 Rademacher directions": sliced("Rademacher", 10),
-    **{f"denoising, noise {h:g}": denoised(h) for h in (0.03, 0.1, 0.3, 1.0)},
-    **{f"kernel Stein discrepancy, length {one:g}": kernel_stein(one) for one in (0.3, 1.0, 3.0)},
+    "sliced, 1 normal direction": partial(sliced, "normal", 1),
+    "sliced, 1 Rademacher direction": partial(sliced, "Rademacher", 1),
+    "sliced, 10 normal directions": partial(sliced, "normal", 10),
+    "sliced, 10 Rademacher directions": partial(sliced, "Rademacher", 10),
+    **{f"denoising, noise {h:g}": partial(denoised, h) for h in (0.03, 0.1, 0.3, 1.0)},
+    **{f"kernel Stein discrepancy, length {one:g}": partial(kernel_stein, one) for one in (0.3, 1.0, 3.0)},
 }
 
 
@@ -215,9 +205,7 @@ def sampler(totals: np.ndarray) -> Callable[[int, np.random.Generator], Sample]:
 
 
 def main() -> None:
-    parser = STUDY.parser(__doc__)
-    parser.add_argument("--repetitions", type=int, default=2000)
-    parser.add_argument("--draws", type=int, default=1000)
+    parser = STUDY.parser(__doc__, repetitions=2000, draws=1000)
     given = STUDY.given(parser)
     data = read_data(open_database(), "kidiq")
     x, y = ((np.asarray(data[k], float) - c) / s for k, (c, s) in (("mom_iq", X), ("kid_score", Y)))
@@ -245,13 +233,10 @@ def page(held: dict[str, Any]) -> str:
     bias = {row["objective"]: f"{row['bias'][0]:+.1f}" for row in rows}
     cells = [[r["objective"], *(f"{v:.2g}" for v in r["efficiency"]), f"{r['ms']:.1f}"] for r in rows]
     return WORDS.format(
-        table=table(("objective", *STATISTICS, "ms"), cells),
-        error=np.sqrt(2 / repetitions),
-        denoising=bias["denoising, noise 0.3"],
-        stein=bias["kernel Stein discrepancy, length 3"],
-        draws=draws,
+        table=table(("objective", *STATISTICS, "ms"), cells), error=np.sqrt(2 / repetitions),
+        denoising=bias["denoising, noise 0.3"], stein=bias["kernel Stein discrepancy, length 3"], draws=draws,
         repetitions=repetitions,
-    )
+    )  # fmt: skip
 
 
 STUDY = Study(__file__, page)

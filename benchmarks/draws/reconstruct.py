@@ -19,8 +19,6 @@ from benchmarks.study import Study
 
 SIZES = (50, 100, 200, 400, 800, 1600)
 STATISTICS = ("n", "mean(mom_iq)", "mean(kid_score)", "var(mom_iq)", "var(kid_score)")
-
-
 STUDY = Study(__file__)
 
 

@@ -2,7 +2,6 @@
 
 python -m benchmarks.draws.records [--draws 1000 ...] [--blocks 10] [--table 100 20]
 
-Rows are kept in benchmarks/records.json by the number of draws.
 Blocks are every k-th draw of the 10,000, so that they are disjoint. Tables are made up, and their draws are those of
 the posterior given them (`answers.py`), kept in the folder for temporary files.
 """
@@ -26,8 +25,6 @@ from benchmarks.draws import answers
 from benchmarks.study import Study
 
 DRAWN, DRAWS = 10_000, 2_000
-
-
 STUDY = Study(__file__)
 
 
@@ -68,14 +65,10 @@ def whole(persons, items, draws=DRAWS):
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     score = score_records(found, records)["y"]
     return {
-        "CPU, s": cpu,
-        "wall, s": seconds,
-        "answers right": score["exact"],
-        "stated": float(found["y"].probability.mean()),
-        "z": score["z_sd"],
-        "in 95 % intervals": score["coverage"],
+        "CPU, s": cpu, "wall, s": seconds, "answers right": score["exact"],
+        "stated": float(found["y"].probability.mean()), "z": score["z_sd"], "in 95 % intervals": score["coverage"],
         "failed checks": float(len(found.failures)),
-    }
+    }  # fmt: skip
 
 
 def ask(release, records):
@@ -104,9 +97,8 @@ def either_way(persons, items, draws=DRAWS):
 
 
 if __name__ == "__main__":
-    parser = STUDY.parser(__doc__)
+    parser = STUDY.parser(__doc__, blocks=10)
     parser.add_argument("--draws", type=int, nargs="*", default=[500, 1000, 2000, 5000, 10000])
-    parser.add_argument("--blocks", type=int, default=10)
     parser.add_argument("--table", type=int, nargs=2, default=(), metavar=("PERSONS", "ITEMS"))
     given = STUDY.given(parser)
     if given.draws:

@@ -2,12 +2,10 @@
 
 python -m benchmarks.draws.rounding [simulated] [kidiq-kidscore_momiq] [--digits 2 3] [--draws 1000] [--repetitions 30]
 
-To be run when the treatment of rounding changes. Releases are exact draws of a regression on 434 records that resembles
-`kidiq-kidscore_momiq`, whose intercept and slope vary together, and blocks of posteriordb's reference draws of that
-posterior itself; their values are printed with so many significant digits.
+Releases are exact draws of a regression on 434 records that resembles `kidiq-kidscore_momiq`, whose intercept and slope
+vary together, and blocks of posteriordb's reference draws of that posterior itself.
 """
 
-import os
 from collections.abc import Iterator
 
 import jax
@@ -15,7 +13,6 @@ import numpy as np
 
 import bayesrecon
 from bayesrecon.digits import round_to
-from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.rounding import rounding_of
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find, load
@@ -93,8 +90,6 @@ def page(held: dict[str, str]) -> str:
 
 
 STUDY = Study(__file__, page)
-
-
 POSTERIORS = {"simulated": simulated, "kidiq-kidscore_momiq": reference}
 
 
@@ -105,8 +100,6 @@ def main() -> None:
     parser.add_argument("--draws", type=int, nargs="*", default=DRAWS)
     parser.add_argument("--repetitions", type=int, default=30, help="releases a row")
     given = STUDY.given(parser)
-    if "POSTERIOR_DB_PATH" not in os.environ:
-        raise BayesreconError("POSTERIOR_DB_PATH is not set: some releases are blocks of posteriordb's draws")
     for name in given.posteriors:
         for digits in given.digits:
             for draws in given.draws:

@@ -1,9 +1,6 @@
 """Time and memory of the library beside floors and peers, as the page benchmarks/SPEED.md.
 
 python -m benchmarks.draws.run [part ...] [--repetitions 5]     # parts: see --help
-
-Every figure is the median over repetitions, each in a process of its own, so that compilation counts and the largest
-resident memory is that of this work alone. Parts that were measured earlier stay on the page.
 """
 
 import argparse
@@ -30,7 +27,6 @@ RECORDS = 500
 STORED = (100_000, 200_000, 400_000, 1_000_000)
 TABLES = {500: (25, 20), 2_000: (100, 20), 50_000: (1000, 50)}
 PACKAGES = ("numpy", "scipy", "jax", "numpyro", "arviz", "scikit-learn")
-
 Numbers = dict[str, float]
 
 
@@ -63,17 +59,9 @@ def recovered(release: Any) -> Numbers:
     again, _ = timed(lambda: bayesrecon.recover(release))
     row = found["n"]
     return {
-        "first call, s": first,
-        "again, s": again,
-        "features": found.rank,
-        "memory before, MiB": before,
-        "peak, MiB": high,
-        "n off, standard errors": (row.estimate - RECORDS) / row.se,
-    }
-
-
-def over_draws(draws: int) -> Numbers:
-    return recovered(regression(10, draws))
+        "first call, s": first, "again, s": again, "features": found.rank, "memory before, MiB": before,
+        "peak, MiB": high, "n off, standard errors": (row.estimate - RECORDS) / row.se,
+    }  # fmt: skip
 
 
 def written(coordinates: int, draws: int, kind: str, folder: Path) -> Path:
@@ -146,16 +134,11 @@ def stored(kind: str, draws: int) -> Numbers:
         solving, found = timed(lambda: bayesrecon.recover(release))
         row = found["n"]
     return {
-        "size of the draws, MiB": draws * 50 * 8 / 2**20,
-        "reading, s": reading,
-        "recover, s": solving,
-        "CPU, s": time.process_time() - start,
-        "memory before, MiB": before,
-        "peak after reading, MiB": high,
-        "peak, MiB": peak(),
-        "statistics determined": float(sum(one.verdict == "determined" for one in found.rows)),
+        "size of the draws, MiB": draws * 50 * 8 / 2**20, "reading, s": reading, "recover, s": solving,
+        "CPU, s": time.process_time() - start, "memory before, MiB": before, "peak after reading, MiB": high,
+        "peak, MiB": peak(), "statistics determined": float(sum(one.verdict == "determined" for one in found.rows)),
         "n off, standard errors": (row.estimate - RECORDS) / row.se,
-    }
+    }  # fmt: skip
 
 
 def over_coordinates(coordinates: int) -> Numbers:
@@ -185,21 +168,13 @@ def over_coordinates(coordinates: int) -> Numbers:
         few = evenly(release.size, 1024)
         phi = np.random.default_rng(1).normal(size=(len(few) * embedding.metric.shape[1] // 4, basis.size))
         embedding.dense.moments(basis, few)
-        found: list[tuple[float, ...]] = [
-            (
-                worked(lambda: embedding.moments(basis)),
-                worked(lambda: embedding.dense.moments(basis, few)) / 4,
-                worked(lambda: (p := phi @ basis.coefficients).T @ p),
-            )
-            for _ in range(3)
-        ]
+        found: list[tuple[float, ...]] = []
+        for _ in range(3):
+            spent = worked(lambda: embedding.moments(basis)), worked(lambda: embedding.dense.moments(basis, few)) / 4
+            found.append((*spent, worked(lambda: (p := phi @ basis.coefficients).T @ p)))
     whole, dense, plain = np.median(found, axis=0)
-    return numbers | {
-        "pass, CPU s": float(whole),
-        "256 draws densely, CPU ms": 1e3 * float(dense),
-        "two products, CPU ms": 1e3 * float(plain),
-        "ratio": float(dense / plain),
-    }
+    numbers |= {"pass, CPU s": float(whole), "256 draws densely, CPU ms": 1e3 * float(dense)}
+    return numbers | {"two products, CPU ms": 1e3 * float(plain), "ratio": float(dense / plain)}
 
 
 def decaying(covariates: int) -> Numbers:
@@ -230,12 +205,9 @@ def by_processor(release: Any) -> Numbers:
         found = bayesrecon.recover(release, force=True)
         spent.append(time.process_time() - start)
     return {
-        "first call, CPU s": spent[0],
-        "again, CPU s": spent[1],
-        "features": found.rank,
-        "memory before, MiB": before,
+        "first call, CPU s": spent[0], "again, CPU s": spent[1], "features": found.rank, "memory before, MiB": before,
         "peak, MiB": peak(),
-    }
+    }  # fmt: skip
 
 
 def over_unknowns(unknowns: int) -> Numbers:
@@ -368,67 +340,48 @@ PARTS: dict[str, Part] = {
     "family": ("Another posterior of the same program", "", same_family, (0,)),
     "busy": ("`recover` beside two other busy processes", "", beside_others, (0,)),
     "draws": (
-        "`recover` against the number of draws, 10 parameters",
-        "draws",
-        over_draws,
-        (10_000, 100_000, 1_000_000),
+        "`recover` against the number of draws, 10 parameters", "draws",
+        lambda draws: recovered(regression(10, draws)), (10_000, 100_000, 1_000_000),
     ),
     "netCDF": (
-        "`recover` from a netCDF file, records about the sum of 50 parameters",
-        "draws",
-        partial(stored, "netCDF"),
-        STORED,
+        "`recover` from a netCDF file, records about the sum of 50 parameters", "draws",
+        partial(stored, "netCDF"), STORED,
     ),
     "zarr": ("`recover` from a zarr folder, the same draws", "draws", partial(stored, "zarr"), STORED),
     "CSV": ("`recover` from a CSV file, the same draws", "draws", partial(stored, "CSV"), STORED),
     "coordinates": (
-        "`recover` against the number of parameters, 10,000 draws",
-        "parameters",
-        over_coordinates,
-        (5, 10, 26, 50),
+        "`recover` against the number of parameters, 10,000 draws", "parameters", over_coordinates, (5, 10, 26, 50),
     ),
     "decaying": (
         "`recover` of logistic regressions against their covariates, which nobody knows: 500 records, 4,000 draws",
-        "covariates",
-        decaying,
-        (4, 10),
+        "covariates", decaying, (4, 10),
     ),
     "groups": ("`recover` of effects of groups, 4,000 draws", "groups", over_groups, (50, 200)),
     "unknowns": (
         "Answers of a 2PL model, 2,000 draws of its posterior: 25 and 100 persons on 20 items, 1,000 on 50",
-        "answers",
-        over_unknowns,
-        tuple(TABLES),
+        "answers", over_unknowns, tuple(TABLES),
     ),
     "layers": (
         "The same answers through the layers of their kernel, persons and items, and through the kernel as one array",
-        "answers",
-        over_layers,
-        (500, 2_000),
+        "answers", over_layers, (500, 2_000),
     ),
     "audit": (
-        "`audit` of a file of three parameters (kidscore_momiq, 10,000 draws), compilation included",
-        "",
-        audited,
-        (0, 1, 2),
+        "`audit` of a file of three parameters (kidscore_momiq, 10,000 draws), compilation included", "",
+        audited, (0, 1, 2),
     ),
     "sizes": ("Effective sample sizes beside ArviZ, 10,000 draws", "series", effective_sizes, (10, 100, 1000)),
     "informed": ("The informed adversary, 569 breast-cancer records", "", informed, (0,)),
-}
-
+}  # fmt: skip
 
 NAMED = {
-    "process": ("`bayesrecon recover`",),
-    "family": ("`bayesrecon.recover`",),
-    "busy": ("kidscore_momiq, 10,000 draws",),
-    "audit": ("no remedies", "by default", "every remedy measured"),
+    "process": ("`bayesrecon recover`",), "family": ("`bayesrecon.recover`",),
+    "busy": ("kidscore_momiq, 10,000 draws",), "audit": ("no remedies", "by default", "every remedy measured"),
     "informed": ("`missing_record`",),
-}
+}  # fmt: skip
 """What is measured where rows have no size."""
 
 
 def measured(part: str, repetitions: int) -> list[dict[str, Any]]:
-    """One row a size: medians over processes."""
     rows = []
     for size in PARTS[part][3]:
         found = []
@@ -466,10 +419,8 @@ def page(held: dict[str, Any]) -> str:
         if rows:
             names = [k for k in rows[0] if k not in ("size", "load")]
             starts = [f"{r['size']:,}" if axis else NAMED[part][r["size"]] for r in rows]
-            cells = [
-                [start, *(f"{r[k]:.3g}" for k in names), f"{r['load']:.1f}"]
-                for start, r in zip(starts, rows, strict=True)
-            ]
+            cells = [[*(f"{r[k]:.3g}" for k in names), f"{r['load']:.1f}"] for r in rows]
+            cells = [[start, *more] for start, more in zip(starts, cells, strict=True)]
             lines += ["", table([axis or "work", *names, "load"], cells)]
         lines += [f"\nNot measured at {r['size']:,}: {r['not measured']}" for r in kept["rows"] if "not measured" in r]
         for cost in ("again, s", "seconds", "CPU, s"):
@@ -508,26 +459,21 @@ def draw(part: str, rows: list[dict[str, Any]]) -> None:
     plt.close(figure)
 
 
-def machine() -> str:
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
-    return f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, {versions}"
-
-
 STUDY = Study(__file__, page, name="speed")
 
 
 def keep(part: str, rows: list[dict[str, Any]], repetitions: int) -> None:
-    held = STUDY.kept()
-    held[part] = {"machine": f"{machine()}; medians of {repetitions}", "rows": rows}
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
+    machine = f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, {versions}"
+    held = STUDY.kept() | {part: {"machine": f"{machine}; medians of {repetitions}", "rows": rows}}
     held = {name: held[name] for name in PARTS if name in held}
     draw(part, rows)
     STUDY.keep(held)
 
 
 def main() -> None:
-    parser = STUDY.parser(__doc__)
+    parser = STUDY.parser(__doc__, repetitions=5)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS), help=", ".join(PARTS))
-    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--write", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)

@@ -1,10 +1,6 @@
 """The verdict table over posteriordb, as the page benchmarks/VERDICT.md.
 
 python -m benchmarks.draws.verdict [--build] [--missing] [--minutes 20 | --workers 4] [NAME ...]
-
-Every posterior with draws at hand is attacked once and scored against its data; with --build the others are sampled
-with NUTS first. Rows of earlier runs are kept in words beside the page (benchmarks/verdict.json) and replaced by name,
-so that the table can be made in several goes.
 """
 
 import subprocess

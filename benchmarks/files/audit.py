@@ -42,8 +42,6 @@ MEANS = ("mean(mom_iq)", "mean(kid_score)")
 SUBSETS = ((1000, 6, 0.2), (100, 6, 0.5), (20, 6, 0.5), (20, 8, 0.05), (1000, 8, 0.05), (8, 0, 0.5))
 """Draws, digits, and what n is to be within."""
 ALL = ("n", *MEANS, "var(mom_iq)", "var(kid_score)")
-
-
 STUDY = Study(__file__)
 
 
@@ -104,7 +102,8 @@ def densities(release, records, subsets):
 def pointwise(release, records):
     last = some(release, np.arange(release.size - 1000, release.size), None)
     columns = round_to(log_likelihoods(release.model, last.theta, records), 6)
-    found = attack(last, columns)
+    found = bayesrecon.audit(constrained(last) | {"log_lik": columns[None]}, last.model, remedies=False)
+    found = next(f for f in found if f.kind == "log-likelihood")
     close = np.all([np.abs(found.records[f] - records[f]) < 0.01 for f in records], axis=0)
     straight = {"records": len(close), "within 0.01": int(close.sum())}
 
@@ -126,12 +125,6 @@ def pointwise(release, records):
     found = {"linear": straight, "logistic": {"within 1 %": float(share), "null": float(score.null)}}
     print(found, flush=True)
     STUDY.add(pointwise=found)
-
-
-def attack(release, columns):
-    source = constrained(release) | {"log_lik": columns[None]}
-    found = bayesrecon.audit(source, release.model, remedies=False)
-    return next(f for f in found if f.kind == "log-likelihood")
 
 
 def linear(x, y=None):
@@ -262,11 +255,9 @@ def large(release, records, gigabytes):
 
 
 def main():
-    parser = STUDY.parser(__doc__)
+    parser = STUDY.parser(__doc__, subsets=200, gigabytes=0.0)
     parser.add_argument("parts", nargs="*", help="densities, pointwise, remedies; default: all")
-    parser.add_argument("--subsets", type=int, default=200)
     parser.add_argument("--only", default="", help="remedies: files whose name holds this")
-    parser.add_argument("--gigabytes", type=float, default=0.0)
     options = STUDY.given(parser)
     release = from_posteriordb(NAME)
     records = shipped()["kidscore_momiq"].records(read_data(open_database(), NAME))

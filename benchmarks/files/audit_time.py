@@ -1,11 +1,6 @@
 """How long an audit takes until it answers, as the page benchmarks/AUDIT_TIME.md.
 
-    python -m benchmarks.files.audit_time [--repetitions 3] [--draws 4000]
-
-A hierarchical model of 16 parameters (13 clinics, their mean, a slope, a standard deviation) on 400 patients, fitted
-with NumPyro's NUTS and written as ArviZ writes it, with log density and pointwise log likelihoods; and the same file
-without them. Every audit is a `bayesrecon audit` in a process of its own that compiles everything anew: processor time
-and time on the clock are those of the whole process.
+python -m benchmarks.files.audit_time [--repetitions 3] [--draws 4000]
 """
 
 import json
@@ -105,9 +100,7 @@ def audited(folder, file, options, draws):
 
 
 def main():
-    parser = STUDY.parser(__doc__)
-    parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--draws", type=int, default=4000)
+    parser = STUDY.parser(__doc__, repetitions=3, draws=4000)
     options = STUDY.given(parser)
     cases = {}
     for title, file in (("all groups", "all"), ("draws alone", "draws")):
@@ -126,7 +119,6 @@ def main():
 
 
 def page(rows):
-    """The page of what was measured."""
     lines, loads = [], []
     for name, runs in rows["cases"].items():
         middle = {k: statistics.median(r[k] for r in runs) for k in ("processor", "clock", *STATUS)}

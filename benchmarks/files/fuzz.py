@@ -1,12 +1,6 @@
 """What do whole verbs make of files that nobody wrote? Makes the page benchmarks/FUZZ.md.
 
-    nice -n 19 python -m benchmarks.files.fuzz [--files 100000] [--minutes 60] [--only KIND] [--page]
-
-Good files of every format are changed, byte by byte or in ways that the libraries of the format find sound, and used as
-their kind is used: draws are audited beside private data, tables are what draws are compared with, results are loaded,
-shown and saved; of every fourth file draws are attacked, too. Files are made by their number alone. What is measured is
-kept in benchmarks/fuzz.json after every hundred of a kind, and the next run goes on there. Computing and memory are
-those of the verb's process and of the guarded one.
+nice -n 19 python -m benchmarks.files.fuzz [--files 100000] [--minutes 60] [--only KIND] [--page]
 """
 
 import os
@@ -24,7 +18,6 @@ from tests.support.fuzzed import LARGE, SLOW, fuzz
 
 OUTCOMES = ("read", "refused", "traceback", "hang", "bomb")
 EACH = 100  # files between two times that rows are kept
-
 Row = dict[str, Any]
 
 
@@ -34,16 +27,13 @@ def more(row: Row, name: str, count: int) -> Row:
     tally = fuzz(name, range(begin, begin + count))
     counts = Counter({k: row.get(k, 0) for k in OUTCOMES}) + tally.counts
     return {
-        "files": begin + count,
-        **{k: counts[k] for k in OUTCOMES},
-        "slowest": max(row.get("slowest", 0.0), round(tally.slowest, 1)),
-        "peak": max(row.get("peak", 0), tally.peak),
+        "files": begin + count, **{k: counts[k] for k in OUTCOMES},
+        "slowest": max(row.get("slowest", 0.0), round(tally.slowest, 1)), "peak": max(row.get("peak", 0), tally.peak),
         "failures": [*row.get("failures", []), *tally.failures][:20],
-    }
+    }  # fmt: skip
 
 
 def page(rows: dict[str, Row]) -> str:
-    """The page of what was measured."""
     total = sum(row["files"] for row in rows.values())
     bad = sum(row[k] for row in rows.values() for k in OUTCOMES[2:])
     lines = [

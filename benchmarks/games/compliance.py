@@ -1,8 +1,6 @@
 """Success against learners that promise epsilon, beside what epsilon allows, as the page benchmarks/COMPLIANCE.md.
 
-python -m benchmarks.games.compliance [--workers 2] [--again]
-
-Points are kept in benchmarks/compliance.json as soon as they are played; --again plays them anew.
+python -m benchmarks.games.compliance [--workers 2] [--again]           # --again plays points anew that are kept
 """
 
 from dataclasses import dataclass, replace
@@ -12,19 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from bayesrecon.games import (
-    Exm,
-    Game,
-    Ins,
-    Law,
-    Likelihood,
-    ObjectivePerturbation,
-    OutputPerturbation,
-    PosteriorDraw,
-    load,
-    play,
-)
+from bayesrecon.games import Exm, Game, Ins, Law, Likelihood, load, play
 from bayesrecon.games.data import Records
+from bayesrecon.games.learners.objective_perturbation import ObjectivePerturbation
+from bayesrecon.games.learners.output_perturbation import OutputPerturbation
+from bayesrecon.games.learners.posterior_draw import PosteriorDraw
 from bayesrecon.games.private import minimiser
 from benchmarks.games.compliance_page import FIGURE, draw, page
 from benchmarks.study import HERE, Study
@@ -33,7 +23,6 @@ from benchmarks.tasks import add_missing
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 ROUNDS, SEED, DRAWS = 1000, 30, 400_000
 PLAYERS = (Exm(), Ins(), Likelihood())
-
 SIZE, PENALTY = 2000, 0.01
 LEAN = 0.45  # of the canaries towards the majority: where the minimiser moves most
 ASIDE = np.array([[LEAN, (1 - LEAN**2) ** 0.5], [LEAN, -((1 - LEAN**2) ** 0.5)]]), np.array([0, 0])
@@ -89,12 +78,9 @@ def played(name: str, game: Game, workers: int | None) -> dict[str, Any]:
     return {
         "rounds": ROUNDS,
         "rows": {r.adversary: [r.stated.estimate, r.stated.lower, r.stated.upper, r.ties] for r in result.rows},
-        "best": [best.adversary, best.simultaneous.lower, best.simultaneous_epsilon],
-        "bound": result.bound,
-        "flagged": list(result.failures),
-        "possible": possible(name, game),
-        "limit": limit(name, game),
-    }
+        "best": [best.adversary, best.simultaneous.lower, best.simultaneous_epsilon], "bound": result.bound,
+        "flagged": list(result.failures), "possible": possible(name, game), "limit": limit(name, game),
+    }  # fmt: skip
 
 
 def possible(name: str, game: Game) -> float | None:

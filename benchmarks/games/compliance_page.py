@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.study import table
+
 FIGURE = "compliance.png"
 ADVERSARIES = {"Del-Inf-Exm": "#0072B2", "Del-Inf-Ins": "#E69F00", "likelihood ratio": "#009E73"}
 MECHANISMS = ("output perturbation", "objective perturbation", "posterior draw")
@@ -52,13 +54,13 @@ def page(kept: dict[str, Any]) -> str:
             points = points_of(kept, place, mechanism)
             if points:
                 lines += [f"## {place}: {mechanism} ({points[0][1]['rounds']:,} rounds a row)", ""]
-                lines += [*_head(HEADINGS), *(_row(epsilon, found) for epsilon, found in points), ""]
+                lines += [table(HEADINGS, [_row(*point) for point in points], words=0), ""]
     lines += ["## A tenth of the noise", ""]
     lines += ["Output perturbation at epsilon 1, worst case, with noise ten times too small (bound 73.1 %).", ""]
-    lines += _head(("rounds", "best of 3", "success", "lower end", "above"))
+    rows = []
     for n, (best, success, lower, above) in kept.get("broken", {}).items():
-        lines.append(f"| {n} | {best} | {_percent(success)} | {_percent(lower)} | {'yes' if above else 'no'} |")
-    return "\n".join(lines) + "\n"
+        rows.append((n, best, _percent(success), _percent(lower), "yes" if above else "no"))
+    return "\n".join([*lines, table(("rounds", "best of 3", "success", "lower end", "above"), rows, words=0), ""])
 
 
 def points_of(kept: dict[str, Any], place: str, mechanism: str) -> list[tuple[float, dict[str, Any]]]:
@@ -66,11 +68,7 @@ def points_of(kept: dict[str, Any], place: str, mechanism: str) -> list[tuple[fl
     return sorted((float(key.removeprefix(start)), found) for key, found in kept.items() if key.startswith(start))
 
 
-def _head(names: tuple[str, ...]) -> list[str]:
-    return ["| " + " | ".join(names) + " |", "|" + " ---: |" * len(names)]
-
-
-def _row(epsilon: float, found: dict[str, Any]) -> str:
+def _row(epsilon: float, found: dict[str, Any]) -> list[str]:
     cells = [f"{epsilon:g}", _percent(found["bound"]), f"{2 * found['bound'] - 1:.3f}"]
     for name in ADVERSARIES:
         p, low, high, ties = found["rows"][name]
@@ -78,7 +76,7 @@ def _row(epsilon: float, found: dict[str, Any]) -> str:
         cells.append(f"{_percent(p)} ({_percent(low)} to {_percent(high)}{tied})")
     cells += ["" if found[k] is None else _percent(found[k]) for k in ("possible", "limit")]
     best, _, least = found["best"]
-    return "| " + " | ".join([*cells, best, f"{least:.2f}", "yes" if found["flagged"] else "no"]) + " |"
+    return [*cells, best, f"{least:.2f}", "yes" if found["flagged"] else "no"]
 
 
 def _percent(p: float) -> str:

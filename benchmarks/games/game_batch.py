@@ -8,6 +8,7 @@ from sklearn.neural_network import MLPClassifier
 
 from bayesrecon.datasets import mnist
 from bayesrecon.games import Exm, Game, Ins, Reduction, ScikitLearner, Shokri, Yeom, play, table
+from benchmarks.study import table as table_of
 
 BATCH = "batch | MNIST | network"
 PRIVATE, DELETED, HIDDEN, SHADOWS, ROUNDS = 4000, 20, 64, 4, 10
@@ -39,8 +40,8 @@ def batches(folder: Path | None, workers: int | None, rounds: Path | None) -> di
 
 
 def batch_page(kept: dict[str, Any]) -> str:
-    lines = [WORDS, "| adversary | success |", "| --- | --- |"]
+    rows = []
     for row in kept.get(BATCH, [{"name": "not run: no data", "stated": None}]):
         rates = "" if row["stated"] is None else "{:.1f} ({:.1f} to {:.1f})".format(*(100 * v for v in row["stated"]))
-        lines.append(f"| {row['name']} | {rates} |")
-    return "\n".join(lines) + "\n"
+        rows.append((row["name"], rates))
+    return f"{WORDS}\n{table_of(('adversary', 'success'), rows, words=2)}\n"

@@ -1,31 +1,21 @@
 """What is played besides the published cells: white boxes, membership attacks, and reconstruction."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from bayesrecon.datasets.packaged import boston, warfarin
-from bayesrecon.games import (
-    DeletedLabel,
-    Exm,
-    Game,
-    KnownInstance,
-    LeastSquares,
-    Neighbours,
-    Outlying,
-    ReconstructionGame,
-    Reduction,
-    WhiteBox,
-    Yeom,
-    load,
-    play,
-)
+from bayesrecon.games import Exm, Game, LeastSquares, Neighbours, Outlying, Reduction, WhiteBox, Yeom, load, play
 from bayesrecon.games import table as table_of
 from bayesrecon.games.adversary import named_adversary
 from bayesrecon.games.data import Records
 from bayesrecon.games.named import DATA
+from bayesrecon.games.reconstruction import ReconstructionGame
+from bayesrecon.games.reconstructors.label import DeletedLabel
+from bayesrecon.games.reconstructors.response import KnownInstance
 from bayesrecon.games.view import Oracles, View
 from benchmarks.study import table
 
@@ -45,57 +35,42 @@ def _rows(result: Any) -> list[dict[str, Any]]:
     return [{**row, "rounds": len(result.numbers)} for row in rows]
 
 
-def _white(name: str, others: bool) -> Any:
-    def run(workers: int | None) -> Any:
-        more = {} if others else {"auxiliary": None}
-        game = load(name, adversaries=(WhiteBox(), Exm()), others=others, distinct=True, **more)
-        return _rows(play(game, 1000, seed=21, workers=workers))
-
-    return run
+def _white(name: str, others: bool, workers: int | None) -> Any:
+    more = {} if others else {"auxiliary": None}
+    game = load(name, adversaries=(WhiteBox(), Exm()), others=others, distinct=True, **more)
+    return _rows(play(game, 1000, seed=21, workers=workers))
 
 
-def _membership(name: str) -> Any:
-    def run(workers: int | None) -> Any:
-        names = ("lira-alone", "lira", "lira-offline", "yeom", "exm", "ins", "white-box")
-        players = tuple(named_adversary(one) for one in names)
-        return _rows(play(load(name, adversaries=players, share=0.5, distinct=True), 200, seed=22, workers=workers))
-
-    return run
+def _membership(name: str, workers: int | None) -> Any:
+    names = ("lira-alone", "lira", "lira-offline", "yeom", "exm", "ins", "white-box")
+    players = tuple(named_adversary(one) for one in names)
+    return _rows(play(load(name, adversaries=players, share=0.5, distinct=True), 200, seed=22, workers=workers))
 
 
-def _yeom(name: str) -> Any:
-    def run(workers: int | None) -> Any:
-        players = (Reduction(Yeom(), "labels"), Exm() if "cancer" in name else Exm("absolute"))
-        if name != WARFARIN:
-            return _rows(play(load(name, adversaries=players, share=0.5), 1000, seed=23, workers=workers))
-        doses = warfarin()
-        data = table_of(doses.x, doses.y, classification=False, standardised=True, share=0.5, name=doses.name)
-        return _rows(play(Game(data, LeastSquares(1.0), players, auxiliary=None), 1000, seed=23, workers=workers))
-
-    return run
+def _yeom(name: str, workers: int | None) -> Any:
+    players = (Reduction(Yeom(), "labels"), Exm() if "cancer" in name else Exm("absolute"))
+    if name != WARFARIN:
+        return _rows(play(load(name, adversaries=players, share=0.5), 1000, seed=23, workers=workers))
+    doses = warfarin()
+    data = table_of(doses.x, doses.y, classification=False, standardised=True, share=0.5, name=doses.name)
+    return _rows(play(Game(data, LeastSquares(1.0), players, auxiliary=None), 1000, seed=23, workers=workers))
 
 
-def _labels(data: str, learner: str) -> Any:
-    def run(workers: int | None) -> Any:
-        chosen = Neighbours(5) if learner == "k-NN" else load(f"{data}-logistic").learner
-        players = [DeletedLabel(q) for q in ("public", "normal", "box")]
-        game = ReconstructionGame(DATA[data].make().shared(0.5), chosen, players)  # type: ignore[attr-defined]
-        result = play(game, 1000, seed=24, workers=workers)
-        rows = [(r.reconstructor, r.right, r.silent) for r in result.rows]
-        return [{"name": n, "stated": [p.estimate, p.lower, p.upper], "silent": s, "rounds": 1000} for n, p, s in rows]
-
-    return run
+def _labels(data: str, learner: str, workers: int | None) -> Any:
+    chosen = Neighbours(5) if learner == "k-NN" else load(f"{data}-logistic").learner
+    players = [DeletedLabel(q) for q in ("public", "normal", "box")]
+    game = ReconstructionGame(DATA[data].make().shared(0.5), chosen, players)  # type: ignore[attr-defined]
+    result = play(game, 1000, seed=24, workers=workers)
+    rows = [(r.reconstructor, r.right, r.silent) for r in result.rows]
+    return [{"name": n, "stated": [p.estimate, p.lower, p.upper], "silent": s, "rounds": 1000} for n, p, s in rows]
 
 
-def _chosen(name: str) -> Any:
-    def run(workers: int | None) -> Any:
-        rows = []
-        for words, choose in zip(CHOICES, (None, Outlying()), strict=True):
-            found = _rows(play(load(name, choose=choose), 1000, seed=26, workers=workers))
-            rows += [{**row, "name": f"{row['name']} | {words}"} for row in found]
-        return rows
-
-    return run
+def _chosen(name: str, workers: int | None) -> Any:
+    rows = []
+    for words, choose in zip(CHOICES, (None, Outlying()), strict=True):
+        found = _rows(play(load(name, choose=choose), 1000, seed=26, workers=workers))
+        rows += [{**row, "name": f"{row['name']} | {words}"} for row in found]
+    return rows
 
 
 def whole_table(name: str = "diabetes") -> dict[str, float]:
@@ -130,13 +105,13 @@ def _public(workers: int | None) -> Any:
 
 MORE: dict[str, Any] = {f"{KNOWN} | whole table": lambda workers: whole_table(), f"{KNOWN} | public half": _public}
 MORE |= {f"{KNOWN} | whole table, Boston": lambda workers: whole_table("Boston")}
-MORE |= {f"{WHITE} | {name} | {k}": _white(name, k == "others known") for name in OPEN for k in WITH}
-MORE |= {f"{CHOSEN} | {name}": _chosen(name) for name in PICKED}
-MORE |= {f"{BESIDE} | {name}": _membership(name) for name in SIDE}
-MORE |= {f"{FOURTH} | {name}": _yeom(name) for name in ("diabetes-linear", "cancer-logistic", WARFARIN)}
+MORE |= {f"{WHITE} | {name} | {k}": partial(_white, name, k == "others known") for name in OPEN for k in WITH}
+MORE |= {f"{CHOSEN} | {name}": partial(_chosen, name) for name in PICKED}
+MORE |= {f"{BESIDE} | {name}": partial(_membership, name) for name in SIDE}
+MORE |= {f"{FOURTH} | {name}": partial(_yeom, name) for name in ("diabetes-linear", "cancer-logistic", WARFARIN)}
 PUBLISHED = {("iris", "logistic"): 92.9, ("wine", "logistic"): 97.3, ("cancer", "logistic"): 86.6}
 PUBLISHED |= {("iris", "k-NN"): 93.7, ("wine", "k-NN"): 90.1, ("cancer", "k-NN"): 77.8}
-MORE |= {f"{LABELS} | {data} | {learner}": _labels(data, learner) for data, learner in PUBLISHED}
+MORE |= {f"{LABELS} | {data} | {learner}": partial(_labels, data, learner) for data, learner in PUBLISHED}
 
 
 def _said(values: list[float]) -> str:
@@ -157,7 +132,6 @@ def _asked(kept: dict[str, Any], title: str, start: Sequence[str], columns: int)
 
 
 def _whole(title: str, kept: dict[str, Any], task: str, form: str) -> str:
-    """Squared errors of all leave-one-outs, where they were played."""
     if task not in kept:
         return ""
     lines = "\n".join(f"| {name} | {value:{form}} |" for name, value in kept[task].items())
@@ -165,7 +139,6 @@ def _whole(title: str, kept: dict[str, Any], task: str, form: str) -> str:
 
 
 def more_page(kept: dict[str, Any]) -> str:
-    """The sections after the published cells."""
     white, chosen, beside, labels = [], [], [], []
     for name, how in product(OPEN, WITH):
         rows = kept.get(f"{WHITE} | {name} | {how}")

@@ -17,7 +17,7 @@ from benchmarks.games.game_batch import batch_page, batches
 from benchmarks.games.game_cells import FITS, HUNDRED, LIBLINEAR, LISTED, Cell, cells
 from benchmarks.games.game_figure import FIGURE, draw
 from benchmarks.games.game_more import MORE, more_page
-from benchmarks.study import HERE, Study
+from benchmarks.study import HERE, Study, table
 from benchmarks.tasks import add_missing
 
 INTRODUCTION = """# Deletion games
@@ -73,9 +73,8 @@ def rate(value: Any) -> list[float]:
 
 
 def shown(pair: dict[str, list[float]] | None) -> str:
-    if not pair:
-        return ""
-    return " / ".join(f"{100 * p:.1f} ({100 * low:.1f} to {100 * high:.1f})" for p, low, high in pair.values())
+    rates = (pair or {}).values()
+    return " / ".join(f"{100 * p:.1f} ({100 * low:.1f} to {100 * high:.1f})" for p, low, high in rates)
 
 
 def reaching(cell: Cell, found: dict[str, Any]) -> list[str]:
@@ -107,21 +106,20 @@ def explains(why: str, reached: list[str]) -> bool:
 def page(kept: dict[str, Any]) -> str:
     lines = [INTRODUCTION]
     for section in LISTED:
-        lines += [f"## {section}", "", "| " + " | ".join(HEADINGS) + " |", "|" + " --- |" * len(HEADINGS)]
-        notes = []
+        rows, notes = [], []
         for cell in (c for c in cells() if c.section == section):
             published = "" if cell.published is None else " / ".join(f"{p:.1f}" for p in cell.published)
             found = kept.get(key(cell))
             start = [cell.data, cell.learner, published]
             if found is None:
-                lines.append("| " + " | ".join([*start, "not run"] + [""] * (len(HEADINGS) - 4)) + " |")
+                rows.append([*start, "not run"] + [""] * (len(HEADINGS) - 4))
                 if cell.absent:
                     notes.append((cell.data, cell.absent))
                 continue
             reached = reaching(cell, found)
             rounds = f"{found['rounds']}" + (f", converged {n}" if (n := found.get("rounds, converged")) else "")
             values = [rounds, *(shown(found.get(c)) for c in COLUMNS), *reached]
-            lines.append("| " + " | ".join(start + values) + " |")
+            rows.append(start + values)
             where = f"{cell.data}, {cell.learner}"
             if cell.why and (cell.published is None or cell.why in (HUNDRED, LIBLINEAR) or explains(cell.why, reached)):
                 notes.append((where, cell.why))
@@ -129,7 +127,8 @@ def page(kept: dict[str, Any]) -> str:
             notes += [(where, f"no column reaches {name}{within(cell, found, name)}.") for name in short]
             for column in (name for name in found if name.endswith(", warnings")):
                 notes += [(where, f"{column.removesuffix(', warnings')}: {said}.") for said in found[column]]
-        lines += ["", *dict.fromkeys(f"* {where}: {why}" for where, why in notes), ""]
+        lines += [f"## {section}", "", table(HEADINGS, rows, words=len(HEADINGS)), ""]
+        lines += [*dict.fromkeys(f"* {where}: {why}" for where, why in notes), ""]
     return "\n".join([*lines, batch_page(kept), more_page(kept)])
 
 
@@ -137,9 +136,8 @@ STUDY = Study(__file__, page)
 
 
 def main() -> None:
-    parser = STUDY.parser(__doc__)
+    parser = STUDY.parser(__doc__, minutes=20.0)
     parser.add_argument("words", nargs="*")
-    parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--workers", type=int)
     parser.add_argument("--mnist", type=Path)
     parser.add_argument("--rounds", type=Path)

@@ -76,13 +76,6 @@ APPROXIMATION_HEAD += ("random", "label", "published: fails, estimate, single")
 PUBLISHED = {("iris", 0.9): "34, 0.32, 0.64", ("wine", 0.9): "6.7, 0.75, 0.99"}
 
 
-def read(folder, part):
-    """Images `(N, 11025)` of 0 and 1 (ink), alphabets `(N,)` and their names."""
-    data = datasets.omniglot(folder, part)
-    known, labels = np.unique([name.partition("/")[0] for name in data.names], return_inverse=True)
-    return (data.x > 0.5).astype(np.uint8), labels[data.y], known.tolist()
-
-
 def apart(one, other):
     """Squared distances `(n, m)`: of black and white images, how many pixels differ."""
     one, other = one.astype(np.float32), other.astype(np.float32)
@@ -98,7 +91,9 @@ def split(labels, rng):
 def omniglot(folder, part, deletions, seed):
     """Of every number of auxiliary images one row a deletion: points; of the majority and of the mean, whether the
     label is right without the deletion and with it, and whether the image is (with it)."""
-    images, labels, known = read(folder, part)
+    data = datasets.omniglot(folder, part)
+    known, alphabets = np.unique([name.partition("/")[0] for name in data.names], return_inverse=True)
+    images, labels, known = (data.x > 0.5).astype(np.uint8), alphabets[data.y], known.tolist()
     far = apart(images, images).astype(float)
     found, shown = {str(many or "all"): [] for many in AUXILIARY}, []
     for number in range(deletions):
@@ -133,8 +128,7 @@ def draw(shown):
     for column, (*pictures, points) in zip(axes.T, shown, strict=True):
         for ax, picture in zip(column, pictures, strict=True):
             ax.imshow(picture.reshape(105, 105), cmap="gray_r", vmin=0, vmax=1)
-            ax.set_xticks([])
-            ax.set_yticks([])
+            ax.set(xticks=[], yticks=[])
         column[0].set_title(f"{points} point{'s' if points > 1 else ''}", fontsize=8)
     for ax, name in zip(axes[:, 0], ("deleted", "majority", "mean", "without deletion"), strict=True):
         ax.set_ylabel(name, fontsize=8)
@@ -206,12 +200,9 @@ def page(kept):
     names = {name: f"all, {total:,} together" if name == "all" else name for name in rows}
     omniglot = [row for name, found in rows.items() for row in omniglot_rows(names[name], found)]
     lines += [
-        table(OMNIGLOT_HEAD, omniglot),
-        "",
-        f"![Deleted and reconstructed images]({FIGURE})",
-        "",
+        table(OMNIGLOT_HEAD, omniglot), "", f"![Deleted and reconstructed images]({FIGURE})", "",
         APPROXIMATION.format(points=POINTS),
-    ]
+    ]  # fmt: skip
     found = [approximation_row(key, rows) for key, rows in kept["approximation"].items()]
     return "\n".join([*lines, table(APPROXIMATION_HEAD, found), ""])
 
@@ -220,12 +211,9 @@ STUDY = Study(__file__, page)
 
 
 def main():
-    parser = STUDY.parser(__doc__)
+    parser = STUDY.parser(__doc__, deletions=300, approximations=150, seed=11)
     parser.add_argument("--data", type=Path, metavar="FOLDER", required=True, help="files of Omniglot")
     parser.add_argument("--part", choices=("small1", "small2", "train", "test", "all"), default="small1")
-    parser.add_argument("--deletions", type=int, default=300)
-    parser.add_argument("--approximations", type=int, default=150)
-    parser.add_argument("--seed", type=int, default=11)
     given = STUDY.given(parser)
     kept = {"omniglot": omniglot(given.data, given.part, given.deletions, given.seed), "approximation": {}}
     for name, rows in kept["omniglot"]["rows"].items():

@@ -3,8 +3,6 @@
 python -m benchmarks.games.vicious --data DIR [--set fashion] [--part all] [--omniglot DIR] [--until SECONDS] [WORD ...]
 
 DIR holds a data set's files, or Omniglot's images_background_small1.zip. Words choose the models whose name begins so.
-Every model is kept in
-benchmarks/vicious.json when it is done: a program that was stopped goes on with the next.
 """
 
 import math
@@ -85,7 +83,6 @@ def planes(images):
 
 
 def measured(x, y, model, decoder, known):
-    """Accuracy of a classifier, and what a decoder makes of its logits."""
     z = np.asarray(model(x))
     row = {"accuracy": model.accuracy(x, y)}
     return row | quality(x, decoder(z), known) if decoder is not None else row

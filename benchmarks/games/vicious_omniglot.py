@@ -10,16 +10,10 @@ SIDE = 28
 ASKED, EPOCHS = 4, 60
 
 
-def read(folder):
-    """Images in [0, 1] with 28 by 28 pixels, ink 1, their character and who of twenty people drew them."""
-    data = omniglot(folder, "small1", side=SIDE)
-    people = np.concatenate([np.arange(count) for count in np.bincount(data.y)])
-    return data.images(), data.y, people
-
-
 def characters(folder, attributes, ratio, quality):
     """One vicious model; four people's drawings are asked about, the others' are known."""
-    x, y, people = read(folder)
+    data = omniglot(folder, "small1", side=SIDE)
+    x, y, people = data.images(), data.y, np.concatenate([np.arange(count) for count in np.bincount(data.y)])
     if attributes is not None:
         rng = np.random.default_rng(0)
         count = y.max() + 1

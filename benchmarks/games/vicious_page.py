@@ -24,12 +24,9 @@ ROWS = {
     "centred 3 logits": ("3/1, logits without their mean", "none"),
 }
 SCORES = {
-    "tuning": "fine-tuning, v",
-    "tuning_centred": "fine-tuning, centred logits",
-    "gradient": "gradient norm",
-    "offset": "variance of the offset",
-    "offset_gain": "what the offset adds to a linear reconstruction, dB",
-}
+    "tuning": "fine-tuning, v", "tuning_centred": "fine-tuning, centred logits", "gradient": "gradient norm",
+    "offset": "variance of the offset", "offset_gain": "what the offset adds to a linear reconstruction, dB",
+}  # fmt: skip
 HONEST, VICIOUS = ("honest 0 logits", "stopped"), ("vicious 3 logits", "early")
 INTRODUCTION = """# What networks' outputs give away about their input
 
@@ -107,9 +104,7 @@ def rows(held):
 
 def bar(held):
     """Vicious 3/1 beside honest, seed by seed."""
-    beside = {
-        name: f"honest 0 logits {name.rsplit(' ', 1)[1]}" for name in held if name.startswith("vicious 3 logits ")
-    }
+    beside = {name: name.replace("vicious 3", "honest 0") for name in held if name.startswith("vicious 3 logits ")}
     pairs = [(held[name], held[other]) for name, other in beside.items() if other in held]
     if not pairs:
         return ""

@@ -81,10 +81,6 @@ def posterior(kind, count):
     return row | {"estimate": n.estimate, "se": n.se, "verdict": n.verdict}
 
 
-def network_of(row):
-    return row.get("width"), row.get("pull"), row["n"]
-
-
 def network(width, pull, count):
     """Ranks at theta* of every seed; no reconstruction."""
     model, start = model_of(width, pull)
@@ -104,17 +100,10 @@ def page(held):
     posteriors = sorted((r for r in held if r["kind"] in KINDS), key=lambda r: (KINDS.index(r["kind"]), r["n"]))
     networks = sorted((r for r in held if r["kind"] == "network"), key=lambda r: (r["pull"], r["width"], r["n"]))
     head = ("model", "N", "kernel", "index", "recovered n", "share")
-    lines = [
-        (
-            r["kind"],
-            f"{r['n']:,}",
-            f"rank {r['rank']}" if r["gap"] else "decays",
-            f"{r['index']:.1f}",
-            _count(r),
-            "" if r["se"] is None else f"{r['se'] / r['estimate']:.1%}",
-        )
-        for r in posteriors
-    ]
+    lines = []
+    for r in posteriors:
+        cells = (r["kind"], f"{r['n']:,}", f"rank {r['rank']}" if r["gap"] else "decays", f"{r['index']:.1f}")
+        lines.append((*cells, _count(r), "" if r["se"] is None else f"{r['se'] / r['estimate']:.1%}"))
     text = [TEXT, table(head, lines), "\n".join(_verdict(posteriors))]
     if networks:
         head = ("network", "N", "parameters", "rank at 1e-3", "rank at 1e-6", "unknowns", "gradient of training")
@@ -122,7 +111,8 @@ def page(held):
         for r in networks:
             low, high = np.median(r["ranks"], axis=0)
             name = f"{PULL_TITLES[r['pull']]}, width {r['width']}"
-            lines.append((name, r["n"], r["parameters"], f"{low:.0f}", f"{high:.0f}", 2 * r["n"], _short(r)))
+            cells = (name, r["n"], r["parameters"], f"{low:.0f}", f"{high:.0f}", 2 * r["n"])
+            lines.append((*cells, f"{r['stationary']:.0e}"))
         text += [NETWORKS.format(seeds=SEEDS), table(head, lines), "\n".join(_growth(networks))]
     _picture(posteriors, networks)
     return "\n\n".join(text) + "\n"
@@ -145,10 +135,6 @@ def _count(row):
     if row["estimate"] is None:
         return row["verdict"]
     return f"{row['estimate']:,.0f}" + ("" if row["verdict"] == "determined" else f" ({row['verdict']})")
-
-
-def _short(row):
-    return f"{row['stationary']:.0e}"
 
 
 def _verdict(posteriors):
@@ -197,7 +183,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=3600, help="begin nothing after this long")
     options = STUDY.given(parser)
     end = time.monotonic() + options.seconds
-    add_rows(STUDY, product(WIDTHS, PULLS, NETWORK_RECORDS), network_of, network, options.seconds)
+    wanted = product(WIDTHS, PULLS, NETWORK_RECORDS)
+    add_rows(STUDY, wanted, lambda r: (r.get("width"), r.get("pull"), r["n"]), network, options.seconds)
     add_rows(STUDY, product(KINDS, RECORDS), lambda r: (r["kind"], r["n"]), posterior, end - time.monotonic())
 
 

@@ -23,13 +23,10 @@ from benchmarks.study import Study
 from tests.support.networks import decay_of, output, softmax
 
 CLASSES = 3
-
-
 STUDY = Study(__file__)
 
 
 def start_of(kind, width, rng):
-    """Where training starts."""
     outputs = () if kind == "events" else (CLASSES,)
     shapes = {"w": (2, width), "b": (width,), "v": (width, *outputs), "c": outputs}
     return {k: rng.normal(size=s) for k, s in shapes.items()}
@@ -43,28 +40,18 @@ def model_of(kind, width, decay):
 
     if kind == "events":
         return from_loss(
-            lambda params: params,
-            lambda params, x: -output(params, x),
+            lambda params: params, lambda params, x: -output(params, x),
             lambda params: 4 * jnp.mean(jnp.exp(jax.vmap(lambda z: output(params, z))(grid))) + decay_of(params, decay),
-            params=start,
-            record={"x": (2,)},
-            response="x",
-            domain={"x": (-1.0, 1.0)},
-            name=kind,
-        )
+            params=start, record={"x": (2,)}, response="x", domain={"x": (-1.0, 1.0)}, name=kind,
+        )  # fmt: skip
     losses = {
         "softmax": softmax,
         "logistic": lambda out, y: jnp.sum(jax.nn.softplus(out)) - out[y],
     }
     return from_loss(
-        output,
-        losses[kind],
-        lambda params: decay_of(params, decay),
-        params=start,
-        record={"x": (2,), "y": ()},
-        domain={"x": (-1.0, 1.0), "y": list(range(CLASSES))},
-        name=kind,
-    )
+        output, losses[kind], lambda params: decay_of(params, decay), params=start, record={"x": (2,), "y": ()},
+        domain={"x": (-1.0, 1.0), "y": list(range(CLASSES))}, name=kind,
+    )  # fmt: skip
 
 
 def records_of(kind, count, rng):
@@ -136,9 +123,8 @@ def unfinished(seeds):
     for kind in ("events", "softmax"):
         for wrong in ("nothing", "parameters off by 1 %", "decay ten times as large"):
             found = [one_unfinished(kind, wrong, np.random.default_rng(seed)) for seed in range(seeds)]
-            told = zip(
-                ("noticed by recover", "by gradient matching", "certified"), zip(*found, strict=True), strict=True
-            )
+            kinds = ("noticed by recover", "by gradient matching", "certified")
+            told = zip(kinds, zip(*found, strict=True), strict=True)
             print(kind, wrong, *(f"{what}: {sum(one)} of {seeds}" for what, one in told), sep=", ", flush=True)
 
 
@@ -157,8 +143,7 @@ def one_unfinished(kind, wrong, rng):
 
 
 def main():
-    parser = STUDY.parser(__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser = STUDY.parser(__doc__, seeds=5)
     parser.add_argument("--part", choices=("all", "count", "single", "unfinished"), default="all")
     options = STUDY.given(parser)
     for part in (count, single, unfinished):

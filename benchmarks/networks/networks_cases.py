@@ -58,14 +58,10 @@ def regression(width, decay):
 
 def _two_layers(name, loss, width, decay, outputs, responses):
     return from_loss(
-        output,
-        loss,
-        lambda params: decay_of(params, decay),
-        params={k: np.zeros(s) for k, s in shapes_of(width, outputs).items()},
-        record={"x": (PIXELS,), "y": ()},
-        domain={"x": (0.0, 1.0), "y": responses},
-        name=name,
-    )
+        output, loss, lambda params: decay_of(params, decay),
+        params={k: np.zeros(s) for k, s in shapes_of(width, outputs).items()}, record={"x": (PIXELS,), "y": ()},
+        domain={"x": (0.0, 1.0), "y": responses}, name=name,
+    )  # fmt: skip
 
 
 def _softmax_case(title, width, images, classes=CLASSES):
@@ -75,22 +71,17 @@ def _softmax_case(title, width, images, classes=CLASSES):
         return train_network(classifier(width, 0.1, classes), start_of(shapes_of(width, (classes,)), rng), data)
 
     return Case(
-        title,
-        images,
-        lambda y: y % classes,
-        train,
+        title, images, lambda y: y % classes, train,
         lambda release, key: _matched(release, key, n=20, restarts=2, steps=60),
-    )
+    )  # fmt: skip
 
 
 def _regression_case(title, width, images):
     return Case(
-        title,
-        images,
-        lambda y: (y - 4.5) / 4.5,
+        title, images, lambda y: (y - 4.5) / 4.5,
         lambda data, rng: train_network(regression(width, 0.1), start_of(shapes_of(width, ()), rng), data),
         lambda release, key: _matched(release, key, n=images, multipliers="one", restarts=4, steps=80),
-    )
+    )  # fmt: skip
 
 
 def _matched(release, key, **options):
@@ -112,14 +103,9 @@ def _relu_case(title, width, images, sharpness, decayed=True):
     like = {k: np.zeros(s) for k, s in shapes.items()}
     record, pixels = {"x": (PIXELS,), "y": ()}, {"x": (0.0, 1.0)}
     target = from_loss(
-        hard_relu,
-        lambda out, y: jax.nn.softplus(out) - y * out,
-        lambda params: decay_of(params, 0.01),
-        params=like,
-        record=record,
-        domain=pixels | {"y": [0, 1]},
-        name="relu",
-    )
+        hard_relu, lambda out, y: jax.nn.softplus(out) - y * out, lambda params: decay_of(params, 0.01), params=like,
+        record=record, domain=pixels | {"y": [0, 1]}, name="relu",
+    )  # fmt: skip
     believed = from_margin(three_layers(smoothed_relu(sharpness)), params=like, record=record, domain=pixels)
 
     def train(data, rng):

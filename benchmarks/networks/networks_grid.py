@@ -4,11 +4,6 @@ python -m benchmarks.networks.networks_grid                         # what netwo
 python -m benchmarks.networks.networks_grid --seconds 600           # begin no cell after ten minutes
 python -m benchmarks.networks.networks_grid --only 500,10           # one cell
 python -m benchmarks.networks.networks_page                        # the page, from whatever is there
-
-A tanh network on the square [-1, 1]^2 is trained on its summed logistic loss to a stationary point, with a quadratic
-penalty on its distance from where training started (`start`, which the attack then knows) or from zero (`zero`, weight
-decay). Two classes of N / 2 records each; the attack knows the parameters, the loss, the square and N. Starts, restarts
-and stopping see no private record.
 """
 
 import time
@@ -28,11 +23,8 @@ from benchmarks.study import Study
 from benchmarks.tasks import add_rows
 
 STUDY = Study(__file__, empty=list)
-SIZES, WIDTHS, SEEDS = (
-    {"start": (6, 16, 50, 500), "zero": (6, 16, 50)},
-    {"start": (10, 32, 100, 1000), "zero": (10, 100)},
-    5,
-)
+SIZES, SEEDS = {"start": (6, 16, 50, 500), "zero": (6, 16, 50)}, 5
+WIDTHS = {"start": (10, 32, 100, 1000), "zero": (10, 100)}
 STRENGTH = 0.1
 GENERIC, LEVELS = 600, (1e-3, 1e-6, 1e-9)  # records for the kernel's spectrum, and where its rank is read
 STEPS, RESTARTS = 200, 30
@@ -48,31 +40,18 @@ def logistic(out, y):
     return jax.nn.softplus(out) - y * out
 
 
-def start_of(width, rng):
-    """Kinks of the units lie all over the square."""
-    shapes = {"w": (2, width), "b": (width,), "v": (width,)}
-    scales = {"w": 2.0, "b": 1.0, "v": width**-0.5}
-    return {k: scales[k] * rng.normal(size=s) for k, s in shapes.items()}
-
-
 @cache
 def model_of(width, pull):
     """The model, and where training starts: the same for all seeds, so that they share compiled code."""
-    start = start_of(width, np.random.default_rng([width]))
+    rng, scales = np.random.default_rng([width]), {"w": 2.0, "b": 1.0, "v": width**-0.5}  # kinks all over the square
+    shapes = {"w": (2, width), "b": (width,), "v": (width,)}
+    start = {k: scales[k] * rng.normal(size=s) for k, s in shapes.items()}
     centre = start if pull == "start" else {k: np.zeros_like(v) for k, v in start.items()}
-    return _model(start, centre), start
-
-
-def _model(params, centre):
-    return from_loss(
-        output,
-        logistic,
-        lambda p: 0.5 * STRENGTH * sum(jnp.sum((p[k] - centre[k]) ** 2) for k in p),
-        params=params,
-        record={"x": (2,), "y": ()},
-        domain={"x": (-1.0, 1.0), "y": [0, 1]},
-        name="two layers",
-    )
+    model = from_loss(
+        output, logistic, lambda p: 0.5 * STRENGTH * sum(jnp.sum((p[k] - centre[k]) ** 2) for k in p), params=start,
+        record={"x": (2,), "y": ()}, domain={"x": (-1.0, 1.0), "y": [0, 1]}, name="two layers",
+    )  # fmt: skip
+    return model, start
 
 
 def budget(size, width):
@@ -101,42 +80,24 @@ def cell(size, width, pull, seed):
     spectrum = spectrum_of(model, np.asarray(trained.release.theta)[0], generic)
     steps, restarts = budget(size, width)
     began = time.process_time()
-    match = bayesrecon.GradientMatching(n=size, multipliers="one", steps=steps, restarts=restarts)
-    found = bayesrecon.reconstruct(trained.release, attack=match, key=int(attack.integers(2**31)))
+    matching = bayesrecon.GradientMatching(n=size, multipliers="one", steps=steps, restarts=restarts)
+    found = bayesrecon.reconstruct(trained.release, attack=matching, key=int(attack.integers(2**31)))
     guess = found.pseudo.records["x"]
-    own = match(data["x"], guess).cost
+    pairs = match(data["x"], guess)
+    own, off = pairs.cost, data["x"][pairs.truth] - guess[pairs.guess]
+    apart = np.linalg.norm(off, axis=1)[np.argsort(pairs.guess)]
     null = np.concatenate([match(fresh.uniform(-1, 1, (size, 2)), guess).cost for _ in range(10)])
     return {
-        "pull": pull,
-        "n": size,
-        "width": width,
-        "seed": seed,
-        "parameters": model.dimension,
-        "stationary": trained.gradient,
-        "ranks": [int((spectrum > level).sum()) for level in LEVELS],
-        "spectrum": [float(f"{s:.3g}") for s in spectrum[:: max(1, len(spectrum) // 60)]],
-        "unknowns": found.unknowns,
-        "equations": found.equations,
-        "residual": found.residual,
-        "least": found.least,
-        "starts": len(found.residuals),
-        "restarts": restarts,
-        "steps": steps,
-        "solved": int(sum(r < 1e-9 for r in found.residuals)),
-        "determined": int(found.determined.sum()),
-        "wrongly": int((_errors(data["x"], guess)[found.determined] > 1e-3).sum()),
-        "error": float(np.median(own)),
-        "null": float(np.median(null)),
-        "close": float(np.mean(own < 1e-3)),
-        "null_close": float(np.mean(null < 1e-3)),
-        "seconds": time.process_time() - began,
-    }
-
-
-def _errors(truth, guess):
-    """Of every guess, in its order, after one-to-one matching."""
-    pairs = match(truth, guess)
-    return np.linalg.norm(truth[pairs.truth] - guess[pairs.guess], axis=1)[np.argsort(pairs.guess)]
+        "pull": pull, "n": size, "width": width, "seed": seed, "parameters": model.dimension,
+        "stationary": trained.gradient, "ranks": [int((spectrum > level).sum()) for level in LEVELS],
+        "spectrum": [float(f"{s:.3g}") for s in spectrum[:: max(1, len(spectrum) // 60)]], "unknowns": found.unknowns,
+        "equations": found.equations, "residual": found.residual, "least": found.least,
+        "starts": len(found.residuals), "restarts": restarts, "steps": steps,
+        "solved": int(sum(r < 1e-9 for r in found.residuals)), "determined": int(found.determined.sum()),
+        "wrongly": int((apart[found.determined] > 1e-3).sum()), "error": float(np.median(own)),
+        "null": float(np.median(null)), "close": float(np.mean(own < 1e-3)),
+        "null_close": float(np.mean(null < 1e-3)), "seconds": time.process_time() - began,
+    }  # fmt: skip
 
 
 def cells():

@@ -30,16 +30,13 @@ STRENGTHS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
 KEPT_WEIGHT = 0.05  # of the largest multiplier, from which a record counts
 
 
-def digits():
-    x, y = load_digits(return_X_y=True)
-    return x / 16, y
-
-
-def drawn(case, seed):
-    """The private digits, and those that were not used."""
-    x, y = digits()
-    order = np.random.default_rng([seed, 0]).permutation(len(x))
-    return {"x": x[order[: case.images]], "y": case.labels(y[order[: case.images]])}, x[order[case.images :]]
+def trained_on(name, seed):
+    """A kind of network, private digits, those that were not used, what was trained, and the attack's key."""
+    case, (x, y) = CASES[name], load_digits(return_X_y=True)
+    x, order = x / 16, np.random.default_rng([seed, 0]).permutation(len(x))
+    data = {"x": x[order[: case.images]], "y": case.labels(y[order[: case.images]])}
+    trained = case.train(data, np.random.default_rng([seed, 2]))
+    return case, data, x[order[case.images :]], trained, int(np.random.default_rng([seed, 3]).integers(2**31))
 
 
 def similarity(truth, guess):
@@ -60,46 +57,28 @@ def scored(found, data, others, seed):
     null = [similarity(others[rng.choice(len(others), len(data["x"]), False)], images[kept])[0] for _ in range(NULLS)]
     distance = np.sqrt(np.mean((data["x"][pairs.truth] - images[kept][pairs.guess]) ** 2, axis=1))
     return {
-        "ssim": values.tolist(),
-        "null": [float(np.median(v)) for v in null],
-        "rmse": distance.tolist(),
-        "kept": len(kept),
-        "private": np.round(data["x"][pairs.truth], 3).tolist(),
+        "ssim": values.tolist(), "null": [float(np.median(v)) for v in null], "rmse": distance.tolist(),
+        "kept": len(kept), "private": np.round(data["x"][pairs.truth], 3).tolist(),
         "guess": np.round(images[kept][pairs.guess], 3).tolist(),
-    }
+    }  # fmt: skip
 
 
 def play(name, seed):
     if name == "penalty":
         return penalised(seed)
-    case = CASES[name]
-    data, others = drawn(case, seed)
-    trained = case.train(data, np.random.default_rng([seed, 2]))
-    key = int(np.random.default_rng([seed, 3]).integers(2**31))
+    case, data, others, trained, key = trained_on(name, seed)
     began = time.process_time()
     found = case.attack(trained.release, key)
     return {
-        "case": name,
-        "seed": seed,
-        "parameters": trained.release.model.dimension,
-        "unknowns": found.unknowns,
-        "equations": found.equations,
-        "stationary": trained.gradient,
-        "residual": found.residual,
-        "residuals": list(found.residuals),
-        "total": found.total,
-        "determined": int(found.determined.sum()),
-        "seconds": time.process_time() - began,
-        **scored(found, data, others, seed),
-    }
+        "case": name, "seed": seed, "parameters": trained.release.model.dimension, "unknowns": found.unknowns,
+        "equations": found.equations, "stationary": trained.gradient, "residual": found.residual,
+        "residuals": list(found.residuals), "total": found.total, "determined": int(found.determined.sum()),
+        "seconds": time.process_time() - began, **scored(found, data, others, seed),
+    }  # fmt: skip
 
 
 def penalised(seed):
-    """A network with fewer equations than unknowns, with and without total variation."""
-    case = CASES["narrow"]
-    data, others = drawn(case, seed)
-    trained = case.train(data, np.random.default_rng([seed, 2]))
-    key = int(np.random.default_rng([seed, 3]).integers(2**31))
+    case, data, others, trained, key = trained_on("narrow", seed)
     rows = []
     for strength in STRENGTHS:
         penalty = TotalVariation(SHAPE, strength=strength) if strength else None

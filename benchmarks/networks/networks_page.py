@@ -53,16 +53,13 @@ kink satisfies the conditions. Where the attack's residual is below that, images
 
 
 def page():
-    """The page; its pictures are drawn."""
     grid, images = STUDY.kept(), networks_images.STUDY.kept()
     parts = [INTRODUCTION]
     if grid:
         parts += [GRID, *_grid(grid), _verdict(grid)]
         _picture(grid, HERE / "networks-grid.png")
-        parts.append(
-            "![Distance over its null, beside the rank over the unknowns; ratios below 1e-4 are drawn there]"
-            "(networks-grid.png)"
-        )
+        caption = "Distance over its null, beside the rank over the unknowns; ratios below 1e-4 are drawn there"
+        parts.append(f"![{caption}](networks-grid.png)")
     shown = [r for r in images if r["case"] != "penalty"]
     if shown:
         parts += ["## Images", _images(shown)]
@@ -112,7 +109,6 @@ def _grid(grid):
 
 
 def _verdict(grid):
-    """Whether the rank tells where reconstruction ends."""
     trained = [r for r in grid if r["stationary"] <= TRAINED]
     enough = [r for r in trained if r["ranks"][1] >= r["unknowns"]]
     fewer = [r for r in trained if r["ranks"][1] < r["unknowns"]]
@@ -129,9 +125,8 @@ def _verdict(grid):
     solved = [r for r in enough if _solved(r)]
     if solved:
         right = sum(r["close"] == 1 for r in solved)
-        lines.append(
-            f"* Of the {len(solved)} that were solved where the rank suffices, {right} have every record right."
-        )
+        told = f"that were solved where the rank suffices, {right} have every record right"
+        lines.append(f"* Of the {len(solved)} {told}.")
     fixed = sum(r["determined"] for r in grid)
     wrong = sum(r["wrongly"] for r in grid)
     lines.append(f"* {fixed} records were called determined; {wrong} of them are farther than 1e-3 from a private one.")
@@ -235,7 +230,6 @@ def _images(shown):
 
 
 def _kinds(shown):
-    """One line for every kind of network."""
     head = ("network", "networks", "median SSIM", "null", "above the median null", "above all 20 nulls", "median RMSE")
     rows = []
     for name, own in _by_case(shown).items():
@@ -254,9 +248,8 @@ def _by_case(shown):
 
 def _mosaic(shown, path):
     """Of every kind of network the one of median similarity."""
-    last = {
-        name: sorted(own, key=lambda r: np.median(r["ssim"]))[len(own) // 2] for name, own in _by_case(shown).items()
-    }
+    ordered = {name: sorted(own, key=lambda r: np.median(r["ssim"])) for name, own in _by_case(shown).items()}
+    last = {name: own[len(own) // 2] for name, own in ordered.items()}
     figure, axes = plt.subplots(len(last), 6, figsize=(7.5, 1.7 * len(last)), layout="constrained", squeeze=False)
     for line, (name, row) in zip(axes, last.items(), strict=True):
         order = np.argsort(row["ssim"])[::-1]
@@ -264,8 +257,7 @@ def _mosaic(shown, path):
             for j, kind in enumerate(("private", "guess")):
                 ax = line[2 * i + j]
                 ax.imshow(np.reshape(row[kind][order[at]], SHAPE), cmap="gray", vmin=0, vmax=1)
-                ax.set_xticks([])
-                ax.set_yticks([])
+                ax.set(xticks=[], yticks=[])
                 ax.set_title(which if not j else f"SSIM {row['ssim'][order[at]]:.2f}", fontsize=8)
         line[0].set_ylabel(name, fontsize=8)
     figure.savefig(path, dpi=110)

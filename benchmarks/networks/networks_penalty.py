@@ -3,11 +3,7 @@
 python -m benchmarks.networks.networks_penalty --data DIR           # what networks_penalty.json lacks
 python -m benchmarks.networks.networks_page                        # the page, from whatever is there
 
-A frozen layer, public as that of a network trained elsewhere, turns an image of 14 by 14 pixels into `width` features;
-a softmax head is trained on 50 private images, exactly. The attack knows 49 of them and the label of the last, and
-matches its gradient: it sees the features' values and no more, so many images fit about as well. The strength of every
-penalty is the one with the smallest error on four public images, each hidden in the same place in a head that the
-attack trained itself. Private images come from one half of MNIST's test images, public ones from the other.
+Private images come from one half of MNIST's test images, public ones from the other.
 """
 
 from dataclasses import dataclass
@@ -107,9 +103,8 @@ def trainable(width):
 def hidden(width, image, label, known):
     """A head trained on the known records and this image, as attacks read it that do not know and know the box."""
     x, y = known
-    trained = train_network(
-        trainable(width), Head(width).like, {"x": np.vstack([x, image[None]]), "y": np.append(y, label)}
-    )
+    data = {"x": np.vstack([x, image[None]]), "y": np.append(y, label)}
+    trained = train_network(trainable(width), Head(width).like, data)
     params = trainable(width).constrain(trained.release.theta[0])
     models = {box: Head(width).model(known, [int(label)], box) for box in (False, True)}
     return {box: dirac(model, params) for box, model in models.items()}, trained.gradient
@@ -166,15 +161,10 @@ def play(folder, width, seed):
         own_ssim, own_rmse = alike(image, guess)
         null = [alike(other, guess) for other in others]
         row[way] = {
-            "strength": getattr(penalty, "strength", None),
-            "ssim": own_ssim,
-            "rmse": own_rmse,
-            "null_ssim": [v for v, _ in null],
-            "null_rmse": [v for _, v in null],
-            "residual": found.residual,
-            "equations": found.equations,
-            "guess": np.round(np.clip(guess, 0, 1), 3).tolist(),
-        }
+            "strength": getattr(penalty, "strength", None), "ssim": own_ssim, "rmse": own_rmse,
+            "null_ssim": [v for v, _ in null], "null_rmse": [v for _, v in null], "residual": found.residual,
+            "equations": found.equations, "guess": np.round(np.clip(guess, 0, 1), 3).tolist(),
+        }  # fmt: skip
     return row
 
 

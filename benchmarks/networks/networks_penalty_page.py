@@ -28,7 +28,6 @@ descents ended at faces of the box before the equations were solved; a penalty h
 
 
 def section(rows):
-    """Text of the page."""
     parts = [TEXT.format(gradient=max(r["gradient"] for r in rows), shadows=SHADOWS, nulls=NULLS)]
     head = ("way", "features", "images", "equations", "strength", "residual", "SSIM", "null", "RMSE", "beyond nulls")
     lines = []
@@ -38,18 +37,12 @@ def section(rows):
             beyond = sum(e["ssim"] > max(e["null_ssim"]) for e in each)
             strength = each[0]["strength"]
             middle = {k: np.median([np.median(e[k]) for e in each]) for k in NUMBERS}
-            cells = [
-                way,
-                width,
-                len(own),
-                f"{middle['equations']:.0f} of 196",
-                "" if strength is None else f"{strength:g}",
-            ]
+            cells = [way, width, len(own), f"{middle['equations']:.0f} of 196"]
+            cells += ["" if strength is None else f"{strength:g}"]
             cells += [f"{middle['residual']:.0e}", *(f"{middle[k]:.3f}" for k in NUMBERS[2:])]
             lines.append([*cells, f"{beyond} of {len(own)}"])
         mean = [r["mean"] for r in own]
-        values = (f"{np.median([m[k] for m in mean]):.3f}" for k in ("ssim", "rmse"))
-        similarity, error = values
+        similarity, error = (f"{np.median([m[k] for m in mean]):.3f}" for k in ("ssim", "rmse"))
         lines.append(("mean image", width, len(own), "", "", "", similarity, "", error, ""))
     parts += [table(head, lines), "\n".join(_differences(rows))]
     parts.append("![Private images, and what every way makes of 80 features](networks-penalty.png)")
@@ -83,8 +76,7 @@ def picture(rows, path, width=80):
         shown = [("private", row["image"], None)] + [(w, row[w]["guess"], row[w]["ssim"]) for w in WAYS]
         for ax, (name, image, value) in zip(line, shown, strict=True):
             ax.imshow(np.reshape(image, SHAPE), cmap="gray", vmin=0, vmax=1)
-            ax.set_xticks([])
-            ax.set_yticks([])
+            ax.set(xticks=[], yticks=[])
             ax.set_xlabel("" if value is None else f"SSIM {value:.2f}", fontsize=7)
             if i == 0:
                 ax.set_title(name.replace(" and ", "\nand ").replace(" known ", "\nknown "), fontsize=7)

@@ -1,9 +1,6 @@
 """What the outputs of linear classifiers give away: honest, vicious, with noise, rounded, asked several times.
 
 python -m benchmarks.outputs.outputs --data DIR [--set fashion] [--part all] [--to DIR]
-
-DIR holds the files of a data set of images; four in five are what the server and the attacker have, the others are
-asked about. Results go to benchmarks/OUTPUTS.md, outputs.json and outputs-linear.png.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +18,7 @@ FIGURE = "outputs-linear.png"
 KNOWN = 0.8
 RATIOS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)
 CUTS = (1e-10, 1.2e-4, 1e-3, 1e-2)
-NOISE = np.logspace(-3, 0.5, 30)
+NOISE, CLASSES = np.logspace(-3, 0.5, 30), (2, 10, 100, 200)
 PAGE = """# What the outputs of a linear classifier give away about its input
 
 Made by `python -m benchmarks.outputs.outputs`. Images are reconstructed from the outputs of linear classifiers. The
@@ -34,8 +31,6 @@ the covariance's spectrum: the number means nothing without its cut.
 
 {ratios}
 
-| cut | directions kept | R of principal components: 10 | 20 | 50 | 100 |
-| --- | ---: | ---: | ---: | ---: | ---: |
 {risks}
 
 In brackets what every linear model with as many outputs has for a normal law, `evaluate.linear_risk`.
@@ -54,11 +49,8 @@ Several honest models that were trained on different parts of the 8,000 images a
 
 ## Bits of an answer
 
-| classes | argmax | 1 decimal | 2 decimals | 3 decimals |
-| ---: | ---: | ---: | ---: | ---: |
 {bits}
 """
-
 
 STUDY = Study(__file__)
 
@@ -93,20 +85,14 @@ def main():
         one = kept[str(ratio)]
         cells = [f"{ratio:g}", f"{one['accuracy']:.1%}", f"{one['psnr']:.2f}", f"{one['offset']:.2f}"]
         rows.append([*cells, *(f"{one['R'][str(cut)]:.4f}" for cut in CUTS)])
+    bits = [[n, *(f"{b:.2f}" for b in (np.log2(n), *(softmax_bits(n, q) for q in (1, 2, 3))))] for n in CLASSES]
     text = PAGE.format(
-        title=images.name,
-        known=first,
-        asked=len(asked),
-        mean=psnr(asked, known.mean(axis=0)),
+        title=images.name, known=first, asked=len(asked), mean=psnr(asked, known.mean(axis=0)),
         ratios=table(("ratio", "accuracy", "PSNR", "with offset", *(f"R at {c:g}" for c in CUTS)), rows),
-        risks=risks(known, asked, kept),
-        rounding=rounding(models, asked, kept),
+        risks=risks(known, asked, kept), rounding=rounding(models, asked, kept),
         several=several(known, y[:first], asked, kept),
-        bits="\n".join(
-            f"| {n} | {np.log2(n):.2f} | " + " | ".join(f"{softmax_bits(n, q):.2f}" for q in (1, 2, 3)) + " |"
-            for n in (2, 10, 100, 200)
-        ),
-    )
+        bits=table(("classes", "argmax", "1 decimal", "2 decimals", "3 decimals"), bits, words=0),
+    )  # fmt: skip
     draw(models)
     STUDY.keep(kept)
     STUDY.place.write_text(text)
@@ -127,8 +113,8 @@ def risks(known, asked, kept):
             found = reconstruction_risk(asked, mean + (asked - mean) @ top @ top.T, known, rtol=cut)
             kept[f"components {k} at {cut:g}"] = found
             cells.append(f"{found:.4f} ({linear_risk(directions, k):.4f})")
-        lines.append(f"| {cut:g} | {directions} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append([f"{cut:g}", directions, *cells])
+    return table(("cut", "directions kept", "R of principal components: 10", "20", "50", "100"), lines)
 
 
 def rounding(models, asked, kept):

@@ -1,10 +1,6 @@
 """Images from the outputs of honest classifiers: linear decoder, inversion without a decoder, posterior draws.
 
 python -m benchmarks.outputs.outputs_posterior --data DIR [--set fashion] [--part all] [--to DIR]
-
-DIR holds images: 4,000 train the classifier, 4,000 are public to the attacker, 60 are asked about (of fewer than 10,000
-as many fewer). Results
-go to benchmarks/OUTPUTS_POSTERIOR.md, outputs_posterior.json and outputs-posterior.png, after every row.
 """
 
 import time
@@ -88,7 +84,6 @@ def classifiers(x, y, sizes):
 
 
 def parts(x, sizes):
-    """Public images, and those that are asked about."""
     public = x[sizes.trained : sizes.trained + sizes.public]
     return public, x[sizes.trained + sizes.public :][: sizes.asked]
 
@@ -99,12 +94,10 @@ def scored(row, truth, guess, low, high, moving, began):
     rng = np.random.default_rng(0)
     drawn = [inside[rng.integers(len(inside), size=len(inside))].mean() for _ in range(2000)]
     return row | {
-        "psnr": float(psnr(truth, guess, value_range=1)),
-        "coverage": float(inside.mean()),
-        "between": np.quantile(drawn, [0.025, 0.975]).tolist(),
-        "half": float(((high - low) / 2)[:, moving].mean()),
+        "psnr": float(psnr(truth, guess, value_range=1)), "coverage": float(inside.mean()),
+        "between": np.quantile(drawn, [0.025, 0.975]).tolist(), "half": float(((high - low) / 2)[:, moving].mean()),
         "seconds": time.perf_counter() - began,
-    }
+    }  # fmt: skip
 
 
 def rows(model, predict, view, more, x, mixtures, sizes):
@@ -115,7 +108,8 @@ def rows(model, predict, view, more, x, mixtures, sizes):
     rng = np.random.default_rng(1)
     at = split(sizes.public, rng)
     spread = public.std(axis=0)
-    moving, ones, told = varies(spread), np.ones(public.shape[1]), {"model": model, "view": view + label(more)}
+    moving, ones = varies(spread), np.ones(public.shape[1])
+    told = {"model": model, "view": view + (f" to {more['decimals']} decimal" if more else "")}
     began = time.perf_counter()
     decoder = fitted_decoder(public[at.fit], release.answers[at.fit])
     held = np.concatenate([at.calibrate, at.check])
@@ -148,10 +142,6 @@ def rows(model, predict, view, more, x, mixtures, sizes):
         extra = {"components": float(own.mean()), "factor": float(known.factor.max()), "divergent": int(lost.sum())}
         ends = interval(guess, size, known.factor, (0, 1))
         yield scored(told | {"method": name} | extra, asked, guess, *ends, moving, began), guess
-
-
-def label(more):
-    return f" to {more['decimals']} decimal" if more else ""
 
 
 def answered(predict, x, view, more):

@@ -1,9 +1,6 @@
-"""What a table of a mixed model gives away: statsmodels `MixedLM` by maximum likelihood.
+"""What a table of a mixed model gives away: statsmodels `MixedLM` by maximum likelihood. Makes the page MIXED.md.
 
 python -m benchmarks.tables.mixed [--sets 30]
-
-Two covariates, 20 to 100 groups, of five rows each or of one to nine, with an intercept or a slope too for each. The
-attack sees the estimates, their covariance, and what the summary prints of the groups. The page is benchmarks/MIXED.md.
 """
 
 import argparse
@@ -29,7 +26,6 @@ data set; *held*: limits that hold the true value to {rounding:.0e} of its size,
 points; *error*: of an estimate relative to the root mean square of what is summed. *Refused*: fits that ended at a
 variance of zero or had not converged.
 """
-
 
 KINDS = ("an intercept each, five rows", "an intercept each, one to nine rows", "a slope too, one to nine rows")
 
@@ -97,16 +93,8 @@ def study(kind, sets):
                 size = np.sqrt(np.mean(each**2))
                 held.append(row.lower - ROUNDING * size <= each.mean() <= row.upper + ROUNDING * size)
                 errors.append(abs(row.estimate - each.mean()) / size)
-    return (
-        KINDS[kind],
-        sets,
-        refused,
-        failed,
-        f"{sum(verdicts)} of {len(verdicts)}",
-        f"{sum(held)} of {len(held)}",
-        f"{np.median(errors):.0e}",
-        f"{max(errors):.0e}",
-    ), len(verdicts) // max(1, sets - refused)
+    row = (KINDS[kind], sets, refused, failed, f"{sum(verdicts)} of {len(verdicts)}", f"{sum(held)} of {len(held)}")
+    return (*row, f"{np.median(errors):.0e}", f"{max(errors):.0e}"), len(verdicts) // max(1, sets - refused)
 
 
 def main() -> None:

@@ -1,18 +1,13 @@
 """What summaries give away: modes, moments of draws, variational fits, printed tables. Makes the page TABLES.md.
 
 python -m benchmarks.tables.tables [modes] [moments] [releases] [regressions] [--posteriors NAME ...] [--tables 1000]
-
-Needs POSTERIOR_DB_PATH. Every release is made from the data, and every statistic compared with them afterwards. Rows
-are kept in benchmarks/tables.json and replaced one by one, so that a study can be made in parts.
 """
 
-import os
 import time
 import warnings
 import zlib
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -28,11 +23,12 @@ from bayesrecon.posteriors.approximated.normal import by_another_rule, pack, var
 from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Limit, VariationalOptimum
+from benchmarks import workers
+from benchmarks.draws.checks import references
 from benchmarks.study import Study, table
 from tests.support.regressions import Regression
 from tests.support.summaries import cut
 
-KINDS = ("arK", "earnings", "kidiq", "kilpisjarvi", "mesquite", "nes", "sblr")
 EIGHT = (
     "kidiq-kidscore_momiq", "kidiq-kidscore_momhs", "kidiq-kidscore_interaction",
     "kidiq_with_mom_work-kidscore_interaction_c2", "earnings-logearn_height_male",
@@ -49,11 +45,9 @@ is the largest relative error of the determined statistics. *Inside* is the numb
 effect of rounding on the covariance is too large for a first-order approximation.
 """
 TITLES = {
-    "modes": "Modes with covariances",
-    "moments": "Means and covariances of draws",
-    "releases": "The same posterior released in other ways",
-    "regressions": "Printed regression tables",
-}
+    "modes": "Modes with covariances", "moments": "Means and covariances of draws",
+    "releases": "The same posterior released in other ways", "regressions": "Printed regression tables",
+}  # fmt: skip
 NOTES = {
     "modes": "The mode with the inverse of minus the Hessian there (Laplace) at full precision, and printed with 4 and "
     "3 significant digits (mean and standard deviations; correlations with as many decimals).",
@@ -209,10 +203,8 @@ def regressions(count: int, digits: int = 3) -> Iterator[dict]:
         covariance = scale * np.linalg.inv(design.T @ design)
         se = np.sqrt(np.diag(covariance))
         related = f"{covariance[0, 1] / se[0] / se[1]:#.{digits}g}"
-        lines = {
-            "coef": [f"{v:#.{digits}g}" for v in (*beta, np.sqrt(scale))],
-            "se": [*(f"{v:#.{digits}g}" for v in se), ""],
-        }
+        lines = {"coef": [f"{v:#.{digits}g}" for v in (*beta, np.sqrt(scale))]}
+        lines |= {"se": [*(f"{v:#.{digits}g}" for v in se), ""]}
         table = pd.DataFrame(lines, index=["const", "x", "sigma"])
         truth = {"n": size, "mean(x)": x.mean(), "mean(y)": y.mean(), "var(x)": x.var(), "var(y)": y.var()}
         truth |= {"cov(x,y)": float(np.cov(x, y, ddof=0)[0, 1]), "mean(x*x)": float(np.mean(x**2))}
@@ -237,11 +229,8 @@ def regressions(count: int, digits: int = 3) -> Iterator[dict]:
 
 
 def cells(study: str, rows: list[dict]) -> list[dict[str, str]]:
-    """The rows as they are shown."""
-    return [
-        {"modes": of_modes, "moments": of_moments, "releases": of_releases, "regressions": plain}[study](r)
-        for r in rows
-    ]
+    shown = {"modes": of_modes, "moments": of_moments, "releases": of_releases, "regressions": plain}[study]
+    return [shown(r) for r in rows]
 
 
 def number(value: float | None, form: str) -> str:
@@ -285,17 +274,12 @@ def of_releases(row: dict) -> dict[str, str]:
 
 def plain(row: dict) -> dict[str, str]:
     held = f"{row['held']}/{row['stated']} ({row['held'] / max(row['stated'], 1):.2%})"
-    width = DASH if row["width"] is None else f"{row['width']:.1%}"
-    return {
-        "tables": f"{row['tables']}, {row['posterior']}",
-        "bounds that hold": held,
-        "nothing stated": str(row["silent"]),
-        "median relative width (of n; of var(x) where n is known)": width,
-    }
+    line = {"tables": f"{row['tables']}, {row['posterior']}", "bounds that hold": held}
+    line |= {"nothing stated": str(row["silent"])}
+    return line | {"median relative width (of n; of var(x) where n is known)": number(row["width"], ".1%")}
 
 
 def summary(study: str, rows: list[dict]) -> str:
-    """The study in a sentence."""
     if study == "modes":
         widths = {k: [r[f"width, {k}"] / r["N"] for r in rows if r[f"width, {k}"] is not None] for k in (4, 3)}
         inside = {k: np.sum([r[f"inside, {k}"] for r in rows], axis=0) for k in (4, 3)}
@@ -339,39 +323,27 @@ def page(held: dict[str, dict[str, dict]]) -> str:
 STUDY = Study(__file__, page)
 
 
-def posteriors() -> list[str]:
-    """Those with Gaussian linear likelihoods and reference draws."""
-    folder = Path(os.environ["POSTERIOR_DB_PATH"]) / "reference_posteriors" / "draws" / "draws"
-    names = sorted(path.name.removesuffix(".json.zip") for path in folder.glob("*.json.zip"))
-    return [name for name in names if name.startswith(KINDS)]
-
-
 def main() -> None:
     parser = STUDY.parser(__doc__)
     parser.add_argument("studies", nargs="*", default=list(TITLES), help=", ".join(TITLES))
-    parser.add_argument(
-        "--posteriors", nargs="+", help="of posteriordb; all 30 linear ones by default, eight in releases"
-    )
+    parser.add_argument("--posteriors", nargs="+", help="all 30 linear ones by default, eight in releases")
     parser.add_argument("--tables", type=int, default=1000, help="simulated tables of a study in all")
     given = STUDY.given(parser)
-    for study in given.studies:
-        if study not in TITLES:
-            parser.error(f"no study {study} ({', '.join(TITLES)})")
+    workers.check_names(parser, given.studies, TITLES)
     warnings.simplefilter("ignore")
     for study in given.studies:
         if study == "regressions":
             for row in regressions(given.tables):
                 keep(study, row)
             continue
-        every = given.posteriors or (EIGHT if study == "releases" else posteriors())
+        every = given.posteriors or (EIGHT if study == "releases" else references())
         share = -(-given.tables * 46 // (len(every) * 33))  # 13 of 30 posteriors get two fifths of it
         for name in every:
             began = time.perf_counter()
             row = {"modes": modes, "releases": releases}[study](name) if study != "moments" else moments(name, share)
             keep(study, row)
-            print(
-                study, *cells(study, [row])[0].values(), f"{time.perf_counter() - began:.0f} s", sep=" | ", flush=True
-            )
+            spent = f"{time.perf_counter() - began:.0f} s"
+            print(study, *cells(study, [row])[0].values(), spent, sep=" | ", flush=True)
             posterior.cache_clear()
 
 
