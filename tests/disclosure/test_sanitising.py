@@ -397,7 +397,7 @@ def test_a_sampler_that_stays_now_and_then(release):
     at[1::10] = at[::10]
     stays, said = distinct(release.take(at))
     assert stays.size == 2000
-    assert "400 of 4000 draws repeat another one: 2000 are used" in said[0]
+    assert "400 of 4000 draws repeat another one: the 2000 distinct draws left are used" in said[0]
     at[1::100] = at[::100]
     few, _ = distinct(release.take(np.sort(np.r_[np.arange(3990), np.arange(10)])))
     assert few.size == 3990
