@@ -16,8 +16,10 @@ def quickly_compiled(flags):
 
 
 def known(flag):
-    """Whether XLA knows a flag: it ends a process that sets another one. From 0.10 on names of flags that are gone stand
-    in its library all the same."""
+    """Whether XLA knows a flag: it ends a process that sets another one.
+
+    From 0.10 on, names of flags that are gone stand in its library all the same.
+    """
     if tuple(map(int, version("jaxlib").split(".")[:2])) >= (0, 10):
         return False
     package = Path(importlib.util.find_spec("jaxlib").origin).parent
