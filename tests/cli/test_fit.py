@@ -1,5 +1,6 @@
 """`bayesrecon fit`: draws and nothing of the data, which `recover` reads."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -28,12 +29,16 @@ def mean_draws(data, shape, rng):
     return {"mu": rng.normal(np.sum(data["y"]) / precision, precision**-0.5, shape)}
 
 
+def scale_draws(data, shape, rng):
+    return {"s": np.sqrt(np.sum(np.square(data["y"])) / 2 / rng.gamma(len(data["y"]) / 2, size=shape))}
+
+
 @pytest.fixture(params=["exact draws", pytest.param("NUTS", marks=pytest.mark.slow)])
 def sampler(request, monkeypatch):
     """NUTS, and exact draws in its place, as it takes seconds to compile."""
 
     def sample(model, data, *, key, chains, draws, **_):
-        drawn = {"linear_regression": regression_draws, "own": mean_draws}[model.name]
+        drawn = {"linear_regression": regression_draws, "own": mean_draws, "scale": scale_draws}[model.name]
         release = from_draws(drawn(data, (chains, draws), np.random.default_rng(key)), model)
         return release, convergence(release)
 
@@ -63,6 +68,17 @@ def test_fit_then_recover(run, sampler, tmp_path):
     assert abs(rows["n"]["estimate"] - 80) < 5 * rows["n"]["se"]
     assert {"mean(height)", "mean(weight)", "cov(height,weight)"} < set(rows)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fit.nc", "people.csv"]
+
+
+def test_a_stan_program_is_fitted(run, sampler, tmp_path):
+    text = "data { int N; vector[N] y; } parameters { real<lower=0> s; } model { y ~ normal(0, s); }"
+    (tmp_path / "scale.stan").write_text(text)
+    (tmp_path / "data.json").write_text(json.dumps({"N": 50, "y": np.random.default_rng(0).normal(0, 3, 50).tolist()}))
+    outcome = run("fit", "scale.stan", "data.json", "-o", "fit.nc", *QUICK)
+    assert outcome.code == 0
+    shown = next(line for line in outcome.out.splitlines() if line.startswith("│ s")).split("│")
+    with h5netcdf.File("fit.nc", "r") as file:
+        assert float(shown[2]) == pytest.approx(np.mean(file["posterior/s"]), rel=1e-4)
 
 
 def test_fit_and_recover_with_a_program_of_ones_own(run, sampler):

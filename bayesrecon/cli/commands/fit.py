@@ -160,8 +160,11 @@ def _own_values(release: Any) -> Any:
     import jax
     import numpy as np
 
+    from bayesrecon.precision import x64
+
     model, theta = release.model, np.asarray(release.theta)
-    own, free = jax.vmap(model.constrain)(theta), jax.vmap(model.split)(theta)
+    with x64():
+        own, free = jax.vmap(model.constrain)(theta), jax.vmap(model.split)(theta)
     one_to_one = {p.name: p.shape == p.free_shape for p in model.parameters}
     columns = [
         np.asarray((own if one_to_one[p.name] else free)[p.name]).reshape(len(theta), -1) for p in model.parameters
