@@ -15,7 +15,6 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-import bayesrecon
 from bayesrecon.attacks.deletion.instance import deleted_instance
 from bayesrecon.evaluate import bootstrap, clopper_pearson, divergence
 from bayesrecon.games import (
@@ -38,6 +37,7 @@ from bayesrecon.models import find
 from bayesrecon.posteriors import from_posteriordb, from_sklearn
 from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.precision import x64
+from benchmarks.draws.informed import closed_form
 from benchmarks.paper_tags import CENTRAL, DELETION, MEMORY, rate, tag
 from benchmarks.study import Study, table
 from benchmarks.tasks import run_tasks
@@ -238,22 +238,16 @@ def informed(small: bool) -> dict[str, Any]:
     """Every record of breast cancer in turn, all others known, from a converged logistic regression, in closed form."""
     x, y = load_breast_cancer(return_X_y=True)
     x = StandardScaler().fit_transform(x)
-    release = from_sklearn(LogisticRegression(tol=1e-10, solver="newton-cholesky", max_iter=1000).fit(x, y))
-    errors, labels, means = [], 0, []
-    for i in range(20 if small else len(y)):
-        known = {"x": np.delete(x, i, axis=0), "y": np.delete(y, i)}
-        found = bayesrecon.missing_record(release, known, tolerance=1e-10)
-        errors.append(float(np.sqrt(np.mean((found.record["x"] - x[i]) ** 2))))
-        means.append(float(np.sqrt(np.mean((known["x"].mean(axis=0) - x[i]) ** 2))))
-        labels += int(found.record["y"] == y[i])
-    centre = bootstrap(np.array(errors))
+    errors, labels, *_ = closed_form(x, y, "newton-cholesky", 1e-10)
+    means = np.sqrt(np.mean(((x.sum(axis=0) - x) / (len(x) - 1) - x) ** 2, axis=1))
+    centre = bootstrap(errors)
     about = {
         "published": 0.36, "interval": [float(f"{end:.2g}") for end in (centre.lower, centre.upper)],
         "why": "the equations of the optimum solved, where a packaged attack descends",
     }  # fmt: skip
     piece, cell = "Informed adversary: all records but one known", "breast cancer: median RMSE of 30 columns"
     return {
-        "records": len(errors), "median": centre.estimate, "largest": max(errors), "labels": labels,
+        "records": len(errors), "median": centre.estimate, "largest": float(errors.max()), "labels": int(labels),
         "mean record": float(np.median(means)),
         "papers": [tag(MEMORY, piece, cell, float(f"{centre.estimate:.2g}"), **about)],
     }  # fmt: skip
