@@ -13,9 +13,9 @@ from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.derived import MadeOfAllError
 from bayesrecon.models.stan.layout import columns, sizes_of
 from bayesrecon.models.stan.needs import pruned
-from bayesrecon.models.stan.pointwise import possible_counts
 from bayesrecon.models.stan.posterior import declarations, machine_of, read_data, transform_data
 from bayesrecon.models.stan.source import StanModel, from_stan, read_program
+from bayesrecon.models.stan.stated_log_lik import possible_counts
 
 
 def stan_data(

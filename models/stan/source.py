@@ -33,12 +33,12 @@ from bayesrecon.models.stan.linear_form import linear_form
 from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_part, tainted_names, without_aliases
 from bayesrecon.models.stan.parsing import parse
-from bayesrecon.models.stan.pointwise import pointwise_notes, possible_counts
 from bayesrecon.models.stan.posterior import declarations, machine_of, places, value_of
 from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
 from bayesrecon.models.stan.record_term import Parts, own_parameters
 from bayesrecon.models.stan.sampling import numpyro_program
 from bayesrecon.models.stan.simulation import simulation
+from bayesrecon.models.stan.stated_log_lik import pointwise_notes, possible_counts
 from bayesrecon.models.stan.values import StanError
 from bayesrecon.precision import in_float64
 from bayesrecon.stated import domains_of
