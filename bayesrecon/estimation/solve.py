@@ -92,11 +92,13 @@ def fit(
         target = gram @ y
         correction = target - moments.target
 
+    compared, at = basis, atoms
+    if spectrum.gap and not features_of(embedding):
+        # Functions in the span are fixed by their inner products with the basis, so a few atoms will do.
+        compared, at = replace(basis, coefficients=basis.coefficients @ gram), few
+
     def probed(records: Records) -> tuple[Records, np.ndarray]:
-        # With a gap functions in the span are fixed by their inner products with the basis, so a few atoms will do.
-        if spectrum.gap and not features_of(embedding):
-            return _finite_rows(records, embedding.cross(basis, records, few) @ gram)
-        return _finite_rows(records, embedding.cross(basis, records, atoms))
+        return _finite_rows(records, embedding.cross(compared, records, at))
 
     sample, cross = probed(sample)
     plain = Fit(

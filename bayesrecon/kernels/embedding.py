@@ -108,7 +108,12 @@ class Stretch:
 
     @property
     def gram(self) -> Float[np.ndarray, "r r"]:
-        return self.own if self.functions is None else self.functions.T @ self.own @ self.functions
+        if self.functions is None:
+            return self.own
+        scale = self.functions.diagonal()
+        if np.count_nonzero(scale) == np.count_nonzero(self.functions) and len(scale) == len(self.own):
+            return self.own * scale * scale[:, None]
+        return self.functions.T @ self.own @ self.functions
 
     @property
     def target(self) -> Float[np.ndarray, " r"]:

@@ -10,7 +10,7 @@ posterior. Coordinates that no record touches together share a sweep (Curtis, Po
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from typing import Any
 
@@ -24,7 +24,7 @@ from bayesrecon.kernels.definite import largest
 from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
 from bayesrecon.kernels.score import along_coordinates, gradients, prior_score, touches
 from bayesrecon.kernels.sums import covariance, either_way, kernels, numbers, plus
-from bayesrecon.kernels.touched import Touched, coloured, pays
+from bayesrecon.kernels.touched import NONE, Touched, coloured, pays
 from bayesrecon.kernels.view import CHUNK, Part, View
 from bayesrecon.model import Model, Records
 from bayesrecon.running.engine import block_entries, on_host, placed, pooled, spread
@@ -32,6 +32,7 @@ from bayesrecon.running.engine import block_entries, on_host, placed, pooled, sp
 _FEWEST = 3  # coordinates of a record, with fewer parameters than pay for which it is not worth a look
 _LOOKED_AT = 8  # atoms at which gradients are looked at for coordinates that are touched
 _REMEMBERED = 8  # sets of records: a basis, its probes and those before them
+_SAME = 1e-10  # of its terms, to which a sum of a few derivatives is kept in double precision
 _CONDITION = 1e4  # of the records, from which the kernel of combinations of them loses too many digits
 
 
@@ -160,8 +161,13 @@ class SparseEmbedding(View):
 
     def _given(self, touched: Touched, functions: Any = None, **more: Any) -> "_Given":
         """Kept on the devices for a whole pass, where they work on it."""
-        given = _Given(touched, self.temperature, functions, **more)
+        given = _Given(touched, self._sigmas, self.temperature, functions, **more)
         return given if on_host() or pooled() else placed(given)
+
+    @cached_property
+    def _sigmas(self) -> np.ndarray:
+        """Sigma of every fold, `(F, d, d)`."""
+        return np.stack([factor @ factor.T for factor in (self.metric[None] if self.folds is None else self.folds)])
 
     def _of(self, records: Records) -> Touched:
         found = self.touched(records)
@@ -172,15 +178,34 @@ class SparseEmbedding(View):
         model, theta = self.release.model, self._theta
         if not self.temperature or not pays(_FEWEST, theta.shape[1]):
             return None
-        touched = np.asarray(touches(model, theta[:1][0], records)).T
-        if not pays(touched.sum(axis=1).max(), theta.shape[1]):
+        pattern = np.asarray(touches(model, theta[:1][0], records)).T
+        if not pays(pattern.sum(axis=1).max(), theta.shape[1]):
             return None
-        for t in theta[evenly(len(theta), _LOOKED_AT)]:
-            touched = touched | (np.asarray(gradients(model, t, records)) != 0)
-        colour, index = coloured(touched)
-        if not pays(len(index), theta.shape[1]):
-            return None
-        return Touched(records, index, (colour == np.arange(len(index))[:, None]).astype(float))
+        some = theta[evenly(len(theta), _LOOKED_AT)]
+        found = _by_colours(records, pattern)
+        if pays(len(found.index), theta.shape[1]) and _accounts_for(model, found, some):
+            return found
+        for t in some:
+            pattern = pattern | (np.asarray(gradients(model, t, records)) != 0)
+        found = _by_colours(records, pattern)
+        return found if pays(len(found.index), theta.shape[1]) else None
+
+
+def _by_colours(records: Records, pattern: np.ndarray) -> Touched:
+    """Of the coordinates that records touch, `(M, d)`."""
+    colour, index = coloured(pattern)
+    return Touched(records, index, (colour == np.arange(len(index))[:, None]).astype(float))
+
+
+def _accounts_for(model: Model, found: Touched, theta: np.ndarray) -> bool:
+    """Whether records move with no other coordinates at some atoms: whether their derivatives along a random direction
+    are those along the colours, each times the direction's entry at the record's coordinate."""
+    direction = np.random.default_rng(0).normal(size=(1, theta.shape[1]))
+    axes = np.concatenate([found.colours, direction])
+    slopes = np.asarray(along_coordinates(model, theta, found.records, axes, *_no_pairs(found.index))[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = slopes[:-1] * np.append(direction, 0.0)[found.index][:, None]
+        return bool((abs(slopes[-1] - terms.sum(axis=0)) <= _SAME * abs(terms).sum(axis=0)).all())
 
 
 @jax.tree_util.register_dataclass
@@ -190,6 +215,7 @@ class _Given:
 
     Attributes:
         touched: records and their coordinates.
+        sigmas: `(F, d, d)` of the folds.
         temperature: tau.
         functions: `(M, r)` combinations of the records that sums are taken of.
         fitted: `(M,)` weights of the data that were fitted.
@@ -198,6 +224,7 @@ class _Given:
     """
 
     touched: Touched
+    sigmas: Any
     temperature: float = field(metadata={"static": True})
     functions: Any = None
     fitted: Any = None
@@ -206,7 +233,8 @@ class _Given:
 
     def sweeps(self, model: Model, part: Part, touched: Touched, second: bool = True) -> Iterator[tuple[_Block, int]]:
         """Derivatives at the atoms of a part, second ones where wanted, and how many atoms are none of padding."""
-        sigma, pairs, share = (_shares if second else _no_shares)(touched.index, numbers(part.metric))
+        sigma = self.sigmas[part.fold]
+        pairs, share = _shares(touched.index, sigma) if second else _no_pairs(touched.index)
         for _, theta, weights, n, _ in part.blocks():
             t = spread(theta)
             found = along_coordinates(model, t, touched.records, touched.colours, pairs, share)
@@ -318,16 +346,14 @@ def _along(given: _Given, block: _Block, score: Any) -> Any:
 
 
 @either_way
-def _shares(index: Any, metric: Any) -> tuple[Any, Any, Any]:
-    """Sigma, the pairs of colours, and for every record the entry of Sigma that its mixed derivative counts with."""
-    sigma, (i, j) = metric @ metric.T, np.triu_indices(len(index))
-    share = sigma[index[i], index[j]] * np.where(i == j, 1.0, 2.0)[:, None]
-    return sigma, np.stack([i, j], axis=1), share
+def _shares(index: Any, sigma: Any) -> tuple[Any, Any]:
+    """The pairs of colours, and for every record the entry of Sigma that its mixed derivative counts with."""
+    i, j = np.triu_indices(len(index))
+    return np.stack([i, j], axis=1), sigma[index[i], index[j]] * np.where(i == j, 1.0, 2.0)[:, None]
 
 
-@either_way
-def _no_shares(index: Any, metric: Any) -> tuple[Any, Any, Any]:
-    return metric @ metric.T, np.zeros((0, 2), int), np.zeros((0, index.shape[1]))
+def _no_pairs(index: Any) -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros((0, 2), int), np.zeros((0, index.shape[1]))
 
 
 def _kernel(slopes: Any, index: Any, sigma: Any) -> Any:
@@ -344,10 +370,22 @@ def _products(x: Any, y: Any, rows: Any, columns: Any, sigma: Any, pairs: np.nda
     if not isinstance(x, np.ndarray):
         return jax.lax.scan(partial(_added, x, y, rows, columns, sigma), jnp.asarray(total), jnp.asarray(pairs))[0]
     for a, b in pairs:
-        part = x[a].T @ y[b]
-        part *= sigma[np.ix_(rows[a], columns[b])]
-        total += part
+        row, column = _at(rows[a]), _at(columns[b])
+        if isinstance(row, int) or isinstance(column, int):  # a product of vectors needs no entry for every pair
+            share = np.atleast_1d(sigma[row, column])
+            left, right = (x[a] * share, y[b]) if isinstance(column, int) else (x[a], y[b] * share)
+            total += left.T @ right
+        else:
+            part = x[a].T @ y[b]
+            part *= sigma.take(column, axis=1).take(row, axis=0)
+            total += part
     return total
+
+
+def _at(coordinates: np.ndarray) -> Any:
+    """The one coordinate of all records that have one of this colour, else those of each."""
+    some = coordinates[coordinates != NONE]
+    return int(some[0]) if some.size and (some == some[0]).all() else coordinates
 
 
 def _added(x: Any, y: Any, rows: Any, columns: Any, sigma: Any, total: Any, pair: Any) -> tuple[Any, None]:

@@ -80,8 +80,8 @@ def _joined(total: Any, own: Any) -> Any:
 def _joined_here(total: Any, own: Any) -> Any:
     (weight, shift, mean, square), (more, other, first, second) = total, own
     off = other - shift
-    moved = first[:, None] * off
-    second = second + moved + moved.T + more * off[:, None] * off
+    mixed, stack = first + more / 2 * off, np.stack if isinstance(off, np.ndarray) else jnp.stack
+    second = second + stack([mixed, off], 1) @ stack([off, mixed], 0)
     return weight + more, shift, mean + first + more * off, square + second
 
 

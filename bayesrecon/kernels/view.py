@@ -38,6 +38,7 @@ class Part:
         weights: `(n,)`.
         chunk: atoms of a block.
         stretch: its number.
+        fold: its number, of the factors that the release is summed in.
     """
 
     metric: Float[np.ndarray, "d k"]
@@ -45,6 +46,7 @@ class Part:
     weights: Float[np.ndarray, " n"]
     chunk: int
     stretch: int
+    fold: int = 0
 
     def blocks(self) -> Iterator[AtomBlock]:
         """Of exactly `chunk` atoms."""
@@ -195,10 +197,10 @@ class View:
         chunk = min(chunk, power_of_two(int(np.diff(edges).max())))
         found = []
         for i, (start, end) in enumerate(pairwise(edges.tolist())):
-            metric, stretch = factors[i * len(factors) // whole], int(i * stretches // whole)
+            fold, stretch = int(i * len(factors) // whole), int(i * stretches // whole)
             for at in range(start, end, _PART * chunk):
                 to = min(end, at + _PART * chunk)
-                found.append(Part(metric, part_of(theta, at, to), weights[at:to], chunk, stretch))
+                found.append(Part(factors[fold], part_of(theta, at, to), weights[at:to], chunk, stretch, fold))
         return found
 
 
