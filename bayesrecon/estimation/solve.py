@@ -18,6 +18,7 @@ from bayesrecon.kernels.embedding import Basis, FeatureBasis, Featured, MeanEmbe
 from bayesrecon.releases import Release
 
 _PROBES = 512  # fresh records on which visibility is judged, to a few per cent of what is unseen
+_FREE = 256  # probes beyond the features from which totals alone are taken
 _FREEDOM = 4096  # probes beyond the features at most: what is unseen of a function is known to a hundredth from them
 _TAILS = 8.0  # degrees of freedom of the t law that records may follow where what is seen of them fades far out
 _FOUND = 0.5  # visibility of a field's mean or spread from which the search can have found where it lies
@@ -65,7 +66,7 @@ def fit(
     # A search needs no more records than stand out of the noise, which are far fewer than the features.
     if not spectrum.gap:  # like the data: what is seen of records that no data have says little of these
         reference = replace(reference, predicted=_PREDICTED)
-    count = _count_of_probes(basis.size) if shrink or spectrum.gap else _PROBES
+    count = _count_of_probes(basis.size, atoms is None) if shrink or spectrum.gap else _PROBES
     sample = reference.draw(rng, count)
     if not spectrum.gap and shrink:  # coefficients must not run away in the data's tails
         tails = replace(reference, tails=_TAILS).draw(rng, count)
@@ -129,8 +130,9 @@ def fit(
     return replace(solved, distant=distant)
 
 
-def _count_of_probes(rank: int) -> int:
-    return max(_PROBES, rank + min(3 * rank, _FREEDOM))
+def _count_of_probes(rank: int, errors: bool = True) -> int:
+    """Records on which functions are judged; fewer where only their totals are wanted, without what is unseen."""
+    return max(_PROBES, rank + min(3 * rank, _FREEDOM if errors else max(_FREE, rank // 4)))
 
 
 def _lost(solved: Fit, law: Reference, records: Records, cross: np.ndarray) -> list[str]:

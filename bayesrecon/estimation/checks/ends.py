@@ -26,6 +26,7 @@ FEWEST = 500
 """Draws from which ends are looked at."""
 _SHARES = (0.03, 0.1)  # of the draws, at an end, that are looked at
 _MOST, _NUMBERS = 2**16, 2**20  # draws that are looked at, and numbers of them: of more every other one, and so on
+_AT_ONCE = 2**20  # numbers of a block of columns
 WIDEST = 40
 """Coordinates up to which principal directions have ends as well."""
 _RANK = 1e-12  # of a correlation matrix
@@ -146,19 +147,30 @@ def _ends(
     """
     d, width = t.shape[1], s.shape[1]
     own, inverse, forms = directions(names, t, weights, width)
-    for name, row in forms:
+    for at in _blocks(len(forms), len(t)):
+        some = forms[at]
+        rows = np.stack([row for _, row in some])
         # Along the field of least noise: of a normal law its score is that of q.
-        along, form = own @ row / (row @ own @ row), np.r_[row, np.zeros(d - width)]
-        q, slope = t @ form, s @ along
-        for side, sign in (("upper", 1.0), ("lower", -1.0)):
-            for share, level, size in _levels(sign * q, weights, chain):
-                above = np.maximum(sign * q - level, 0.0)
-                series = (above > 0) + above * (sign * slope)
-                yield _End(f"the {side} end{name}", share, level, sign * form, sign * along, size), series
+        along = rows @ own / ((rows @ own) * rows).sum(axis=1)[:, None]
+        q, slope = t[:, :width] @ rows.T, s @ along.T
+        upper, lower = (_levels(sign * q, weights, chain) for sign in (1.0, -1.0))
+        for k, (name, row) in enumerate(some):
+            form = np.r_[row, np.zeros(d - width)]
+            for side, sign, levels in (("upper", 1.0, upper[k]), ("lower", -1.0, lower[k])):
+                for share, level, size in levels:
+                    above = np.maximum(sign * q[:, k] - level, 0.0)
+                    series = (above > 0) + above * (sign * slope[:, k])
+                    yield _End(f"the {side} end{name}", share, level, sign * form, sign * along[k], size), series
     if width == d:
-        for share, level, size in _levels(_values(t, inverse), weights, chain):
+        for share, level, size in _levels(_values(t, inverse)[:, None], weights, chain)[0]:
             end = _End("the outside", share, level, inverse, None, size)
             yield end, end.series(t, s)
+
+
+def _blocks(columns: int, rows: int) -> Iterator[slice]:
+    """As many columns at once as there is room for."""
+    width = max(1, _AT_ONCE // rows)
+    return (slice(start, start + width) for start in range(0, columns, width))
 
 
 def directions(
@@ -184,19 +196,25 @@ def thinned(draws: ScoredDraws) -> np.ndarray:
     return evenly(size, max(FEWEST, min(_MOST, _NUMBERS // d)))
 
 
-def _levels(q: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> list[tuple[float, float, float]]:
-    """Shares of the draws, the values that they exceed, and how many independent draws there are."""
-    order = np.argsort(-q, kind="stable")
-    above = np.searchsorted(np.cumsum(weights[order]), _SHARES)
-    levels = q[order[np.minimum(above, len(q) - 1)]]
-    sizes = independent(np.column_stack([q, q[:, None] > levels]), weights, chain)
-    return [(share, float(u), min(sizes[0], size)) for share, u, size in zip(_SHARES, levels, sizes[1:], strict=True)]
+def _levels(q: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> list[list[tuple[float, float, float]]]:
+    """For every column of `(T, F)` and each of the shares of the draws: the share, the value that it exceeds, and how
+    many independent draws there are."""
+    order = np.argsort(-q, axis=0, kind="stable")
+    heavy, last = np.cumsum(weights[order], axis=0), len(q) - 1
+    above = [np.minimum((heavy < share).sum(axis=0), last) for share in _SHARES]
+    levels = [np.take_along_axis(q, order[at, np.arange(q.shape[1])][None], axis=0)[0] for at in above]
+    sizes = independent(np.concatenate([q, *(q > u for u in levels)], axis=1), weights, chain)
+    of = np.minimum(sizes.reshape(1 + len(_SHARES), -1)[1:], sizes[: q.shape[1]])
+    return [
+        [(share, float(u[k]), float(size[k])) for share, u, size in zip(_SHARES, levels, of, strict=True)]
+        for k in range(q.shape[1])
+    ]
 
 
-def independent(series: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> list[float]:
+def independent(series: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> np.ndarray:
     """Effective numbers of draws, at most that of the weights: an end is a small part of antithetic chains."""
     sizes = np.minimum(effective_sample_size(np.asarray(series, float), chain) / len(series), 1.0)
-    return [float(size) for size in sizes / np.sum(weights**2)]
+    return np.asarray(sizes / np.sum(weights**2))
 
 
 def _cut(looked: Looked) -> Iterator[str]:
@@ -217,27 +235,30 @@ def _cut(looked: Looked) -> Iterator[str]:
     squares = {end: float(weights @ series**2) for end, series in each.items()}
     found: dict[str, float] = {}
 
-    def judged(group: list[_End], errors: Any = 0.0) -> tuple[float, float]:
-        """The mean, and the same in standard errors."""
-        whole = sum(each[end] for end in group)
+    def judged(many: Sequence[list[_End]], errors: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """The mean of every group of ends, and the same in standard errors."""
+        whole = np.stack([np.sum([each[end] for end in group], axis=0) for group in many], axis=1)
         series = whole + errors
-        least = sum(max(_spread(end.share), squares[end]) for end in group)
-        widened = least / max(sum(squares[end] for end in group), 1e-300)
-        variance = max(float(weights @ (series - weights @ series) ** 2), 1e-300) * widened
-        size = min(np.median([end.size for end in group]), *independent(series[:, None], weights, chain))
-        mean = float(weights @ whole)
-        return mean, mean / float(np.sqrt(variance / size))
+        least = [sum(max(_spread(end.share), squares[end]) for end in group) for group in many]
+        widened = least / np.maximum([sum(squares[end] for end in group) for group in many], 1e-300)
+        variance = np.maximum(weights @ (series - weights @ series) ** 2, 1e-300) * widened
+        size = np.minimum(
+            [np.median([end.size for end in group]) for group in many], independent(series, weights, chain)
+        )
+        mean = weights @ whole
+        return mean, mean / np.sqrt(variance / size)
 
     def fields(group: list[_End]) -> tuple[Rows, np.ndarray, np.ndarray]:
         h = Rows(lambda at: sd[:width] * np.sum([end.h(t[at]) for end in group], axis=0), (len(t), width))
         return h, np.arange(width), np.zeros(width, int)
 
-    z = np.array([judged(group)[1] for _, group in groups])
+    every = [group for _, group in groups]
+    z = np.concatenate([judged(every[at])[1] for at in _blocks(len(every), len(some))])
     for k in np.argsort(-z)[:_LOOKED_AT]:
         name, group = groups[k]
         if z[k] <= threshold or name in found:
             continue
-        size, sure = judged(group, np.asarray(looked.moved(*fields(group)))[some, 0])
+        size, sure = (float(x[0]) for x in judged([group], np.asarray(looked.moved(*fields(group)))[some, :1]))
         sure = sure if looked.finite else min(sure, float(z[k]))
         if sure > threshold:
             sure = float(allowed(size, sure, looked.unseen(*fields(group))[0]))
