@@ -165,9 +165,9 @@ class SparseEmbedding(View):
         return given if on_host() or pooled() else placed(given)
 
     @cached_property
-    def _sigmas(self) -> np.ndarray:
-        """Sigma of every fold, `(F, d, d)`."""
-        return np.stack([factor @ factor.T for factor in (self.metric[None] if self.folds is None else self.folds)])
+    def _sigmas(self) -> tuple[np.ndarray, ...]:
+        """Sigma `(d, d)` of every fold."""
+        return tuple(factor @ factor.T for factor in (self.metric[None] if self.folds is None else self.folds))
 
     def _of(self, records: Records) -> Touched:
         found = self.touched(records)
@@ -215,7 +215,7 @@ class _Given:
 
     Attributes:
         touched: records and their coordinates.
-        sigmas: `(F, d, d)` of the folds.
+        sigmas: `(d, d)` of each fold.
         temperature: tau.
         functions: `(M, r)` combinations of the records that sums are taken of.
         fitted: `(M,)` weights of the data that were fitted.
@@ -224,7 +224,7 @@ class _Given:
     """
 
     touched: Touched
-    sigmas: Any
+    sigmas: tuple[Any, ...]
     temperature: float = field(metadata={"static": True})
     functions: Any = None
     fitted: Any = None
@@ -352,6 +352,7 @@ def _shares(index: Any, sigma: Any) -> tuple[Any, Any]:
     return np.stack([i, j], axis=1), sigma[index[i], index[j]] * np.where(i == j, 1.0, 2.0)[:, None]
 
 
+@either_way
 def _no_pairs(index: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros((0, 2), int), np.zeros((0, index.shape[1]))
 
