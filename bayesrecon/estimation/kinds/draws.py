@@ -36,7 +36,7 @@ from bayesrecon.model import Records
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.running.stored import as_rows
 
-_BLOCK = 2**22  # doubles in a block of scores: larger ones are slower, since memory is new each time
+_BLOCK = 2**21  # doubles in a block of scores: larger ones are slower, since memory is new each time
 _ROUNDING = 1e-6  # in the sum of weights
 
 
