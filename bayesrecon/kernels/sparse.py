@@ -30,6 +30,7 @@ from bayesrecon.model import Model, Records
 from bayesrecon.running.engine import block_entries, on_host, placed, pooled, spread
 
 _FEWEST = 3  # coordinates of a record, with fewer parameters than pay for which it is not worth a look
+_FIRST = 8  # records that are looked at first
 _LOOKED_AT = 8  # atoms at which gradients are looked at for coordinates that are touched
 _REMEMBERED = 8  # sets of records: a basis, its probes and those before them
 _SAME = 1e-10  # of its terms, to which a sum of a few derivatives is kept in double precision
@@ -178,8 +179,11 @@ class SparseEmbedding(View):
         model, theta = self.release.model, self._theta
         if not self.temperature or not pays(_FEWEST, theta.shape[1]):
             return None
+        first = {k: v[:_FIRST] for k, v in records.items()}
+        if not _few(np.asarray(gradients(model, theta[:1][0], first)) != 0):  # most often a few records tell
+            return None
         pattern = np.asarray(touches(model, theta[:1][0], records)).T
-        if not pays(pattern.sum(axis=1).max(), theta.shape[1]):
+        if not _few(pattern):
             return None
         some = theta[evenly(len(theta), _LOOKED_AT)]
         found = _by_colours(records, pattern)
@@ -189,6 +193,11 @@ class SparseEmbedding(View):
             pattern = pattern | (np.asarray(gradients(model, t, records)) != 0)
         found = _by_colours(records, pattern)
         return found if pays(len(found.index), theta.shape[1]) else None
+
+
+def _few(pattern: np.ndarray) -> bool:
+    """Whether no record touches too many coordinates, `(M, d)`."""
+    return pays(pattern.sum(axis=1).max(), pattern.shape[1])
 
 
 def _by_colours(records: Records, pattern: np.ndarray) -> Touched:
