@@ -18,58 +18,59 @@ _CERTAIN = 0.9  # probability from which a value passed for certain
 
 
 class Table:
-    """A table of two-valued rows with the gains in log probability of flipping them."""
+    """A table of two-valued rows with the gains in log probability of flipping them, `(N,)`."""
 
     def __init__(
         self, precision: Blocks, scale: float, solution: np.ndarray, candidates: np.ndarray, log_prior: np.ndarray
     ) -> None:
         self.precision, self.scale = precision, scale
-        self.step = candidates[:, 1] - candidates[:, 0]
-        self.prior = log_prior[:, 1] - log_prior[:, 0]
-        self.cost = 0.5 * scale * precision.diagonals().sum(axis=0) * self.step**2
         self.solution, self.candidates = solution, candidates
+        self.prior = log_prior[:, 1] - log_prior[:, 0]
         self.places = precision.places()
+        self.passed = np.zeros(len(solution), bool)  # the rows of a path
 
     def at(self, chosen: Int[np.ndarray, " N"]) -> None:
         """Begin at the table with `chosen (N,)` values, zero or one."""
         self.chosen = chosen.copy()
         value = np.take_along_axis(self.candidates, chosen[:, None], axis=1)[:, 0]
-        self.pull = self.scale * (self.precision @ (self.solution - value))
-
-    def gains(self, rows: np.ndarray) -> np.ndarray:
-        sign = 1 - 2 * self.chosen[rows]
-        return sign * (self.step[rows] * self.pull[rows] + self.prior[rows]) - self.cost[rows]
+        sign = 1 - 2 * chosen
+        self.move = sign * (self.candidates[:, 1] - self.candidates[:, 0])
+        cost = 0.5 * self.scale * self.precision.diagonals().sum(axis=0) * self.move**2
+        self.gains = self.move * (self.scale * (self.precision @ (self.solution - value))) + sign * self.prior - cost
 
     def flip(self, row: int) -> np.ndarray:
         """Flips a row; the rows that feel it."""
-        move = self.scale * (1 - 2 * self.chosen[row]) * self.step[row]
-        felt = []
+        back, move, felt = -self.gains[row], self.scale * self.move[row], []
         for rows, values in self.precision.column(row, self.places):
-            self.pull[rows] -= move * values
+            self.gains[rows] -= move * self.move[rows] * values
             felt.append(rows)
-        self.chosen[row] = 1 - self.chosen[row]
+        self.gains[row], self.move[row], self.chosen[row] = back, -self.move[row], 1 - self.chosen[row]
         return np.concatenate(felt)
 
     def paths(self, row: int) -> list[tuple[float, list[int]]]:
         """The best gains on ways of flips that begin with a row, each followed by one that shares a coordinate with
         the last, and their rows; the table is left as it was."""
-        first = float(self.gains(np.array([row]))[0])
+        first = float(self.gains[row])
         near = self.flip(row)
         near = near[near != row]
         found = [(first, [row])]
-        for second in near[np.argsort(-self.gains(near))[:_BRANCHES]]:
-            total, best, done, step = first, (-np.inf, [row]), [row], int(second)
-            for _ in range(_DEPTH - 1):
-                total += float(self.gains(np.array([step]))[0])
-                near = self.flip(step)
+        for second in near[np.argsort(-self.gains[near])[:_BRANCHES]]:
+            step, done = int(second), [row]
+            total, best = first, (-np.inf, [row])
+            while True:
+                total += float(self.gains[step])
                 done.append(step)
                 if total > best[0]:
                     best = total, list(done)
-                gain = self.gains(near)
-                gain[np.isin(near, done)] = -np.inf
+                if len(done) == _DEPTH:
+                    break
+                near = self.flip(step)
+                self.passed[done] = True
+                gain = np.where(self.passed[near], -np.inf, self.gains[near])
+                self.passed[done] = False
                 step = int(near[gain.argmax()])
             found.append(best)
-            for flipped in done[1:]:
+            for flipped in done[1:-1]:
                 self.flip(flipped)
         self.flip(row)
         return found
@@ -86,7 +87,7 @@ def odds_against(table: Table, chosen: Int[np.ndarray, " N"]) -> tuple[np.ndarra
     for _ in range(_SWEEPS):
         better = False
         log_odds[:] = -np.inf
-        for row in np.argsort(-table.gains(np.arange(len(chosen)))):
+        for row in np.argsort(-table.gains):
             paths = table.paths(int(row))
             gain, path = max(paths)
             if gain > _BETTER:
