@@ -395,7 +395,7 @@ def measured(part: str, repetitions: int) -> list[dict[str, Any]]:
         for _ in range(repetitions):
             load, began = os.getloadavg()[0], time.perf_counter()
             command = [sys.executable, "-m", "benchmarks.draws.run", part, "--size", str(size)]
-            done = subprocess.run(command, capture_output=True, text=True, cwd=HERE)
+            done = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parent)
             if done.returncode:
                 reason = done.stderr.strip().splitlines()[-1]
                 print(part, size, "not measured:", reason, flush=True)
@@ -448,8 +448,9 @@ def _place(part: str, row: dict[str, Any]) -> str:
 
 WORDS = (
     "Times are medians over repetitions, each in its own process; what takes over a minute is measured once. *Load* is "
-    "the number of busy processes on the whole machine at the start: above zero, other processes ran at the same time. No GPU was timed. Tests only count "
-    "transfers to CPU devices and back in a pass (one each way, except for the draws)."
+    "the number of busy processes on the whole machine at the start: above zero, other processes ran at the same time. "
+    "No GPU was timed. Tests only count transfers to CPU devices and back in a pass (one each way, except for the "
+    "draws)."
 )
 
 

@@ -18,8 +18,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "reconstruct": ("reconstruct", "kidiq-kidscore_momiq", "-n", "400"),
     "demo": ("demo",),
     "fit": ("fit", "linear_regression", "patients.csv", "--response", "outcome", "-o", "fit.nc"),
-    "game": tuple(
-        ["game", "patients.csv", "--response", "outcome", "--learner", "linear", "--rounds", "200", "--workers", "1"]
+    "game": (
+        *("game", "patients.csv", "--response", "outcome"),
+        *("--learner", "linear", "--rounds", "200", "--workers", "1"),
     ),
 }
 
