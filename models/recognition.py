@@ -16,7 +16,7 @@ from bayesrecon.operations import CALLS, FREE, Mark, marked, operations_of
 Response = tuple[Any, Any, Any]
 """Location, scale and value of the observed site, each one entry a record."""
 
-_PADDED = 512  # records to a multiple of which designs are computed: one program serves pools and probes
+_AT_ONCE = 512  # records whose design is computed together: one program serves pools and probes
 _DENSE = 0.5  # of the coefficients in a record, from which records touch most of them
 _POINTS, _ALIKE = (-1.3, 0.0, 2.1), 1e-6  # where transforms are compared, and how closely: single precision will do
 _INLINED = CALLS | {"custom_jvp_call", "custom_vjp_call"}  # derivatives are not asked for here
@@ -63,10 +63,12 @@ def gaussian_predictor(
         return residual(beta)[0], -slope, width
 
     def design(beta: np.ndarray, records: Records) -> tuple[Any, Any, Any]:
-        count = len(next(iter(records.values())))
-        rows = np.minimum(np.arange(-(-count // _PADDED) * _PADDED), count - 1)
-        r, x, s = padded(beta, {k: np.asarray(v)[rows] for k, v in records.items()})
-        return np.asarray(r)[:count], np.asarray(x)[:count], np.asarray(s)[:count]
+        count, found = len(next(iter(records.values()))), []
+        for start in range(0, count, _AT_ONCE):
+            rows = np.minimum(np.arange(start, start + _AT_ONCE), count - 1)
+            found.append(padded(beta, {k: np.asarray(v)[rows] for k, v in records.items()}))
+        r, x, s = (np.concatenate(parts)[:count] for parts in zip(*found, strict=True))
+        return r, x, s
 
     if len(coefficients) > GaussianPredictor.MOST:
         (_, x, _) = design(np.zeros(len(coefficients)), batch)
