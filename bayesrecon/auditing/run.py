@@ -23,7 +23,7 @@ from bayesrecon.auditing.assembly import (
 )
 from bayesrecon.auditing.cell_totals import dominance_of_draws
 from bayesrecon.auditing.channel import channels
-from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
+from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, unmeasured_note
 from bayesrecon.auditing.fits import audit_fit, look_at_estimates, told_of
 from bayesrecon.auditing.given import held_by

@@ -272,10 +272,10 @@ def beside_others(_: int) -> Numbers:
 def audited(row: int) -> Numbers:
     """An audit of draws of three parameters, and what of it are calls of `recover` that try remedies."""
     import bayesrecon
-    from bayesrecon.auditing import draws
+    from bayesrecon.auditing import draw_findings
 
     file = Path(os.environ["POSTERIOR_DB_PATH"]) / "reference_posteriors/draws/draws/kidiq-kidscore_momiq.json.zip"
-    recovered, inner = draws.recovered, []
+    recovered, inner = draw_findings.recovered, []
 
     def counting(*given: Any, **more: Any) -> Any:
         start = time.process_time()
@@ -284,7 +284,7 @@ def audited(row: int) -> Numbers:
         finally:
             inner.append(time.process_time() - start)
 
-    draws.recovered = counting  # type: ignore[assignment]
+    draw_findings.recovered = counting  # type: ignore[assignment]
     start = time.process_time()
     found = bayesrecon.audit(file, "kidscore_momiq", remedies=(False, True, "full")[row])
     whole = time.process_time() - start
