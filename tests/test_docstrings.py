@@ -64,7 +64,7 @@ TESTS = {
 LONG = {
     "bayesrecon.attacks.outputs.decoder.train_decoder",
     "bayesrecon.attacks.reconstruction.reconstruct",
-    "bayesrecon.auditing.fits.audit_fit",
+    "bayesrecon.auditing.fit_findings.audit_fit",
     "bayesrecon.disclosure.sanitising.run.sanitise",
     "bayesrecon.games.compliance.ComplianceGame",
     "bayesrecon.games.membership_game.MembershipGame",

@@ -25,7 +25,7 @@ from bayesrecon.auditing.cell_totals import dominance_of_draws
 from bayesrecon.auditing.channel import channels
 from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, unmeasured_note
-from bayesrecon.auditing.fits import audit_fit, look_at_estimates, told_of
+from bayesrecon.auditing.fit_findings import audit_fit, look_at_estimates, told_of
 from bayesrecon.auditing.given import held_by
 from bayesrecon.auditing.held import DRAWS
 from bayesrecon.auditing.look import Look
