@@ -35,7 +35,7 @@ from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private import read_private
 from bayesrecon.auditing.saved_fits import attack_fits
 from bayesrecon.auditing.several_tables import audits_of_tables
-from bayesrecon.auditing.tables import table_to_audit
+from bayesrecon.auditing.table_remedies import table_to_audit
 from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
