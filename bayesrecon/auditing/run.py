@@ -32,7 +32,7 @@ from bayesrecon.auditing.look import Look
 from bayesrecon.auditing.numbers import Numbers
 from bayesrecon.auditing.opened import Opened, open_release
 from bayesrecon.auditing.pointwise import look_at_columns
-from bayesrecon.auditing.private import read_private
+from bayesrecon.auditing.private_data import read_private
 from bayesrecon.auditing.saved_fits import attack_fits
 from bayesrecon.auditing.several_tables import audits_of_tables
 from bayesrecon.auditing.table_remedies import table_to_audit

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bayesrecon.auditing.private import read_private
+from bayesrecon.auditing.private_data import read_private
 from bayesrecon.auditing.scoring import column_of, match_records
 from bayesrecon.errors import BayesreconError
 
