@@ -23,13 +23,13 @@ from bayesrecon.auditing.assembly import (
 )
 from bayesrecon.auditing.cell_totals import dominance_of_draws
 from bayesrecon.auditing.channel import channels
+from bayesrecon.auditing.density_columns import Numbers
 from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, unmeasured_note
 from bayesrecon.auditing.fit_findings import audit_fit, look_at_estimates, told_of
 from bayesrecon.auditing.given import held_by
 from bayesrecon.auditing.held import DRAWS
 from bayesrecon.auditing.look import Look
-from bayesrecon.auditing.numbers import Numbers
 from bayesrecon.auditing.opened import Opened, open_release
 from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private_data import read_private
