@@ -87,7 +87,7 @@ PLANTED = {
     "attacks see the truth": ("bayesrecon.attacks.recovery", "from bayesrecon.evaluate import score_records"),
     "the truth sees attacks": ("bayesrecon.evaluate.truth", "from bayesrecon.attacks.recovery import recover"),
     "the second door": ("bayesrecon.results.matched", 'NAME = "bayesrecon.plots"'),
-    "the command line is used": ("bayesrecon.auditing.run", "from bayesrecon.cli.console import say"),
+    "the command line is used": ("bayesrecon.auditing.audit", "from bayesrecon.cli.console import say"),
 }
 
 

@@ -147,8 +147,8 @@ def _written_table(found: "Sanitised", path: Path) -> None:
 
 def _written(found: "Sanitised", path: Path) -> "Audit":
     """The file, audited before it is there."""
+    from bayesrecon.auditing.audit import audit
     from bayesrecon.auditing.fix import write_audited
-    from bayesrecon.auditing.run import audit
     from bayesrecon.posteriors.named import named_draws
 
     release = found.release
