@@ -28,7 +28,7 @@ from .attacks.reconstruction import reconstruct as reconstruct
 from .attacks.records.single import SingleRecords as SingleRecords
 from .attacks.recovery import recover as recover
 from .auditing.audit import audit as audit
-from .auditing.outputs import audit_outputs as audit_outputs
+from .auditing.audit_outputs import audit_outputs as audit_outputs
 from .disclosure.bounds import bound as bound
 from .disclosure.diagnosis import diagnose as diagnose
 from .disclosure.planner import plan as plan

@@ -68,7 +68,7 @@ def outputs(
     if shape is not None and records[:1].size != shape[0] * shape[1]:
         raise BayesreconError(f"--image {image}: records of {public} have {records[:1].size} values each")
     if audit:
-        from bayesrecon.auditing.outputs import audit_outputs
+        from bayesrecon.auditing.audit_outputs import audit_outputs
         from bayesrecon.cli.audits import finish
 
         if given.out is not None and given.out.suffix == ".npz":
