@@ -32,7 +32,7 @@ from .auditing.audit_outputs import audit_outputs as audit_outputs
 from .disclosure.bounds import bound as bound
 from .disclosure.diagnosis import diagnose as diagnose
 from .disclosure.planner import plan as plan
-from .disclosure.sanitising.run import sanitise as sanitise
+from .disclosure.sanitising.sanitise import sanitise as sanitise
 from .disclosure.witness import witness as witness
 from .errors import BayesreconError as BayesreconError
 from .estimation.estimator import Estimator as Estimator

@@ -65,7 +65,7 @@ LONG = {
     "bayesrecon.attacks.outputs.decoder.train_decoder",
     "bayesrecon.attacks.reconstruction.reconstruct",
     "bayesrecon.auditing.fit_findings.audit_fit",
-    "bayesrecon.disclosure.sanitising.run.sanitise",
+    "bayesrecon.disclosure.sanitising.sanitise.sanitise",
     "bayesrecon.games.compliance.ComplianceGame",
     "bayesrecon.games.membership_game.MembershipGame",
     "bayesrecon.games.vicious.detection.detection_scores",

@@ -80,7 +80,7 @@ def sanitise(
     from bayesrecon.cli import console
     from bayesrecon.cli.estimates import is_table
     from bayesrecon.disclosure.sanitising.ledger import ledger_path
-    from bayesrecon.disclosure.sanitising.run import sanitise as run
+    from bayesrecon.disclosure.sanitising.sanitise import sanitise as run
 
     book = ledger_path() if ledger is None else ledger
     if book.parent.resolve() == out.parent.resolve():
