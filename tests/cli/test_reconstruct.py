@@ -119,7 +119,7 @@ def test_interrupted_reports_the_best_so_far(database, reconstruct, monkeypatch,
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bayesrecon.attacks.pseudodata.run.newton", stop)
+    monkeypatch.setattr("bayesrecon.attacks.pseudodata.descent_run.newton", stop)
     out, picture = tmp_path / "records.csv", tmp_path / "records.png"
     outcome = reconstruct(KIDIQ, *SMALL, "--json", "--out", out, "--plot", picture)
     assert document(outcome)["stopped"] == "interrupted"
