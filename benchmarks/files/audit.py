@@ -24,7 +24,7 @@ import numpyro.distributions as dist
 from numpyro.infer import MCMC, NUTS
 
 import bayesrecon
-from bayesrecon.attacks.sidechannels.densities import recover_from_log_density
+from bayesrecon.attacks.sidechannels.log_densities import recover_from_log_density
 from bayesrecon.attacks.sidechannels.preimage import invert_columns
 from bayesrecon.attacks.sidechannels.resolution import resolution
 from bayesrecon.auditing.scoring import match_records
