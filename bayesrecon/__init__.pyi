@@ -20,7 +20,7 @@ from .attacks.deletion.tilted import Tilt as Tilt
 from .attacks.matching.gradient import GradientMatching as GradientMatching
 from .attacks.outputs.decoding import LinearDecoding as LinearDecoding
 from .attacks.outputs.decoding import TrainedDecoding as TrainedDecoding
-from .attacks.outputs.inversion import OutputInversion as OutputInversion
+from .attacks.outputs.output_inversion import OutputInversion as OutputInversion
 from .attacks.outputs.sampling import PosteriorSampling as PosteriorSampling
 from .attacks.pseudodata.score_matching import ScoreMatching as ScoreMatching
 from .attacks.pseudodata.weighted import WeightedRecords as WeightedRecords
