@@ -21,7 +21,7 @@ from .attacks.matching.gradient import GradientMatching as GradientMatching
 from .attacks.outputs.decoding import LinearDecoding as LinearDecoding
 from .attacks.outputs.decoding import TrainedDecoding as TrainedDecoding
 from .attacks.outputs.output_inversion import OutputInversion as OutputInversion
-from .attacks.outputs.sampling import PosteriorSampling as PosteriorSampling
+from .attacks.outputs.posterior_sampling import PosteriorSampling as PosteriorSampling
 from .attacks.pseudodata.score_matching import ScoreMatching as ScoreMatching
 from .attacks.pseudodata.weighted import WeightedRecords as WeightedRecords
 from .attacks.reconstruction import reconstruct as reconstruct
