@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
-from bayesrecon.attacks.outputs.law import PriorLaw, fitted_law, log_likelihood, log_prior
+from bayesrecon.attacks.outputs.public_law import PriorLaw, fitted_law, log_likelihood, log_prior
 from bayesrecon.diagnostics import split_r_hat
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.estimator import generator
