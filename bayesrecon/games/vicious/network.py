@@ -23,9 +23,9 @@ from bayesrecon.attacks.outputs.decoder import (
     start,
     viewed,
 )
-from bayesrecon.attacks.outputs.losses import ReconstructionLoss, attribute_loss, attribute_weights, class_loss
 from bayesrecon.attacks.outputs.networks import Network, perceptron
 from bayesrecon.attacks.outputs.training import Schedule, fit
+from bayesrecon.attacks.outputs.training_losses import ReconstructionLoss, attribute_loss, attribute_weights, class_loss
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Progress
 
