@@ -13,7 +13,7 @@ from rich.table import Table
 from bayesrecon.attacks.recovery import recover
 from bayesrecon.cli import console, tables
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate.joint import joint_test
+from bayesrecon.evaluate.joint_test import joint_test
 from bayesrecon.evaluate.truth import true_statistics
 from bayesrecon.files import write_whole
 from bayesrecon.model import Records
