@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.auditing.evidence import typical_error
-from bayesrecon.evaluate.rates import clopper_pearson
+from bayesrecon.evaluate.rate_intervals import clopper_pearson
 from bayesrecon.results.findings import Finding, RecordScore, Remedy
 
 _MOST = 600  # largest number of recovered records that are matched

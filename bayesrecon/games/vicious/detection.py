@@ -25,7 +25,7 @@ import scipy.stats
 
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate.rates import Interval
+from bayesrecon.evaluate.rate_intervals import Interval
 from bayesrecon.games.vicious.network import NetworkClassifier
 from bayesrecon.precision import in_float32
 
