@@ -25,7 +25,7 @@ from .members.yeom import Yeom as Yeom
 from .named import load as load
 from .named import shipped as shipped
 from .playing import play as play
-from .reconstruction import ReconstructionGame as ReconstructionGame
+from .reconstruction_game import ReconstructionGame as ReconstructionGame
 from .reconstructor import Reconstructor as Reconstructor
 from .reconstructors.instance import DeletedInstance as DeletedInstance
 from .reconstructors.label import DeletedLabel as DeletedLabel

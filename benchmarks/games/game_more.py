@@ -14,7 +14,7 @@ from bayesrecon.games import table as table_of
 from bayesrecon.games.adversary import named_adversary
 from bayesrecon.games.data import Records
 from bayesrecon.games.named import DATA
-from bayesrecon.games.reconstruction import ReconstructionGame
+from bayesrecon.games.reconstruction_game import ReconstructionGame
 from bayesrecon.games.reconstructors.label import DeletedLabel
 from bayesrecon.games.reconstructors.response import KnownInstance
 from bayesrecon.games.view import Oracles, View
