@@ -28,9 +28,8 @@ from bayesrecon.games import (
     ReconstructionGame,
     play,
 )
-from bayesrecon.games import table as named
 from bayesrecon.games.data import Records
-from bayesrecon.games.named import DATA
+from bayesrecon.games.named_games import DATA
 from bayesrecon.games.reconstructor import Guess
 from bayesrecon.kernels.score import gradients, total_score
 from bayesrecon.posteriors import from_sklearn

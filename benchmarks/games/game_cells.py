@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from bayesrecon.datasets import mnist
 from bayesrecon.datasets.packaged import boston
 from bayesrecon.games import Exm, Game, Ins, Law, LinearLaw, Logistic, Retrain, ScikitLearner, Table, TwoNormals, table
-from bayesrecon.games.named import named_learner
+from bayesrecon.games.named_games import named_learner
 
 INFERENCE, CLASSES, WORKSHOP = "Table 2: regression", "Table 3: classification", "Workshop: synthetic laws"
 LISTED = (INFERENCE, CLASSES, WORKSHOP)

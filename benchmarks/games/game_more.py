@@ -13,7 +13,7 @@ from bayesrecon.games import Exm, Game, LeastSquares, Neighbours, Outlying, Redu
 from bayesrecon.games import table as table_of
 from bayesrecon.games.adversary import named_adversary
 from bayesrecon.games.data import Records
-from bayesrecon.games.named import DATA
+from bayesrecon.games.named_games import DATA
 from bayesrecon.games.reconstruction_game import ReconstructionGame
 from bayesrecon.games.reconstructors.label import DeletedLabel
 from bayesrecon.games.reconstructors.response import KnownInstance
