@@ -104,7 +104,7 @@ def test_a_planted_import_is_found(name):
     [
         ("bayesrecon.kernels.score", "bayesrecon.kernels.dense"),
         ("bayesrecon.models.catalogue.linear", "bayesrecon.models.catalogue.glm"),
-        ("bayesrecon.plots.frame", "bayesrecon.plots.forest"),
+        ("bayesrecon.plots.style", "bayesrecon.plots.forest"),
     ],
 )
 def test_a_planted_circle_is_found(one, other):

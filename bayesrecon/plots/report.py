@@ -108,7 +108,7 @@ def _svg(draw: Any, finding: "Finding") -> str:
     """A figure as inline SVG, without pyplot and without the XML declaration."""
     import matplotlib as mpl
 
-    from bayesrecon.plots.frame import fit, new_figure
+    from bayesrecon.plots.style import fit, new_figure
 
     with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "bayesrecon"}):
         figure = new_figure(pyplot=False)
