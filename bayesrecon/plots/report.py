@@ -14,7 +14,7 @@ import numpy as np
 from bayesrecon._version import __version__
 from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import visible
-from bayesrecon.plots.plain import in_plain_words
+from bayesrecon.plots.plain_words import in_plain_words
 from bayesrecon.plots.text import numbers
 from bayesrecon.results.findings import LEVELS
 
