@@ -78,7 +78,7 @@ def sanitise(
         raise BayesreconError("--unit says whose records are hidden together: with --records MU")
 
     from bayesrecon.cli import console
-    from bayesrecon.cli.estimates import is_table
+    from bayesrecon.cli.estimate_tables import is_table
     from bayesrecon.disclosure.sanitising.ledger import ledger_path
     from bayesrecon.disclosure.sanitising.sanitise import sanitise as run
 
