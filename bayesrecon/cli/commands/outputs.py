@@ -134,7 +134,7 @@ def table(result: "InputEstimate", details: bool = False) -> "Table":
     """The fields that are told most, with their intervals; with details, also their visibility."""
     from rich.table import Table
 
-    from bayesrecon.cli.tables import number
+    from bayesrecon.cli.rich_tables import number
 
     fields_table = Table()
     fields_table.add_column("field", no_wrap=True)

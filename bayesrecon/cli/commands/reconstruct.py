@@ -129,7 +129,7 @@ def statistics_table(result: "Reconstruction") -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon.cli.tables import number
+    from bayesrecon.cli.rich_tables import number
 
     found = result.statistics()
     table = Table()

@@ -210,7 +210,7 @@ def statistics_table(result: "Sanitised") -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon.cli.tables import STYLE, number
+    from bayesrecon.cli.rich_tables import STYLE, number
 
     table = Table(title="what the best unbiased attacker can know", title_justify="left")
     table.add_column("statistic", no_wrap=True)
