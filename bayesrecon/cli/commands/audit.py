@@ -8,8 +8,8 @@ import typer
 
 from bayesrecon.cli.audits import Announced, check_writable, declared, finish, so_far
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Given, command, only
+from bayesrecon.cli.ending import check_suffix
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
-from bayesrecon.cli.saving import check_suffix
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:

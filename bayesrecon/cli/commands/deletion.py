@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, Given, command, only
+from bayesrecon.cli.ending import FIGURES, check_suffix
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
-from bayesrecon.cli.saving import FIGURES, check_suffix
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
