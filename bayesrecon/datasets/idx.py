@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesrecon.datasets.data_files import checked_folder, opened
 from bayesrecon.datasets.labelled import LabelledData, joined
-from bayesrecon.datasets.sources import checked_folder, opened
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.untrusted.limits import check_declared
 
