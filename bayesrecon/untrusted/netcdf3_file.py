@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.values import Key
+from bayesrecon.untrusted.plain_values import Key
 
 MAGIC = b"CDF"
 _VERSIONS = {1: 4, 2: 4, 5: 8}  # bytes of a count, by version
