@@ -20,7 +20,9 @@ def recover(given: Given) -> None:
         result = run(
             one_or_all, estimator=estimator, force=given.force, **how, **inputs.knows_given(given, opened[0].model)
         )
-    given.deliver(result, "summary.plot_summary", lambda r: [rich_tables.recovery_table(r, details=given.details)])
+    given.deliver(
+        result, "recovery_summary.plot_summary", lambda r: [rich_tables.recovery_table(r, details=given.details)]
+    )
 
 
 COMMAND = recover
