@@ -28,6 +28,7 @@ from bayesrecon.games import (
     ReconstructionGame,
     play,
 )
+from bayesrecon.games import table as named
 from bayesrecon.games.data import Records
 from bayesrecon.games.named_games import DATA
 from bayesrecon.games.reconstructor import Guess

@@ -167,6 +167,8 @@ def _show_inference(result: "DeletionInference") -> Iterable[Any]:
         table.add_row(str(name), f"{row['probability']:.3f}", f"{row['log_likelihood'] - best:.2f}")
     yield table
     if result.deleted:
+        from bayesrecon.cli import rich_tables
+
         totals = Table(title="what was deleted", title_justify="left")
         for heading in ("", "estimate", "lower", "upper"):
             totals.add_column(heading, justify="right" if heading else "left")
