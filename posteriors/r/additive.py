@@ -15,7 +15,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates import Estimates, Statistic, exactly
+from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly
 from bayesrecon.posteriors.r.parts import (
     epsilon_of,
     family_of,

@@ -12,7 +12,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates import WEIGHTED, Estimates, Statistic, exactly
+from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, Estimates, Statistic, exactly
 from bayesrecon.posteriors.r.code import code_of
 from bayesrecon.posteriors.r.parts import labels_of, one_number, unsaid, vector_of
 from bayesrecon.posteriors.r.tree import Objects

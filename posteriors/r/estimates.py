@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates import WEIGHTED, Estimates
+from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, Estimates
 from bayesrecon.posteriors.r.additive import additive
 from bayesrecon.posteriors.r.cox import cox
 from bayesrecon.posteriors.r.forests import forest

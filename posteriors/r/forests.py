@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates import Estimates, Statistic, exactly
+from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly
 from bayesrecon.posteriors.r.parts import one_number, vector_of
 from bayesrecon.posteriors.r.tree import Objects
 from bayesrecon.posteriors.r.walk import Place

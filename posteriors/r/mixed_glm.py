@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates import Estimates, Statistic, exactly, field_name
+from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly, field_name
 from bayesrecon.posteriors.r.code import code_of
 from bayesrecon.posteriors.r.parts import labels_of, unsaid, vector_of
 from bayesrecon.posteriors.r.tree import Objects
