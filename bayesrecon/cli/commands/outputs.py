@@ -78,7 +78,7 @@ def outputs(
         return
     from bayesrecon.attacks.attack import attacks
     from bayesrecon.attacks.reconstruction import reconstruct
-    from bayesrecon.posteriors.fits.outputs import outputs as release_of_outputs
+    from bayesrecon.posteriors.fits.model_outputs import outputs as release_of_outputs
 
     z: Any = read_array(str(outputs), name="z")
     release = release_of_outputs(
