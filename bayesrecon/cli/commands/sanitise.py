@@ -149,7 +149,7 @@ def _written(found: "Sanitised", path: Path) -> "Audit":
     """The file, audited before it is there."""
     from bayesrecon.auditing.audit import audit
     from bayesrecon.auditing.fix import write_audited
-    from bayesrecon.posteriors.named import named_draws
+    from bayesrecon.posteriors.named_draws import named_draws
 
     release = found.release
 
