@@ -26,8 +26,8 @@ from bayesrecon.posteriors.r.parts import (
     response_of,
     unsaid,
 )
+from bayesrecon.posteriors.r.places import Place
 from bayesrecon.posteriors.r.tree import Objects
-from bayesrecon.posteriors.r.walk import Place
 
 _PLACES = (
     "coefficients", "R", "sp", "smooth", "deviance", "sig2", "Ve", "Vp", "Vc", "edf", "edf1", "edf2", "rV", "rank",
