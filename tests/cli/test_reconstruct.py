@@ -11,7 +11,7 @@ import xarray as xr
 from command import document
 
 from bayesrecon.posteriors.made.database import open_database, read_data
-from bayesrecon.results.plain import plain
+from bayesrecon.results.json_values import plain
 
 
 def test_records_on_the_command_line(database, run, tmp_path):
