@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly, field_name
-from bayesrecon.posteriors.r.arithmetic import derivative, expression_of, names_in, text_of, value_of
+from bayesrecon.posteriors.r.formula_arithmetic import derivative, expression_of, names_in, text_of, value_of
 from bayesrecon.posteriors.r.parts import one_number, unsaid, vector_of
 from bayesrecon.posteriors.r.places import Place
 from bayesrecon.posteriors.r.tree import Objects
