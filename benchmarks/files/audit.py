@@ -24,8 +24,8 @@ import numpyro.distributions as dist
 from numpyro.infer import MCMC, NUTS
 
 import bayesrecon
-from bayesrecon.attacks.sidechannels.log_densities import recover_from_log_density
 from bayesrecon.attacks.sidechannels.preimage import invert_columns
+from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_log_density
 from bayesrecon.attacks.sidechannels.resolution import resolution
 from bayesrecon.auditing.scoring import match_records
 from bayesrecon.digits import round_to
