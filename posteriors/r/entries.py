@@ -8,8 +8,8 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Entry, Unread, entry_of_bytes
-from bayesrecon.posteriors.r.nodes import VECTORS
 from bayesrecon.posteriors.r.places import INTERNAL, Place, Walk
+from bayesrecon.posteriors.r.r_objects import VECTORS
 from bayesrecon.posteriors.r.recognised import decoded
 from bayesrecon.posteriors.roles import CODE, CUT, DESIGN, ESTIMATE, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
 

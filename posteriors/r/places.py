@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bayesrecon.posteriors.r.code import Code, code_of
-from bayesrecon.posteriors.r.nodes import VECTORS, Objects
+from bayesrecon.posteriors.r.r_objects import VECTORS, Objects
 
 _DEFINITION = "refClassRepresentation"
 _HANDLES = {".CXXDSOMISC", "stan_fit_instance", "mk_cppmodule", "cxxfun"}

@@ -7,8 +7,8 @@ import numpy as np
 
 from bayesrecon.posteriors.r.code import WORDS
 from bayesrecon.posteriors.r.known_names import BY_CLASS, CLASSES, DESIGN_PARTS, ESTIMATES, FAMILIES, FITS, RECORDS
-from bayesrecon.posteriors.r.nodes import VECTORS, Objects
 from bayesrecon.posteriors.r.places import INTERNAL, Place, Walk
+from bayesrecon.posteriors.r.r_objects import VECTORS, Objects
 from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, STRUCTURE, TIMES, TOTAL
 
 _NEVER_FRAMES = {"brmsprior", "anova", "draws_df"}
