@@ -37,6 +37,6 @@ from .disclosure.witness import witness as witness
 from .errors import BayesreconError as BayesreconError
 from .estimation.estimator import Estimator as Estimator
 from .results.loading import load_result as load_result
-from .verbs.steps import deletion as deletion
+from .verbs.verb import deletion as deletion
 
 __version__: str

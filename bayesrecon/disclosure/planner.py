@@ -21,7 +21,7 @@ from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.plan import Outlook, Plan
-from bayesrecon.verbs.steps import verb
+from bayesrecon.verbs.verb import verb
 
 
 @verb((PosteriorDraws,), instead="round it and recover again to see the effect")
