@@ -42,8 +42,8 @@ def from_log_density(
         power: power of the likelihood, if the posterior is tempered (`models.tempered`).
 
     Returns:
-        A `LogDensity`, a stationary parameter of a derived model (`bayesrecon.posteriors.approximated.derived_densities`),
-        which verbs accept.
+        A `LogDensity`, a stationary parameter of a derived model
+        (`bayesrecon.posteriors.approximated.derived_densities`), which verbs accept.
 
     Raises:
         BayesreconError: there are fewer than three points, the points have another shape or do not vary, values are not

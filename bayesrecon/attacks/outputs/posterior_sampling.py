@@ -29,9 +29,9 @@ _LEAST = 20  # held-out records: fewer give no 95 % interval
 class PosteriorSampling(Attack[InputEstimate]):
     """Posterior draws of the input by NUTS, in the principal components of public records.
 
-    The prior (`attacks.outputs.public_law`) is simple, so the intervals are calibrated. The same sampler runs for public
-    records that were not used to fit the prior. Posterior standard deviations are then multiplied by the factor at
-    which the 95 % intervals cover 95 % of the fields of these records.
+    The prior (`attacks.outputs.public_law`) is simple, so the intervals are calibrated. The same sampler runs for
+    public records that were not used to fit the prior. Posterior standard deviations are then multiplied by the factor
+    at which the 95 % intervals cover 95 % of the fields of these records.
 
     >>> PosteriorSampling(components=20).clusters
     1
