@@ -20,23 +20,23 @@ from .attacks.deletion.tilted import Tilt as Tilt
 from .attacks.matching.gradient import GradientMatching as GradientMatching
 from .attacks.outputs.decoding import LinearDecoding as LinearDecoding
 from .attacks.outputs.decoding import TrainedDecoding as TrainedDecoding
-from .attacks.outputs.inversion import OutputInversion as OutputInversion
-from .attacks.outputs.sampling import PosteriorSampling as PosteriorSampling
+from .attacks.outputs.output_inversion import OutputInversion as OutputInversion
+from .attacks.outputs.posterior_sampling import PosteriorSampling as PosteriorSampling
 from .attacks.pseudodata.score_matching import ScoreMatching as ScoreMatching
 from .attacks.pseudodata.weighted import WeightedRecords as WeightedRecords
 from .attacks.reconstruction import reconstruct as reconstruct
 from .attacks.records.single import SingleRecords as SingleRecords
 from .attacks.recovery import recover as recover
-from .auditing.outputs import audit_outputs as audit_outputs
-from .auditing.run import audit as audit
+from .auditing.audit import audit as audit
+from .auditing.audit_outputs import audit_outputs as audit_outputs
 from .disclosure.bounds import bound as bound
 from .disclosure.diagnosis import diagnose as diagnose
 from .disclosure.planner import plan as plan
-from .disclosure.sanitising.run import sanitise as sanitise
+from .disclosure.sanitising.sanitise import sanitise as sanitise
 from .disclosure.witness import witness as witness
 from .errors import BayesreconError as BayesreconError
 from .estimation.estimator import Estimator as Estimator
 from .results.loading import load_result as load_result
-from .verbs.door import deletion as deletion
+from .verbs.verb import deletion as deletion
 
 __version__: str

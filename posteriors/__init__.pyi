@@ -5,7 +5,7 @@ from .door import release_of as release_of
 from .draws import Draws as Draws
 from .fits.estimators import from_sklearn as from_sklearn
 from .fits.estimators import save_trained as save_trained
-from .fits.outputs import outputs as outputs
+from .fits.model_outputs import outputs as outputs
 from .fits.regressions import from_statsmodels as from_statsmodels
 from .formats.stored import from_file as from_file
 from .made.fitted import fitted as fitted

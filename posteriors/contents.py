@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.posteriors.draws import Draws
-from bayesrecon.posteriors.printed.estimates import Estimates
+from bayesrecon.posteriors.printed.estimates_in_files import Estimates
 
 WIDE = ("log_likelihood", "posterior_predictive", "predictions")
 """Groups with a value per draw and record."""

@@ -64,8 +64,8 @@ TESTS = {
 LONG = {
     "bayesrecon.attacks.outputs.decoder.train_decoder",
     "bayesrecon.attacks.reconstruction.reconstruct",
-    "bayesrecon.auditing.fits.audit_fit",
-    "bayesrecon.disclosure.sanitising.run.sanitise",
+    "bayesrecon.auditing.fit_findings.audit_fit",
+    "bayesrecon.disclosure.sanitising.sanitise.sanitise",
     "bayesrecon.games.compliance.ComplianceGame",
     "bayesrecon.games.membership_game.MembershipGame",
     "bayesrecon.games.vicious.detection.detection_scores",

@@ -19,7 +19,7 @@ import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.basis import find_basis
-from bayesrecon.kernels import gaussian, view
+from bayesrecon.kernels import gaussian, metric_view
 from bayesrecon.kernels.dense import DenseEmbedding
 from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.gaussian import GaussianEmbedding
@@ -57,7 +57,7 @@ def release():
 @pytest.fixture
 def small(monkeypatch):
     """Blocks so small that there are many of them."""
-    monkeypatch.setattr(view, "CHUNK", 2**14)
+    monkeypatch.setattr(metric_view, "CHUNK", 2**14)
     monkeypatch.setattr(gaussian, "_BLOCK", 2**10)
 
 
@@ -283,7 +283,7 @@ import sys; sys.path[:0] = {paths!r}
 import jax, numpy as np
 from test_engine import check, passes, release_of, view
 from bayesrecon.running.engine import spread, using
-view.CHUNK = 2**14
+metric_view.CHUNK = 2**14
 release = release_of(2000)
 alone = passes(release)
 with using(jax.local_devices()):

@@ -87,7 +87,7 @@ PLANTED = {
     "attacks see the truth": ("bayesrecon.attacks.recovery", "from bayesrecon.evaluate import score_records"),
     "the truth sees attacks": ("bayesrecon.evaluate.truth", "from bayesrecon.attacks.recovery import recover"),
     "the second door": ("bayesrecon.results.matched", 'NAME = "bayesrecon.plots"'),
-    "the command line is used": ("bayesrecon.auditing.run", "from bayesrecon.cli.console import say"),
+    "the command line is used": ("bayesrecon.auditing.audit", "from bayesrecon.cli.console import say"),
 }
 
 
@@ -104,7 +104,7 @@ def test_a_planted_import_is_found(name):
     [
         ("bayesrecon.kernels.score", "bayesrecon.kernels.dense"),
         ("bayesrecon.models.catalogue.linear", "bayesrecon.models.catalogue.glm"),
-        ("bayesrecon.plots.frame", "bayesrecon.plots.forest"),
+        ("bayesrecon.plots.style", "bayesrecon.plots.forest"),
     ],
 )
 def test_a_planted_circle_is_found(one, other):

@@ -6,7 +6,7 @@ from jaxtyping import TypeCheckError
 
 from bayesrecon.attacks.sidechannels.regression import least_squares
 from bayesrecon.estimation.deviation import whitener
-from bayesrecon.kernels.view import unwhitened
+from bayesrecon.kernels.metric_view import unwhitened
 
 
 def test_a_wrong_shape_is_noticed():

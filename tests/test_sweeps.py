@@ -52,7 +52,7 @@ def test_workers_count_failed_checks_like_one_process(program):
 
     def rows():
         rng = np.random.default_rng(1)
-        releases = [checks.normal_mean(rng, 400) for _ in range(3)]
+        releases = [checks.in_chains(checks.SIMULATED["normal mean"](rng, 400)[1]) for _ in range(3)]
         move = 5.0 * (releases[0].chain == 1)[:, None]  # of one chain
         far = [checks.dataclasses.replace(r, theta=np.asarray(r.theta) + move) for r in releases]
         return checks.failed(releases), checks.failed(far)

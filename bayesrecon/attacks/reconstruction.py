@@ -13,7 +13,7 @@ from bayesrecon.results.input_estimate import InputEstimate
 from bayesrecon.results.matched import Matched
 from bayesrecon.results.reconstruction import Reconstruction
 from bayesrecon.results.records import RecordTable
-from bayesrecon.verbs.door import verb
+from bayesrecon.verbs.verb import verb
 
 R = TypeVar("R", bound=Result)
 Reconstructed = Reconstruction | RecordTable | Matched | DeletedRecord | InputEstimate

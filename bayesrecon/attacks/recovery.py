@@ -19,7 +19,7 @@ from bayesrecon.model import Progress
 from bayesrecon.releases import EQUATIONS, Release, StatedLimits
 from bayesrecon.results.input_estimate import InputEstimate
 from bayesrecon.results.recovery import Recovery
-from bayesrecon.verbs.door import opened_all, verb
+from bayesrecon.verbs.verb import opened_all, verb
 
 
 @overload

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bayesrecon.auditing.accounts.account import accounts, unrecognised
+from bayesrecon.auditing.column_matches import Matching
 from bayesrecon.auditing.held import PASS_A_MODEL, attack_of, held, not_run, without_attack
 from bayesrecon.auditing.look import Look, Named, nobody
-from bayesrecon.auditing.matching import Matching
 from bayesrecon.auditing.pointwise import look_at_columns
-from bayesrecon.auditing.private import Private, read_private
+from bayesrecon.auditing.private_data import Private, read_private
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents

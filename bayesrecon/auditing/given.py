@@ -16,7 +16,7 @@ from bayesrecon.posteriors.door import release_of
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.fits.saved_programs import model_of_program
 from bayesrecon.posteriors.formats import read_contents
-from bayesrecon.posteriors.named import contents_of
+from bayesrecon.posteriors.named_draws import contents_of
 from bayesrecon.releases import PosteriorDraws
 
 

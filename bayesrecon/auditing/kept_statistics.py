@@ -2,7 +2,7 @@
 
 from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.small_counts import Count, small_counts
-from bayesrecon.posteriors.printed.estimates import Estimates
+from bayesrecon.posteriors.printed.estimates_in_files import Estimates
 from bayesrecon.results.audit import Finding, Remedy, Thresholds
 
 _PUBLISH = "publish a table of what readers need, and audit that"

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.auditing.density_columns import Numbers
 from bayesrecon.auditing.held import POTENTIAL, log_densities
-from bayesrecon.auditing.numbers import Numbers
-from bayesrecon.auditing.rounded import as_written, noise_of
+from bayesrecon.auditing.rounded_draws import as_written, noise_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.model import Model, Progress

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesrecon.attacks.sidechannels.columns import summarise_columns
+from bayesrecon.attacks.sidechannels.likelihood_columns import summarise_columns
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.results.findings import Finding, Item, Remedy
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.auditing.evidence import typical_error
-from bayesrecon.evaluate.rates import clopper_pearson
+from bayesrecon.evaluate.rate_intervals import clopper_pearson
 from bayesrecon.results.findings import Finding, RecordScore, Remedy
 
 _MOST = 600  # largest number of recovered records that are matched
@@ -72,24 +72,6 @@ def _remaining(remedy: Remedy, finding: Finding, truth: Mapping[str, float], dat
     guess = {f: _flat(finding.records[f])[remedy.rows] for f in data}
     one, other = _matched(guess, columns, _ranges(columns), 0.01)[1]
     return typical_error(remedy.trials[:, one] - columns[name][other])
-
-
-def column_of(values: Any, private: Mapping[str, Any] | None) -> str | None:
-    """The private column that these values are equal to, in any order."""
-    if private is None:
-        return None
-    flat = np.ravel(np.asarray(values))
-    for name, column in private.items():
-        other = np.ravel(np.asarray(column))
-        if other.size != flat.size or other.size < 3:
-            continue
-        if flat.dtype.kind in "fiub" and other.dtype.kind in "fiub":
-            one, two = np.sort(flat.astype(float)), np.sort(other.astype(float))
-            if len(np.unique(two)) > 2 and np.allclose(one, two, rtol=1e-6, atol=0):
-                return str(name)
-        elif flat.dtype.kind not in "fiub" and sorted(map(str, flat)) == sorted(map(str, other)):
-            return str(name)
-    return None
 
 
 def _ranges(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -190,7 +190,7 @@ def remedies_table(finding: "Finding") -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon.cli.tables import number
+    from bayesrecon.cli.rich_tables import number
 
     table = Table(title=escape(finding.title), title_justify="left")
     table.add_column("remedy")

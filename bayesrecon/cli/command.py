@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.cli import options
-from bayesrecon.cli.saving import FIGURES, check_places, check_suffix, deliver
+from bayesrecon.cli.ending import FIGURES, check_places, check_suffix, deliver
 
 Parameters = Mapping[str, tuple[Any, Any]]
 """`{name: (annotation, default)}`."""

@@ -11,9 +11,9 @@ import numpy as np
 from rich.table import Table
 
 from bayesrecon.attacks.recovery import recover
-from bayesrecon.cli import console, tables
+from bayesrecon.cli import console, rich_tables
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate.joint import joint_test
+from bayesrecon.evaluate.joint_test import joint_test
 from bayesrecon.evaluate.truth import true_statistics
 from bayesrecon.files import write_whole
 from bayesrecon.model import Records
@@ -86,7 +86,7 @@ def run_demo(folder: Path, *, seed: int = 0, every: bool = False, json: bool = F
     if json:
         console.emit_json(content)
     else:
-        console.out.print(tables.recovery_table(result, truth) if every else _table(comparison))
+        console.out.print(rich_tables.recovery_table(result, truth) if every else _table(comparison))
     test = joint_test(release, records)
     console.say(
         f"all {test.freedom} sums over the patients that the draws determine, beside the true ones: chi-square "

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bayesrecon.cli.estimates import correlations_of, is_table
+from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.cli.own_files import load_object
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.factors import Factor

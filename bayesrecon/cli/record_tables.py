@@ -25,7 +25,7 @@ def records_table(result: "RecordTable") -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon.cli.tables import number
+    from bayesrecon.cli.rich_tables import number
 
     frame = result.to_dataframe()
     columns = [c for c in frame.columns if c not in ("floor", "lower", "upper", "visibility", "naive_sd")]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.datasets.data_files import checked_folder, opened
 from bayesrecon.datasets.labelled import LabelledData, joined
-from bayesrecon.datasets.sources import checked_folder, opened
 from bayesrecon.errors import BayesreconError, near
 
 FEATURES = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesrecon.datasets.data_files import Bounded, checked_folder, is_named
 from bayesrecon.datasets.idx import checked_labels, chosen
 from bayesrecon.datasets.labelled import LabelledData, joined
-from bayesrecon.datasets.sources import Bounded, checked_folder, is_named
 from bayesrecon.errors import BayesreconError, reading
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

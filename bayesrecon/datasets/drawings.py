@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesrecon.datasets.data_files import checked_folder
 from bayesrecon.datasets.idx import chosen
 from bayesrecon.datasets.labelled import LabelledData
 from bayesrecon.datasets.pictures import files_of, pictures
-from bayesrecon.datasets.sources import checked_folder
 from bayesrecon.errors import BayesreconError
 
 PARTS = {

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesrecon.datasets.data_files import checked_folder, opened
 from bayesrecon.datasets.labelled import LabelledData, joined
-from bayesrecon.datasets.sources import checked_folder, opened
 from bayesrecon.errors import BayesreconError, near
-from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.size_limits import check_declared
 
 DIGITS = tuple("0123456789")
 CLOTHES = ("T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")

@@ -40,7 +40,7 @@ from bayesrecon.releases import (
 )
 from bayesrecon.results.bounds import Bounds, Interval
 from bayesrecon.stated import domains_of
-from bayesrecon.verbs.door import verb
+from bayesrecon.verbs.verb import verb
 
 _CANDIDATES = 4500  # candidate records: with fewer, the intervals would exclude data sets that also fit
 _MOST_COUNTED = 50  # largest number of categories that are counted one by one: each takes two linear programs

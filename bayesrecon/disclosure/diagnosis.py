@@ -21,7 +21,7 @@ from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.releases import EQUATIONS, LIMITED, Release
 from bayesrecon.results.diagnosis import Diagnosis, Eigenfunction, Feature
-from bayesrecon.verbs.door import verb
+from bayesrecon.verbs.verb import verb
 
 _MOST_FEATURES = 400  # largest number of monomials; records with many fields lose the higher degrees
 

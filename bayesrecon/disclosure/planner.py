@@ -1,7 +1,8 @@
 """The verb `plan`: how much a thinner or rounder release would reveal, predicted before any attack is run.
 
 Releases with fewer or rounder draws are predicted (`disclosure.thinning`). Summaries of the draws and variational fits
-(`disclosure.summaries`) are computed from the solved measure, rounded to the given digits, and solved like any release.
+(`disclosure.summary_forecast`) are computed from the solved measure, rounded to the given digits, and solved like any
+release.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import Z95
 from bayesrecon.disclosure.sanitising.supported import tilted_errors
-from bayesrecon.disclosure.summaries import Summarised, half_widths, summarised
+from bayesrecon.disclosure.summary_forecast import Summarised, half_widths, summarised
 from bayesrecon.disclosure.thinning import predicted_errors
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.recovered import solve_release
@@ -20,7 +21,7 @@ from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.plan import Outlook, Plan
-from bayesrecon.verbs.door import verb
+from bayesrecon.verbs.verb import verb
 
 
 @verb((PosteriorDraws,), instead="round it and recover again to see the effect")

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesrecon.estimation.span import Fit
+from bayesrecon.kernels.metric_view import blocks
 from bayesrecon.kernels.score import log_lik
-from bayesrecon.kernels.view import blocks
 from bayesrecon.model import Model, Records
 
 _BLOCK = 512  # places at once: those next to an edge are nearly as many

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from bayesrecon.running.stored import Stored, mean_and_covariance, row_blocks
+from bayesrecon.running.draws_on_disk import Stored, mean_and_covariance, row_blocks
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ from bayesrecon.estimation.statistics import components, moments
 from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Records, simulated
-from bayesrecon.running.stored import as_rows
+from bayesrecon.running.draws_on_disk import as_rows
 
 # Solves at most: fewer do not reach data far from the first records, more are spent only where noise moves the moments
 # for ever. Twice as many without finite rank, where each pass closes in by a part of the way only.

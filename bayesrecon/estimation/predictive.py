@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from bayesrecon.model import Atoms, Model, Records
-from bayesrecon.running.stored import as_rows
+from bayesrecon.running.draws_on_disk import as_rows
 
 _AT_ONCE = 512  # records of a call, so that one program serves all numbers of them
 

@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from bayesrecon.model import Model, entry
 from bayesrecon.releases import PosteriorDraws
-from bayesrecon.running.stored import as_rows, column_blocks
+from bayesrecon.running.draws_on_disk import as_rows, column_blocks
 
 _DIGITS = 6  # significant, at most: with one more single precision passes for a number that was rounded
 _SINGLE, _DOUBLE = 2e-7, 1e-13  # relative: either precision beside the decimal it stands for

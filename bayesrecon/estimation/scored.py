@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayesrecon.estimation.standard import Standard
-from bayesrecon.running.stored import mean_and_covariance
+from bayesrecon.running.draws_on_disk import mean_and_covariance
 
 Moved = Callable[[Any, np.ndarray, np.ndarray], np.ndarray]
 """For functions of the atoms `h (T, P)` (`Rows`), coordinates `j (P,)` and numbers `into (P,)` from zero to K, the

@@ -23,7 +23,7 @@ from bayesrecon.kernels.embedding import MeanEmbedding
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Records
 from bayesrecon.results.row import Row
-from bayesrecon.running.stored import column_blocks
+from bayesrecon.running.draws_on_disk import column_blocks
 
 _SPANNED_TO = 1e-7  # relative, of what rounding leaves of a function that equations span
 _APART = 10.0  # times that a floor of decaying spectra may exceed the standard error that stands above it in theory

@@ -10,7 +10,7 @@ _MOVED = now_in(
     {
         "matching": ("Matching",),
         "record_scores": ("calibration_error",),
-        "rates": ("Interval", "bounded_mean", "true_positive_rate"),
+        "rate_intervals": ("Interval", "bounded_mean", "true_positive_rate"),
     },
 )
 __getattr__ = moved(__name__, _MOVED, _loaded)

@@ -8,8 +8,8 @@ from .images import psnr as psnr
 from .images import ssim as ssim
 from .matching import cosine_similarity as cosine_similarity
 from .matching import match as match
-from .rates import bootstrap as bootstrap
-from .rates import clopper_pearson as clopper_pearson
+from .rate_intervals import bootstrap as bootstrap
+from .rate_intervals import clopper_pearson as clopper_pearson
 from .record_scores import score_records as score_records
 from .truth import compare as compare
 from .truth import true_statistics as true_statistics

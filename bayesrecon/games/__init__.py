@@ -17,7 +17,7 @@ _MOVED = now_in(
         "choosing": ("named_choice",),
         "data": ("Records",),
         "learner": ("Learner", "as_learner"),
-        "named": ("named_learner", "named_learners"),
+        "named_games": ("named_learner", "named_learners"),
         "playing": ("GameError", "Playable"),
         "reconstructor": ("Guess",),
         "view": ("Oracles", "View"),

@@ -22,10 +22,10 @@ from .mechanism import Retrain as Retrain
 from .members.lira import LiRA as LiRA
 from .members.shokri import Shokri as Shokri
 from .members.yeom import Yeom as Yeom
-from .named import load as load
-from .named import shipped as shipped
+from .named_games import load as load
+from .named_games import shipped as shipped
 from .playing import play as play
-from .reconstruction import ReconstructionGame as ReconstructionGame
+from .reconstruction_game import ReconstructionGame as ReconstructionGame
 from .reconstructor import Reconstructor as Reconstructor
 from .reconstructors.instance import DeletedInstance as DeletedInstance
 from .reconstructors.label import DeletedLabel as DeletedLabel

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate.rates import clopper_pearson
+from bayesrecon.evaluate.rate_intervals import clopper_pearson
 from bayesrecon.games.data import Records
 from bayesrecon.games.learner import as_learner
 

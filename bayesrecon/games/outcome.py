@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.evaluate.rates import Interval, bounded_mean, clopper_pearson
+from bayesrecon.evaluate.rate_intervals import Interval, bounded_mean, clopper_pearson
 from bayesrecon.results.game import GameRow, Rate
 
 

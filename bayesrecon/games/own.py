@@ -9,7 +9,7 @@ from bayesrecon.errors import BayesreconError, near
 from bayesrecon.games.adversary import Adversary
 from bayesrecon.games.data import Table, table
 from bayesrecon.games.inference import Game
-from bayesrecon.games.named import game_of, named_learner
+from bayesrecon.games.named_games import game_of, named_learner
 
 _LEVELS = 50
 """A column with more distinct words contains names rather than categories."""

@@ -12,8 +12,8 @@ from bayesrecon.kernels.dense import DenseEmbedding
 from bayesrecon.kernels.embedding import Basis, Coordinates, FeatureBasis, LostDigits, MeanEmbedding, Moments
 from bayesrecon.kernels.gaussian import GaussianEmbedding
 from bayesrecon.kernels.metric import fold_factors, metric_factor
+from bayesrecon.kernels.metric_view import View
 from bayesrecon.kernels.sparse import SparseEmbedding
-from bayesrecon.kernels.view import View
 from bayesrecon.model import Progress, Records
 from bayesrecon.releases import Release
 from bayesrecon.running.threads import threads_for

@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bayesrecon.kernels.embedding import PART, PARTED, Basis, Moments, Stretch
+from bayesrecon.kernels.metric_view import CHUNK, Part, View, blocks, power_of_two, unwhitened
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
 from bayesrecon.kernels.sums import covariance, kernels, numbers, plus
-from bayesrecon.kernels.view import CHUNK, Part, View, blocks, power_of_two, unwhitened
 from bayesrecon.model import Model, Records
 from bayesrecon.running.engine import on_host, placed, pooled, spread
 

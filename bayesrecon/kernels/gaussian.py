@@ -12,14 +12,14 @@ from jaxtyping import Float, Int
 from bayesrecon.kernels import gaussian_passes as passes
 from bayesrecon.kernels.definite import by_triangle, factor, largest, solver
 from bayesrecon.kernels.embedding import Basis, Coordinates, FeatureBasis, LostDigits, Moments, Stretch
+from bayesrecon.kernels.metric_view import Part, View, unwhitened
 from bayesrecon.kernels.monomials import Frame
 from bayesrecon.kernels.products import Products
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.kernels.sums import covariance
-from bayesrecon.kernels.view import Part, View, unwhitened
 from bayesrecon.model import GaussianPredictor, Records
+from bayesrecon.running.draws_on_disk import mean_and_covariance
 from bayesrecon.running.engine import block_entries, on_host, placed, pooled
-from bayesrecon.running.stored import mean_and_covariance
 
 _BLOCK = 2**20  # coefficients of a block of atoms, of which a dozen arrays are under way
 _SCORES = 2**22  # entries of a block of scores

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Atoms, Model
-from bayesrecon.running.stored import as_rows, row_blocks, weighted_sum
+from bayesrecon.running.draws_on_disk import as_rows, row_blocks, weighted_sum
 
 R = TypeVar("R", bound=Atoms)
 

@@ -22,10 +22,10 @@ from jaxtyping import Float, Int
 from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.definite import largest
 from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
+from bayesrecon.kernels.metric_view import CHUNK, Part, View
 from bayesrecon.kernels.score import along_coordinates, gradients, prior_score, touches
 from bayesrecon.kernels.sums import covariance, either_way, kernels, numbers, plus
 from bayesrecon.kernels.touched import NONE, Touched, coloured, pays
-from bayesrecon.kernels.view import CHUNK, Part, View
 from bayesrecon.model import Model, Records
 from bayesrecon.running.engine import block_entries, on_host, placed, pooled, spread
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.plots.frame import BLUE, GREY, ORANGE, RED, panel
+from bayesrecon.plots.style import BLUE, GREY, ORANGE, RED, panel
 from bayesrecon.plots.text import label
 
 if TYPE_CHECKING:

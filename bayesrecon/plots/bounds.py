@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bayesrecon.plots.frame import BLUE, GREY, panel
+from bayesrecon.plots.style import BLUE, GREY, panel
 from bayesrecon.plots.text import label
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.plots.frame import BLUE, GREY, new_figure, panel, styles
 from bayesrecon.plots.saving import check_path, save_figure
+from bayesrecon.plots.style import BLUE, GREY, new_figure, panel, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon.plots.forest import MOST_ROWS, table_height
-from bayesrecon.plots.frame import BLUE, GREY, ORANGE, PANEL, finish, fit, new_figure, set_ticks
 from bayesrecon.plots.planner import plan_height, plot_plan
 from bayesrecon.plots.saving import check_path, save_figure
+from bayesrecon.plots.style import BLUE, GREY, ORANGE, PANEL, finish, fit, new_figure, set_ticks
 from bayesrecon.plots.text import label, minus
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.plots.forest_numbers import write_columns
-from bayesrecon.plots.frame import BLUE, GREY, RED, TITLE_PAD, draw_marks, finish, fit, new_figure, set_ticks
+from bayesrecon.plots.style import BLUE, GREY, RED, TITLE_PAD, draw_marks, finish, fit, new_figure, set_ticks
 from bayesrecon.plots.table import tabulate
 from bayesrecon.plots.text import label, minus, power
 from bayesrecon.results.recovery import Recovery

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from bayesrecon.plots.frame import GREY
+from bayesrecon.plots.style import GREY
 from bayesrecon.plots.text import numbers
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesrecon.plots.frame import BLUE, GREY, ORANGE, RED, panel
+from bayesrecon.plots.style import BLUE, GREY, ORANGE, RED, panel
 from bayesrecon.plots.text import label
 
 if TYPE_CHECKING:

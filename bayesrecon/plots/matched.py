@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.plots.frame import BLUE, panel
+from bayesrecon.plots.style import BLUE, panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

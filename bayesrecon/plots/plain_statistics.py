@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bayesrecon.plots.frame import BLUE, RED
 from bayesrecon.plots.saving import check_path, save_figure
+from bayesrecon.plots.style import BLUE, RED
 from bayesrecon.plots.text import label
 
 _SIZE, _LINE = 5.0, 0.82  # inches: width, and height of a line; at 390 pixels wide, 12 points are 13 pixels

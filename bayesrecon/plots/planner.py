@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
-from bayesrecon.plots.frame import GREY, panel, styles
+from bayesrecon.plots.style import GREY, panel, styles
 from bayesrecon.plots.text import label
 from bayesrecon.results.plan import EXACT
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.plots.frame import BLUE, GREY, ORANGE, PANEL, RED, Style, finish, fit, new_figure, set_ticks, styles
 from bayesrecon.plots.saving import check_path, save_figure
+from bayesrecon.plots.style import BLUE, GREY, ORANGE, PANEL, RED, Style, finish, fit, new_figure, set_ticks, styles
 from bayesrecon.plots.text import label, minus, power
 
 if TYPE_CHECKING:

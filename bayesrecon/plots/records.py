@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon.diagnostics import calibration_table
-from bayesrecon.plots.frame import BLUE, GREY, ORANGE, RED, finish, fit, new_figure
 from bayesrecon.plots.saving import check_path, save_figure
+from bayesrecon.plots.style import BLUE, GREY, ORANGE, RED, finish, fit, new_figure
 from bayesrecon.plots.text import label
 
 if TYPE_CHECKING:

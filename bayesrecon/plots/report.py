@@ -14,7 +14,7 @@ import numpy as np
 from bayesrecon._version import __version__
 from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import visible
-from bayesrecon.plots.plain import in_plain_words
+from bayesrecon.plots.plain_words import in_plain_words
 from bayesrecon.plots.text import numbers
 from bayesrecon.results.findings import LEVELS
 
@@ -108,7 +108,7 @@ def _svg(draw: Any, finding: "Finding") -> str:
     """A figure as inline SVG, without pyplot and without the XML declaration."""
     import matplotlib as mpl
 
-    from bayesrecon.plots.frame import fit, new_figure
+    from bayesrecon.plots.style import fit, new_figure
 
     with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "bayesrecon"}):
         figure = new_figure(pyplot=False)

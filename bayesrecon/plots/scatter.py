@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
-from bayesrecon.plots.frame import BLUE, GREY, RED, draw_marks, finish, fit, new_figure, set_ticks
+from bayesrecon.plots.style import BLUE, GREY, RED, draw_marks, finish, fit, new_figure, set_ticks
 from bayesrecon.plots.table import tabulate
 from bayesrecon.plots.text import label
 from bayesrecon.results.recovery import Recovery

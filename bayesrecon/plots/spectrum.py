@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesrecon.plots.frame import BLUE, GREY, finish, fit, new_figure, set_ticks
+from bayesrecon.plots.style import BLUE, GREY, finish, fit, new_figure, set_ticks
 from bayesrecon.results.recovery import Recovery
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
-from bayesrecon.plots.frame import BLUE, finish, fit, new_figure
+from bayesrecon.plots.style import BLUE, finish, fit, new_figure
 from bayesrecon.plots.text import label
 
 if TYPE_CHECKING:

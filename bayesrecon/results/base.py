@@ -13,7 +13,7 @@ from bayesrecon.errors import BayesreconError, visible
 from bayesrecon.files import write_netcdf, write_whole
 from bayesrecon.results.archive import packed
 from bayesrecon.results.cells import as_cells
-from bayesrecon.results.plain import plain
+from bayesrecon.results.json_values import plain
 from bayesrecon.results.schemas import VERSION
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from bayesrecon.results.plain import plain
+from bayesrecon.results.json_values import plain
 
 Severity = Literal["info", "low", "medium", "high"]
 LEVELS: tuple[Severity, ...] = ("info", "low", "medium", "high")

@@ -16,8 +16,8 @@ from bayesrecon.results.recovery import META, NUMBERS, Recovery
 from bayesrecon.results.row import Row
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File
-from bayesrecon.untrusted.limits import check_declared
 from bayesrecon.untrusted.numpy_file import NumpyFile
+from bayesrecon.untrusted.size_limits import check_declared
 
 # Results are written without compression: what a byte may unpack to, and what any file may.
 _UNPACKED, _SMALL = 2, 2**20

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.running.stored import Stored
+from bayesrecon.running.draws_on_disk import Stored
 from bayesrecon.temporary import locked_file, remove_abandoned
 
 _CHUNK = (2**12, 1)  # single columns are read, or a few thousand rows at a time

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.hdf5_inventory import inventory
-from bayesrecon.untrusted.values import Key
+from bayesrecon.untrusted.plain_values import Key
 
 # What the formats below (HDF5's dimension scales, netCDF-4) keep for themselves.
 _INTERNAL = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_nc3_strict"}

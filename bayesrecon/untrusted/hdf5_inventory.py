@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.untrusted.hdf5_leftovers import leftovers
-from bayesrecon.untrusted.values import plain_values, text_of
+from bayesrecon.untrusted.plain_values import plain_values, text_of
 
 MOST_VALUES = 2**21
 """Values that are read of one thing."""

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.values import Key
+from bayesrecon.untrusted.plain_values import Key
 
 MAGIC = b"CDF"
 _VERSIONS = {1: 4, 2: 4, 5: 8}  # bytes of a count, by version
 _OFFSETS = {1: 4, 2: 8, 5: 8}  # bytes of a place in the file
 _DIMENSION, _VARIABLE, _ATTRIBUTE, _ABSENT = 10, 11, 12, 0
-_TEXT = 2
 _TYPES = dict(enumerate(("i1", "S1", ">i2", ">i4", ">f4", ">f8", "u1", ">u2", ">u4", ">i8", ">u8"), 1))
 _FILLS = {"i1": b"\x81", ">i2": b"\x80\x01", "u1": b"\xff", ">u2": b"\xff\xff"}  # what the library pads arrays with
 _ENCODING, _UTF8 = "_Encoding", "utf-8"  # how the letters of a text are stored

@@ -8,7 +8,7 @@ from typing import IO
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.values import sound
+from bayesrecon.untrusted.plain_values import sound
 from bayesrecon.untrusted.zip_inventory import around_members
 
 _MOST_BYTES = 2**16  # of bytes that belong to nothing so many are looked at

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.size_limits import check_declared
 
 FREE, RATIO = 2**26, 20
 """A file may unpack to so many bytes whatever its own size, and beyond that to so many times its own size: what R saves

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.limits import check_declared
-from bayesrecon.untrusted.values import Key, text_of
+from bayesrecon.untrusted.plain_values import Key, text_of
+from bayesrecon.untrusted.size_limits import check_declared
 from bayesrecon.untrusted.zarr_inventory import zarr_inventory
 from bayesrecon.untrusted.zarr_metadata import check_folder
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.untrusted.plain_json import no_repeats
-from bayesrecon.untrusted.values import plain_values
+from bayesrecon.untrusted.plain_values import plain_values
 
 _V2, _V3, _ALL = ".zarray", "zarr.json", ".zmetadata"
 _KNOWN = {_V2, _V3, _ALL, ".zgroup", ".zattrs"}

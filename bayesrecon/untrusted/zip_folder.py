@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.size_limits import check_declared
 from bayesrecon.untrusted.zip_inventory import around_members
 
 MOST_FILES = 100_000

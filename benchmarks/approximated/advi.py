@@ -20,9 +20,8 @@ import pymc as pm
 
 import bayesrecon
 from bayesrecon.evaluate import true_statistics
-from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_guide
-from benchmarks.approximated.drawn import PROGRAMS, simulated
+from benchmarks.approximated.drawn import model_of, simulated, tallied
 from benchmarks.study import HERE, table
 
 PAGE = HERE / "ADVI.md"
@@ -96,33 +95,18 @@ def fits(method: str, program: pm.Model, optimiser: str, steps: int, sets: list)
 def run(method: str, kind: str, n: int, p: int, optimiser: str, steps: int, count: int) -> list[dict]:
     rng = np.random.default_rng(0)
     sets = [simulated(kind, n, p, rng) for _ in range(count)]
-    model = from_numpyro(PROGRAMS[kind], {"x": (p,), "y": ()}, domain=None if kind == "linear" else {"x": "binary"})
-    rows = [
-        {"method": method, "model": f"{kind}, {p + 1} coefficients, n = {n}", "optimiser": optimiser, "steps": steps}
-        | {"iterates": k, "fits": count, "silent": 0, "held": 0, "stated": 0, "z": [], "widths": []}
-        for k in (0, ITERATES)
-    ]
+    model, each = model_of(kind, p), {0: [], ITERATES: []}
     fitted = fits(method, twin(kind, *sets[0]), optimiser, steps, sets)
     for (approximation, late), (x, y) in zip(fitted, sets, strict=True):
         truth = true_statistics(model, {"x": x, "y": np.asarray(y, float)})
-        for row in rows:
-            more = late[:-1] if row["iterates"] else None
-            found = bayesrecon.recover(from_guide(model, approximation, late[-1], iterates=more))
-            if found.failures:
-                row["silent"] += 1
-                continue
-            for r in found:
-                if r.verdict == "determined" and r.name in truth:
-                    row["stated"] += 1
-                    row["held"] += bool(r.lower <= truth[r.name] <= r.upper)
-                    row["z"].append((r.estimate - truth[r.name]) / r.se)
-            if found["n"].upper is not None:
-                row["widths"].append((found["n"].upper - found["n"].lower) / 2 / n)
-    for row in rows:
-        z, widths = np.array(row.pop("z")), row.pop("widths")
-        row["z"] = float(np.sqrt(np.mean(z**2))) if len(z) else None
-        row["width"] = float(np.median(widths)) if widths else None
-        print(row, flush=True)
+        for iterates, found in each.items():
+            release = from_guide(model, approximation, late[-1], iterates=late[:-1] if iterates else None)
+            found.append((bayesrecon.recover(release), truth))
+    about = {"method": method, "model": f"{kind}, {p + 1} coefficients, n = {n}", "optimiser": optimiser}
+    rows = []
+    for iterates, found in each.items():
+        rows.append(about | {"steps": steps, "iterates": iterates, "fits": count} | tallied(found))
+        print(rows[-1], flush=True)
     return rows
 
 
@@ -131,7 +115,7 @@ def default_widths(count: int = 8) -> list[tuple[int, list[float]]]:
     rng, rate, window, floor, stretch = np.random.default_rng(0), 0.001, 10, 0.1, 5_000
     sets = [simulated("linear", 200, 1, rng) for _ in range(count)]
     xs, ys = (jnp.array([s[i] for s in sets]) for i in (0, 1))
-    model = from_numpyro(PROGRAMS["linear"], {"x": (1,), "y": ()})
+    model = model_of("linear", 1)
     d = model.dimension
 
     def loss(u, noise, x, y):

@@ -9,9 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.models import from_numpyro
 from bayesrecon.precision import x64
-from benchmarks.approximated.drawn import PROGRAMS, simulated
+from benchmarks.approximated.drawn import model_of, simulated
 from benchmarks.study import Study
 
 RUNS = (("linear", 1), ("linear", 2), ("poisson", 1), ("poisson", 2))
@@ -94,7 +93,7 @@ def ratio(model, private, mean, covariance, rng) -> float:
 
 def run(kind: str, p: int, count: int) -> list[dict]:
     rng, rows = np.random.default_rng(0), []
-    model = from_numpyro(PROGRAMS[kind], {"x": (p,), "y": ()}, domain=None if kind == "linear" else {"x": "binary"})
+    model = model_of(kind, p)
     for n in SIZES:
         found: dict[str, list[float]] = {}
         for _ in range(count):

@@ -5,6 +5,8 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
+from bayesrecon.models import from_numpyro
+
 
 def linear(x, y=None):
     sigma = numpyro.sample("sigma", dist.HalfNormal(5.0))
@@ -29,3 +31,21 @@ def simulated(kind, n, p, rng):
 
 
 PROGRAMS = {"linear": linear, "poisson": poisson}
+
+
+def model_of(kind, p):
+    return from_numpyro(PROGRAMS[kind], {"x": (p,), "y": ()}, domain=None if kind == "linear" else {"x": "binary"})
+
+
+def tallied(found):
+    """Of pairs of what `recover` found of a fit and the truth: fits without a result, how often intervals hold, the
+    root mean square of z, and the median half-width of the intervals of n, relative to it."""
+    told = [(one, truth) for one, truth in found if not one.failures]
+    stated = [(r, truth[r.name]) for one, truth in told for r in one if r.verdict == "determined" and r.name in truth]
+    z = [(r.estimate - true) / r.se for r, true in stated]
+    widths = [(one["n"].upper - one["n"].lower) / 2 / truth["n"] for one, truth in told if one["n"].upper is not None]
+    return {
+        "silent": len(found) - len(told), "held": sum(bool(r.lower <= true <= r.upper) for r, true in stated),
+        "stated": len(stated), "z": float(np.sqrt(np.mean(np.square(z)))) if z else None,
+        "width": float(np.median(widths)) if widths else None,
+    }  # fmt: skip

@@ -18,13 +18,12 @@ from scipy.optimize import minimize
 
 import bayesrecon
 from bayesrecon.evaluate import true_statistics
-from bayesrecon.models import find, from_numpyro
-from bayesrecon.posteriors import from_guide, from_posteriordb, gaussian
+from bayesrecon.posteriors import from_guide, gaussian
 from bayesrecon.posteriors.approximated import autoguides
 from bayesrecon.posteriors.approximated.normal import variational
-from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.precision import x64
-from benchmarks.approximated.drawn import PROGRAMS, simulated
+from benchmarks.approximated.drawn import PROGRAMS, model_of, simulated, tallied
+from benchmarks.references import reference
 from benchmarks.study import Study, table
 from tests.support.variational import optimum, ready
 
@@ -82,12 +81,10 @@ what the iterates would have given.
 
 
 def optima() -> list[dict[str, str]]:
-    rows, database = [], open_database()
+    rows = []
     for name in POSTERIORS:
-        release = from_posteriordb(name)
+        release, records, truth = reference(name)
         model, theta = release.model, np.asarray(release.theta)
-        records = find(model.name).records(read_data(database, name.split("-")[0]))
-        truth = true_statistics(model, records)
         row = {"posterior": name, "N": f"{truth['n']:.0f}", "d": f"{model.dimension}"}
         for full, title in ((True, "full rank"), (False, "mean field")):
             mean, covariance = optimum(model, records, theta.mean(axis=0), np.cov(theta.T), full)
@@ -112,10 +109,8 @@ def optima() -> list[dict[str, str]]:
 
 def left_open() -> list[dict[str, str]]:
     """Bounds of a mean field of `kidscore_momiq`, and what is told once a field is known."""
-    release, database = from_posteriordb("kidiq-kidscore_momiq"), open_database()
+    release, records, truth = reference("kidiq-kidscore_momiq")
     model, theta = release.model, np.asarray(release.theta)
-    records = find(model.name).records(read_data(database, "kidiq"))
-    truth = true_statistics(model, records)
     mean, covariance = optimum(model, records, theta.mean(axis=0), np.cov(theta.T), full=False)
     fit = gaussian(model, mean, covariance, fit="mean field")
     domains = {"mom_iq 50 to 160, kid_score 0 to 180": {"mom_iq": (50, 160), "kid_score": (0, 180)}}
@@ -145,13 +140,7 @@ def low_rank(kind: str, n: int, p: int, steps: int, count: int) -> list[dict[str
 
 def endless(kind: str, n: int, p: int, steps: int) -> list[bool]:
     """Whether a coordinate's own variance vanishes on the way to the optimum of low rank, of the first data sets."""
-    rng, program, name = np.random.default_rng(0), PROGRAMS[kind], "AutoLowRankMultivariateNormal"
-    sets = [simulated(kind, n, p, rng) for _ in range(_TRIED)]
-    xs, ys = (jnp.array([s[i] for s in sets]) for i in (0, 1))
-    guide = getattr(autoguide, name)(program)
-    fitted = fits(program, guide, 0.01, steps, xs, ys)
-    ready(guide, xs[0], ys[0])
-    model = from_numpyro(program, {"x": (p,), "y": ()}, domain=None if kind == "linear" else {"x": "binary"})
+    sets, guide, fitted, model = fits("AutoLowRankMultivariateNormal", kind, n, p, 0.01, steps, _TRIED)
     derived, found, d = variational(model), [], model.dimension
     with x64():
         for i, (x, y) in enumerate(sets):
@@ -177,8 +166,11 @@ def size(name: str, truth: dict[str, float]) -> float:
     return max(abs(truth[name]), spread)
 
 
-def fits(program, guide, rate, steps, xs, ys):
-    """Parameters at `ITERATES` steps of the second half, of every data set."""
+def fits(guide_name, kind, n, p, rate, steps, count):
+    """Data sets, the guide, its parameters at `ITERATES` steps of the second half for every data set, and the model."""
+    rng, program, guide = np.random.default_rng(0), PROGRAMS[kind], getattr(autoguide, guide_name)(PROGRAMS[kind])
+    sets = [simulated(kind, n, p, rng) for _ in range(count)]
+    xs, ys = (jnp.array([s[i] for s in sets]) for i in (0, 1))
     svi, every = SVI(program, guide, numpyro.optim.Adam(rate), Trace_ELBO()), steps // 2 // ITERATES
     svi.init(jax.random.key(0), xs[0], ys[0])
 
@@ -193,40 +185,27 @@ def fits(program, guide, rate, steps, xs, ys):
         state, _ = jax.lax.scan(step, svi.init(key, x, y), None, length=steps - every * ITERATES)
         return jax.lax.scan(stretch, state, None, length=ITERATES)[1]
 
-    return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), len(xs)), xs, ys)
+    fitted = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), count), xs, ys)
+    ready(guide, xs[0], ys[0])
+    return sets, guide, fitted, model_of(kind, p)
 
 
 def run(guide_name, kind, n, p, rate, steps, count, which=(False, True)) -> list[dict[str, str]]:
-    rng, program = np.random.default_rng(0), PROGRAMS[kind]
-    sets = [simulated(kind, n, p, rng) for _ in range(count)]
-    xs, ys = (jnp.array([s[i] for s in sets]) for i in (0, 1))
-    guide = getattr(autoguide, guide_name)(program)
-    fitted = fits(program, guide, rate, steps, xs, ys)
-    ready(guide, xs[0], ys[0])
-    model = from_numpyro(program, {"x": (p,), "y": ()}, domain=None if kind == "linear" else {"x": "binary"})
+    sets, guide, fitted, model = fits(guide_name, kind, n, p, rate, steps, count)
     rows = []
     for with_iterates in which:
-        held = stated = silent = 0
-        z, widths = [], []
+        found = []
         for i, (x, y) in enumerate(sets):
             late = [{k: np.asarray(v)[i, j] for k, v in fitted.items()} for j in range(ITERATES)]
             more = late[:-1] if with_iterates else None
-            found = bayesrecon.recover(from_guide(model, guide, late[-1], iterates=more))
-            if found.failures:
-                silent += 1
-                continue
             truth = true_statistics(model, {"x": np.asarray(x, float), "y": np.asarray(y, float)})
-            for r in found:
-                if r.verdict == "determined" and r.name in truth:
-                    stated += 1
-                    held += r.lower <= truth[r.name] <= r.upper
-                    z.append((r.estimate - truth[r.name]) / r.se)
-            widths.append((found["n"].upper - found["n"].lower) / 2 / n if found["n"].upper is not None else np.nan)
+            found.append((bayesrecon.recover(from_guide(model, guide, late[-1], iterates=more)), truth))
         row = {"guide": guide_name, "model": f"{kind}, {p + 1} coefficients, n = {n}", "Adam": f"{rate:g}, {steps}"}
+        silent, held, stated, z, width = tallied(found).values()
         row |= {"iterates": f"{ITERATES}" if with_iterates else "none", "fits": f"{count}", "silent": f"{silent}"}
-        row["held"] = f"{held}/{stated}" + (f" ({held / stated:.1%})" if stated else "")
-        row["z"] = f"{np.sqrt(np.mean(np.square(z))):.2f}" if z else "–"
-        rows.append(row | {"± of n": f"{np.nanmedian(widths):.1%}" if widths else "–"})
+        row |= {"held": f"{held}/{stated}" + (f" ({held / stated:.1%})" if stated else "")}
+        row |= {"z": "–" if z is None else f"{z:.2f}", "± of n": "–" if width is None else f"{width:.1%}"}
+        rows.append(row)
         print(rows[-1], flush=True)
     return rows
 

@@ -63,17 +63,12 @@ def play(count, draws, width, known, seed, rebuild=True):
         return game
     found = bayesrecon.reconstruct(pair)
     errors = np.r_[found.record["x"] - x[k], found.record["y"] - y[k]]
-    se = np.r_[found.se["x"], found.se["y"]]
-    return game | {
-        "record": abs(float(cosine_similarity(np.r_[1, found.record["x"]], truth))),
-        "covered": float(np.mean(np.abs(errors) < 1.96 * se)),
-    }
+    covered = float(np.mean(np.abs(errors) < 1.96 * np.r_[found.se["x"], found.se["y"]]))
+    return game | {"record": abs(float(cosine_similarity(np.r_[1, found.record["x"]], truth))), "covered": covered}
 
 
 def summarise(games):
-    row = {}
-    for name in ("ratio", "shift"):
-        row[name] = list(clopper_pearson(sum(g[name] for g in games), len(games)))
+    row = {name: list(clopper_pearson(sum(g[name] for g in games), len(games))) for name in ("ratio", "shift")}
     cosines = [name for name in ("direction", "record", "other") if name in games[0]]
     row |= {name: list(bootstrap([g[name] for g in games])) for name in cosines}
     return row | {name: float(np.mean([g[name] for g in games])) for name in ("stated", "covered") if name in games[0]}

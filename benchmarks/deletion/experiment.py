@@ -1,7 +1,7 @@
 """One experiment of deletions: half of the records private, half public, one model, many records deleted one by one."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,10 +35,10 @@ class Experiment:
     public: dict[str, np.ndarray]
     rows: np.ndarray
     pairs: list[Any]
-    traceless: int
-    seconds: float
-    gradient: float
-    accuracy: float | None
+    traceless: int = 0
+    seconds: float = 0.0
+    gradient: float = 0.0
+    accuracy: float | None = None
     embedded: Embedded | None = None
 
     @property
@@ -55,15 +55,19 @@ class Experiment:
     def facts(self) -> dict[str, float | None]:
         return {"accuracy": self.accuracy, "seconds": self.seconds, "gradient": self.gradient}
 
-    @property
-    def note(self) -> str:
-        gone = f", {self.traceless} more left no trace" if self.traceless else ""
-        right = "" if self.accuracy is None else f", target's accuracy on the public half {self.accuracy:.1%}"
-        return (
-            f"{self.title}: {len(self.private['x'])} private, {len(self.public['x'])} public records, "
-            f"{len(self.rows)} deletions{gone}; retraining {self.seconds:.2g} s a deletion to a relative gradient of "
-            f"at most {self.gradient:.0e}{right}"
-        )
+
+def note_of(experiments: Sequence[Experiment]) -> str:
+    """Of the splits of one data set: what was trained and deleted."""
+    one, gone = experiments[0], sum(e.traceless for e in experiments)
+    accuracies = [e.accuracy for e in experiments if e.accuracy is not None]
+    return (
+        f"{len(one.private['x'])} private and {len(one.public['x'])} public records, "
+        f"{len(experiments)} split{'s' * (len(experiments) > 1)}, {sum(len(e.rows) for e in experiments)} deletions"
+        + (f" ({gone} more left no trace: the loss is flat at the record)" if gone else "")
+        + f"; retraining {np.median([e.seconds for e in experiments]):.2g} s a deletion, relative gradient at most "
+        f"{max(e.gradient for e in experiments):.0e}"
+        + (f"; target's accuracy on the public half {np.mean(accuracies):.1%}" if accuracies else "")
+    )
 
 
 def prepare(

@@ -93,14 +93,11 @@ def rows_of(experiments: Sequence[Experiment], found: Sequence[dict[str, Guesses
     table = []
     for name, values in cosines.items():
         centre = bootstrap(values)
+        scale = float(np.median(np.concatenate([_scale(f[name].x, e.truth) for e, f in both])))
         row: dict[str, Any] = {
-            "method": name,
-            "deletions": len(values),
-            "median": centre.estimate,
-            "interval": [centre.lower, centre.upper],
-            "tenth": float(np.quantile(values, 0.1)),
-            "scale": float(np.median(np.concatenate([_scale(f[name].x, e.truth) for e, f in both]))),
-        }
+            "method": name, "deletions": len(values), "median": centre.estimate,
+            "interval": [centre.lower, centre.upper], "tenth": float(np.quantile(values, 0.1)), "scale": scale,
+        }  # fmt: skip
         if found[0][name].features is not None:
             seen = [cosine_similarity(f[name].features, e.features) for e, f in both]
             row["features"] = float(np.median(np.concatenate(seen)))

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 from bayesrecon.datasets import acs_income
-from benchmarks.deletion.experiment import halves, prepare, tuned
+from benchmarks.deletion.experiment import halves, note_of, prepare, tuned
 from benchmarks.deletion.fourier import Fourier
 from benchmarks.deletion.guesses import attack, rows_of, scores
 from benchmarks.deletion.page import ALL, PUBLISHED, STUDY, keep
@@ -41,20 +41,7 @@ def report(title, experiments, *more, found=None):
     """Attack, and put the section on the page."""
     found = [attack(e) for e in experiments] if found is None else found
     table = rows_of(experiments, found)
-    counts = sum(len(e.rows) for e in experiments)
-    gone = sum(e.traceless for e in experiments)
-    accuracies = [e.accuracy for e in experiments if e.accuracy is not None]
-    one = experiments[0]
-    note = (
-        f"{len(one.private['x'])} private and {len(one.public['x'])} public records, "
-        f"{len(experiments)} split{'s' * (len(experiments) > 1)}, {counts} deletions"
-        + (f" ({gone} more left no trace: the loss is flat at the record)" if gone else "")
-        + f"; retraining {np.median([e.seconds for e in experiments]):.2g} s a deletion, relative gradient at most "
-        f"{max(e.gradient for e in experiments):.0e}"
-        + (f"; target's accuracy on the public half {np.mean(accuracies):.1%}" if accuracies else "")
-        + "."
-    )
-    keep(title, [note, *more], table)
+    keep(title, [note_of(experiments) + ".", *more], table)
     for row in table:
         if row["method"] in (PUBLISHED, ALL) or ":" in row["method"]:
             print(title, row["method"], f"{row['median']:.4f}", row.get("above"), flush=True)

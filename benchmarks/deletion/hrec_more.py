@@ -30,7 +30,7 @@ from bayesrecon.games import ObjectivePerturbation, OutputPerturbation
 from bayesrecon.games.data import Records
 from bayesrecon.models import load
 from bayesrecon.posteriors import dirac, gradient_step_without, newton_step_without, train
-from benchmarks.deletion.experiment import _eta, embed, halves, prepare
+from benchmarks.deletion.experiment import Experiment, _eta, embed, halves, prepare
 from benchmarks.deletion.fourier import Fourier
 from benchmarks.deletion.guesses import VARIANTS, attack, rows_of
 from benchmarks.deletion.large_network import damped
@@ -154,7 +154,7 @@ def private(options):
                 left = np.delete(own, row)
                 pairs.append(bayesrecon.deletion(before, _released(model, learner, x[left], odd[left], 1 + i)))
             data = [{"x": x[part] / norm, "y": odd[part]} for part in (own, known)]
-            one = replace(_shell(model, *data, deleted, pairs), accuracy=None)
+            one = Experiment("", model, *data, deleted, pairs)
             told = "no noise" if np.isinf(epsilon) else f"epsilon {epsilon:g}"
             title = f"{learner.mechanism}, {told}"
             rows += scored(title, one, attack(one, TWO), epsilon=None if np.isinf(epsilon) else epsilon)
@@ -164,12 +164,6 @@ def private(options):
 def _released(model, learner, x, y, seed):
     theta = learner.fit(Records(x, y), 2, seed).theta / 2**0.5
     return dirac(model, {"coef": theta[None, :-1], "intercept": theta[-1:]}, name=learner.mechanism)
-
-
-def _shell(model, private, public, rows, pairs):
-    from benchmarks.deletion.experiment import Experiment
-
-    return Experiment("", model, private, public, rows, pairs, 0, 0.0, 0.0, None)
 
 
 def steps(options):
@@ -217,12 +211,7 @@ def updates(options):
     best = max(held, key=held.__getitem__)
     cosines = cosine_similarity(decoders[best].fit(seen, taught.truth).predict(asked), one.truth)
     middle = bootstrap(cosines)
-    told = {
-        "setting": rows[0]["setting"],
-        "method": "Updates-Leak",
-        "deletions": len(cosines),
-        "median": middle.estimate,
-    }
+    told = {"setting": rows[0]["setting"], "method": "Updates-Leak", "deletions": len(cosines)}
     told |= {"median": middle.estimate, "interval": [middle.lower, middle.upper], "decoder": best}
     return [*rows, told | {"on shadow deletions": held}]
 

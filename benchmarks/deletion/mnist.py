@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from bayesrecon.plots import plot_images, plot_similarity
-from benchmarks.deletion.experiment import prepare, tuned
+from benchmarks.deletion.experiment import note_of, prepare, tuned
 from benchmarks.deletion.fourier import Fourier
 from benchmarks.deletion.guesses import BASELINES, VARIANTS, Guesses, attack, rows_of, scores
 from benchmarks.deletion.page import ALL, PUBLISHED, STUDY, keep
@@ -44,9 +44,8 @@ PICTURES = {
     "mnist": Pictures("MNIST", (0.916, 0.962, 0.964), 20.0),
     "fashion": Pictures("Fashion-MNIST", (0.845, 0.873, 0.884)),
     "cifar10": Pictures("CIFAR-10", (0.395, 0.487, 0.504)),
-    "cifar100": Pictures("CIFAR-100"),
-    "tiny_imagenet": Pictures("TinyImageNet"),
 }
+PICTURES |= {"cifar100": Pictures("CIFAR-100"), "tiny_imagenet": Pictures("TinyImageNet")}
 
 
 def pixels_of(images):
@@ -89,7 +88,7 @@ def parameters(name, part, options):
     how = "softmax" if phi is None else f"{part.removesuffix('-rff')} over {WIDTH} random Fourier features"
     title = f"{about.title}, {how}"
     one = prepare(title, x, target, private, public, rows, penalty=penalty, keep=held, **settings)
-    facts, note = one.facts, one.note.partition(": ")[2]
+    facts, note = one.facts, note_of([one])
     if about.accuracy:
         facts |= {"published accuracy": about.accuracy[PARTS.index(part)]}
         note += f" (published, with more images: {facts['published accuracy']:.1%})"
@@ -107,7 +106,7 @@ def spread(x):
 
 def run(data, part, options):
     one, shape, note, facts = parameters(data, part, options)
-    print(one.note, flush=True)
+    print(one.title, note, sep=": ", flush=True)
     variants = VARIANTS if options.all else {k: VARIANTS[k] for k in (PUBLISHED, ALL)}
     found = attack(one, variants)
     notes = [note, *(inverted(key, found[key]) for key in (PUBLISHED, ALL) if found[key].inversion is not None)]

@@ -74,7 +74,7 @@ def play(title, x, y, settings, deletions, seed):
 
 
 def reliability(found):
-    stated, right = np.array([f[0] for f in found]), np.array([f[1] for f in found])
+    stated, right, _ = (np.array(column) for column in zip(*found, strict=True))
     place, rows = np.clip(np.digitize(stated, BINS[1:-1]), 0, len(BINS) - 2), []
     for i, (low, high) in enumerate(pairwise(BINS)):
         own = place == i
@@ -88,11 +88,9 @@ def reliability(found):
 def page(every):
     lines, rows = [INTRODUCTION, reliability([f for found in every.values() for f in found]), ""], []
     for title, found in every.items():
-        right = np.array([f[1] for f in found])
-        warned = np.array([f[2] for f in found])
-        sure = np.array([f[0] for f in found]).mean()
+        sure, right, warned = (np.array(column) for column in zip(*found, strict=True))
         silent, told = int((~right & ~warned).sum()), int((right & warned).sum())
-        rows.append((title, len(found), f"{sure:.3f}", f"{right.mean():.3f}", int((~right).sum()), silent, told))
+        rows.append((title, len(found), f"{sure.mean():.3f}", f"{right.mean():.3f}", int((~right).sum()), silent, told))
     return "\n".join([*lines, table(("data", "deletions", "stated", "right", "wrong", "silent", "warned"), rows), ""])
 
 

@@ -17,6 +17,7 @@ from bayesrecon.evaluate import true_statistics
 from bayesrecon.posteriors import from_draws
 from bayesrecon.running.engine import swept
 from benchmarks import workers
+from benchmarks.draws import conjugates
 from benchmarks.study import Study, share, table
 from tests.support import conjugate, families, gridded
 
@@ -38,34 +39,17 @@ Ranges are 95 % Clopper-Pearson intervals.
 HEADINGS = ("study", "quantity", "repetitions", "stated", "found", "95 %")
 
 
-def normal_mean(rng):
-    y = rng.normal(2, 1, 60)
-    return {"y": y}, from_draws(conjugate.sample_normal_mean(y, DRAWS, rng), conjugate.normal_mean_model())
-
-
-def linear_regression(rng):
-    x = rng.normal(3, 2, (60, 1))
-    y = 1 + 0.5 * x[:, 0] + rng.normal(0, 1.5, 60)
-    return {"x": x, "y": y}, from_draws(conjugate.sample_regression(x, y, DRAWS, rng), conjugate.regression_model())
-
-
-def group_effects(rng):
-    group = np.repeat(np.arange(1, 6), 12)
-    y = rng.normal(0, 1, 5)[group - 1] + rng.normal(size=60)
-    draws = conjugate.sample_effects(group, y, 5, 2 * DRAWS, rng)
-    return {"group": group, "y": y}, from_draws(draws, conjugate.effects_model(5))
-
-
-def normal_with_lkj(rng):
-    return families.simulated(LKJ, families.model_of(LKJ), int(rng.integers(2**31)), 2 * DRAWS)
+DATA: dict[str, Callable[[np.random.Generator], conjugates.Simulated]] = {
+    "normal_mean": lambda rng: conjugates.normal_mean(rng, DRAWS),
+    "linear_regression": lambda rng: conjugates.regression(rng, DRAWS, [0.5]),
+    "group_effects": lambda rng: conjugates.effects(rng, 2 * DRAWS),
+    "normal_with_lkj": lambda rng: families.simulated(LKJ, families.model_of(LKJ), int(rng.integers(2**31)), 2 * DRAWS),
+}
 
 
 def row(study: str, quantity: str, stated: str, hits: list[bool]) -> dict[str, str]:
     count, *found = share(hits)
     return dict(zip(HEADINGS, (study, quantity, count, stated, *found), strict=True))
-
-
-DATA = {f.__name__: f for f in (normal_mean, linear_regression, group_effects, normal_with_lkj)}
 
 
 def held(data: str, key: int) -> tuple[dict[str, bool], bool]:
@@ -120,7 +104,7 @@ def long(data: dict[str, np.ndarray], key: Sequence[int]) -> Any:
 
 def planner(repetitions: int) -> Iterator[dict[str, str]]:
     """Errors over the error that one release of 10,000 draws predicts."""
-    data, _ = linear_regression(np.random.default_rng(2))
+    data, _ = DATA["linear_regression"](np.random.default_rng(2))
     plan = bayesrecon.plan(long(data, [2, 0]), draws=(10_000,), digits=(), summaries=False)
     predicted = {row.name: row.se[10_000] for row in plan.outlooks}
     count = max(repetitions // 5, 1)

@@ -14,13 +14,11 @@ import numpy as np
 
 import bayesrecon
 from bayesrecon import Estimator, ScoreMatching
-from bayesrecon.evaluate import true_statistics
-from bayesrecon.models import find
 from bayesrecon.plots import plot_traces
 from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.results import Reconstruction
 from bayesrecon.types import Release
+from benchmarks.references import reference
 from benchmarks.study import HERE, Study, table
 
 PICTURE = HERE / "central.png"
@@ -109,7 +107,7 @@ def draw(results: dict[str, Reconstruction], lines: dict[str, dict[str, float]])
 
 
 def measure(release: Release, sizes: list[int], steps: int, folder: Path) -> tuple[dict[str, Any], Any, Any]:
-    truth = true_statistics(release.model, find("kidscore_momiq").records(read_data(open_database(), "kidiq")))
+    whole, _, truth = reference("kidiq-kidscore_momiq")
     asked = {"published minimiser": PUBLISHED, "default": Estimator()}
     answers = {k: {r.name: r for r in bayesrecon.recover(release, estimator=e)} for k, e in asked.items()}
     lines = {k: {name: row.estimate for name, row in v.items()} for k, v in answers.items()}
@@ -129,7 +127,6 @@ def measure(release: Release, sizes: list[int], steps: int, folder: Path) -> tup
         print(runs[-1], flush=True)
     assert names is not None, "no run: name sizes, or a folder that holds checkpoints"
     lines = {k: {n: v[n] for n in names} for k, v in {**lines, "truth": truth}.items()}
-    whole = from_posteriordb("kidiq-kidscore_momiq")
     metrics = {
         label: {r.name: (r.floor / r.se) ** 2 for r in bayesrecon.recover(whole, estimator=e) if r.name in names}
         for label, e in METRICS.items()

@@ -16,12 +16,12 @@ import numpy as np
 import bayesrecon
 from bayesrecon import ScoreMatching
 from bayesrecon.model import PseudoData
-from bayesrecon.models import find, from_numpyro
+from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import dirac, from_draws, from_posteriordb
-from bayesrecon.posteriors.made.database import open_database, read_data
 from benchmarks.draws.central import PUBLISHED, settled
 from benchmarks.draws.central_more_page import page
 from benchmarks.draws.class_averages import averages
+from benchmarks.references import reference
 from benchmarks.study import Study
 from benchmarks.tasks import run_tasks
 
@@ -94,8 +94,7 @@ def moments(example: str, small: bool) -> Any:
 
 def lemma(small: bool) -> Any:
     """Lemma 5.1: X'X, X'y and y'y of pseudo-data beside the private ones, and what the draws' own error is."""
-    release = from_posteriordb("kidiq-kidscore_momiq", draws=200 if small else 1000)
-    data = find("kidscore_momiq").records(read_data(open_database(), "kidiq"))
+    release, data, _ = reference("kidiq-kidscore_momiq", 200 if small else 1000)
     found = bayesrecon.reconstruct(release, n=50, key=jax.random.key(0)).pseudo
 
     def totals(weights: Any, records: Any) -> dict[str, float]:
@@ -146,8 +145,7 @@ def coreset(size: int, small: bool) -> Any:
     except ImportError:
         print("the coresets need `pip install coreax`", flush=True)
         return None
-    release = from_posteriordb("kidiq-kidscore_momiq", draws=200 if small else 1000)
-    data = find("kidscore_momiq").records(read_data(open_database(), "kidiq"))
+    release, data, _ = reference("kidiq-kidscore_momiq", 200 if small else 1000)
     private = features(release, data)
     # Scores have few dimensions, which are scaled alike for single precision.
     _, scale, right = np.linalg.svd(private, full_matrices=False)

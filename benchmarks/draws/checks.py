@@ -13,7 +13,7 @@ z is `s sqrt(T)`. Its power is that of a one-sided test with the same false alar
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from statistics import NormalDist
@@ -41,7 +41,7 @@ from bayesrecon.posteriors.made.reference import released
 from bayesrecon.running.engine import swept
 from bayesrecon.types import Model, Release
 from benchmarks import workers
-from benchmarks.draws import checks_good
+from benchmarks.draws import checks_good, conjugates
 from benchmarks.draws.checks_good import in_chains
 from benchmarks.study import Study, share, table
 from tests.support import conjugate, gridded, untouched
@@ -87,16 +87,16 @@ Row = dict[str, str]
 
 
 def failed(releases: Iterable[Release], **knows: Any) -> list[bool]:
-    """Whether a check fails, of releases of one model, each with its number as key, by the workers there are."""
+    return [bool(found) for found in failures(releases, **knows)]
+
+
+def failures(releases: Iterable[Release], **knows: Any) -> list[tuple[str, ...]]:
+    """What fails, of releases of one model, each with its number as key, by the workers there are."""
     rest = iter(releases)
     first = next(rest)
     # A model is sent once, with what all share, so that a worker compiles its programs once.
     bare = (dataclasses.replace(release, model=None) for release in chain([first], rest))
-    return list(swept(one_failed, (first.model, knows), enumerate(bare)))
-
-
-def one_failed(shared: tuple[Model, dict[str, Any]], item: tuple[int, Release]) -> bool:
-    return bool(failures_of_one(shared, item))
+    return list(swept(failures_of_one, (first.model, knows), enumerate(bare)))
 
 
 def failures_of_one(shared: tuple[Model, dict[str, Any]], item: tuple[int, Release]) -> tuple[str, ...]:
@@ -109,6 +109,11 @@ def failures_of_one(shared: tuple[Model, dict[str, Any]], item: tuple[int, Relea
 
 
 # Good releases
+
+SIMULATED = {
+    "normal mean": conjugates.normal_mean, "regression": partial(conjugates.regression, slopes=(0.5, -1)),
+    "slopes": conjugates.slopes_of_groups, "effects": conjugates.effects,
+}  # fmt: skip
 
 
 def references() -> list[str]:
@@ -130,11 +135,11 @@ def good(repetitions: int) -> Iterator[Row]:
         release = from_posteriordb(name)
         blocks = [release.take(np.arange(b, release.size, 10)) for b in range(10)]
         yield row(name, blocks[0].size, failed(blocks))
-    for simulate in (normal_mean, regression, slopes, effects):
+    for name, simulate in SIMULATED.items():
         for draws in DRAWS:
             rng = np.random.default_rng(draws)
-            hits = failed(simulate(rng, draws) for _ in range(2 * repetitions))
-            yield row(f"simulated: {simulate.__name__.replace('_', ' ')}", draws, hits)
+            hits = failed(in_chains(simulate(rng, draws)[1]) for _ in range(2 * repetitions))
+            yield row(f"simulated: {name}", draws, hits)
     for simulate_grid in (gridded.logistic, gridded.poisson):
         rng = np.random.default_rng(3)
         made = [simulate_grid(rng) for _ in range(repetitions // 2)]
@@ -156,13 +161,10 @@ def size(repetitions: int) -> Iterator[Row]:
     held = STUDY.kept().get("size", [])
     before = {row["releases"]: row for row in held}
     rows = []
-    for name, (make, draws) in checks_good.FAMILIES.items():
-        found = _of_family(make, draws) if name not in before else None
-        rows.append(before[name] if found is None else _size_row(name, draws, found))
-        yield rows[-1]
-    for name, law in checks_good.LAWS.items():
-        found = [_of_law(law, key, max(DRAWS)) for key in range(SIZE)] if name not in before else None
-        rows.append(before[name] if found is None else _size_row(name, max(DRAWS), found))
+    tasks = {name: (_of_family, *family) for name, family in checks_good.FAMILIES.items()}
+    tasks |= {name: (_of_law, law, max(DRAWS)) for name, law in checks_good.LAWS.items()}
+    for name, (tried, what, draws) in tasks.items():
+        rows.append(before[name] if name in before else _size_row(name, draws, tried(what, draws)))
         yield rows[-1]
     yield dict(zip(COLUMNS["size"], ("all", "", *share(together(rows)), ""), strict=True))
 
@@ -175,19 +177,20 @@ def together(rows: Sequence[Row]) -> list[bool]:
 
 
 def _of_family(make: Callable[[Any, int], Release], draws: int) -> list[tuple[str, ...]]:
-    made = (in_chains(make(np.random.default_rng(key), draws)) for key in range(SIZE))
-    first = next(made)
-    bare = (dataclasses.replace(release, model=None) for release in chain([first], made))
-    return list(swept(failures_of_one, (first.model, {}), enumerate(bare)))
+    return failures(in_chains(make(np.random.default_rng(key), draws)) for key in range(SIZE))
 
 
-def _of_law(law: Callable[[Any, int], Any], key: int, draws: int) -> tuple[str, ...]:
-    theta, scores = law(np.random.default_rng([key, 7]), draws)
+def _of_law(law: Callable[[Any, int], Any], draws: int) -> list[tuple[str, ...]]:
+    checks = (check_chains, check_identities, check_edges)
+    seen = (_looked(law, [key, 7], draws, density=untouched.DENSITIES[law]) for key in range(SIZE))
+    return [tuple(line for check in checks for line in check(one)) for one in seen]
+
+
+def _looked(law: Callable[[Any, int], Any], seed: list[int], draws: int, **more: Any) -> Looked:
+    theta, scores = law(np.random.default_rng(seed), draws)
     numbers = np.repeat(np.arange(CHAINS), draws // CHAINS)
     good = ScoredDraws(theta, np.full(draws, 1 / draws), numbers, scores)
-    unmoved = lambda h, j, into: np.zeros((len(h), into.max(initial=-1) + 1))  # noqa: E731
-    looked = Looked(("a", "b", "c"), good, unmoved, density=untouched.DENSITIES[law])
-    return tuple(line for check in (check_chains, check_identities, check_edges) for line in check(looked))
+    return Looked(("a", "b", "c"), good, lambda h, j, into: np.zeros((len(h), into.max(initial=-1) + 1)), **more)
 
 
 def _size_row(name: str, draws: int, found: Sequence[tuple[str, ...]]) -> Row:
@@ -195,29 +198,6 @@ def _size_row(name: str, draws: int, found: Sequence[tuple[str, ...]]) -> Row:
     told = [next(by for words, by in kinds if line[0].startswith(words)) for line in found if line]
     by = ", ".join(f"{check} {told.count(check)}" for check in dict.fromkeys(told))
     return dict(zip(COLUMNS["size"], (name, f"{draws}", *share([bool(lines) for lines in found]), by), strict=True))
-
-
-def normal_mean(rng: np.random.Generator, draws: int) -> Release:
-    y = rng.normal(2, 1, 60)
-    return in_chains(from_draws(conjugate.sample_normal_mean(y, draws, rng), conjugate.normal_mean_model()))
-
-
-def regression(rng: np.random.Generator, draws: int, records: int = 60) -> Release:
-    x = rng.normal(3, 2, (records, 2))
-    y = 1 + x @ [0.5, -1] + rng.normal(0, 1.5, records)
-    return in_chains(from_draws(conjugate.sample_regression(x, y, draws, rng), conjugate.regression_model(2)))
-
-
-def slopes(rng: np.random.Generator, draws: int) -> Release:
-    group, x = rng.integers(0, 4, 80), rng.integers(0, 2, 80)
-    y = np.array([1.0, 2.0, -1.0, 0.0])[group] * x + rng.normal(size=80)
-    return in_chains(from_draws(conjugate.sample_slopes(group, x, y, 4, draws, rng), conjugate.slopes_model(4)))
-
-
-def effects(rng: np.random.Generator, draws: int) -> Release:
-    group = np.repeat(np.arange(1, 6), 12)
-    y = rng.normal(0, 1, 5)[group - 1] + rng.normal(size=60)
-    return in_chains(from_draws(conjugate.sample_effects(group, y, 5, draws, rng), conjugate.effects_model(5)))
 
 
 SHIPPED = (
@@ -437,12 +417,8 @@ def ends(repetitions: int) -> Iterator[Row]:
     every: list[bool] = []
     for law in (*laws, "one_at_a_time"):
         for draws in DRAWS:
-            hits = []
-            for key in range(10 * repetitions):
-                theta, scores = getattr(untouched, law)(np.random.default_rng([key, draws]), draws)
-                chain = np.repeat(np.arange(CHAINS), draws // CHAINS)
-                good = ScoredDraws(theta, np.full(draws, 1 / draws), chain, scores)
-                hits.append(bool(check_ends(Looked(("a", "b", "c"), good, lambda h, j, into: np.zeros((len(h), 1))))))
+            seen = (_looked(getattr(untouched, law), [key, draws], draws) for key in range(10 * repetitions))
+            hits = [bool(check_ends(one)) for one in seen]
             every += hits
             yield dict(zip(COLUMNS["ends"], (law.replace("_", " "), f"{draws}", *share(hits)), strict=True))
     yield dict(zip(COLUMNS["ends"], ("all", "", *share(every)), strict=True))

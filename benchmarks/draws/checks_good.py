@@ -17,7 +17,8 @@ from scipy import stats
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 from bayesrecon.types import Model, Release
-from tests.support import conjugate, untouched
+from benchmarks.draws import conjugates
+from tests.support import untouched
 
 CHAINS = 4
 _CELLS = 400_000  # of a grid in one dimension
@@ -141,21 +142,15 @@ def few_yes_or_no(rng: Any, draws: int) -> Release:
 
 
 def small_regression(rng: Any, draws: int) -> Release:
-    x = rng.normal(3, 2, (8, 1))
-    y = 1 + 0.5 * x[:, 0] + rng.normal(0, 1.5, 8)
-    return from_draws(conjugate.sample_regression(x, y, draws, rng), conjugate.regression_model(1))
+    return conjugates.regression(rng, draws, [0.5], records=8)[1]
 
 
 def five_covariates(rng: Any, draws: int) -> Release:
-    x = rng.normal(0, 1, (20, 5))
-    y = 1 + x @ [0.5, -1, 0, 0, 1] + rng.normal(0, 1.5, 20)
-    return from_draws(conjugate.sample_regression(x, y, draws, rng), conjugate.regression_model(5))
+    return conjugates.regression(rng, draws, [0.5, -1, 0, 0, 1], records=20, mean=0, sd=1)[1]
 
 
 def effects(rng: Any, draws: int) -> Release:
-    group = np.repeat(np.arange(1, 6), 4)
-    y = rng.normal(0, 1, 5)[group - 1] + rng.normal(size=20)
-    return from_draws(conjugate.sample_effects(group, y, 5, draws, rng), conjugate.effects_model(5))
+    return conjugates.effects(rng, draws, each=4)[1]
 
 
 FAMILIES: Mapping[str, tuple[Callable[[Any, int], Release], int]] = {

@@ -8,10 +8,8 @@ Needs POSTERIOR_DB_PATH.
 import numpy as np
 
 import bayesrecon
-from bayesrecon.evaluate import true_statistics, wasserstein
-from bayesrecon.models import find
-from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.made.database import open_database, read_data
+from bayesrecon.evaluate import wasserstein
+from benchmarks.references import reference
 from benchmarks.study import Study
 
 NAME = "low_dim_gauss_mix-low_dim_gauss_mix"
@@ -22,9 +20,8 @@ STUDY = Study(__file__)
 
 
 def main() -> None:
-    release = from_posteriordb(NAME)
-    records = find("low_dim_gauss_mix").records(read_data(open_database(), NAME))
-    truth, found = true_statistics(release.model, records), bayesrecon.recover(release)
+    release, records, truth = reference(NAME)
+    found = bayesrecon.recover(release)
     rows = {}
     for row in found:
         off = row.estimate / truth[row.name] - 1

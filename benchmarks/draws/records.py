@@ -17,11 +17,10 @@ import numpy as np
 import bayesrecon
 from bayesrecon.attacks.records import layers
 from bayesrecon.evaluate import score_records
-from bayesrecon.models import find, load
-from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.made.database import open_database, read_data
+from bayesrecon.models import load
 from bayesrecon.types import PosteriorDraws
 from benchmarks.draws import answers
+from benchmarks.references import reference
 from benchmarks.study import Study
 
 DRAWN, DRAWS = 10_000, 2_000
@@ -29,8 +28,7 @@ STUDY = Study(__file__)
 
 
 def accuracy(counts, blocks):
-    release = from_posteriordb("irt_2pl-irt_2pl")
-    records = find("irt_2pl").records(read_data(open_database(), "irt_2pl"))
+    release, records, _ = reference("irt_2pl-irt_2pl")
     for count in counts:
         step = release.size // count
         scores, began = [], time.perf_counter()
@@ -85,15 +83,14 @@ def either_way(persons, items, draws=DRAWS):
         columns.append(ask(release, records)["y"])
     ours, array = columns
     one, other = (np.where(c.value == 1, c.probability, 1 - c.probability) for c in columns)
+    low, high = np.quantile(ours.se / array.se, (0.05, 0.95))
+    z = [float(np.std((c.estimate - records["y"]) / c.se)) for c in columns]
     return {
         "estimates off": float(np.abs(ours.estimate - array.estimate).max()),
-        "floors off": float(np.abs(ours.floor / array.floor - 1).max()),
-        "errors, 5 %": float(np.quantile(ours.se / array.se, 0.05)),
-        "95 %": float(np.quantile(ours.se / array.se, 0.95)),
-        "probabilities off, mean": float(np.abs(one - other).mean()),
-        "z, layers": float(np.std((ours.estimate - records["y"]) / ours.se)),
-        "z, array": float(np.std((array.estimate - records["y"]) / array.se)),
-    }
+        "floors off": float(np.abs(ours.floor / array.floor - 1).max()), "errors, 5 %": float(low),
+        "95 %": float(high), "probabilities off, mean": float(np.abs(one - other).mean()), "z, layers": z[0],
+        "z, array": z[1],
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -15,11 +15,11 @@ import bayesrecon
 from bayesrecon.digits import round_to
 from bayesrecon.estimation.rounding import rounding_of
 from bayesrecon.evaluate import true_statistics
-from bayesrecon.models import find, load
-from bayesrecon.posteriors import from_draws, from_posteriordb
-from bayesrecon.posteriors.made.database import open_database, read_data
+from bayesrecon.models import load
+from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 from bayesrecon.types import Release
+from benchmarks import references
 from benchmarks.study import Study, share
 from tests.support import conjugate
 
@@ -52,8 +52,7 @@ def simulated(draws: int, digits: int, repetitions: int) -> Iterator[Case]:
 
 
 def reference(draws: int, digits: int, repetitions: int) -> Iterator[Case]:
-    release = from_posteriordb("kidiq-kidscore_momiq")
-    truth = true_statistics(release.model, find("kidscore_momiq").records(read_data(open_database(), "kidiq")))
+    release, _, truth = references.reference("kidiq-kidscore_momiq")
     with x64():
         values = {k: np.asarray(v) for k, v in jax.vmap(release.model.constrain)(np.asarray(release.theta)).items()}
     for at in range(min(repetitions, release.size // draws)):

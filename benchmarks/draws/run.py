@@ -275,10 +275,10 @@ def beside_others(_: int) -> Numbers:
 def audited(row: int) -> Numbers:
     """An audit of draws of three parameters, and what of it are calls of `recover` that try remedies."""
     import bayesrecon
-    from bayesrecon.auditing import draws
+    from bayesrecon.auditing import draw_findings
 
     file = Path(os.environ["POSTERIOR_DB_PATH"]) / "reference_posteriors/draws/draws/kidiq-kidscore_momiq.json.zip"
-    recovered, inner = draws.recovered, []
+    recovered, inner = draw_findings.recovered, []
 
     def counting(*given: Any, **more: Any) -> Any:
         start = time.process_time()
@@ -287,17 +287,14 @@ def audited(row: int) -> Numbers:
         finally:
             inner.append(time.process_time() - start)
 
-    draws.recovered = counting  # type: ignore[assignment]
+    draw_findings.recovered = counting  # type: ignore[assignment]
     start = time.process_time()
     found = bayesrecon.audit(file, "kidscore_momiq", remedies=(False, True, "full")[row])
     whole = time.process_time() - start
     status = [remedy.status for finding in found.findings for remedy in finding.remedies]
-    return {
-        "whole audit, CPU s": whole,
-        "inner calls of `recover`": len(inner),
-        "their share, %": 100 * sum(inner) / whole,
-        **{f"remedies {what}": status.count(what) for what in ("measured", "predicted", "not tried")},
-    }
+    shares = {"inner calls of `recover`": len(inner), "their share, %": 100 * sum(inner) / whole}
+    counts = {f"remedies {what}": status.count(what) for what in ("measured", "predicted", "not tried")}
+    return {"whole audit, CPU s": whole, **shares, **counts}
 
 
 def effective_sizes(columns: int) -> Numbers:
@@ -326,13 +323,10 @@ def informed(_: int) -> Numbers:
     x = StandardScaler().fit_transform(x)
     errors, labels, _, seconds, stated = closed_form(x, y, "newton-cg", 1e-10)
     quantiles = {f"RMSE, {q:.0%}": float(np.quantile(errors, q)) for q in (0.5, 0.9, 0.98, 1.0)}
-    length = errors * np.sqrt(x.shape[1])
-    bad = errors > 0.1
-    held = {
-        "off by more than 0.1": float(bad.sum()),
-        "of them stated within 0.1": float((bad & (stated / np.sqrt(x.shape[1]) < 0.1)).sum()),
-        "within the stated error": float((length <= stated).sum()),
-    }
+    root, bad = np.sqrt(x.shape[1]), errors > 0.1
+    held = {"off by more than 0.1": bad, "of them stated within 0.1": bad & (stated / root < 0.1)}
+    held |= {"within the stated error": errors * root <= stated}
+    held = {name: float(which.sum()) for name, which in held.items()}
     return {"ms a record": 1e3 * seconds, **quantiles, **held, "labels right": float(labels)}
 
 

@@ -30,15 +30,14 @@ from bayesrecon.games import (
 )
 from bayesrecon.games import table as named
 from bayesrecon.games.data import Records
-from bayesrecon.games.named import DATA
+from bayesrecon.games.named_games import DATA
 from bayesrecon.games.reconstructor import Guess
 from bayesrecon.kernels.score import gradients, total_score
-from bayesrecon.models import find
-from bayesrecon.posteriors import from_posteriordb, from_sklearn
-from bayesrecon.posteriors.made.database import open_database, read_data
+from bayesrecon.posteriors import from_sklearn
 from bayesrecon.precision import x64
 from benchmarks.draws.informed import closed_form
 from benchmarks.paper_tags import CENTRAL, DELETION, MEMORY, rate, tag
+from benchmarks.references import reference
 from benchmarks.study import Study, table
 from benchmarks.tasks import run_tasks
 
@@ -56,11 +55,6 @@ def other_records(release: Any, truth: Any) -> tuple[Any, np.ndarray]:
     return records, rng.uniform(1, 12, 50)
 
 
-def kidiq() -> tuple[Any, Any]:
-    release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)
-    return release, find("kidscore_momiq").records(read_data(open_database(), "kidiq"))
-
-
 def score_gaps(release: Any, pseudo: Any, weights: np.ndarray, truth: Any) -> np.ndarray:
     """Difference of the scores of both posteriors at each draw, priors and all, `(T, d)`."""
     ones = np.ones(len(next(iter(truth.values()))))
@@ -76,7 +70,7 @@ def score_gaps(release: Any, pseudo: Any, weights: np.ndarray, truth: Any) -> np
 
 def divergence_is_mmd(small: bool) -> dict[str, Any]:
     """Theorem 3.4: the Fisher divergence of two posteriors, and half the squared MMD of their data."""
-    release, truth = kidiq()
+    release, truth, _ = reference("kidiq-kidscore_momiq", 1000)
     pseudo, weights = other_records(release, truth)
     fisher = 0.5 * float((score_gaps(release, pseudo, weights, truth) ** 2).sum(axis=1).mean())
     with x64():
@@ -112,7 +106,7 @@ def trained_is_gradient(small: bool) -> dict[str, Any]:
 
 def slices(small: bool) -> dict[str, Any]:
     """Lemma A.2: over normal slices the sliced divergence is the plain one on average."""
-    release, truth = kidiq()
+    release, truth, _ = reference("kidiq-kidscore_momiq", 1000)
     gaps, rng = score_gaps(release, *other_records(release, truth), truth), np.random.default_rng(SEED)
     plain, rows = float((gaps**2).sum(axis=1).mean()), []
     for count in SLICES:

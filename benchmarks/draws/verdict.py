@@ -41,8 +41,7 @@ def page(held: dict[str, Any]) -> str:
     rows, reasons = {row["posterior"]: row for row in held["rows"]}, held["reasons"]
     listed = [[c.replace("|", "\\|") for c in cells(rows[name])] for name in sorted(rows)]
     lines = [INTRODUCTION, table(list(COLUMNS.values()), listed, words=len(COLUMNS))]
-    lines += ["", f"## Not run ({len(reasons)})", ""]
-    lines += [f"* {name}: {why}" for name, why in sorted(reasons.items())]
+    lines += ["", f"## Not run ({len(reasons)})", "", *(f"* {name}: {why}" for name, why in sorted(reasons.items()))]
     return "\n".join(lines) + "\n"
 
 

@@ -24,17 +24,16 @@ import numpyro.distributions as dist
 from numpyro.infer import MCMC, NUTS
 
 import bayesrecon
-from bayesrecon.attacks.sidechannels.densities import recover_from_log_density
 from bayesrecon.attacks.sidechannels.preimage import invert_columns
+from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_log_density
 from bayesrecon.attacks.sidechannels.resolution import resolution
 from bayesrecon.auditing.scoring import match_records
 from bayesrecon.digits import round_to
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.evaluate import true_statistics
-from bayesrecon.models import from_numpyro, load, shipped
-from bayesrecon.posteriors import from_posteriordb, nuts
-from bayesrecon.posteriors.made.database import open_database, read_data
+from bayesrecon.models import from_numpyro, load
+from bayesrecon.posteriors import nuts
 from bayesrecon.precision import x64
+from benchmarks.references import reference
 from benchmarks.study import Study
 
 NAME, SCHOOLS = "kidiq-kidscore_momiq", "eight_schools-eight_schools_noncentered"
@@ -74,8 +73,7 @@ def some(release, at, density):
     return replace(release, theta=theta, weights=weights, chain=np.ones(len(at), int), log_density=density)
 
 
-def densities(release, records, subsets):
-    truth = true_statistics(release.model, records)
+def densities(release, records, truth, subsets):
     exact = log_joint(release.model, release.theta, records)
     rng = np.random.default_rng(0)
 
@@ -196,9 +194,8 @@ def files(release, records, folder):
         chains = folder / str(digits)
         chains.mkdir()
         yield f"CmdStan kidiq, {digits} digits", write_set(chains, last, records, digits), release.model, records, None
-    schools = from_posteriordb(SCHOOLS)
+    schools, data, _ = reference(SCHOOLS)
     schools = some(schools, np.arange(schools.size - 4000, schools.size), None)
-    data = shipped()["eight_schools_noncentered"].records(read_data(open_database(), SCHOOLS))
     known = {k: v for k, v in data.items() if k != "y"}
     values = constrained(schools)
     values["__log_density__"] = round_to(log_joint(schools.model, schools.theta, data), 8)[None]
@@ -259,15 +256,12 @@ def main():
     parser.add_argument("parts", nargs="*", help="densities, pointwise, remedies; default: all")
     parser.add_argument("--only", default="", help="remedies: files whose name holds this")
     options = STUDY.given(parser)
-    release = from_posteriordb(NAME)
-    records = shipped()["kidscore_momiq"].records(read_data(open_database(), NAME))
-    chosen = options.parts or ["densities", "pointwise", "remedies"]
-    if "densities" in chosen:
-        densities(release, records, options.subsets)
-    if "pointwise" in chosen:
-        pointwise(release, records)
-    if "remedies" in chosen:
-        remedies(release, records, options.only)
+    release, records, truth = reference(NAME)
+    parts = {"densities": lambda: densities(release, records, truth, options.subsets)}
+    parts |= {"pointwise": lambda: pointwise(release, records)}
+    parts |= {"remedies": lambda: remedies(release, records, options.only)}
+    for part in options.parts or parts:
+        parts[part]()
     if options.gigabytes:
         large(release, records, options.gigabytes)
 

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from benchmarks.study import Study
+from benchmarks.study import Study, table
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -19,6 +19,19 @@ from tests.support.fuzzed import LARGE, SLOW, fuzz
 OUTCOMES = ("read", "refused", "traceback", "hang", "bomb")
 EACH = 100  # files between two times that rows are kept
 Row = dict[str, Any]
+HEAD = ("kind", "files", *OUTCOMES, "slowest, s", "memory, MiB")
+WORDS = """# Files that nobody wrote
+
+Made by `python -m benchmarks.files.fuzz`. Of {total:,} mutated files, {bad} ended in a traceback, used
+more than {slow:.0f} s of CPU time or used more than {large:.0f} GiB of memory. Good files are
+mutated byte by byte, or with changes that keep the format valid. Draws are audited together with private
+data. Mutated tables are used as private data. Results are loaded, shown and saved. For every fourth file
+the draws are also attacked.
+
+*Slowest* is the time of one command on one file, including compilation. *Memory* is the growth of the
+process of the command, or the total memory of the guarded process. A *refused* file gives a one-line error.
+Every file depends on its number alone: `fuzzed.Bench(kind).file(number)` makes a failing file again.
+"""
 
 
 def more(row: Row, name: str, count: int) -> Row:
@@ -36,27 +49,13 @@ def more(row: Row, name: str, count: int) -> Row:
 def page(rows: dict[str, Row]) -> str:
     total = sum(row["files"] for row in rows.values())
     bad = sum(row[k] for row in rows.values() for k in OUTCOMES[2:])
-    lines = [
-        "# Files that nobody wrote",
-        "",
-        f"Made by `python -m benchmarks.files.fuzz`. Of {total:,} mutated files, {bad} ended in a traceback, used",
-        f"more than {SLOW:.0f} s of CPU time or used more than {LARGE / 2**30:.0f} GiB of memory. Good files are",
-        "mutated byte by byte, or with changes that keep the format valid. Draws are audited together with private",
-        "data. Mutated tables are used as private data. Results are loaded, shown and saved. For every fourth file",
-        "the draws are also attacked.",
-        "",
-        "*Slowest* is the time of one command on one file, including compilation. *Memory* is the growth of the",
-        "process of the command, or the total memory of the guarded process. A *refused* file gives a one-line error.",
-        "Every file depends on its number alone: `fuzzed.Bench(kind).file(number)` makes a failing file again.",
-        "",
-        "| kind | files | read | refused | traceback | hang | bomb | slowest, s | memory, MiB |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
-    ]
+    cells = []
     for name, row in rows.items():
-        counts = " | ".join(f"{row[k]:,}" for k in ("files", *OUTCOMES))
-        lines.append(f"| {name} | {counts} | {row['slowest']:.1f} | {row['peak'] / 2**20:.0f} |")
+        counts = (f"{row[k]:,}" for k in ("files", *OUTCOMES))
+        cells.append([name, *counts, f"{row['slowest']:.1f}", f"{row['peak'] / 2**20:.0f}"])
     told = [f"- {name}, file {number}: {what}" for name, row in rows.items() for number, what in row["failures"]]
-    return "\n".join([*lines, "", *(["## What broke", "", *told, ""] if told else [])])
+    lines = [WORDS.format(total=total, bad=bad, slow=SLOW, large=LARGE / 2**30), table(HEAD, cells, gap=""), ""]
+    return "\n".join([*lines, *(["## What broke", "", *told, ""] if told else [])])
 
 
 STUDY = Study(__file__, page)

@@ -44,11 +44,8 @@ WORST = {
     "objective perturbation": (MAJORITY, ASIDE, ObjectivePerturbation(1.0, 1.0, False, penalty=PENALTY)),
     "posterior draw": (SILENCE, OPPOSED, PosteriorDraw(1.0, 1.0, False, dimensions=1, points=2)),
 }
-CANCER = {
-    "output perturbation": OutputPerturbation(),
-    "objective perturbation": ObjectivePerturbation(),
-    "posterior draw": PosteriorDraw(dimensions=2, points=21),
-}
+CANCER = {"output perturbation": OutputPerturbation(), "objective perturbation": ObjectivePerturbation()}
+CANCER |= {"posterior draw": PosteriorDraw(dimensions=2, points=21)}
 
 
 @dataclass(frozen=True)

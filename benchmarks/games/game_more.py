@@ -1,6 +1,7 @@
 """What is played besides the published cells: white boxes, membership attacks, and reconstruction."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 from functools import partial
 from itertools import product
 from typing import Any
@@ -12,8 +13,8 @@ from bayesrecon.games import Exm, Game, LeastSquares, Neighbours, Outlying, Redu
 from bayesrecon.games import table as table_of
 from bayesrecon.games.adversary import named_adversary
 from bayesrecon.games.data import Records
-from bayesrecon.games.named import DATA
-from bayesrecon.games.reconstruction import ReconstructionGame
+from bayesrecon.games.named_games import DATA
+from bayesrecon.games.reconstruction_game import ReconstructionGame
 from bayesrecon.games.reconstructors.label import DeletedLabel
 from bayesrecon.games.reconstructors.response import KnownInstance
 from bayesrecon.games.view import Oracles, View
@@ -31,8 +32,8 @@ HOUSES = {"diabetes": 30.0, "Boston": 17.5}
 
 
 def _rows(result: Any) -> list[dict[str, Any]]:
-    rows = [{"name": r.adversary, "stated": [r.stated.estimate, r.stated.lower, r.stated.upper]} for r in result.rows]
-    return [{**row, "rounds": len(result.numbers)} for row in rows]
+    count = len(result.numbers)
+    return [{"name": r.adversary, "stated": astuple(r.stated), "rounds": count} for r in result.rows]
 
 
 def _white(name: str, others: bool, workers: int | None) -> Any:
@@ -61,8 +62,8 @@ def _labels(data: str, learner: str, workers: int | None) -> Any:
     players = [DeletedLabel(q) for q in ("public", "normal", "box")]
     game = ReconstructionGame(DATA[data].make().shared(0.5), chosen, players)  # type: ignore[attr-defined]
     result = play(game, 1000, seed=24, workers=workers)
-    rows = [(r.reconstructor, r.right, r.silent) for r in result.rows]
-    return [{"name": n, "stated": [p.estimate, p.lower, p.upper], "silent": s, "rounds": 1000} for n, p, s in rows]
+    about = {"rounds": 1000}
+    return [{"name": r.reconstructor, "stated": astuple(r.right), "silent": r.silent} | about for r in result.rows]
 
 
 def _chosen(name: str, workers: int | None) -> Any:
@@ -99,8 +100,7 @@ def whole_table(name: str = "diabetes") -> dict[str, float]:
 def _public(workers: int | None) -> Any:
     data, players = DATA["diabetes"].make().shared(0.5), (KnownInstance(), KnownInstance(30.0))  # type: ignore[attr-defined]
     rows = play(ReconstructionGame(data, LeastSquares(), players, known=True), 1000, seed=25, workers=workers).rows
-    found = {r.reconstructor: [r.left.estimate, r.left.lower, r.left.upper] for r in rows}
-    return [{"name": name, "left": left, "rounds": 1000} for name, left in found.items()]
+    return [{"name": r.reconstructor, "left": astuple(r.left), "rounds": 1000} for r in rows]
 
 
 MORE: dict[str, Any] = {f"{KNOWN} | whole table": lambda workers: whole_table(), f"{KNOWN} | public half": _public}

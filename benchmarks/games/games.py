@@ -8,6 +8,7 @@ words only cells whose name holds one of them are played, anew. --mnist names th
 """
 
 import re
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -59,17 +60,13 @@ def played(cell: Cell, workers: int | None, rounds: Path | None = None) -> dict[
         rounds_of = cell.fewer if make is cell.converged and cell.fewer else cell.rounds
         result = play(make(), rounds_of, seed=20, workers=workers, folder=folder)
         first, last = result.rows[0], result.rows[-1]
-        found[column] = {"Exm": rate(first.stated), "Ins": rate(last.stated)}
+        found[column] = {"Exm": astuple(first.stated), "Ins": astuple(last.stated)}
         found[f"{column}, warnings"] = list(result.warnings)
         if column == "as stated":
-            found["ties as wins"] = {"Exm": rate(first.counted), "Ins": rate(last.counted)}
+            found["ties as wins"] = {"Exm": astuple(first.counted), "Ins": astuple(last.counted)}
             if len(result.rows) == 3:
-                found["absolute loss"] = {"Exm": rate(result.rows[1].stated)}
+                found["absolute loss"] = {"Exm": astuple(result.rows[1].stated)}
     return found
-
-
-def rate(value: Any) -> list[float]:
-    return [value.estimate, value.lower, value.upper]
 
 
 def shown(pair: dict[str, list[float]] | None) -> str:

@@ -39,7 +39,7 @@ from bayesrecon.games.learners.labels import Labels
 from bayesrecon.games.learners.refitted import forest
 from bayesrecon.games.membership_game import MembershipGame
 from bayesrecon.games.memorisation import memorisation
-from bayesrecon.games.named import DATA
+from bayesrecon.games.named_games import DATA
 from benchmarks.games.variants_page import page
 from benchmarks.study import Study
 from benchmarks.tasks import run_tasks

@@ -44,10 +44,7 @@ def model_of(kind, width, decay):
             lambda params: 4 * jnp.mean(jnp.exp(jax.vmap(lambda z: output(params, z))(grid))) + decay_of(params, decay),
             params=start, record={"x": (2,)}, response="x", domain={"x": (-1.0, 1.0)}, name=kind,
         )  # fmt: skip
-    losses = {
-        "softmax": softmax,
-        "logistic": lambda out, y: jnp.sum(jax.nn.softplus(out)) - out[y],
-    }
+    losses = {"softmax": softmax, "logistic": lambda out, y: jnp.sum(jax.nn.softplus(out)) - out[y]}
     return from_loss(
         output, losses[kind], lambda params: decay_of(params, decay), params=start, record={"x": (2,), "y": ()},
         domain={"x": (-1.0, 1.0), "y": list(range(CLASSES))}, name=kind,

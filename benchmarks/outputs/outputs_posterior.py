@@ -15,9 +15,9 @@ from sklearn.neural_network import MLPClassifier
 
 from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, varies
-from bayesrecon.attacks.outputs.law import fitted_law
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
-from bayesrecon.attacks.outputs.sampling import PosteriorSampling, moments
+from bayesrecon.attacks.outputs.posterior_sampling import PosteriorSampling, moments
+from bayesrecon.attacks.outputs.public_law import fitted_law
 from bayesrecon.evaluate import psnr
 from bayesrecon.posteriors import outputs
 from bayesrecon.precision import x64

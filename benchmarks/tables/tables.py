@@ -7,7 +7,6 @@ import time
 import warnings
 import zlib
 from collections.abc import Iterator
-from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -16,15 +15,13 @@ import pandas as pd
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate import true_statistics
-from bayesrecon.models import find
-from bayesrecon.posteriors import from_posteriordb, from_table, gaussian
+from bayesrecon.posteriors import from_table, gaussian
 from bayesrecon.posteriors.approximated.normal import by_another_rule, pack, variational, whitening
-from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Limit, VariationalOptimum
 from benchmarks import workers
 from benchmarks.draws.checks import references
+from benchmarks.references import reference
 from benchmarks.study import Study, table
 from tests.support.regressions import Regression
 from tests.support.summaries import cut
@@ -59,14 +56,6 @@ NOTES = {
     "reference draws themselves. At 4 digits the estimate lies between bounds, which hold (above).",
     "regressions": "Simulated linear regressions of 50 to 500 records on one covariate, printed at 3 digits.",
 }
-
-
-@cache
-def posterior(name: str):
-    """Reference draws, records, and the true statistics."""
-    release = from_posteriordb(name)
-    records = find(release.model.name).records(read_data(open_database(), name.split("-")[0]))
-    return release, records, true_statistics(release.model, records)
 
 
 @in_float64
@@ -123,7 +112,7 @@ def worst(found, truth) -> float:
 
 
 def modes(name: str) -> dict:
-    release, records, truth = posterior(name)
+    release, records, truth = reference(name)
     model = release.model
     at, covariance = mode(model, records, np.asarray(release.theta).mean(axis=0))
     found = bayesrecon.recover(gaussian(model, at, covariance, jacobian=True))
@@ -144,7 +133,7 @@ def modes(name: str) -> dict:
 
 
 def moments(name: str, tables: int) -> dict:
-    release, records, truth = posterior(name)
+    release, records, truth = reference(name)
     model, theta = release.model, np.asarray(release.theta)
 
     def errors(draws):
@@ -165,7 +154,7 @@ def moments(name: str, tables: int) -> dict:
 
 
 def releases(name: str) -> dict:
-    release, records, truth = posterior(name)
+    release, records, truth = reference(name)
     model, theta = release.model, np.asarray(release.theta)
     at, covariance = mode(model, records, theta.mean(axis=0))
     kinds = {"mode and covariance": lambda: gaussian(model, at, covariance, jacobian=True)}
@@ -344,7 +333,7 @@ def main() -> None:
             keep(study, row)
             spent = f"{time.perf_counter() - began:.0f} s"
             print(study, *cells(study, [row])[0].values(), spent, sep=" | ", flush=True)
-            posterior.cache_clear()
+            reference.cache_clear()
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ class _Reader:
     def __init__(self, program: Any, title: str, matrices: Sequence[Design], known: Mapping[str, Any]):
         self.title, self.matrices, self.known = title, matrices, known
         free, observed = list(program.free_RVs), list(program.observed_RVs)
-        self._check_variables(program, free, observed)
+        self._check_variables(free, observed)
         self.start = {v.name: np.asarray(x) for v, x in zip(free, _start(program, free), strict=True)}
         self.free = {v: v.type(name=v.name) for v in free}
         self.data = {v: program.rvs_to_values[v] for v in observed}
@@ -104,7 +104,7 @@ class _Reader:
             self.prior.append(graph)
         self.program = program
 
-    def _check_variables(self, program: Any, free: list[Any], observed: list[Any]) -> None:
+    def _check_variables(self, free: list[Any], observed: list[Any]) -> None:
         if not observed:
             raise BayesreconError(f"{self.title} has no observed variable; pass observed= to the one that is data")
         if not free:

@@ -32,7 +32,7 @@ def check(parts: Parts, model: Model) -> None:
         records = _possible(parts, model, terms, count, seed + 1)
         if records is None:
             continue
-        joint, single = jax.jit(_joint(parts, model, records)), jax.jit(_single(parts, model, records))
+        joint, single = jax.jit(_joint(parts, model, records)), jax.jit(_single(model, records))
         if _compared(parts, model, records, joint, single):
             return
     raise BayesreconError(
@@ -72,7 +72,7 @@ def _joint(parts: Parts, model: Model, records: Records) -> Any:
     return jax.value_and_grad(value)
 
 
-def _single(parts: Parts, model: Model, records: Records) -> Any:
+def _single(model: Model, records: Records) -> Any:
     """Prior, terms `(n,)`, gradient of the prior, and of the terms `(n, d)`."""
     batch = {k: jnp.asarray(v) for k, v in records.items()}
 

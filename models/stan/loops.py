@@ -51,7 +51,7 @@ def run_loop(machine: Expressions, node: tree.For, low: V, high: V, frame: Frame
     nodes = tree.walk(node.body)
     if any(isinstance(n, tree.Return | tree.Jump | tree.While | tree.Target) for n in nodes):
         return False
-    if not _traced(machine, nodes, frame):
+    if not _traced(nodes, frame):
         return False
     written = sorted((tree.assigned_in(node.body) & frame.keys()) - run.frozen)
     slots = _slots(node, written, nodes, frame)
@@ -73,7 +73,7 @@ def run_loop(machine: Expressions, node: tree.For, low: V, high: V, frame: Frame
     return False
 
 
-def _traced(machine: Expressions, nodes: list[Any], frame: Frame) -> bool:
+def _traced(nodes: list[Any], frame: Frame) -> bool:
     """Whether a loop touches a traced value, or adds to the target."""
     names = {n.name for n in nodes if isinstance(n, tree.Variable)}
     held = [frame[n] for n in names if n in frame]

@@ -20,7 +20,7 @@ def _product(x: Any, y: Any) -> V:
     return _matrix(x @ y)
 
 
-def _symmetric(name: str, vectors: bool) -> Callable[[V], V]:
+def _symmetric(vectors: bool) -> Callable[[V], V]:
     def decompose(x: V) -> V:
         values, found = xp_of(x.a).linalg.eigh(x.a)
         return _matrix(found) if vectors else V("vector", values)
@@ -97,7 +97,7 @@ def _right_divide_lower(y: V, x: V) -> V:
     return V(y.base, solve(upper, y.a.T).T)
 
 
-def _along(axis: int, name: str) -> Callable[[V, V], V]:
+def _along(axis: int) -> Callable[[V, V], V]:
     def product(x: V, y: V) -> V:
         return V("row_vector" if axis == 0 else "vector", xp_of(x.a, y.a).sum(x.a * y.a, axis=axis))
 
@@ -199,12 +199,12 @@ MATRICES: dict[str, Callable[..., V]] = {
     "mdivide_right": _right_divide,
     "mdivide_right_spd": _right_divide,
     "mdivide_right_tri_low": _right_divide_lower,
-    "columns_dot_product": _along(0, "columns"),
-    "rows_dot_product": _along(1, "rows"),
+    "columns_dot_product": _along(0),
+    "rows_dot_product": _along(1),
     "columns_dot_self": lambda x: V("row_vector", xp_of(x.a).sum(x.a * x.a, axis=0)),
     "rows_dot_self": lambda x: V("vector", xp_of(x.a).sum(x.a * x.a, axis=1)),
-    "eigenvalues_sym": _symmetric("eigenvalues_sym", False),
-    "eigenvectors_sym": _symmetric("eigenvectors_sym", True),
+    "eigenvalues_sym": _symmetric(False),
+    "eigenvectors_sym": _symmetric(True),
     "matrix_exp": lambda x: _matrix(matrix_exp(x.a)),
     "qr_Q": _qr("Q", False),
     "qr_R": _qr("R", False),

@@ -256,7 +256,7 @@ def _parts(
         raise BayesreconError(f"{program.name}: no data follow {count}")
     known_sizes = told_sizes(program, sizes)
     constants = constants_of(machine, fields, count, given, known_sizes)
-    own, units = _own(small, count, given, known_sizes, machine)
+    own, units = _own(small, count, given, known_sizes)
     sources = set(fields) | set(cut) | ({count} if count and not own else set())
     tainted = tainted_names(small, sources)
     if given.keys() & made.keys():
@@ -268,7 +268,7 @@ def _parts(
         base[count] = value_of(_declared(small, count), units, ())
     found = places(machine, base, {k: tuple(v) for k, v in sizes.items()} if own or not sizes else None)
     _check_sizes(program, found, sizes)
-    unit = _unit_name(own, small) if own else None
+    unit = _unit_name(small) if own else None
     described = _described(machine, base, {**fields, **cut}, indexing(small))
     if unit:
         described = {unit: Field((), Domain("levels", levels=tuple(map(float, range(1, units + 1))))), **described}
@@ -298,7 +298,7 @@ def _all_data(program: tree.Program, given: Mapping[str, Any]) -> dict[str, Colu
 
 
 def _own(
-    program: tree.Program, count: str | None, given: Mapping[str, Any], told: Mapping[str, Any], machine: Machine
+    program: tree.Program, count: str | None, given: Mapping[str, Any], told: Mapping[str, Any]
 ) -> tuple[dict[str, int], int]:
     """Parameters of each record, and how many records there are then."""
     if count is None:
@@ -320,7 +320,7 @@ def _own(
     return found, int(units)
 
 
-def _unit_name(own: Mapping[str, int], program: tree.Program) -> str:
+def _unit_name(program: tree.Program) -> str:
     taken = {n.name for n in tree.walk((program.data, program.parameters)) if isinstance(n, tree.Declare)}
     name = "unit"
     while name in taken:

@@ -206,7 +206,7 @@ def index(v: V, indices: list[Any]) -> V:
         tainted |= i.tainted
         if i.depth == 0:
             kept[k] = False
-        plain.append(_zero_based(i, shape[k], k))
+        plain.append(_zero_based(i, shape[k]))
     if all(not isinstance(i, jax.Array) for i in plain) and sum(isinstance(i, np.ndarray) for i in plain) <= 1:
         a = a[tuple(plain)]
     elif not any(isinstance(i, slice) or np.ndim(i) for i in plain):
@@ -230,7 +230,7 @@ def _fill(v: V) -> Any:
     return 0 if v.base == "int" else jnp.nan
 
 
-def _zero_based(i: V, size: int, axis: int) -> Any:
+def _zero_based(i: V, size: int) -> Any:
     if i.base != "int":
         raise StanError(f"an index is a whole number, and here is a {i.words}")
     if isinstance(i.a, jax.Array):
@@ -255,7 +255,7 @@ def assign_at(v: V, indices: list[Any], value: V, context: bool) -> V:
             at.append(i)
         else:
             tainted |= i.tainted
-            at.append(_zero_based(i, shape[k], k))
+            at.append(_zero_based(i, shape[k]))
     a, new = v.a, value.a
     if _loose(new):
         new = settled(value).a

@@ -20,7 +20,7 @@ from bayesrecon.posteriors.approximated.normal import (
     variational,
     whitening,
 )
-from bayesrecon.posteriors.approximated.smooth import check_smooth
+from bayesrecon.posteriors.approximated.prior_derivatives import check_smooth
 from bayesrecon.posteriors.sources import check_parameters
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Approximation, Release, Summary, VariationalOptimum

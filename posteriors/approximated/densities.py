@@ -9,7 +9,7 @@ from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.model import Model
 from bayesrecon.models.power import tempered
-from bayesrecon.posteriors.approximated.pointwise import contrasts, evaluated
+from bayesrecon.posteriors.approximated.derived_densities import contrasts, evaluated
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import LogDensity, Release
 
@@ -42,8 +42,8 @@ def from_log_density(
         power: power of the likelihood, if the posterior is tempered (`models.tempered`).
 
     Returns:
-        A `LogDensity`, a stationary parameter of a derived model (`bayesrecon.posteriors.approximated.pointwise`),
-        which verbs accept.
+        A `LogDensity`, a stationary parameter of a derived model
+        (`bayesrecon.posteriors.approximated.derived_densities`), which verbs accept.
 
     Raises:
         BayesreconError: there are fewer than three points, the points have another shape or do not vary, values are not

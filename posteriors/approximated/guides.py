@@ -18,8 +18,8 @@ from bayesrecon.posteriors.approximated.autoguides import GUIDES, autoguide_law,
 from bayesrecon.posteriors.approximated.cmdstan_laws import cmdstan_law, is_csv, is_law
 from bayesrecon.posteriors.approximated.fitted_law import FittedLaw
 from bayesrecon.posteriors.approximated.normal import by_another_rule, laplace, variational, whitening
+from bayesrecon.posteriors.approximated.prior_derivatives import check_smooth
 from bayesrecon.posteriors.approximated.pymc_laws import APPROXIMATIONS, is_pymc_approximation, pymc_law
-from bayesrecon.posteriors.approximated.smooth import check_smooth
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import (
     Approximation,

@@ -13,8 +13,8 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, version
 from bayesrecon.files import write_whole
 from bayesrecon.model import Model
+from bayesrecon.models.linear_losses import linear_predictor
 from bayesrecon.models.registry import find
-from bayesrecon.models.trained import linear_predictor
 from bayesrecon.posteriors.formats.npz import ATTRIBUTES
 from bayesrecon.posteriors.sources import dirac
 from bayesrecon.releases import Release, TrainedParameter, refuse_others

@@ -15,7 +15,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.approximated.normal import laplace, pack
 from bayesrecon.posteriors.fits.mixed_laws import correlated, mixed, uneven
-from bayesrecon.posteriors.printed.estimates import Estimates, field_name
+from bayesrecon.posteriors.printed.estimates_in_files import Estimates, field_name
 from bayesrecon.releases import Approximation, Release
 
 _TOLERANCE = 1e-5  # to which statsmodels' optimisers make the slope of the mean log likelihood of a row vanish

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.fits.mixed import from_mixed
-from bayesrecon.posteriors.printed.estimates import field_name, last_step
+from bayesrecon.posteriors.printed.estimates_in_files import field_name, last_step
 from bayesrecon.posteriors.printed.summaries import of_estimator
 from bayesrecon.releases import Release
 

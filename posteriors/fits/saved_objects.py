@@ -8,7 +8,7 @@ from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Saved, Unread, stamp
 from bayesrecon.posteriors.fits.saved.entries import parts_of
-from bayesrecon.posteriors.fits.saved.fits import fits_of
+from bayesrecon.posteriors.fits.saved.fits_of_saved import fits_of
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.releases import Release
 from bayesrecon.untrusted.guarded import opened

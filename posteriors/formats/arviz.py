@@ -13,8 +13,8 @@ from bayesrecon.errors import BayesreconError, beside, library, reading
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File
-from bayesrecon.untrusted.limits import check_declared
 from bayesrecon.untrusted.netcdf3_file import MAGIC, NetCDF3File
+from bayesrecon.untrusted.size_limits import check_declared
 from bayesrecon.untrusted.zarr_folder import ZarrFolder
 
 PREFIX = "bayesrecon_"

@@ -36,8 +36,8 @@ from bayesrecon.posteriors.formats.arviz import (
     variables_of,
 )
 from bayesrecon.posteriors.formats.format import Format
-from bayesrecon.untrusted.limits import check_declared
-from bayesrecon.untrusted.values import sound
+from bayesrecon.untrusted.plain_values import sound
+from bayesrecon.untrusted.size_limits import check_declared
 
 _DRAWN = ("posterior", "sample_stats", *WIDE, "unconstrained_posterior")  # groups of a value for every draw
 _MOST_TEXT = 100_000  # entries of a text array that are looked at

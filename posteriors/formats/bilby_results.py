@@ -15,7 +15,7 @@ from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.json_file import JsonFile
-from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.size_limits import check_declared
 
 _DRAWS, _MARKS = "posterior", {"sampler_kwargs", "meta_data", "nested_samples"}
 _MOST, _DEEPEST = 20_000, 12  # things of a result that are looked at, and groups within groups

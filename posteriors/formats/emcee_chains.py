@@ -14,7 +14,7 @@ from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File
-from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.size_limits import check_declared
 
 NAME = "x"
 """The one parameter, a vector, that the columns of a chain without names are."""

@@ -12,8 +12,8 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, beside, reading
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.limits import check_declared
 from bayesrecon.untrusted.numpy_file import NumpyFile
+from bayesrecon.untrusted.size_limits import check_declared
 
 LOG_DENSITY = "__log_density__"
 ATTRIBUTES = "__attributes__"

@@ -60,7 +60,6 @@ class _Plan:
     step: int  # every which draw's wide columns, a multiple of `keep`
     method: str  # of CmdStan
     by_r: bool  # whether the names are R's
-    commented: bool  # whether comments of CmdStan say how it was run
 
 
 @dataclass
@@ -135,7 +134,7 @@ def _plan(path: Path, header: list[str], draws: float, settings: Mapping[str, st
     keep = max(1, int(np.ceil(draws * len(narrow) / max(WIDE_VALUES, 1))), int(np.ceil(draws / _MOST_DRAWS)))
     step = keep * max(1, -(-stride(int(draws), len(wide)) // keep))
     by_r = names_of_r(header, settings)
-    return _Plan(header, narrow, sorted(wide), keep, step, method, by_r, bool(settings))
+    return _Plan(header, narrow, sorted(wide), keep, step, method, by_r)
 
 
 def _base(column: str) -> str:
@@ -165,7 +164,7 @@ def _read(path: Path, file: CmdStanFile, plan: _Plan, skip: int, cut: bool, tell
 
 
 def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
-    chains, notes, unread = _alike(every, plan)
+    chains, notes, unread = _alike(every)
     narrow = np.array([np.concatenate(chain.narrow)[: _kept(chains, plan)] for chain in chains])
     columns = {plan.header[k]: narrow[:, :, i] for i, k in enumerate(plan.narrow)}  # each (chains, draws kept)
     counting: set[str] = set()
@@ -229,7 +228,7 @@ def _kept(chains: list[_Chain], plan: _Plan) -> int:
     return min(-(-chain.rows // plan.keep) for chain in chains)
 
 
-def _alike(every: list[_Chain], plan: _Plan) -> tuple[list[_Chain], list[str], list[Unread]]:
+def _alike(every: list[_Chain]) -> tuple[list[_Chain], list[str], list[Unread]]:
     """Those chains that, cut to the shortest of them, are the most draws; what is to be said; and what is left out."""
     notes = [
         f"{c.name} ends within a row, as of a chain that was killed: that row was left out" for c in every if c.cut

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError, reading
-from bayesrecon.posteriors.printed.estimates import field_name
+from bayesrecon.posteriors.printed.estimates_in_files import field_name
 from bayesrecon.posteriors.printed.headers import EST, SE
 from bayesrecon.posteriors.printed.reading import as_printed, read_printed
 from bayesrecon.untrusted.guarded import opened

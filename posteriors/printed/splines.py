@@ -21,7 +21,7 @@ from typing import Any
 
 from bayesrecon.inexact import Limit, Statements
 from bayesrecon.model import Field
-from bayesrecon.posteriors.printed.estimates import field_name
+from bayesrecon.posteriors.printed.estimates_in_files import field_name
 from bayesrecon.posteriors.printed.footers import Number
 
 _COLUMN = re.compile(r"(?:splines::)?(?P<basis>bs\((?P<x>[^,()]+)(?:,.*)?\))(?:\[(?P<k>\d+)\]|(?P<r>\d+))")

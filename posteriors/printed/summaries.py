@@ -16,8 +16,8 @@ from bayesrecon.model import Model
 from bayesrecon.models.estimators import ESTIMATORS, fitted_with
 from bayesrecon.posteriors.approximated.approximations import in_coordinates_of, names_of, printed
 from bayesrecon.posteriors.draws import MAX_NAMES
-from bayesrecon.posteriors.formats.frames import is_frame
-from bayesrecon.posteriors.printed.estimates import field_name
+from bayesrecon.posteriors.formats.data_frame import is_frame
+from bayesrecon.posteriors.printed.estimates_in_files import field_name
 from bayesrecon.posteriors.printed.footer_lines import parted, with_scale
 from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.formulas import factors_of_formula

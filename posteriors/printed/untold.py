@@ -10,7 +10,7 @@ from bayesrecon.inexact import UNTOLD, Limits
 from bayesrecon.model import Model
 from bayesrecon.posteriors.printed.coded_tables import Coded
 from bayesrecon.posteriors.printed.design_cells import parts_of
-from bayesrecon.posteriors.printed.estimates import field_name
+from bayesrecon.posteriors.printed.estimates_in_files import field_name
 from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.least_squares import Untold
 from bayesrecon.posteriors.printed.orthogonal import Orthogonal, orthogonal

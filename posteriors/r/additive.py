@@ -15,7 +15,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates import Estimates, Statistic, exactly
+from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly
 from bayesrecon.posteriors.r.parts import (
     epsilon_of,
     family_of,
@@ -26,8 +26,8 @@ from bayesrecon.posteriors.r.parts import (
     response_of,
     unsaid,
 )
-from bayesrecon.posteriors.r.tree import Objects
-from bayesrecon.posteriors.r.walk import Place
+from bayesrecon.posteriors.r.places import Place
+from bayesrecon.posteriors.r.r_objects import Objects
 
 _PLACES = (
     "coefficients", "R", "sp", "smooth", "deviance", "sig2", "Ve", "Vp", "Vc", "edf", "edf1", "edf2", "rV", "rank",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayesrecon.posteriors.r.tree import VECTORS, Objects
+from bayesrecon.posteriors.r.r_objects import VECTORS, Objects
 
 _LONGEST, _DEEPEST, _MOST_NODES = 20_000, 200, 20_000  # characters, calls in each other and nodes that are shown
 _INFIX = {

@@ -8,9 +8,9 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Entry, Unread, entry_of_bytes
+from bayesrecon.posteriors.r.places import INTERNAL, Place, Walk
+from bayesrecon.posteriors.r.r_objects import VECTORS
 from bayesrecon.posteriors.r.recognised import decoded
-from bayesrecon.posteriors.r.tree import VECTORS
-from bayesrecon.posteriors.r.walk import INTERNAL, Place, Walk
 from bayesrecon.posteriors.roles import CODE, CUT, DESIGN, ESTIMATE, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
 
 _ENCODINGS = {"", "UTF-8", "latin1", "ASCII", "ISO-8859-1", "ISO8859-1", "CP1252", "ANSI_X3.4-1968", "US-ASCII"}

@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates import WEIGHTED, Estimates
+from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, Estimates
 from bayesrecon.posteriors.r.additive import additive
 from bayesrecon.posteriors.r.cox import cox
 from bayesrecon.posteriors.r.forests import forest
+from bayesrecon.posteriors.r.known_names import FITS, REASONS
 from bayesrecon.posteriors.r.mixed_glm import generalised
-from bayesrecon.posteriors.r.names import FITS, REASONS
 from bayesrecon.posteriors.r.nonlinear import nonlinear
 from bayesrecon.posteriors.r.parts import family_of, labels_of, last_step_of, left_of, one_number, response_of, unsaid
-from bayesrecon.posteriors.r.tree import Objects
-from bayesrecon.posteriors.r.walk import Place, Walk
+from bayesrecon.posteriors.r.places import Place, Walk
+from bayesrecon.posteriors.r.r_objects import Objects
 
 _TABLE = (
     "coefficients", "rank", "df.residual", "deviance", "aic", "null.deviance", "df.null", "iter", "R", "sigma", "df",

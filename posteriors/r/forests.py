@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates import Estimates, Statistic, exactly
+from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly
 from bayesrecon.posteriors.r.parts import one_number, vector_of
-from bayesrecon.posteriors.r.tree import Objects
-from bayesrecon.posteriors.r.walk import Place
+from bayesrecon.posteriors.r.places import Place
+from bayesrecon.posteriors.r.r_objects import Objects
 
 _DRAWN, _FEW_DRAWN = 0.65, 0.75  # bounds of the probability that a tree draws a record of many, and of few
 _MANY, _IN_CLASS = (

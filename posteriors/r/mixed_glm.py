@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates import Estimates, Statistic, exactly, field_name
+from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly, field_name
 from bayesrecon.posteriors.r.code import code_of
 from bayesrecon.posteriors.r.parts import labels_of, unsaid, vector_of
-from bayesrecon.posteriors.r.tree import Objects
-from bayesrecon.posteriors.r.walk import Place
+from bayesrecon.posteriors.r.places import Place
+from bayesrecon.posteriors.r.r_objects import Objects
 
 _STOPS = 1e-7  # lme4's `tolPwrss`: the share of the penalised sum of squares by which the last step let it fall
 _MODE = 1e-6  # records by which the equation of a group may be off, one step of Newton's method after that

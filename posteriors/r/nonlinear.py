@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates import Estimates, Statistic, exactly, field_name
-from bayesrecon.posteriors.r.formulas import derivative, expression_of, names_in, text_of, value_of
+from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly, field_name
+from bayesrecon.posteriors.r.formula_arithmetic import derivative, expression_of, names_in, text_of, value_of
 from bayesrecon.posteriors.r.parts import one_number, unsaid, vector_of
-from bayesrecon.posteriors.r.tree import Objects
-from bayesrecon.posteriors.r.walk import Place
+from bayesrecon.posteriors.r.places import Place
+from bayesrecon.posteriors.r.r_objects import Objects
 
 _TRIED = 8  # places at which two expressions are held against each other
 _SAME = 1e-9  # relative difference of two expressions that are the same

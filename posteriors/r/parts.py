@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates import WEIGHTED, field_name, last_step
+from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, field_name, last_step
 from bayesrecon.posteriors.r.code import code_of
-from bayesrecon.posteriors.r.tree import Objects
+from bayesrecon.posteriors.r.r_objects import Objects
 
 INTERCEPT = "(Intercept)"
 REGRESSIONS = {("binomial", "logit"): "logit", ("poisson", "log"): "poisson", ("gaussian", "identity"): "ols"}

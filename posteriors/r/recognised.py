@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.posteriors.r.code import WORDS
-from bayesrecon.posteriors.r.names import BY_CLASS, CLASSES, DESIGN_PARTS, ESTIMATES, FAMILIES, FITS, RECORDS
-from bayesrecon.posteriors.r.tree import VECTORS, Objects
-from bayesrecon.posteriors.r.walk import INTERNAL, Place, Walk
+from bayesrecon.posteriors.r.known_names import BY_CLASS, CLASSES, DESIGN_PARTS, ESTIMATES, FAMILIES, FITS, RECORDS
+from bayesrecon.posteriors.r.places import INTERNAL, Place, Walk
+from bayesrecon.posteriors.r.r_objects import VECTORS, Objects
 from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, STRUCTURE, TIMES, TOTAL
 
 _NEVER_FRAMES = {"brmsprior", "anova", "draws_df"}

@@ -18,8 +18,8 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import SavedProgram
 from bayesrecon.posteriors.r.parts import labels_of, one_number, response_of, unsaid, vector_of
+from bayesrecon.posteriors.r.r_objects import Objects
 from bayesrecon.posteriors.r.rstanarm_means import MEANS, means_of
-from bayesrecon.posteriors.r.tree import Objects
 
 LAWS = {
     ("gaussian", "identity"): "normal_lpdf({y} | eta, aux)",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bayesrecon.posteriors.r.parts import vector_of
-from bayesrecon.posteriors.r.tree import Objects
+from bayesrecon.posteriors.r.r_objects import Objects
 
 MEANS = "xbar"
 """Their name in the programs of rstanarm."""

@@ -9,9 +9,9 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import SavedProgram
 from bayesrecon.posteriors.draws import MAX_DIMENSIONS
+from bayesrecon.posteriors.r.places import Place, Walk
+from bayesrecon.posteriors.r.r_objects import Objects
 from bayesrecon.posteriors.r.rstanarm import program_of
-from bayesrecon.posteriors.r.tree import Objects
-from bayesrecon.posteriors.r.walk import Place, Walk
 from bayesrecon.untrusted.names import MAX_NAMES
 
 LOG_DENSITY = "lp__"

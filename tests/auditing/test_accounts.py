@@ -7,7 +7,7 @@ import xarray as xr
 
 from bayesrecon.auditing.accounts.sampler import is_metric, is_statistic
 from bayesrecon.auditing.accounts.texts import is_known
-from bayesrecon.auditing.run import audit
+from bayesrecon.auditing.audit import audit
 
 AGES = np.array([[41.0, 17.0, 63.0, 28.0, 35.0, 52.0, 71.0, 44.0, 39.0, 58.0]])
 

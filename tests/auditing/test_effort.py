@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon.auditing import effort, run
+from bayesrecon.auditing import audit, effort
 from bayesrecon.auditing.effort import Budget, Open, budget_of, unmeasured_note
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.models import load
@@ -87,10 +87,10 @@ def test_an_interruption_leaves_what_was_found(monkeypatch, after, left):
         raise KeyboardInterrupt
 
     if after:
-        (first, *_), _ = run.channels()
-        monkeypatch.setattr(run, "channels", lambda: ((replace(first, attack=stop),), ()))
+        (first, *_), _ = audit.channels()
+        monkeypatch.setattr(audit, "channels", lambda: ((replace(first, attack=stop),), ()))
     else:
-        monkeypatch.setattr(run, "start", stop)
+        monkeypatch.setattr(audit, "start", stop)
     with pytest.raises(Interrupted) as caught:
         bayesrecon.audit({**DRAWS, "clinic": np.ones((2, 300, 1)) * np.arange(9.0) ** 2}, MODEL)
     found = caught.value.so_far

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from r_written import FIXTURES
 
-from bayesrecon.auditing.fits import look_at_estimates
+from bayesrecon.auditing.fit_findings import look_at_estimates
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.r.cox import _factors, _possible
-from bayesrecon.posteriors.r.formulas import derivative, text_of, value_of
+from bayesrecon.posteriors.r.formula_arithmetic import derivative, text_of, value_of
 
 
 def column(name):

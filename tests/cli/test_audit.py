@@ -171,7 +171,7 @@ def test_a_table_of_estimates(run, tmp_path):
 
 def test_ctrl_c_shows_what_was_found(run, tmp_path, everything, monkeypatch):
     """In the attack on the draws of the first of two files: the report so far, and exit code 130."""
-    from bayesrecon.auditing import run as auditing
+    from bayesrecon.auditing import audit as auditing
 
     def stop(*_, **__):
         raise KeyboardInterrupt

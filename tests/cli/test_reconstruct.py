@@ -11,7 +11,7 @@ import xarray as xr
 from command import document
 
 from bayesrecon.posteriors.made.database import open_database, read_data
-from bayesrecon.results.plain import plain
+from bayesrecon.results.json_values import plain
 
 
 def test_records_on_the_command_line(database, run, tmp_path):
@@ -119,7 +119,7 @@ def test_interrupted_reports_the_best_so_far(database, reconstruct, monkeypatch,
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bayesrecon.attacks.pseudodata.run.newton", stop)
+    monkeypatch.setattr("bayesrecon.attacks.pseudodata.descent_run.newton", stop)
     out, picture = tmp_path / "records.csv", tmp_path / "records.png"
     outcome = reconstruct(KIDIQ, *SMALL, "--json", "--out", out, "--plot", picture)
     assert document(outcome)["stopped"] == "interrupted"

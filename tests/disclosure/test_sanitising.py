@@ -11,7 +11,7 @@ import pytest
 from command import SIZE, X, Y, exact_draws
 
 import bayesrecon
-from bayesrecon.disclosure.sanitising import run
+from bayesrecon.disclosure.sanitising import sanitise
 from bayesrecon.disclosure.sanitising.bits import bits_of
 from bayesrecon.disclosure.sanitising.law import divergences, tilt_at, tilt_law, unit_blocks
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, opened_ledger
@@ -233,14 +233,14 @@ def test_the_same_seed_gives_the_same_draws(safe, release):
 def test_the_page_is_made_of_what_is_published(safe, release):
     """The same page from the sanitised draws alone: it tells no more than they do."""
     with x64():
-        page = run.public_numbers(safe.release, K, safe.times)
+        page = sanitise.public_numbers(safe.release, K, safe.times)
     for one, other in zip(page.statistics, safe.statistics, strict=True):
         assert (one.name, one.verdict) == (other.name, other.verdict)
         assert [one.scatter, one.se, one.draws] == pytest.approx([other.scatter, other.se, other.draws], rel=1e-9)
     for one, other in zip(page.changes, safe.changes, strict=True):
         assert one.name == other.name
         assert dataclasses.astuple(one)[1:] == pytest.approx(dataclasses.astuple(other)[1:], rel=1e-9)
-    source = inspect.getsource(run._result)
+    source = inspect.getsource(sanitise._result)
     assert "public_numbers(safe," in source
 
 

@@ -20,7 +20,7 @@ from bayesrecon.evaluate import (
     ssim,
     wasserstein,
 )
-from bayesrecon.evaluate.rates import true_positive_rate
+from bayesrecon.evaluate.rate_intervals import true_positive_rate
 
 RNG = np.random.default_rng(0)
 

@@ -228,7 +228,7 @@ def test_published_figures_of_known_instances():
 
 def test_public_leverages_remove_95_percent_of_the_error():
     from bayesrecon.games import ReconstructionGame
-    from bayesrecon.games.named import DATA
+    from bayesrecon.games.named_games import DATA
 
     game = ReconstructionGame(DATA["diabetes"].make().shared(0.5), LeastSquares(), KnownInstance(), known=True)
     (row,) = play(game, n=300, seed=4).rows

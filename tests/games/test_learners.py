@@ -10,7 +10,7 @@ from bayesrecon.errors import BayesreconError, version
 from bayesrecon.games import Functions, LeastSquares, Logistic, Neighbours, ScikitLearner, table
 from bayesrecon.games.data import Records
 from bayesrecon.games.learner import as_learner
-from bayesrecon.games.named import named_learner, named_learners
+from bayesrecon.games.named_games import named_learner, named_learners
 
 pytestmark = pytest.mark.small
 

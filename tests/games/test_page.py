@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bayesrecon import games
 from bayesrecon.games.adversary import named_adversaries
-from bayesrecon.games.named import named_learners
+from bayesrecon.games.named_games import named_learners
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/deletion_games.md").read_text(encoding="utf-8")
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games import ObjectivePerturbation, OutputPerturbation, PosteriorDraw
 from bayesrecon.games.data import Records
-from bayesrecon.games.named import named_learner
+from bayesrecon.games.named_games import named_learner
 from bayesrecon.games.private import Released, minimiser, spherical, spherical_log_density
 
 KINDS = [OutputPerturbation, ObjectivePerturbation, PosteriorDraw]

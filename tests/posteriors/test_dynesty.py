@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from written import refused
 
-from bayesrecon.auditing.run import audit
+from bayesrecon.auditing.audit import audit
 from bayesrecon.posteriors.formats import read_contents, read_draws
 from bayesrecon.posteriors.weights import weights_among
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from written import refused
 
-from bayesrecon.auditing.run import audit
+from bayesrecon.auditing.audit import audit
 from bayesrecon.posteriors.door import release_of
 from bayesrecon.posteriors.formats import read_contents, read_draws
 

@@ -14,7 +14,7 @@ from written import BETA, DRAWS, LP, SIGMA, draws_or_complaint, refused, same
 
 from bayesrecon.posteriors.formats import read_draws
 from bayesrecon.posteriors.formats.npz import from_arrays, read_npz
-from bayesrecon.untrusted import limits
+from bayesrecon.untrusted import size_limits
 
 pytestmark = pytest.mark.small
 
@@ -85,8 +85,8 @@ def test_npz_damaged_files(tmp_path, monkeypatch):
             archive.writestr("a.npy", member)
         refused(match, read_npz, path)
     path.write_bytes(whole)
-    monkeypatch.setattr(limits, "FREE", 10)
-    monkeypatch.setattr(limits, "RATIO", 0)
+    monkeypatch.setattr(size_limits, "FREE", 10)
+    monkeypatch.setattr(size_limits, "RATIO", 0)
     refused("declares .* of arrays in .* of file, refused", read_npz, path)
     refused("no such file", read_npz, tmp_path / "none.npz")
 

@@ -4,7 +4,7 @@ import pytest
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import gaussian
-from bayesrecon.posteriors.approximated.smooth import check_smooth
+from bayesrecon.posteriors.approximated.prior_derivatives import check_smooth
 from bayesrecon.precision import x64
 from bayesrecon.types import Field, Model, Parameter
 

@@ -15,8 +15,8 @@ from bayesrecon.posteriors import from_arviz, from_cmdstan, from_file
 from bayesrecon.posteriors.door import release_of
 from bayesrecon.posteriors.formats import stored
 from bayesrecon.running import scratch
+from bayesrecon.running.draws_on_disk import Stored, column_blocks, mean_and_covariance, row_blocks
 from bayesrecon.running.scratch import HDF5Rows, Series
-from bayesrecon.running.stored import Stored, column_blocks, mean_and_covariance, row_blocks
 
 RNG = np.random.default_rng(0)
 DRAWS = {"beta": RNG.normal(26, 3, (2, 201, 2)), "sigma": RNG.gamma(400, 1 / 20, (2, 201))}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from written import refused
 
-from bayesrecon.auditing.run import audit
+from bayesrecon.auditing.audit import audit
 from bayesrecon.posteriors import formats
 from bayesrecon.posteriors.formats import read_contents, read_draws
 from bayesrecon.untrusted import packed

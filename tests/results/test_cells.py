@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from bayesrecon.auditing.run import audit
+from bayesrecon.auditing.audit import audit
 from bayesrecon.results.bounds import Bounds, Interval
 
 

@@ -11,9 +11,9 @@ from r_written import FIXTURES, HOSTILE, ODD
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents
-from bayesrecon.posteriors.r.files import read_walk
-from bayesrecon.posteriors.r.tree import Objects
-from bayesrecon.posteriors.r.walk import INTERNAL
+from bayesrecon.posteriors.r.places import INTERNAL
+from bayesrecon.posteriors.r.r_objects import Objects
+from bayesrecon.posteriors.r.rds import read_walk
 from bayesrecon.untrusted.r_file import RFile
 
 _LINES = (FIXTURES / "counts.csv").read_text().splitlines()

@@ -13,7 +13,7 @@ import pytest
 import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents
-from bayesrecon.untrusted.saved import machine
+from bayesrecon.untrusted.saved import pickle_machine
 from bayesrecon.untrusted.saved.file import SavedFile
 from bayesrecon.untrusted.saved.nodes import Unreadable
 
@@ -113,9 +113,9 @@ def test_what_is_not_read_is_told(tmp_path, name, told):
 
 
 def test_opcodes_are_counted(monkeypatch):
-    monkeypatch.setattr(machine, "MOST_OPCODES", 100)
+    monkeypatch.setattr(pickle_machine, "MOST_OPCODES", 100)
     with pytest.raises(Unreadable, match="more than 100 opcodes"):
-        machine.Machine(io.BytesIO(b"N0" * 60 + b"N.")).run()
+        pickle_machine.Machine(io.BytesIO(b"N0" * 60 + b"N.")).run()
 
 
 @pytest.mark.parametrize("protocol", range(6))

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.attacks.deletion.alignment import log_likelihood, unlike
+from bayesrecon.attacks.deletion.checked_inputs import parameters_of, thetas_of, whole_records
 from bayesrecon.attacks.deletion.curvature import NODES, curvature_between
 from bayesrecon.attacks.deletion.deleted import Improvements
-from bayesrecon.attacks.deletion.inputs import parameters_of, thetas_of, whole_records
 from bayesrecon.attacks.deletion.prepared import PreparedHRec
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.outer_products import design, slopes

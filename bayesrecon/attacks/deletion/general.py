@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.attacks.deletion.alignment import log_likelihood
+from bayesrecon.attacks.deletion.checked_inputs import thetas_of, whole_records
 from bayesrecon.attacks.deletion.curvature import Curvature, curvature_between
 from bayesrecon.attacks.deletion.doubts import doubts_about, notes_of
-from bayesrecon.attacks.deletion.inputs import thetas_of, whole_records
 from bayesrecon.attacks.deletion.sketched import Sketched
 from bayesrecon.attacks.matching.descent import descend
 from bayesrecon.attacks.matching.equations import End, Equations

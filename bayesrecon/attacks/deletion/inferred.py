@@ -15,7 +15,7 @@ from bayesrecon.model import Records
 from bayesrecon.pairs import ApproximatedPair, Deletion, DrawsPair, TrainedPair
 from bayesrecon.results.deletion import DeletionInference
 from bayesrecon.results.recovery import Row
-from bayesrecon.verbs.door import opened_pair, verb
+from bayesrecon.verbs.verb import opened_pair, verb
 
 
 @verb((ApproximatedPair, DrawsPair, TrainedPair), uses=("total",), opens=opened_pair)

@@ -13,7 +13,7 @@ from bayesrecon.attacks.deletion.left_over import all_fields, left_over
 from bayesrecon.model import Params
 from bayesrecon.releases import Release, TrainedParameter
 from bayesrecon.results.deletion import MissingRecord
-from bayesrecon.verbs.door import verb
+from bayesrecon.verbs.verb import verb
 
 
 @verb(

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayesrecon.attacks.attack import Attack
+from bayesrecon.attacks.deletion.checked_inputs import beside_one, parameters_of
 from bayesrecon.attacks.deletion.doubts import notes_of
-from bayesrecon.attacks.deletion.inputs import beside_one, parameters_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.outer_products import label_of, predictor_of
 from bayesrecon.knowledge import Knows

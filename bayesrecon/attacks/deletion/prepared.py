@@ -21,10 +21,10 @@ from jaxtyping import Float
 
 from bayesrecon.attacks.deletion.baselines import changed_most
 from bayesrecon.attacks.deletion.certainty import certainty
+from bayesrecon.attacks.deletion.checked_inputs import beside_one, parameters_of, public_records
 from bayesrecon.attacks.deletion.curvature import NODES
 from bayesrecon.attacks.deletion.deleted import Deleted, Improvements
 from bayesrecon.attacks.deletion.doubts import doubts_about, notes_of
-from bayesrecon.attacks.deletion.inputs import beside_one, parameters_of, public_records
 from bayesrecon.attacks.deletion.inversion import embed, invert_embedding
 from bayesrecon.attacks.deletion.trained_on import TrainedOn
 from bayesrecon.errors import BayesreconError

@@ -11,7 +11,7 @@ from bayesrecon.attacks.matching.gradient import Exact, GradientMatching
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.estimator import generator
 from bayesrecon.knowledge import Knows
-from bayesrecon.verbs.door import verb
+from bayesrecon.verbs.verb import verb
 
 
 @verb(uses=None, alone=False)

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.attacks.outputs.losses import ReconstructionLoss
-from bayesrecon.attacks.outputs.networks import Network, perceptron
-from bayesrecon.attacks.outputs.training import Schedule, fit
+from bayesrecon.attacks.outputs.adam_training import Schedule, fit
+from bayesrecon.attacks.outputs.architectures import Network, perceptron
+from bayesrecon.attacks.outputs.training_losses import ReconstructionLoss
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Progress
 from bayesrecon.precision import in_float32

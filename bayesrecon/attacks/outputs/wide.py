@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from bayesrecon.attacks.outputs.networks import Network
+from bayesrecon.attacks.outputs.architectures import Network
 from bayesrecon.errors import BayesreconError, MissingExtraError
 
 _GROUPS = (16, 32, 64)  # channels, times the width

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesrecon.attacks.duality import CANDIDATES, lowest
-from bayesrecon.attacks.pseudodata.features import Features, amplitudes
+from bayesrecon.attacks.pseudodata.quadratic import Features, amplitudes
 from bayesrecon.attacks.pseudodata.support import Support
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.model import Model, PseudoData, Records

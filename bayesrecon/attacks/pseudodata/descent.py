@@ -16,7 +16,7 @@ import scipy.optimize
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
-from bayesrecon.attacks.pseudodata.features import Features, amplitudes
+from bayesrecon.attacks.pseudodata.quadratic import Features, amplitudes
 from bayesrecon.attacks.pseudodata.support import Chart, Support, Variables
 from bayesrecon.model import Model, PseudoData, Records
 from bayesrecon.regularisers import Regulariser

@@ -11,8 +11,8 @@ import jax
 import numpy as np
 
 from bayesrecon.attacks.pseudodata.adam import Slicing, sliced_target
-from bayesrecon.attacks.pseudodata.features import Features
-from bayesrecon.attacks.pseudodata.run import Run
+from bayesrecon.attacks.pseudodata.descent_run import Run
+from bayesrecon.attacks.pseudodata.quadratic import Features
 from bayesrecon.attacks.pseudodata.start import make_support
 from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
 from bayesrecon.errors import BayesreconError

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.attacks.pseudodata.features import Features
+from bayesrecon.attacks.pseudodata.quadratic import Features
 from bayesrecon.attacks.pseudodata.support import Chart, Variables
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
 from bayesrecon.model import Model, Records

@@ -9,10 +9,10 @@ import numpy as np
 
 from bayesrecon.attacks.records.candidates import Around, Candidates, Guess, candidates_of, naive_guesses, readout
 from bayesrecon.attacks.records.dense import units_of
-from bayesrecon.attacks.records.noise import Noise, noise_of
 from bayesrecon.attacks.records.rehearsal import affordable, lowered, rehearsed
 from bayesrecon.attacks.records.rows import Rows, make_rows
 from bayesrecon.attacks.records.slots import make_slots
+from bayesrecon.attacks.records.solution_noise import Noise, noise_of
 from bayesrecon.attacks.records.system import System, make_system
 from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
 from bayesrecon.domains import Domain

@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.kernels.view import CHUNK
+from bayesrecon.kernels.metric_view import CHUNK
 from bayesrecon.model import Field, Model, Records
 
 _CANDIDATES = 64  # combinations of the values of a record that are tried one by one

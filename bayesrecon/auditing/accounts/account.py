@@ -61,7 +61,7 @@ def accounts(look: Look, untried: Iterable[NotRun] = (), public: Iterable[str] =
         else:
             kind = _other(look, entry)
         account = Account(entry, kind)
-        if (kind == "unrecognised" and _is_constant(look, entry, variables.get(where))) or (
+        if (kind == "unrecognised" and _is_constant(entry, variables.get(where))) or (
             kind == "structure" and isinstance(entry, Part) and is_measured(entry)
         ):
             constants.append(account)
@@ -214,7 +214,7 @@ def _are_parameters(look: Look, labels: Any) -> bool:
     )
 
 
-def _is_constant(look: Look, entry: Entry, variable: Variable | None) -> bool:
+def _is_constant(entry: Entry, variable: Variable | None) -> bool:
     """Whether an item is a few numbers with few digits, in an attribute or constant over the draws."""
     if variable is not None:
         rows = rows_of(variable)

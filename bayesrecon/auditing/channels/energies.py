@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesrecon.attacks.sidechannels.densities import recover_from_log_density
+from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_log_density
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.held import ENERGIES, held

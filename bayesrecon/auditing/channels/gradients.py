@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayesrecon.attacks.sidechannels.densities import recover_from_log_density
 from bayesrecon.attacks.sidechannels.features import base_functions, value_functions
+from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_log_density
 from bayesrecon.attacks.sidechannels.resolution import resolution
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.evidence import items

@@ -5,13 +5,13 @@ from functools import partial
 
 import numpy as np
 
-from bayesrecon.attacks.sidechannels.densities import DensityRecovery, recover_from_log_density
+from bayesrecon.attacks.sidechannels.released_log_densities import DensityRecovery, recover_from_log_density
 from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, resolution
 from bayesrecon.auditing.channel import Channel
+from bayesrecon.auditing.density_columns import Series
 from bayesrecon.auditing.effort import FEWEST, Budget, Open
 from bayesrecon.auditing.evidence import independent, items
 from bayesrecon.auditing.held import log_densities
-from bayesrecon.auditing.numbers import Series
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.severity import of_totals
 from bayesrecon.digits import decimal_step

@@ -15,9 +15,9 @@ from bayesrecon.attacks.sidechannels.preimage import (
 )
 from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, resolution
 from bayesrecon.auditing.channel import Channel
+from bayesrecon.auditing.density_columns import Series
 from bayesrecon.auditing.effort import Budget, Open
 from bayesrecon.auditing.evidence import typical_error
-from bayesrecon.auditing.numbers import Series
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.pointwise_arrays import MOST_RECORDS, counts_by_category, for_rows, relative_errors
 from bayesrecon.auditing.severity import of_rows, of_share, of_totals

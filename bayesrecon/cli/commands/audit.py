@@ -8,8 +8,8 @@ import typer
 
 from bayesrecon.cli.audits import Announced, check_writable, declared, finish, so_far
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Given, command, only
-from bayesrecon.cli.estimates import correlations_of, is_table
-from bayesrecon.cli.saving import check_suffix
+from bayesrecon.cli.ending import check_suffix
+from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ def audit(
         raise BayesreconError("--keep-draws and --digits belong to --fix FILE")
 
     from bayesrecon.auditing.assembly import merge
+    from bayesrecon.auditing.audit import audit as run
     from bayesrecon.auditing.fix import clean, write_audited
-    from bayesrecon.auditing.run import audit as run
     from bayesrecon.cli import console, inputs
     from bayesrecon.posteriors.approximated.cmdstan_laws import is_law
     from bayesrecon.posteriors.formats import read_contents
@@ -156,7 +156,7 @@ COMMAND = audit
 
 def _table(given: Given, files: list[str], remedies: Any, threshold: int) -> "Audit":
     """The audit of a printed table, or of several of them."""
-    from bayesrecon.auditing.run import audit as run
+    from bayesrecon.auditing.audit import audit as run
     from bayesrecon.cli.inputs import knows_given, table_of
     from bayesrecon.results.findings import Thresholds
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, Given, command, only
-from bayesrecon.cli.estimates import correlations_of, is_table
-from bayesrecon.cli.saving import FIGURES, check_suffix
+from bayesrecon.cli.ending import FIGURES, check_suffix
+from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _show_record(result: "DeletedRecord") -> Iterable[Any]:
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon.cli import tables
+    from bayesrecon.cli import rich_tables
 
     frame = result.to_dataframe()
     evidence = "" if result.evidence is None else f", log evidence of a deletion {result.evidence:.1f}"
@@ -148,7 +148,7 @@ def _show_record(result: "DeletedRecord") -> Iterable[Any]:
     for heading in ("field", "estimate", "std. error"):
         table.add_column(heading, justify="left" if heading == "field" else "right", no_wrap=True)
     for name, row in frame.head(_MOST_ROWS).to_dict("index").items():
-        table.add_row(escape(str(name)), tables.number(row["estimate"]), tables.number(row["se"], 2))
+        table.add_row(escape(str(name)), rich_tables.number(row["estimate"]), rich_tables.number(row["se"], 2))
     if len(frame) > _MOST_ROWS:
         table.add_row(f"and {len(frame) - _MOST_ROWS} more: see --json or --out")
     yield table
@@ -167,13 +167,13 @@ def _show_inference(result: "DeletionInference") -> Iterable[Any]:
         table.add_row(str(name), f"{row['probability']:.3f}", f"{row['log_likelihood'] - best:.2f}")
     yield table
     if result.deleted:
-        from bayesrecon.cli import tables
+        from bayesrecon.cli import rich_tables
 
         totals = Table(title="what was deleted", title_justify="left")
         for heading in ("", "estimate", "lower", "upper"):
             totals.add_column(heading, justify="right" if heading else "left")
         for one in result.deleted:
-            totals.add_row(one.name, *(tables.number(v) for v in (one.estimate, one.lower, one.upper)))
+            totals.add_row(one.name, *(rich_tables.number(v) for v in (one.estimate, one.lower, one.upper)))
         yield totals
 
 
@@ -182,7 +182,7 @@ def _show_all(result: "Deletions") -> Iterable[Any]:
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon.cli import tables
+    from bayesrecon.cli import rich_tables
 
     found = result.found
     table = Table(title=f"the records deleted from {escape(found[0].before)}", title_justify="left")
@@ -193,8 +193,8 @@ def _show_all(result: "Deletions") -> Iterable[Any]:
     for i, one in enumerate(found[:_MOST_ROWS]):
         label = one.record.get("y")
         label_text = str(np.asarray(label)) if label is not None and np.ndim(label) == 0 else ""
-        similar = [tables.number(float(v[i])) for v in result.cosines.values()]
-        table.add_row(escape(one.after), label_text, tables.number(one.effective, 3), *similar)
+        similar = [rich_tables.number(float(v[i])) for v in result.cosines.values()]
+        table.add_row(escape(one.after), label_text, rich_tables.number(one.effective, 3), *similar)
     if len(found) > _MOST_ROWS:
         table.add_row(f"and {len(found) - _MOST_ROWS} more: see --json or --out")
     yield table

@@ -92,7 +92,7 @@ def plan_table(result: "Plan") -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon.cli import tables
+    from bayesrecon.cli import rich_tables
 
     frame = result.to_dataframe().T
     title = f"{result.release}: what fewer draws, rounder ones, summaries and sanitised draws would leave"
@@ -101,7 +101,7 @@ def plan_table(result: "Plan") -> "Table":
     for name in frame.columns:
         table.add_column(escape(str(name)), justify="right", no_wrap=True)
     for way, row in frame.iterrows():
-        table.add_row(escape(str(way)), *(tables.number(None if v is None or v != v else v, 3) for v in row))
+        table.add_row(escape(str(way)), *(rich_tables.number(None if v is None or v != v else v, 3) for v in row))
     return table
 
 
@@ -126,7 +126,7 @@ def bounds_table(result: "Bounds") -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon.cli import tables
+    from bayesrecon.cli import rich_tables
 
     where = ", ".join(f"{k} in {v}" for k, v in result.domain.items())
     title = f"{result.release}: {result.level:.0%} bounds over data sets with {where}"
@@ -136,7 +136,7 @@ def bounds_table(result: "Bounds") -> "Table":
         table.add_column(heading, justify="right", no_wrap=True)
     for interval in result.intervals:
         ends = (interval.lower, interval.upper, interval.width)
-        table.add_row(escape(interval.name), *(tables.number(v) for v in ends))
+        table.add_row(escape(interval.name), *(rich_tables.number(v) for v in ends))
     return table
 
 
@@ -145,7 +145,7 @@ def feature_table(result: "Diagnosis", details: bool = False) -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon.cli.tables import STYLE, number, share
+    from bayesrecon.cli.rich_tables import STYLE, number, share
 
     title = "features of a record, standardised" if details else "sums over the records (fields standardised)"
     table = Table(title=title, title_justify="left", caption=None if details else "more with --details")

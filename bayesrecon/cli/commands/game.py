@@ -104,7 +104,7 @@ COMMAND = game
 
 def _game(name: str, response: str | None, learner: str | None, adversary: list[str], flags: Any) -> "Game":
     from bayesrecon.games.adversary import named_adversary
-    from bayesrecon.games.named import load
+    from bayesrecon.games.named_games import load
 
     players = tuple(named_adversary(one) for one in adversary) or None
     if Path(name).suffix.lower() not in _TABLES:
@@ -130,7 +130,7 @@ def _list(json: bool) -> None:
 
     from bayesrecon.cli import console
     from bayesrecon.games.adversary import named_adversaries
-    from bayesrecon.games.named import named_learners, shipped
+    from bayesrecon.games.named_games import named_learners, shipped
 
     games, players = shipped(), {name: line for name, (line, _) in named_adversaries().items()}
     learners = {name: line for name, (line, _) in named_learners().items()}

@@ -7,7 +7,7 @@ import typer
 
 from bayesrecon.cli import options
 from bayesrecon.cli.command import ENDING, Given, command
-from bayesrecon.cli.saving import check_suffix
+from bayesrecon.cli.ending import check_suffix
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def outputs(
     if shape is not None and records[:1].size != shape[0] * shape[1]:
         raise BayesreconError(f"--image {image}: records of {public} have {records[:1].size} values each")
     if audit:
-        from bayesrecon.auditing.outputs import audit_outputs
+        from bayesrecon.auditing.audit_outputs import audit_outputs
         from bayesrecon.cli.audits import finish
 
         if given.out is not None and given.out.suffix == ".npz":
@@ -78,7 +78,7 @@ def outputs(
         return
     from bayesrecon.attacks.attack import attacks
     from bayesrecon.attacks.reconstruction import reconstruct
-    from bayesrecon.posteriors.fits.outputs import outputs as release_of_outputs
+    from bayesrecon.posteriors.fits.model_outputs import outputs as release_of_outputs
 
     z: Any = read_array(str(outputs), name="z")
     release = release_of_outputs(
@@ -134,7 +134,7 @@ def table(result: "InputEstimate", details: bool = False) -> "Table":
     """The fields that are told most, with their intervals; with details, also their visibility."""
     from rich.table import Table
 
-    from bayesrecon.cli.tables import number
+    from bayesrecon.cli.rich_tables import number
 
     fields_table = Table()
     fields_table.add_column("field", no_wrap=True)

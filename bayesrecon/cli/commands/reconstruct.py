@@ -6,7 +6,7 @@ import typer
 
 from bayesrecon.cli.attacks import attack_of, options_of, options_table
 from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Given, command
-from bayesrecon.cli.saving import check_suffix
+from bayesrecon.cli.ending import check_suffix
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def statistics_table(result: "Reconstruction") -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon.cli.tables import number
+    from bayesrecon.cli.rich_tables import number
 
     found = result.statistics()
     table = Table()

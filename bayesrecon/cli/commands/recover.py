@@ -11,7 +11,7 @@ def recover(given: Given) -> None:
     of one data set and are pooled.
     """
     from bayesrecon.attacks.recovery import recover as run
-    from bayesrecon.cli import inputs, tables
+    from bayesrecon.cli import inputs, rich_tables
     from bayesrecon.estimation.estimator import Estimator
 
     estimator, opened = Estimator(given.metric, given.coordinates), inputs.open_all_given(given)
@@ -20,7 +20,9 @@ def recover(given: Given) -> None:
         result = run(
             one_or_all, estimator=estimator, force=given.force, **how, **inputs.knows_given(given, opened[0].model)
         )
-    given.deliver(result, "summary.plot_summary", lambda r: [tables.recovery_table(r, details=given.details)])
+    given.deliver(
+        result, "recovery_summary.plot_summary", lambda r: [rich_tables.recovery_table(r, details=given.details)]
+    )
 
 
 COMMAND = recover

@@ -7,7 +7,7 @@ import typer
 
 from bayesrecon.cli.audits import check_writable
 from bayesrecon.cli.command import ENDING, RELEASE, Given, command, only
-from bayesrecon.cli.saving import check_suffix, deliver
+from bayesrecon.cli.ending import check_suffix, deliver
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
 
@@ -78,9 +78,9 @@ def sanitise(
         raise BayesreconError("--unit says whose records are hidden together: with --records MU")
 
     from bayesrecon.cli import console
-    from bayesrecon.cli.estimates import is_table
+    from bayesrecon.cli.estimate_tables import is_table
     from bayesrecon.disclosure.sanitising.ledger import ledger_path
-    from bayesrecon.disclosure.sanitising.run import sanitise as run
+    from bayesrecon.disclosure.sanitising.sanitise import sanitise as run
 
     book = ledger_path() if ledger is None else ledger
     if book.parent.resolve() == out.parent.resolve():
@@ -147,9 +147,9 @@ def _written_table(found: "Sanitised", path: Path) -> None:
 
 def _written(found: "Sanitised", path: Path) -> "Audit":
     """The file, audited before it is there."""
+    from bayesrecon.auditing.audit import audit
     from bayesrecon.auditing.fix import write_audited
-    from bayesrecon.auditing.run import audit
-    from bayesrecon.posteriors.named import named_draws
+    from bayesrecon.posteriors.named_draws import named_draws
 
     release = found.release
 
@@ -210,7 +210,7 @@ def statistics_table(result: "Sanitised") -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon.cli.tables import STYLE, number
+    from bayesrecon.cli.rich_tables import STYLE, number
 
     table = Table(title="what the best unbiased attacker can know", title_justify="left")
     table.add_column("statistic", no_wrap=True)

@@ -42,7 +42,7 @@ from bayesrecon.estimation.problem import Problem
 from bayesrecon.kernels.score import log_liks
 from bayesrecon.model import Model, PseudoData, Records
 from bayesrecon.results.row import Row
-from bayesrecon.running.stored import as_rows
+from bayesrecon.running.draws_on_disk import as_rows
 
 _RECORDS = 1024  # M: many times the number of directions that a few thousand draws resolve
 _DRAWS = 4096  # largest number of draws for variances, which then have an error of two per cent

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_law
-from bayesrecon.disclosure.sanitising.streams import public_stream
+from bayesrecon.disclosure.sanitising.random_streams import public_stream
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.estimation.totals import rows_of, slopes_of, totals_of

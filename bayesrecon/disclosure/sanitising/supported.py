@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_law
-from bayesrecon.disclosure.sanitising.streams import public_stream
+from bayesrecon.disclosure.sanitising.random_streams import public_stream
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.results.row import Row

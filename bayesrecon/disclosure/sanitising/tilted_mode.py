@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.disclosure.sanitising.streams import public_stream
+from bayesrecon.disclosure.sanitising.random_streams import public_stream
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, PseudoData, Records
 from bayesrecon.posteriors.approximated.approximations import gaussian

@@ -8,7 +8,7 @@ import scipy.special
 from bayesrecon.diagnostics import effective_sample_size, split_r_hat
 from bayesrecon.estimation.checks.check import Check, Looked
 from bayesrecon.estimation.standard import Combined
-from bayesrecon.running.stored import column_blocks, mean_and_covariance
+from bayesrecon.running.draws_on_disk import column_blocks, mean_and_covariance
 
 _CHAINS = 1.9e-3  # false alarms per release
 _SIMULATED = 20_000  # means of chains of one law, by which the level is kept to a seventh of itself

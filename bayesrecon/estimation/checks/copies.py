@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesrecon.estimation.rounding import rounding_of
 from bayesrecon.releases import PosteriorDraws
-from bayesrecon.running.stored import as_rows, row_blocks
+from bayesrecon.running.draws_on_disk import as_rows, row_blocks
 
 _FEWEST = 3  # copies, fewer of which are let pass
 # Copies per pair of draws that agree by chance, where values lie on a grid: those of other laws agree more often, and

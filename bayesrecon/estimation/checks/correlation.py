@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.releases import PosteriorDraws
-from bayesrecon.running.stored import as_rows, column_blocks, mean_and_covariance
+from bayesrecon.running.draws_on_disk import as_rows, column_blocks, mean_and_covariance
 
 _ALONE = 0.01  # chance that uncorrelated parameters are not seen as such
 

@@ -19,7 +19,7 @@ from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.estimation.checks.check import Looked
 from bayesrecon.estimation.scored import ScoredDraws, allowed, confirmed
 from bayesrecon.estimation.standard import Rows, Standard
-from bayesrecon.running.stored import column_blocks
+from bayesrecon.running.draws_on_disk import column_blocks
 
 _CUT = 2e-4  # false alarms per release
 FEWEST = 500

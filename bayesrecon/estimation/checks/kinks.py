@@ -21,7 +21,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.models.inspection import plain
 from bayesrecon.releases import PosteriorDraws
-from bayesrecon.running.stored import as_rows
+from bayesrecon.running.draws_on_disk import as_rows
 
 _POINTS, _RECORDS, _WIDER = 8, 36, (1.0, 1.0, 10.0)  # draws, records of each and how far they lie from plain ones
 _LINES = 32  # that are looked at

@@ -34,7 +34,7 @@ from bayesrecon.kernels.metric import in_coordinates
 from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.model import Records
 from bayesrecon.releases import PosteriorDraws
-from bayesrecon.running.stored import as_rows
+from bayesrecon.running.draws_on_disk import as_rows
 
 _BLOCK = 2**21  # doubles in a block of scores: larger ones are slower, since memory is new each time
 _ROUNDING = 1e-6  # in the sum of weights

@@ -84,7 +84,7 @@ class LeastSquares(Learner):
         return Plane(weights, fitted.triangle)
 
     def release(self, fitted: Plane) -> Any:
-        from bayesrecon.models.trained import linear_predictor
+        from bayesrecon.models.linear_losses import linear_predictor
         from bayesrecon.posteriors.sources import dirac
 
         model = linear_predictor("squared", len(fitted.weights) - 1, 1, float(self.penalty))

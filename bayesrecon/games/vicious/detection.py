@@ -25,7 +25,7 @@ import scipy.stats
 
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate.rates import Interval
+from bayesrecon.evaluate.rate_intervals import Interval
 from bayesrecon.games.vicious.network import NetworkClassifier
 from bayesrecon.precision import in_float32
 
@@ -80,7 +80,7 @@ def detection_scores(
     Raises:
         BayesreconError: the labels do not fit the model, there are too few records for a batch, or there are no rounds.
 
-    >>> from bayesrecon.attacks.outputs.training import Schedule
+    >>> from bayesrecon.attacks.outputs.adam_training import Schedule
     >>> from bayesrecon.games.vicious import train
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 80)

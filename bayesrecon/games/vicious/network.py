@@ -14,6 +14,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.attacks.outputs.adam_training import Schedule, fit
+from bayesrecon.attacks.outputs.architectures import Network, perceptron
 from bayesrecon.attacks.outputs.decoder import (
     HIDDEN,
     NetworkDecoder,
@@ -23,9 +25,7 @@ from bayesrecon.attacks.outputs.decoder import (
     start,
     viewed,
 )
-from bayesrecon.attacks.outputs.losses import ReconstructionLoss, attribute_loss, attribute_weights, class_loss
-from bayesrecon.attacks.outputs.networks import Network, perceptron
-from bayesrecon.attacks.outputs.training import Schedule, fit
+from bayesrecon.attacks.outputs.training_losses import ReconstructionLoss, attribute_loss, attribute_weights, class_loss
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Progress
 

@@ -15,7 +15,6 @@ _LABEL = 100
 """Characters of one label of an index of several levels that are kept: one text may be named any number of times."""
 
 _BLOCK = frozenset([("pandas._libs.internals", "_unpickle_block"), ("pandas.core.internals.blocks", "new_block")])
-_NEW_INDEX = ("_new_Index", "_new_DatetimeIndex", "_new_PeriodIndex")
 
 Columns = list[tuple[str, np.ndarray]]
 """Names and values."""

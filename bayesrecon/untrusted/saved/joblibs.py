@@ -7,8 +7,8 @@ from typing import BinaryIO
 import numpy as np
 
 from bayesrecon.untrusted.saved.arrays import Objects, array_of, dtype_of, from_bytes, is_array, sizes_of
-from bayesrecon.untrusted.saved.machine import Machine
 from bayesrecon.untrusted.saved.nodes import Made, Pairs, Unreadable
+from bayesrecon.untrusted.saved.pickle_machine import Machine
 
 _WRAPPER = frozenset([("joblib.numpy_pickle", "NumpyArrayWrapper")])
 _BESIDE = frozenset(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bayesrecon.untrusted.saved.machine import Machine
 from bayesrecon.untrusted.saved.nodes import ODD, Named, Storage, Unreadable, short_error
+from bayesrecon.untrusted.saved.pickle_machine import Machine
 from bayesrecon.untrusted.saved.tensors import storage
 from bayesrecon.untrusted.saved.zips import Members
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.limits import check_declared
 from bayesrecon.untrusted.saved.arrays import from_bytes
 from bayesrecon.untrusted.saved.nodes import Unreadable
+from bayesrecon.untrusted.size_limits import check_declared
 from bayesrecon.untrusted.zip_inventory import around_members
 
 _MEMBERS = 20_000

@@ -28,7 +28,6 @@ _TABLE = "a result of statsmodels keeps the data of its fit; remove_data() leave
 _MODEL = "a result of statsmodels keeps a value for each record of its fit"
 _SPLIT = "a threshold lies midway between the values of two records, or is the value of one"
 _LEAVES = "the outcome of the records in a leaf: of a leaf with one record, that record's own"
-_OWN_TREES = "trees as their own library writes them, which is not read; leaves of one record hold its outcome"
 _QUANTILES = "quantiles of the records; of as many as there are records, the sorted values themselves"
 _EXTREME = "the smallest and the largest value of a column are each those of one record"
 _MEANS = "exact means, scatters and counts of the records"

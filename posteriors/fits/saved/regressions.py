@@ -6,8 +6,8 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.fits.regressions import how_fitted, labelled
-from bayesrecon.posteriors.fits.saved.fits import SavedReader, Values
-from bayesrecon.posteriors.printed.estimates import field_name
+from bayesrecon.posteriors.fits.saved.fits_of_saved import SavedReader, Values
+from bayesrecon.posteriors.printed.estimates_in_files import field_name
 from bayesrecon.posteriors.printed.summaries import of_estimator
 from bayesrecon.releases import Release
 

@@ -9,7 +9,7 @@ import bayesrecon
 from bayesrecon import WeightedRecords
 from bayesrecon.attacks import Slicing
 from bayesrecon.attacks.pseudodata.adam import directions, divergence_slopes, sliced_divergence
-from bayesrecon.attacks.pseudodata.features import Features
+from bayesrecon.attacks.pseudodata.quadratic import Features
 from bayesrecon.attacks.pseudodata.support import Chart, Support
 from bayesrecon.attacks.pseudodata.sweep import sweep_of, sweep_slopes
 from bayesrecon.estimation.recovered import solve_release

@@ -9,14 +9,14 @@ from answered import answers, design, parts
 
 import bayesrecon
 from bayesrecon.attacks.records import layers as layers_module
-from bayesrecon.attacks.records import noise as noise_module
+from bayesrecon.attacks.records import solution_noise as noise_module
 from bayesrecon.attacks.records.blocks import NotSolved, layered
 from bayesrecon.attacks.records.conjugate import Solver
 from bayesrecon.attacks.records.decode import decode
 from bayesrecon.attacks.records.decode_layers import decode_layers
 from bayesrecon.attacks.records.dense import halves_of, solved
 from bayesrecon.attacks.records.layers import in_layers, pays
-from bayesrecon.attacks.records.noise import DenseNoise, LayeredNoise, noise_of
+from bayesrecon.attacks.records.solution_noise import DenseNoise, LayeredNoise, noise_of
 from bayesrecon.attacks.records.system import make_system
 from bayesrecon.precision import x64
 from bayesrecon.types import PosteriorDraws

@@ -12,7 +12,7 @@ from bayesrecon.cli.inputs import load_model, with_constants
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_stan
 from bayesrecon.posteriors.door import release_of
-from bayesrecon.verbs.door import deletion
+from bayesrecon.verbs.verb import deletion
 
 REGRESSION = """data { int N; int K; matrix[N, K] X; vector[N] y; real<lower=0> width; }
 parameters { vector[K] b; }

@@ -8,10 +8,10 @@ import scipy.stats
 from asked import PRIVATE, PUBLIC, WEIGHTS, WIDTH, curved, linear, softmax
 
 import bayesrecon
-from bayesrecon.attacks.outputs.inversion import OutputInversion
-from bayesrecon.attacks.outputs.law import log_between
 from bayesrecon.attacks.outputs.linear_decoder import linear_decoder
-from bayesrecon.attacks.outputs.sampling import PosteriorSampling
+from bayesrecon.attacks.outputs.output_inversion import OutputInversion
+from bayesrecon.attacks.outputs.posterior_sampling import PosteriorSampling
+from bayesrecon.attacks.outputs.public_law import log_between
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import outputs
 from bayesrecon.precision import x64

@@ -14,7 +14,7 @@ from bayesrecon.posteriors.contents import Contents, Entry, entry_of_bytes, from
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.posteriors.formats.npz import ATTRIBUTES, from_arrays, opened_numpy, other_attributes, read_npz
-from bayesrecon.untrusted.values import plain_values
+from bayesrecon.untrusted.plain_values import plain_values
 
 
 def _read(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate.rates import bootstrap, clopper_pearson
+from bayesrecon.evaluate.rate_intervals import bootstrap, clopper_pearson
 from bayesrecon.games.adversary import PUBLIC, X
 from bayesrecon.games.data import Data
 from bayesrecon.games.learner import Fitted, as_learner

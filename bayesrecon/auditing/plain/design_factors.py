@@ -17,7 +17,7 @@ from bayesrecon.auditing.severity import of_rows
 from bayesrecon.auditing.words import places, preview
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Entry
-from bayesrecon.posteriors.printed.estimates import WEIGHTED, Estimates
+from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, Estimates
 from bayesrecon.posteriors.roles import DESIGN
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 

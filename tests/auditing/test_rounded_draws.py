@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from bayesrecon.auditing.run import audit
+from bayesrecon.auditing.audit import audit
 
 DATA = {name: hiding.DATA[name] for name in ("age", "pressure")}
 

@@ -5,7 +5,7 @@ import pytest
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import clopper_pearson
-from bayesrecon.evaluate.rates import bounded_mean
+from bayesrecon.evaluate.rate_intervals import bounded_mean
 
 
 def test_exact_binomial_interval():

@@ -1,6 +1,6 @@
 import pytest
 
-from bayesrecon.auditing.run import audit
+from bayesrecon.auditing.audit import audit
 from bayesrecon.errors import BayesreconError
 
 TABLE = "name,coef,std err\nconst,25.80,5.917\nmom_iq,0.6100,0.05852\nsigma,18.27,\n"

@@ -17,7 +17,7 @@ from bayesrecon.estimation.estimator import generator
 from bayesrecon.evaluate.distances import linear_risk, mahalanobis
 from bayesrecon.kernels.alphabet import softmax_bits
 from bayesrecon.kernels.output_embedding import Answer
-from bayesrecon.posteriors.fits.outputs import answers_of, outputs
+from bayesrecon.posteriors.fits.model_outputs import answers_of, outputs
 from bayesrecon.precision import in_float64
 from bayesrecon.results.audit import Audit, ordered
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity, Thresholds

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.plots.forest import MOST_ROWS, plot_recovery, table_height
-from bayesrecon.plots.frame import PANEL, TITLE_PAD, fit, new_figure
 from bayesrecon.plots.saving import check_path, save_figure
 from bayesrecon.plots.scatter import draw_scatter, label_points
 from bayesrecon.plots.spectrum import plot_spectrum
+from bayesrecon.plots.style import PANEL, TITLE_PAD, fit, new_figure
 from bayesrecon.plots.text import label
 from bayesrecon.results.recovery import Recovery
 

@@ -12,9 +12,9 @@ from jaxtyping import Bool, Float, Int
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.model import Atoms, Progress, Records
+from bayesrecon.running.draws_on_disk import as_rows, column_blocks, mean_and_covariance, part_of
 from bayesrecon.running.engine import Work, block_entries, mapped, on_host
 from bayesrecon.running.scratch import Series
-from bayesrecon.running.stored import as_rows, column_blocks, mean_and_covariance, part_of
 
 CHUNK = 2**22
 """Largest block of the score tensor, in doubles (32 MiB): memory is bounded by it whatever the number of atoms."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.fits.estimators import LINEAR, of_linear
-from bayesrecon.posteriors.fits.saved.fits import SavedReader, Values
+from bayesrecon.posteriors.fits.saved.fits_of_saved import SavedReader, Values
 from bayesrecon.releases import Release
 
 _ATTRIBUTES = [

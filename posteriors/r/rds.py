@@ -12,10 +12,10 @@ from bayesrecon.posteriors.draws import Draws, assembled, levels_of
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.posteriors.r.entries import entries_of
 from bayesrecon.posteriors.r.estimates import estimates_of
+from bayesrecon.posteriors.r.places import Walk
+from bayesrecon.posteriors.r.r_objects import Objects
 from bayesrecon.posteriors.r.recognised import known_class, roles
 from bayesrecon.posteriors.r.samples import LOG_DENSITY, Samples, samples_of
-from bayesrecon.posteriors.r.tree import Objects
-from bayesrecon.posteriors.r.walk import Walk
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.r_file import RFile
 

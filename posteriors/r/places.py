@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bayesrecon.posteriors.r.code import Code, code_of
-from bayesrecon.posteriors.r.tree import VECTORS, Objects
+from bayesrecon.posteriors.r.r_objects import Objects
 
 _DEFINITION = "refClassRepresentation"
 _HANDLES = {".CXXDSOMISC", "stan_fit_instance", "mk_cppmodule", "cxxfun"}
@@ -163,8 +163,3 @@ class Walk:
 
     def __iter__(self) -> Iterator[Place]:
         return iter(self.places)
-
-
-def is_vector(place: Place) -> bool:
-    """Whether it holds values."""
-    return place.kind in VECTORS

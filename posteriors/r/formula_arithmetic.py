@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bayesrecon.posteriors.r.tree import Objects
+from bayesrecon.posteriors.r.r_objects import Objects
 
 Expression = Any
 

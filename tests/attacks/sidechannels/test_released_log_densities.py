@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from kidscore import DATA, DRAWS, MODEL, release
 
-from bayesrecon.attacks.sidechannels.densities import recover_from_log_density
+from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_log_density
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.posteriors import Draws, from_draws

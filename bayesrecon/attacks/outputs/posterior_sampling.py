@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
-from bayesrecon.attacks.outputs.law import PriorLaw, fitted_law, log_likelihood, log_prior
+from bayesrecon.attacks.outputs.public_law import PriorLaw, fitted_law, log_likelihood, log_prior
 from bayesrecon.diagnostics import split_r_hat
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.estimator import generator
@@ -27,11 +27,11 @@ _LEAST = 20  # held-out records: fewer give no 95 % interval
 
 @dataclass(frozen=True)
 class PosteriorSampling(Attack[InputEstimate]):
-    """Posterior draws of the input by NUTS, in the principal components of public records (`attacks.outputs.law`).
+    """Posterior draws of the input by NUTS, in the principal components of public records.
 
-    The prior is simple, so the intervals are calibrated. The same sampler runs for public records that were not used to
-    fit the prior. Posterior standard deviations are then multiplied by the factor at which the 95 % intervals cover
-    95 % of the fields of these records.
+    The prior (`attacks.outputs.public_law`) is simple, so the intervals are calibrated. The same sampler runs for
+    public records that were not used to fit the prior. Posterior standard deviations are then multiplied by the factor
+    at which the 95 % intervals cover 95 % of the fields of these records.
 
     >>> PosteriorSampling(components=20).clusters
     1

@@ -26,7 +26,7 @@ from bayesrecon.posteriors.made.nuts import check_records, nuts
 from bayesrecon.posteriors.tables import read_table
 from bayesrecon.releases import Approximation, OptimisedFit, PosteriorDraws
 from bayesrecon.results.sanitised import Sanitised
-from bayesrecon.verbs.door import verb
+from bayesrecon.verbs.verb import verb
 
 _FEWEST = 100  # smallest number of draws to publish: readers cannot compute quantiles from fewer
 _DRAWS, _THINNING = 1000, 2  # draws per chain and thinning of the posterior behind a mode, to compute the tilts

@@ -25,7 +25,7 @@ from bayesrecon.posteriors.approximated.normal import unpack
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.fits.mixed import from_known_law
 from bayesrecon.posteriors.printed.coarser import estimates_alone, fewer_digits
-from bayesrecon.posteriors.printed.estimates import Estimates
+from bayesrecon.posteriors.printed.estimates_in_files import Estimates
 from bayesrecon.posteriors.printed.numbers import cell
 from bayesrecon.posteriors.printed.summaries import from_table, of_estimator
 from bayesrecon.posteriors.roles import ESTIMATE

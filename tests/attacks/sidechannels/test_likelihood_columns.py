@@ -8,7 +8,7 @@ import pytest
 from kidscore import DATA, DRAWS, MODEL, release
 from scipy import stats
 
-from bayesrecon.attacks.sidechannels.columns import summarise_columns
+from bayesrecon.attacks.sidechannels.likelihood_columns import summarise_columns
 from bayesrecon.attacks.sidechannels.preimage import invert_columns, linear_response, standard_errors
 from bayesrecon.attacks.sidechannels.resolution import resolution
 from bayesrecon.digits import decimal_step, round_to

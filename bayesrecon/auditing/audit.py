@@ -23,19 +23,19 @@ from bayesrecon.auditing.assembly import (
 )
 from bayesrecon.auditing.cell_totals import dominance_of_draws
 from bayesrecon.auditing.channel import channels
-from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
+from bayesrecon.auditing.density_columns import Numbers
+from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, unmeasured_note
-from bayesrecon.auditing.fits import audit_fit, look_at_estimates, told_of
+from bayesrecon.auditing.fit_findings import audit_fit, look_at_estimates, told_of
 from bayesrecon.auditing.given import held_by
 from bayesrecon.auditing.held import DRAWS
 from bayesrecon.auditing.look import Look
-from bayesrecon.auditing.numbers import Numbers
 from bayesrecon.auditing.opened import Opened, open_release
 from bayesrecon.auditing.pointwise import look_at_columns
-from bayesrecon.auditing.private import read_private
+from bayesrecon.auditing.private_data import read_private
 from bayesrecon.auditing.saved_fits import attack_fits
 from bayesrecon.auditing.several_tables import audits_of_tables
-from bayesrecon.auditing.tables import table_to_audit
+from bayesrecon.auditing.table_remedies import table_to_audit
 from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bayesrecon.errors import BayesreconError, reading
-from bayesrecon.untrusted.limits import FREE, MAX_BYTES, RATIO
+from bayesrecon.untrusted.size_limits import FREE, MAX_BYTES, RATIO
 
 
 def checked_folder(folder: str | Path) -> Path:

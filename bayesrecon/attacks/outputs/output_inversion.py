@@ -10,7 +10,7 @@ from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.attacks.outputs.calibration import split, spread_of
 from bayesrecon.attacks.outputs.decoding import told_by_held_out
-from bayesrecon.attacks.outputs.law import check_gradient
+from bayesrecon.attacks.outputs.public_law import check_gradient
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.estimator import generator
 from bayesrecon.kernels.output_embedding import Outputs

@@ -8,7 +8,7 @@ import numpy as np
 from bayesrecon.attacks.pseudodata.adam import Slicing, adam_start, adam_steps
 from bayesrecon.attacks.pseudodata.certificate import Certificate, bounded, candidates_of, inside, residual, signed
 from bayesrecon.attacks.pseudodata.descent import merge, newton, nonnegative, quasi_newton
-from bayesrecon.attacks.pseudodata.features import Features
+from bayesrecon.attacks.pseudodata.quadratic import Features
 from bayesrecon.attacks.pseudodata.support import Support, Variables
 from bayesrecon.attacks.pseudodata.sweep import sweep_of
 from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
