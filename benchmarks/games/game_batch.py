@@ -29,7 +29,7 @@ def batch(folder: Path, workers: int | None, rounds: Path | None) -> list[dict[s
     game = Game(data, learner, players, name="batch", deletions=DELETED, auxiliary=PRIVATE)
     result = play(game, ROUNDS, seed=27, workers=workers, folder=None if rounds is None else rounds / "batch")
     return [
-        {"name": r.adversary, "stated": [r.stated.estimate, r.stated.lower, r.stated.upper], "rounds": ROUNDS}
+        {"name": r.adversary, "stated": [r.success.estimate, r.success.lower, r.success.upper], "rounds": ROUNDS}
         for r in result.rows
     ]
 

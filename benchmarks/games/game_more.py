@@ -31,7 +31,9 @@ HOUSES = {"diabetes": 30.0, "Boston": 17.5}
 
 
 def _rows(result: Any) -> list[dict[str, Any]]:
-    rows = [{"name": r.adversary, "stated": [r.stated.estimate, r.stated.lower, r.stated.upper]} for r in result.rows]
+    rows = [
+        {"name": r.adversary, "stated": [r.success.estimate, r.success.lower, r.success.upper]} for r in result.rows
+    ]
     return [{**row, "rounds": len(result.numbers)} for row in rows]
 
 
@@ -61,7 +63,7 @@ def _labels(data: str, learner: str, workers: int | None) -> Any:
     players = [DeletedLabel(q) for q in ("public", "normal", "box")]
     game = ReconstructionGame(DATA[data].make().shared(0.5), chosen, players)  # type: ignore[attr-defined]
     result = play(game, 1000, seed=24, workers=workers)
-    rows = [(r.reconstructor, r.right, r.silent) for r in result.rows]
+    rows = [(r.reconstructor, r.correct, r.unanswered) for r in result.rows]
     return [{"name": n, "stated": [p.estimate, p.lower, p.upper], "silent": s, "rounds": 1000} for n, p, s in rows]
 
 
@@ -99,7 +101,7 @@ def whole_table(name: str = "diabetes") -> dict[str, float]:
 def _public(workers: int | None) -> Any:
     data, players = DATA["diabetes"].make().shared(0.5), (KnownInstance(), KnownInstance(30.0))  # type: ignore[attr-defined]
     rows = play(ReconstructionGame(data, LeastSquares(), players, known=True), 1000, seed=25, workers=workers).rows
-    found = {r.reconstructor: [r.left.estimate, r.left.lower, r.left.upper] for r in rows}
+    found = {r.reconstructor: [r.relative_error.estimate, r.relative_error.lower, r.relative_error.upper] for r in rows}
     return [{"name": name, "left": left, "rounds": 1000} for name, left in found.items()]
 
 

@@ -59,12 +59,12 @@ def played(cell: Cell, workers: int | None, rounds: Path | None = None) -> dict[
         rounds_of = cell.fewer if make is cell.converged and cell.fewer else cell.rounds
         result = play(make(), rounds_of, seed=20, workers=workers, folder=folder)
         first, last = result.rows[0], result.rows[-1]
-        found[column] = {"Exm": rate(first.stated), "Ins": rate(last.stated)}
+        found[column] = {"Exm": rate(first.success), "Ins": rate(last.success)}
         found[f"{column}, warnings"] = list(result.warnings)
         if column == "as stated":
-            found["ties as wins"] = {"Exm": rate(first.counted), "Ins": rate(last.counted)}
+            found["ties as wins"] = {"Exm": rate(first.success_with_ties), "Ins": rate(last.success_with_ties)}
             if len(result.rows) == 3:
-                found["absolute loss"] = {"Exm": rate(result.rows[1].stated)}
+                found["absolute loss"] = {"Exm": rate(result.rows[1].success)}
     return found
 
 

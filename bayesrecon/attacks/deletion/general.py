@@ -105,7 +105,7 @@ def reconstruct_general(
         se=None,
         method="HRec",
         evidence=None,
-        effective=effective,
+        effective_size=effective,
         before=pair.before.name,
         after=pair.after.name,
         model=model.name,

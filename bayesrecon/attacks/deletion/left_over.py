@@ -117,7 +117,7 @@ def _solve(
         amplification=float(np.sqrt(1 + x @ x)) / size,
         error=error,
         disagreement=disagreement,
-        left=remaining,
+        remaining_gradient=remaining,
         release=release.name,
         model=release.model.name,
         warnings=tuple(warnings),

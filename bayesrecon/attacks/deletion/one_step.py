@@ -69,7 +69,7 @@ class OneStep(Attack[DeletedRecord]):
             se=None,
             method="one step",
             evidence=None,
-            effective=float("inf"),
+            effective_size=float("inf"),
             before=release.before.name,
             after=release.after.name,
             model=model.name,

@@ -158,7 +158,7 @@ def _result(
     return Matched(
         pseudo=PseudoData(weights, records),
         residual=best.residual,
-        least=least,
+        residual_floor=least,
         mass=mass,
         domain=box,
         strength=float(best.x.get("strength", 1.0)),

@@ -122,7 +122,7 @@ def recover_records(
         draws=release.size,
         effective_draws=draws,
         unknowns=len(system.solution),
-        touched=slots.width,
+        parameters_per_record=slots.width,
         left_out=slots.left_out,
         warnings=(*_warnings(release, columns), *notes),
         failures=_failures(view, system, draws),

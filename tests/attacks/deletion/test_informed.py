@@ -98,7 +98,7 @@ def test_an_error_that_nothing_checks_is_conditional():
         from_sklearn(Ridge(2.0).fit(X, LINE)), {"x": X[1:], "y": LINE[1:]}, tolerance=1e-6
     )
     assert found.disagreement is None
-    assert found.left == 1e-6
+    assert found.remaining_gradient == 1e-6
     assert "if training left a gradient of 1e-06 or less" in found.headline
 
 

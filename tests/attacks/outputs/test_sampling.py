@@ -40,7 +40,7 @@ def test_of_a_normal_law_and_a_linear_model_they_are_the_exact_posterior(drawn):
 @pytest.mark.slow
 def test_their_intervals_hold(drawn):
     assert 0.88 < drawn.coverage <= 1
-    assert drawn.checked == 20
+    assert drawn.coverage_records == 20
 
 
 @pytest.mark.slow
