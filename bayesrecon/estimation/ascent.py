@@ -85,7 +85,7 @@ def final_errors(
     found = stationary_mean(np.linalg.solve(back, whitened).T, rates, variances)
     if found.freedom < _FEWEST:
         wrong = (
-            f"the {len(whitened.T)} iterates tell no more than {max(found.freedom, 0.0):.1g} independent numbers: the "
+            f"the {len(whitened.T)} iterates hold no more than {max(found.freedom, 0.0):.1g} independent numbers: the "
             "fit has not settled, or they are too close to each other; supply later ones, further apart"
         )
         return FinalErrors(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
@@ -99,7 +99,7 @@ def final_errors(
     errors = hessian @ back * found.error
     if not (np.isfinite(at).all() and np.isfinite(errors).all() and np.abs(at).max(initial=0.0) <= _DISTANT):
         wrong = (
-            "the fit has not settled: its iterates head for a point more than "
+            "the fit has not converged: its iterates move towards a point more than "
             f"{_DISTANT:g} posterior standard deviations from their mean; run it longer and supply later ones"
         )
         return FinalErrors(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
@@ -218,7 +218,8 @@ def with_optimisation_errors(
         s = float(np.sqrt(_factor(misfit, over, bool(known.any())))) if over else 0.0
         if over < _OVER:
             wrong = (
-                f"too little tells how far the fit is from its optimum: {features.shape[1]} features of data enter its "
+                f"the distance of the fit from its optimum is not determined: {features.shape[1]} features of data "
+                "enter its "
                 f"{len(features)} equations; supply late iterates= of its parameters, or residual=, 0 at the optimum"
             )
     elif over:

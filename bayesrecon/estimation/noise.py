@@ -77,7 +77,7 @@ def too_coarse(noise: Noise, metric: np.ndarray) -> str | None:
         return None
     return (
         f"the numbers were rounded too far: what that leaves open is up to {worst:.2g} of a standard deviation or of a "
-        "variance of some combination of the parameters; more digits are needed, of correlations near one above all"
+        "variance of some combination of the parameters; supply more digits, above all of correlations near one"
     )
 
 

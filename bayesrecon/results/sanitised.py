@@ -137,9 +137,10 @@ class Sanitised(Result):
             f"The {self._subject} of the posterior of data that were altered at random, once, to "
             f"protect statistics of the data (bayesrecon sanitise, worth {self.worth:g} draws). Over such alterations "
             f"the published distribution diverges from the posterior by {self.measured_cost:.2g} nats on average; "
-            f"means, standard deviations and 5 % and 95 % quantiles of parameters move by up to {most:.2g} posterior "
-            f"standard deviations (root mean square). {'The draws are' if self.draws else 'It is'} not anonymous, and the "
-            "alteration is not differentially private."
+            "means, standard deviations and 5 % and 95 % quantiles of parameters move by up to "
+            f"{most:.2g} posterior standard deviations (root mean square). "
+            f"{'The draws are' if self.draws else 'It is'} not anonymous, and the alteration is not differentially "
+            "private."
         )
 
     @property

@@ -282,7 +282,7 @@ def test_a_fit_of_brms_gives_its_model_and_what_its_draws_leave_out(name):
     assert why == ""
     assert tuple(model.fields) == ("Y", "J_1", "Z_1_1", "Xc")
     assert model.fields["Z_1_1"].domain.levels == (1.0,)
-    assert any("the draws lack Intercept, z_1, which" in note for note in model.notes)
+    assert any("the draws lack Intercept, z_1: computed from" in note for note in model.notes)
     release, _ = accepted_draws(contents.draws, model, ignore_unknown=True)
     centred = PATIENTS["age"] - PATIENTS["age"].mean()
     clinics = np.array([int(row["clinic"][-1]) for row in ROWS])
@@ -303,7 +303,7 @@ def test_correlated_effects_and_their_centres_come_back_of_what_brms_saves():
     contents = held("brms-correlated.rds")
     model, why = stored_model_of(contents)
     assert why == ""
-    assert any("the draws lack Intercept, L_1, z_1, which" in note for note in model.notes)
+    assert any("the draws lack Intercept, L_1, z_1: computed from" in note for note in model.notes)
     release, _ = accepted_draws(contents.draws, model, ignore_unknown=True)
     z, clinics = (PATIENTS["age"] - 55) / 12, np.array([int(row["clinic"][-1]) for row in ROWS])
     visits = np.array([float(row["visits"]) for row in ROWS])

@@ -54,7 +54,7 @@ def test_responses_come_back_by_the_leverage(tmp_path):
     again = load_result(result.save(tmp_path / "r.npz"))
     assert again.rows == result.rows
     assert json.loads(result.save(tmp_path / "r.json").read_text())["reconstructors"][0]["unanswered"] == 0
-    assert "error left" in repr(result)
+    assert "relative error" in repr(result)
 
 
 def test_instances_are_scored_by_their_distance():

@@ -179,6 +179,7 @@ def _unexplained(best: End, tried: int, freedom: float) -> tuple[str, ...]:
     if 1 - best.residual**2 > chance:
         return ()
     return (
-        f"the record explains {1 - best.residual**2:.0%} of the change, no more than of any: there are too few "
+        f"the record explains {1 - best.residual**2:.0%} of the change, no more than of an unrelated one: there are "
+        "too few "
         "public records, training stopped short of the optimum or at another one, or more than one record was deleted",
     )

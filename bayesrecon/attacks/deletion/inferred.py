@@ -101,7 +101,7 @@ def _of_approximations(
     pair: Deletion, table: Records, method: str | None, public: Mapping[str, Any] | None, total: float | None
 ) -> _Said:
     if method not in (None, "totals") or public is not None or total is not None:
-        raise BayesreconError("approximations tell what was deleted: leave method, public and total out")
+        raise BayesreconError("method=, public= and total= have no part in approximations; leave them out")
     known = between(pair, table)
     return _Said(
         known.log_likelihood, "totals", warnings=known.warnings, deleted=known.deleted, probability=known.probability

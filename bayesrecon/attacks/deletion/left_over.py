@@ -110,7 +110,9 @@ def _solve(
             "more than one record is missing, the penalty is another one, or training stopped early"
         )
     if error > max(1.0, record_size):
-        warnings.append("the record's gradient is smaller than what training left over: it cannot be seen")
+        warnings.append(
+            "the record's gradient is smaller than the gradient that training left: the record is not determined"
+        )
     return MissingRecord(
         record=record,
         slope=slope,

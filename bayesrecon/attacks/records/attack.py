@@ -174,7 +174,7 @@ def _probabilities(
     values = options.amplitudes, options.log_prior
     if system.disagreement is None or not affordable(rows):
         why = "half of the draws does not show all of them" if affordable(rows) else "they are too many to decode twice"
-        note = f"stated probabilities of values may be too large: they were not rehearsed, as {why}"
+        note = f"probabilities of values may be too high: a rehearsal could not check them, because {why}"
         return noise.probabilities(scale, rows, [system.solution], *values)[0], [note]
     chosen, solutions = rehearsed(rows, options.amplitudes, options.prior, system.disagreement, rng)
     real, *found = noise.probabilities(scale, rows, [system.solution, *solutions], *values)

@@ -26,5 +26,5 @@ def miscounted(problem: Problem) -> tuple[str, ...]:
         return ()
     return (
         f"{stated:g} records were stated, but the draws show {shown:.4g} with a standard error of {error:.2g}: "
-        "what is said of them may be wrong",
+        "the results may be wrong",
     )

@@ -9,7 +9,7 @@ def check_located(looked: Looked) -> tuple[str, ...]:
     if rank is None or shown >= rank:
         return ()
     return (
-        f"where the data lie was not found: the generic records show {shown} of {rank} features; say in which "
+        f"the location of the data was not found: generic records show {shown} of {rank} features; say in which "
         "range the fields lie with domain=",
     )
 
