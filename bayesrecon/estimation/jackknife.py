@@ -16,7 +16,7 @@ def stretches_of(embedding: MeanEmbedding, basis: Basis) -> int:
     """Stretches of the draws whose sums are kept apart: one where the bias is not felt next to the noise."""
     if basis.size**2 < _FELT * embedding.independent_size:
         return 1
-    return law_of(embedding).stretches(_STRETCHES) if _STRETCHES * basis.size**2 <= _KEPT else 1
+    return law_of(embedding).jackknife_blocks(_STRETCHES) if _STRETCHES * basis.size**2 <= _KEPT else 1
 
 
 def jackknifed(moments: Moments, plain: np.ndarray) -> np.ndarray:

@@ -29,7 +29,7 @@ import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.checks.beyond import check_edges
 from bayesrecon.estimation.checks.chains import check_chains
-from bayesrecon.estimation.checks.check import Looked
+from bayesrecon.estimation.checks.check import CheckInput
 from bayesrecon.estimation.checks.ends import check_ends
 from bayesrecon.estimation.checks.stein import check_identities
 from bayesrecon.estimation.scored import ScoredDraws
@@ -186,8 +186,8 @@ def _of_law(law: Callable[[Any, int], Any], key: int, draws: int) -> tuple[str, 
     numbers = np.repeat(np.arange(CHAINS), draws // CHAINS)
     good = ScoredDraws(theta, np.full(draws, 1 / draws), numbers, scores)
     unmoved = lambda h, j, into: np.zeros((len(h), into.max(initial=-1) + 1))  # noqa: E731
-    looked = Looked(("a", "b", "c"), good, unmoved, density=untouched.DENSITIES[law])
-    return tuple(line for check in (check_chains, check_identities, check_edges) for line in check(looked))
+    inputs = CheckInput(("a", "b", "c"), good, unmoved, density=untouched.DENSITIES[law])
+    return tuple(line for check in (check_chains, check_identities, check_edges) for line in check(inputs))
 
 
 def _size_row(name: str, draws: int, found: Sequence[tuple[str, ...]]) -> Row:
@@ -442,7 +442,9 @@ def ends(repetitions: int) -> Iterator[Row]:
                 theta, scores = getattr(untouched, law)(np.random.default_rng([key, draws]), draws)
                 chain = np.repeat(np.arange(CHAINS), draws // CHAINS)
                 good = ScoredDraws(theta, np.full(draws, 1 / draws), chain, scores)
-                hits.append(bool(check_ends(Looked(("a", "b", "c"), good, lambda h, j, into: np.zeros((len(h), 1))))))
+                hits.append(
+                    bool(check_ends(CheckInput(("a", "b", "c"), good, lambda h, j, into: np.zeros((len(h), 1)))))
+                )
             every += hits
             yield dict(zip(COLUMNS["ends"], (law.replace("_", " "), f"{draws}", *share(hits)), strict=True))
     yield dict(zip(COLUMNS["ends"], ("all", "", *share(every)), strict=True))

@@ -11,7 +11,7 @@ from r_written import FIXTURES
 from bayesrecon.auditing.fits import look_at_estimates
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.formats import read_contents
-from bayesrecon.posteriors.r.cox import _factors, _possible
+from bayesrecon.posteriors.r.cox import factors_of, possible_times
 from bayesrecon.posteriors.r.formulas import derivative, text_of, value_of
 
 
@@ -92,13 +92,13 @@ def test_a_regression_with_strata_tells_nothing(name):
 
 
 def test_numbers_at_risk_are_those_of_a_product_and_a_sum():
-    assert _factors(60, 3, 52 * 31 * 10, 93) == [(10, 31, 52)]
-    assert sorted(_factors(12, 3, 1 * 8 * 9, 18)) == [(1, 8, 9)]
-    assert _factors(24, 3, 72, 15) == [(2, 4, 9)]
-    assert _factors(24, 3, 72, 16) == []
-    assert not _possible(60, 57, 179.0, 1737.5)
-    assert not _possible(60, 57, 300.0, 1737.0)
-    assert not _possible(10, 5, math.log(6.0), math.nan)  # less than 5 distinct numbers have
+    assert factors_of(60, 3, 52 * 31 * 10, 93) == [(10, 31, 52)]
+    assert sorted(factors_of(12, 3, 1 * 8 * 9, 18)) == [(1, 8, 9)]
+    assert factors_of(24, 3, 72, 15) == [(2, 4, 9)]
+    assert factors_of(24, 3, 72, 16) == []
+    assert not possible_times(60, 57, 179.0, 1737.5)
+    assert not possible_times(60, 57, 300.0, 1737.0)
+    assert not possible_times(10, 5, math.log(6.0), math.nan)  # less than 5 distinct numbers have
 
 
 @pytest.mark.parametrize("name", ["summary_nls", "summary_nls-residuals_removed"])

@@ -54,7 +54,7 @@ def test_a_line_tells_a_decay(logistic):
     domains = {name: spec.domain for name, spec in knowledge.fields.items()}
     assert decays(embedding, law, domains, np.random.default_rng(0))
     assert not decays(embedding, law, {"y": domains["y"]}, np.random.default_rng(0))  # of two values
-    assert locate._rank(embedding, law, knowledge, np.random.default_rng(0))[0] is None
+    assert locate.rank_of(embedding, law, knowledge, np.random.default_rng(0))[0] is None
 
 
 def test_a_line_of_a_polynomial_ends():

@@ -37,7 +37,7 @@ def test_units_far_from_one_are_found_whatever_the_seed(database):
 
 
 def test_records_that_do_not_show_all_features_are_no_answer(database, monkeypatch):
-    monkeypatch.setattr(locate, "_PASSES", 1)
+    monkeypatch.setattr(locate, "PASSES", 1)
     for module in (basis, solve):
         monkeypatch.setattr(module, "LARGER_POOL", 0)
     release = from_posteriordb("earnings-earn_height").take(np.arange(0, 10_000, 10))
@@ -88,7 +88,7 @@ def test_data_are_found_without_a_domain(seed):
 def test_few_records_that_show_an_end_are_asked_more(monkeypatch):
     """Over many orders of magnitude 64 records show 16 features of a censored normal law and then rounding, and others
     show others."""
-    monkeypatch.setattr(locate, "_follow_measure", lambda embedding, reference, *rest: reference)
+    monkeypatch.setattr(locate, "follow_measure", lambda embedding, reference, *rest: reference)
     _, release = simulated("censored normal", model_of("censored normal"), 70, 400)
     with x64():
         embedding = embedding_of(release, "covariance")

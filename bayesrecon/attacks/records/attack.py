@@ -17,7 +17,7 @@ from bayesrecon.attacks.records.system import System, make_system
 from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.checks.check import Looked, failures
+from bayesrecon.estimation.checks.check import CheckInput, failures
 from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.checks.correlation import uncorrelated
 from bayesrecon.estimation.checks.kinks import refuse_kinks
@@ -221,7 +221,7 @@ def _failures(view: PosteriorDraws, system: System, independent: float) -> tuple
             return []
         return [draws.part(at, system.scores(x)[at]) for at, x in zip((first, second), system.halves, strict=True)]
 
-    return failures(Looked(called, draws, system.moved, cache(halves), release=view, independent=independent))
+    return failures(CheckInput(called, draws, system.moved, cache(halves), release=view, independent=independent))
 
 
 def _warnings(release: PosteriorDraws, columns: dict[str, Column]) -> tuple[str, ...]:

@@ -1,11 +1,11 @@
 """Was found where the data lie?"""
 
-from bayesrecon.estimation.checks.check import Check, Looked
+from bayesrecon.estimation.checks.check import Check, CheckInput
 
 
-def check_located(looked: Looked) -> tuple[str, ...]:
+def check_located(inputs: CheckInput) -> tuple[str, ...]:
     """Generic records that show less of the kernel than there is to see are not where the data lie."""
-    shown, rank = looked.features
+    shown, rank = inputs.features
     if rank is None or shown >= rank:
         return ()
     return (

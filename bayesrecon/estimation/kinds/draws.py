@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.checks.check import Looked, failures, nothing
+from bayesrecon.estimation.checks.check import CheckInput, failures, nothing
 from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.checks.correlation import uncorrelated
 from bayesrecon.estimation.checks.count import miscounted
@@ -67,7 +67,7 @@ class OfDraws(Kind):
         release, spectrum = problem.release, problem.solved.spectrum
         # Beyond the end of a box there is nothing, whatever the density says there.
         everywhere = str(problem.estimator.coordinates) != "constrained"
-        looked = Looked(
+        inputs = CheckInput(
             release.model.coordinates,
             _draws(release, fitted),
             partial(_moved_by_data, problem),
@@ -79,8 +79,8 @@ class OfDraws(Kind):
             partial(_unseen, problem),
             Density(release.model, problem.solved) if spectrum.gap and everywhere else None,
         )
-        found = failures(looked)
-        if found and np.ptp(looked.draws.weights) > 0:
+        found = failures(inputs)
+        if found and np.ptp(inputs.draws.weights) > 0:
             found = (*found[:-1], f"{found[-1]}. Or are the weights not those of these draws?")
         return found
 
