@@ -11,7 +11,7 @@ from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation import locate, record_weights
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.decay import decays
-from bayesrecon.estimation.extent import Likelihood, looked_for
+from bayesrecon.estimation.extent import Likelihood, located_fields
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.solve import fit
 from bayesrecon.kernels.adaptive import embedding_of
@@ -34,7 +34,7 @@ def test_a_law_too_wide_and_beside_the_data_is_moved_to_them(logistic):
     law = Reference(knowledge.fields, most=128, predict=responses(release, ()))
     beside = {"x": np.full(3, 0.7), "y": np.array(0.5)}
     law = law.recentred(beside, {"x": np.full(3, 2.5), "y": np.array(0.5)})
-    assert looked_for(law) == ("x",)
+    assert located_fields(law) == ("x",)
     atoms = evenly(release.size, release.size)
     judge = record_weights.judge_of(embedding)
     for number in range(2):
