@@ -34,19 +34,19 @@ _INFORMATION = (
 
 def cox(objects: Objects, place: Place, what: str) -> Estimates:
     """What follows of a regression without weights, whose formula says that nobody entered late."""
-    closed = _odd(objects, place.node)
-    told: tuple[Statistic, ...] = ()
-    if not closed:
-        told = tuple(_of_events(objects, place.node))
-        closed = "" if told else "its counts, its likelihood and its pairs do not belong together"
-    if not closed:
-        told += tuple(_of_covariates(objects, place.node))
+    unsupported = _odd(objects, place.node)
+    statistics: tuple[Statistic, ...] = ()
+    if not unsupported:
+        statistics = tuple(_of_events(objects, place.node))
+        unsupported = "" if statistics else "its counts, its likelihood and its pairs do not belong together"
+    if not unsupported:
+        statistics += tuple(_of_covariates(objects, place.node))
     because = (
         "its log likelihood without covariates is minus the sum of the logarithms of the numbers at risk, "
         "its concordance counts the pairs that they make, and its information is a sum over events of covariances of "
         f"those at risk; {_INFORMATION}"
     )
-    return Estimates(place.where, what, (place.where,), told=told, because=because, closed=closed)
+    return Estimates(place.where, what, (place.where,), statistics=statistics, because=because, unsupported=unsupported)
 
 
 def _odd(objects: Objects, node: int) -> str:

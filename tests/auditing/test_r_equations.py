@@ -31,7 +31,7 @@ def estimates(name):
 
 
 def told(name):
-    return {row.name: row for row in estimates(name).told}
+    return {row.name: row for row in estimates(name).statistics}
 
 
 def holds(row, truth):
@@ -87,8 +87,8 @@ def test_a_likelihood_without_covariates_tells_who_was_lost_when():
 
 @pytest.mark.parametrize("name", ["coxph_strata", "coxph_strata-stripped"])
 def test_a_regression_with_strata_tells_nothing(name):
-    assert "strata" in estimates(name).closed
-    assert not estimates(name).told
+    assert "strata" in estimates(name).unsupported
+    assert not estimates(name).statistics
 
 
 def test_numbers_at_risk_are_those_of_a_product_and_a_sum():
@@ -130,7 +130,12 @@ def _parameters(name):
 @pytest.mark.parametrize("name", ["summary_nls_log-residuals_removed", "nls_log"])
 def test_a_formula_with_linear_parameters_is_read_as_least_squares(name):
     found = estimates(name)
-    assert (found.kind, found.labels, found.response, found.closed) == ("ols", ("const", "log_age_"), "pressure", "")
+    assert (found.kind, found.labels, found.response, found.unsupported) == (
+        "ols",
+        ("const", "log_age_"),
+        "pressure",
+        "",
+    )
     columns = np.column_stack([np.ones(60), np.log(column("age"))])
     np.testing.assert_allclose(np.linalg.inv(found.covariance) * found.scale, columns.T @ columns, rtol=1e-7)
 

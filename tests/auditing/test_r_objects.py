@@ -124,7 +124,7 @@ def test_coefficients_without_a_covariance_are_said_not_to_be_attacked():
 )
 def test_estimates_with_weights_are_said_not_to_be_attacked(name, why):
     (found,) = held(f"{name}.rds").estimates
-    assert (why in found.closed) if why else found.closed == ""
+    assert (why in found.unsupported) if why else found.unsupported == ""
 
 
 def products():
@@ -142,7 +142,13 @@ def products():
 def test_a_mixed_model_is_read_as_its_table(name):
     """What lme4 keeps for itself and what its summary prints give the equations of generalised least squares."""
     (found,) = held(name).estimates
-    assert (found.kind, found.labels, found.groups, found.rows, found.closed) == ("mixed", ("const", "age"), 6, 60, "")
+    assert (found.kind, found.labels, found.groups, found.rows, found.unsupported) == (
+        "mixed",
+        ("const", "age"),
+        6,
+        60,
+        "",
+    )
     whole = products()
     np.testing.assert_allclose(np.linalg.inv(found.covariance) * found.scale, whole[:2, :2], rtol=1e-6)
     np.testing.assert_allclose(found.values, np.linalg.solve(whole[:2, :2], whole[:2, 2]), rtol=1e-6)
@@ -154,7 +160,7 @@ def test_a_mixed_model_is_read_as_its_table(name):
 def test_an_additive_model_is_read_as_the_table_of_its_fit_without_a_penalty(name):
     """Its smooth is penalised until it is a line; what is left of its design gives all sums of products."""
     (found,) = held(name).estimates
-    assert (found.kind, found.closed, found.labels[:3]) == ("ols", "", ("const", "bmi", "s_age__1"))
+    assert (found.kind, found.unsupported, found.labels[:3]) == ("ols", "", ("const", "bmi", "s_age__1"))
     products = np.linalg.inv(found.covariance) * found.scale
     columns = np.column_stack([np.ones(60), PATIENTS["bmi"]])
     np.testing.assert_allclose(products[:2, :2], columns.T @ columns, rtol=1e-10)
@@ -181,7 +187,7 @@ def test_counts_of_an_additive_model_are_those_of_its_records():
 )
 def test_estimates_that_follow_from_no_sum_over_records_say_why(name, why):
     (found,) = held(f"{name}.rds").estimates
-    assert why in found.closed
+    assert why in found.unsupported
     assert found.covariance is None
 
 

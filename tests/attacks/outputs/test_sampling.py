@@ -29,7 +29,7 @@ def drawn():
 def test_of_a_normal_law_and_a_linear_model_they_are_the_exact_posterior(drawn):
     mean, covariance = PUBLIC.mean(axis=0), np.cov(PUBLIC, rowvar=False)
     exact = linear_decoder(mean, covariance, WEIGHTS, noise=0.2, centre=mean @ WEIGHTS)
-    sd = np.sqrt(exact.left)
+    sd = np.sqrt(exact.unexplained)
     np.testing.assert_allclose((drawn.estimate - exact(linear(PRIVATE[:1]))[0]) / sd, 0, atol=0.45)
     np.testing.assert_allclose(drawn.draws.std(axis=0) / sd, 1, atol=0.25)
     assert drawn.draws.shape == (300, WIDTH)
