@@ -21,8 +21,8 @@ from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.record_weights import (
     MOST,
     TOTAL_ERROR,
-    felt,
     judge_of,
+    matters_on,
     nonnegative_weights,
     plausible,
     weighted_moments,
@@ -289,7 +289,7 @@ def follow_measure(
         if not weights.sum() > 0:
             break
         typical = float(weights @ information**2 / (weights @ information))
-        mean, sd = weighted_moments(solved.probes, weights, knowledge, felt(judge, solved.probes, knowledge, rng))
+        mean, sd = weighted_moments(solved.probes, weights, knowledge, matters_on(judge, solved.probes, knowledge, rng))
         passes.append((mean, sd))
         # Wider than the measure itself: the next pool should hold all of the data. Much wider never closes in; and a
         # constant field keeps a thousandth of its size to move in.

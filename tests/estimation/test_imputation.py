@@ -39,7 +39,7 @@ def test_two_digits_tell_the_data_within_errors(printed):
     found, exact = bayesrecon.recover(release), bayesrecon.recover(drawn(2000, 0)[1])
     assert found.consistent
     (warning,) = found.warnings
-    assert "digits that were cut, to the nearest step, are taken for noise" in warning
+    assert "the lost digits are treated as noise" in warning
     assert exact.warnings == ()
     for name, true in truth.items():
         row = found[name]

@@ -115,9 +115,9 @@ def test_records_on_which_a_field_does_not_matter_do_not_tell_where_it_lies():
     records = {"x": np.array([0.3, 1e4, -0.5, -1e3]), "y": np.array([2, 0, 1, 0])}
     with x64():
         embedding, knowledge = embedding_of(release, "covariance"), check_knowledge(model)
-        felt = record_weights.felt(embedding, records, knowledge, np.random.default_rng(3))
-        mean, sd = record_weights.weighted_moments(records, np.ones(4), knowledge, felt)
-    assert felt["x"].tolist() == [True, False, True, False]
+        matters = record_weights.matters_on(embedding, records, knowledge, np.random.default_rng(3))
+        mean, sd = record_weights.weighted_moments(records, np.ones(4), knowledge, matters)
+    assert matters["x"].tolist() == [True, False, True, False]
     assert abs(mean["x"]) < 1
     assert sd["x"] < 1
 
@@ -127,11 +127,11 @@ def test_a_share_of_records_at_huge_scales_does_not_carry_the_rest_away():
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(2, 1, 600), 1e5 * rng.normal(size=200)])
     knowledge = check_knowledge(model_of("von Mises"))
-    felt = dict.fromkeys(["x", "y"], np.ones(800, bool))
-    mean, sd = record_weights.weighted_moments({"x": x, "y": x}, np.ones(800), knowledge, felt)
+    matters = dict.fromkeys(["x", "y"], np.ones(800, bool))
+    mean, sd = record_weights.weighted_moments({"x": x, "y": x}, np.ones(800), knowledge, matters)
     assert abs(mean["x"] - 2) < 0.5
     assert 1 < sd["x"] < 10
     mean, sd = record_weights.weighted_moments(
-        {"x": np.exp(x[:600]), "y": x[:600]}, np.ones(600), knowledge, {k: v[:600] for k, v in felt.items()}
+        {"x": np.exp(x[:600]), "y": x[:600]}, np.ones(600), knowledge, {k: v[:600] for k, v in matters.items()}
     )
     assert sd["x"] > np.exp(2)
