@@ -40,7 +40,7 @@ def test_a_law_too_wide_and_beside_the_data_is_moved_to_them(logistic):
     for number in range(2):
         solved = fit(embedding, law, rng, finite=False, atoms=atoms, shrink=False)
         likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, 0.3, 5, ("x",))
-        law = likelihood.located(law, near=number > 0)
+        law = likelihood.located(law, close=number > 0)
     mean, sd = data["x"].mean(axis=0), data["x"].std(axis=0)
     assert np.abs(law.centre["x"] - mean).max() < 0.35  # five standard errors of a mean of 200
     assert np.abs(np.log(law.scale["x"] / sd)).max() < 0.35
