@@ -222,8 +222,8 @@ def with_optimisation_errors(
         if overdetermined < _OVER:
             wrong = (
                 f"the distance of the fit from its optimum is not determined: {features.shape[1]} features of data "
-                "enter its "
-                f"{len(features)} equations; supply late iterates= of its parameters, or residual=, 0 at the optimum"
+                f"enter its {len(features)} equations; supply late iterates= of its parameters, or residual=, 0 at "
+                "the optimum"
             )
     elif overdetermined:
         mean_misfit, limit = misfit(1.0) / overdetermined, _limit(overdetermined, freedom)

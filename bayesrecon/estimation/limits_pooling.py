@@ -71,8 +71,7 @@ def _intersected(found: Sequence[Recovery]) -> tuple[dict[str, Row], tuple[str, 
             if before is not None and _contradict(before, row):
                 failures.append(
                     f"the tables are not of the same records{doubt}: {row.name} is {_in_words(before)} by one of "
-                    "them and "
-                    f"{_in_words(row)} by {one.release}; an audit of both tells what lies between them"
+                    f"them and {_in_words(row)} by {one.release}; an audit of both lists what lies between them"
                 )
     return rows, tuple(failures[:1])
 

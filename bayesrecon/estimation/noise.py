@@ -77,8 +77,7 @@ def too_coarse(noise: Noise, metric: np.ndarray) -> str | None:
         return None
     return (
         f"the numbers have too few digits: rounding may change some combination of the parameters by {worst:.2g} of "
-        "its "
-        "standard deviation or variance; supply more digits, above all of correlations near one"
+        "its standard deviation or variance; supply more digits, above all of correlations near one"
     )
 
 

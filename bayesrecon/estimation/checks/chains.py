@@ -57,8 +57,8 @@ def _messages(names: tuple[str, ...], theta: Any, chain: np.ndarray) -> list[str
         rest = ", given all others," if worst >= len(names) else ""
         messages.append(
             f"the chains differ in distribution: in chain {which[worst]} the mean of "
-            f"{names[worst % len(names)]}{rest} is "
-            f"{deviation[worst]:+.2g} standard deviations off that of the others (probability {probability:.1g}); are "
+            f"{names[worst % len(names)]}{rest} is {deviation[worst]:+.2g} standard deviations "
+            f"off that of the others (probability {probability:.1g}); are "
             "they all of the same posterior, and converged?"
         )
     return messages
