@@ -86,8 +86,7 @@ def final_errors(
     if stationary.freedom < _FEWEST:
         wrong = (
             f"the {len(whitened.T)} iterates hold no more than {max(stationary.freedom, 0.0):.1g} independent "
-            "numbers: the "
-            "fit has not converged, or they are too close to each other; supply later ones, further apart"
+            "numbers: the fit has not converged, or they are too close to each other; supply later ones, further apart"
         )
         return FinalErrors(theta, np.column_stack([stated, hessian]), stationary.freedom, wrong)
     gradients = [total_score(release.model, t, pseudo.records, pseudo.weights) for t in (theta, *ascent.points)]

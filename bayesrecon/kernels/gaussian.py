@@ -33,9 +33,8 @@ class GaussianEmbedding(View):
     """`MeanEmbedding` of a release of a model that has a `GaussianPredictor`."""
 
     _grams: dict[bytes, np.ndarray] = field(default_factory=dict, init=False, repr=False)
-    _cached_basis: list[Any] = field(
-        default_factory=list, init=False, repr=False
-    )  # a basis, and what it is in the monomials
+    # The last basis, and its functions in the monomials.
+    _cached_basis: list[Any] = field(default_factory=list, init=False, repr=False)
 
     def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         design = self._frame.design(self._predictor, records)
