@@ -36,54 +36,51 @@ from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Records, simulated
 from bayesrecon.running.stored import as_rows
 
-# Solves at most: fewer do not reach data far from the first records, more are spent only where noise moves the moments
-# for ever. Twice as many without finite rank, where each pass closes in by a part of the way only.
+# Largest number of solves. Fewer do not reach data far from the first records; more are only used if noise keeps moving
+# the moments. Twice as many without finite rank, where each pass covers only part of the distance.
 PASSES = 8
-# Change of centre and scale, in units of the scale, that ends the search: a smaller one is below what another random
-# pool changes, a larger one (0.3 was tried) ends it before the pool has closed in.
+# Change of centre and scale, in units of the scale, at which the search ends. A smaller one is less than another random
+# pool changes; a larger one (0.3 was tried) ends the search before the pool has closed in.
 _CONVERGED = 0.15
-_SINGLE_RECORD_POOL = (
-    128  # pool for a release of a single record: what so many others do not span of it is below the noise
-)
-# Features of a decaying spectrum, over the root of the number of draws: of more, some happen to be quiet on these
-# draws, and estimates lean on them; far fewer stand out of the noise.
+# Pool for a release of a single record: what this many others do not span of it is below the noise.
+_SINGLE_RECORD_POOL = 128
+# Number of features of a decaying spectrum, over the root of the number of draws. With more, estimates rely on features
+# that have little noise by chance; with far fewer, features above the noise are lost.
 _FEATURES_PER_ROOT_DRAW = 4.0
-_SEARCH_FEATURES = 128  # of them while the data are looked for: moments of the records need no more
-_PREDICTED_RECORDS = (
-    256  # records simulated to see where they lie: centre and scale to a sixteenth of the scale, near enough
-)
-# Draws that a pass sums: where the data lie need not be known better than to part of their scale, and the solve that
-# follows takes all draws; fewer add noise to the moments that move the records.
+_SEARCH_FEATURES = 128  # features during the search: moments of the records need no more
+# Records simulated from a posterior: they give centre and scale to a sixteenth of the scale, which is enough.
+_PREDICTED_RECORDS = 256
+# Largest number of draws in a pass. The location is only needed to a part of the scale, and the final solve uses all
+# draws; fewer add noise to the moments.
 _ATOMS = 2048
-_LARGEST_WORK = (
-    2**37
-)  # multiplications in a pass, from which fewer atoms have to do: else many features take minutes a pass
-_FEWEST_ATOMS = 256  # below these the noise of a pass exceeds what it is to correct, however long it takes
-# The same once the data are found, in all and over a typical record's: what is seen is judged on records that can be
-# among the data, and one with more weighs in every mean square as much as all others together.
+# Largest number of multiplications in a pass; with many features fewer atoms are used, or a pass would take minutes.
+_LARGEST_WORK = 2**37
+_FEWEST_ATOMS = 256  # with fewer, the noise of a pass exceeds the shift that it measures
+# Largest information of a generic record once the data are located: in all, and relative to a typical record.
+# Visibility is judged on records that can be among the data; one with more would dominate every mean square.
 _MOST_INFORMATION, _MOST_RELATIVE_INFORMATION = 0.3, 2.0
-# And at least: above rounding, and far below a record's share among a million; those with less are not noticed.
+# Smallest information of a generic record: above rounding, and far below the share of one record in a million.
 _LEAST_INFORMATION = 1e-9
-# A record with this little of a typical record's information cannot help to find the data: with a smaller share such
-# records take weight unnoticed and carry the moments away, with a larger one data of unequal weight are cut.
+# Smallest information during the search, relative to a typical record. With a smaller limit, records without influence
+# take weight and carry the moments away; with a larger one, data of unequal information are cut.
 _LEAST_RELATIVE_INFORMATION = 1e-3
-# Largest move of a field's centre in one pass, in units of its present scale: a smaller one does not reach data in raw
-# units, and what is farther than this is a quotient of roundings.
+# Largest shift of a field's centre in one pass, in units of its present scale. A smaller limit does not reach data in
+# raw units; larger shifts are quotients of rounding errors.
 _LARGEST_SHIFT = 1e6
-# Visibility from which a moment is trusted to move the records: the rest of a moment seen less is whatever the basis
-# makes of it, and moves them anywhere; nearer one, rounding far from the data hides moments that are seen.
+# Visibility from which a moment may move the records. The invisible part of other moments depends on the basis and
+# moves them anywhere; with a limit nearer to one, rounding far from the data hides visible moments.
 _TRUSTED_VISIBILITY = 0.9
-# Share of the records that goes on looking everywhere: with less a pool that closed in on the wrong place stays there,
-# with more too few are left where the data are.
+# Share of the records that stays spread out. With less, a pool that closed in on the wrong place stays there; with
+# more, too few records are where the data are.
 _BROAD_SHARE = 0.4
-# Of the scale: a smaller move shows what no other generic records would show as well.
+# Shift, in units of the scale, below which a change is no more than another set of generic records causes.
 _SIGNIFICANT_SHIFT = 0.25
-# Solves on which centre and scale are made likelier, each on records that are nearer the data; and a move, in units of
-# the scale, beyond which narrower and wider laws are tried again: data were lost far out, and steps reach a part of it.
+# Number of solves by likelihood, each on records nearer to the data; and the shift, in units of the scale, beyond which
+# other scales are tried again: data far out were lost, because steps cover only part of the distance.
 _LIKELIHOOD_PASSES, _LARGE_SHIFT = 8, 0.5
-# Times the width of the narrowest pass, beyond which that one is taken: passes differ by less by chance.
+# Ratio to the width of the narrowest pass beyond which that pass is taken; chance makes passes differ by less.
 _WIDENED = 2.0
-_EXTRA_PROBES = 256  # probes beyond those that features need: whether a moment is seen shows on a few hundred
+_EXTRA_PROBES = 256  # probes beyond the number of features: visibility of a moment needs a few hundred
 
 
 def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator) -> tuple[Reference, int | None]:

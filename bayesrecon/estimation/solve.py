@@ -1,4 +1,4 @@
-"""From an embedding to totals: the weights of a basis, and the functions that are seen with it."""
+"""From an embedding to totals: the amplitudes of a basis, and the functions that are visible in it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,9 +18,8 @@ from bayesrecon.kernels.embedding import Basis, FeatureBasis, Featured, MeanEmbe
 from bayesrecon.releases import Release
 
 _PROBES = 512  # fresh records on which visibility is judged, to a few per cent of what is unseen
-_MOST_EXTRA_PROBES = (
-    4096  # probes beyond the features at most: what is unseen of a function is known to a hundredth from them
-)
+# Probes beyond the features at most: what is unseen of a function is known to a hundredth from them.
+_MOST_EXTRA_PROBES = 4096
 _TAILS = 8.0  # degrees of freedom of the t law that records may follow where what is seen of them fades far out
 _LOCATED = 0.5  # visibility of a field's mean or spread from which the search can have found where it lies
 _CENTRAL_SHARE = 0.95  # share of the records by which that is judged
@@ -35,8 +34,11 @@ _ROUND_TRIP_ERROR = 1e-6  # what features may differ by that were taken to recor
 
 
 def spans(release: Release | None) -> bool:
-    """Whether equations span a function exactly or do not: those of approximations and of linear predictors. Of
-    densities there is one at every point, and they decay; what networks see of a function depends on where data lie."""
+    """Whether equations either span a function exactly or not at all, as those of approximations and linear predictors.
+
+    Densities have one equation at every point, and their spectrum decays. What networks show of a function depends on
+    where the data lie.
+    """
     return release is not None and release.spans
 
 
@@ -134,7 +136,7 @@ def _count_of_probes(rank: int) -> int:
 
 
 def _unlocated_fields(solved: Fit, law: Reference, records: Records, cross: np.ndarray) -> list[str]:
-    """Fields of which neither mean nor spread is seen: where the probes have them says nothing of where they lie."""
+    """Fields whose mean and spread are both invisible, so that their location is not known."""
     unlocated = []
     for name in law.centre:
         if law.fields[name].domain.kind == "levels":
@@ -146,7 +148,7 @@ def _unlocated_fields(solved: Fit, law: Reference, records: Records, cross: np.n
 
         far = powers(records)
         squared_residual = (far - cross @ solved.project(powers(solved.probes)).beta) ** 2
-        # Without the few records far out of which less is seen than nothing.
+        # Without the few records far out, where the residual exceeds the function itself.
         central = squared_residual <= np.quantile(squared_residual, _CENTRAL_SHARE, axis=0)
         size = (far - far.mean(axis=0)) ** 2
         if ((squared_residual * central).sum(axis=0) > (1 - _LOCATED) * (size * central).sum(axis=0)).all():
@@ -155,14 +157,14 @@ def _unlocated_fields(solved: Fit, law: Reference, records: Records, cross: np.n
 
 
 def _wide(reference: Reference) -> Reference:
-    """Records that spread at least as far as they lie from zero: in a narrower range a function that equations do not
-    span looks like one that they do."""
+    """The reference with spreads at least as large as the distance from zero: in a narrower range, a function that the
+    equations do not span looks as if they did."""
     scale = {k: np.maximum(v, np.abs(reference.centre[k])) for k, v in reference.scale.items()}
     return replace(reference, scale=scale)
 
 
 def _finite_rows(records: Records, cross: np.ndarray) -> tuple[Records, np.ndarray]:
-    """Without those far from the data whose scores overflow at some atoms."""
+    """The records whose scores do not overflow at any atom, and their rows."""
     finite = np.isfinite(cross).all(axis=1)
     if finite.all():  # without another copy
         return records, cross
@@ -196,7 +198,7 @@ class _Everywhere:
 
 
 def _shrunk(plain: Fit) -> Fit:
-    """The measure shrunk towards what noise leaves standing, or it would blow up in the tails."""
+    """The fit shrunk to what stands above the noise; otherwise it would grow without bound in the tails."""
     cross, target, embedding = plain.cross, plain.target, plain.embedding
     spread = cross.T @ cross / len(cross)
     size = max(1.0, float(np.linalg.norm(target) / np.linalg.norm(cross.mean(axis=0))))
@@ -219,8 +221,10 @@ def _shrunk(plain: Fit) -> Fit:
 def _feature_fit(
     embedding: MeanEmbedding, reference: Reference, rng: np.random.Generator, expected: int
 ) -> FeatureFit | None:
-    """As `fit` in the features that the kernel is made of, where these are so many that another basis takes long; None
-    where they are not known or do not all show beyond doubt."""
+    """`fit` in the features that the kernel is known to be made of, for many features, where another basis takes long.
+
+    None if the features are not known or do not all show beyond doubt.
+    """
     known, release, law = features_of(embedding), getattr(embedding, "release", None), law_of(embedding)
     if known != expected or known < LARGER_POOL or law.ends or spans(release) or not isinstance(embedding, Featured):
         return None
@@ -254,8 +258,9 @@ def _feature_fit(
 
 
 def refitted(solved: FeatureFit, embedding: MeanEmbedding) -> tuple[FeatureBasis, np.ndarray] | None:
-    """A basis of as many features of other atoms of the same model, and its amplitudes; None where these atoms do
-    not tell the features apart.
+    """A basis of the same number of features for other atoms of the same model, and its amplitudes.
+
+    None if these atoms do not determine every feature.
 
     Raises `BayesreconError` when the atoms are too few.
     """
