@@ -9,24 +9,10 @@ from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 
 DROP_DRAWS = "publish neither draws nor their mean and covariance, which give away the same statistics"
 
-# Fmt: skip.
 LOG_DENSITIES = (
-    "lp__",
-    "lp",
-    "logp",
-    "log_p",
-    "log_prob",
-    "log_density",
-    "logdensity",
-    "log_posterior",
-    "model_logp",
-    "lnprob",
-    "target_log_prob",
-    "minuslogpost",
-    "log_p__",
-    "logl",
-    "logwt",
-)
+    "lp__", "lp", "logp", "log_p", "log_prob", "log_density", "logdensity", "log_posterior", "model_logp", "lnprob",
+    "target_log_prob", "minuslogpost", "log_p__", "logl", "logwt",
+)  # fmt: skip
 POTENTIAL = "potential_energy"
 ENERGIES = ("energy", "energy__")
 PASS_A_MODEL = "pass the model: --model NAME (`bayesrecon models`) or --model own.py"

@@ -199,17 +199,10 @@ def _refuse_weights(estimator: Any) -> None:
         raise BayesreconError("class weights are not read; state the weighted loss with models.from_loss")
 
 
-# Fmt: skip.
 _SETTINGS = (
-    "class_weight",
-    "penalty",
-    "solver",
-    "intercept_scaling",
-    "classes_",
-    "multi_class",
-    "fit_intercept",
+    "class_weight", "penalty", "solver", "intercept_scaling", "classes_", "multi_class", "fit_intercept",
     "_sklearn_version",
-)
+)  # fmt: skip
 """That a search over strengths shares with the fit that it ends in."""
 
 _SPARSE = "an l1 penalty is not differentiable, so that the coefficients that are zero have no equation"

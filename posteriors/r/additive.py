@@ -29,40 +29,11 @@ from bayesrecon.posteriors.r.parts import (
 from bayesrecon.posteriors.r.tree import Objects
 from bayesrecon.posteriors.r.walk import Place
 
-# Fmt: skip.
 _PLACES = (
-    "coefficients",
-    "R",
-    "sp",
-    "smooth",
-    "deviance",
-    "sig2",
-    "Ve",
-    "Vp",
-    "Vc",
-    "edf",
-    "edf1",
-    "edf2",
-    "rV",
-    "rank",
-    "full.sp",
-    "gcv.ubre",
-    "aic",
-    "null.deviance",
-    "df.null",
-    "df.residual",
-    "min.edf",
-    "nsdf",
-    "cmX",
-    "iter",
-    "db.drho",
-    "outer.info",
-    "mgcv.conv",
-    "scale.estimated",
-    "reml.scale",
-    "assign",
-    "control",
-)
+    "coefficients", "R", "sp", "smooth", "deviance", "sig2", "Ve", "Vp", "Vc", "edf", "edf1", "edf2", "rV", "rank",
+    "full.sp", "gcv.ubre", "aic", "null.deviance", "df.null", "df.residual", "min.edf", "nsdf", "cmX", "iter",
+    "db.drho", "outer.info", "mgcv.conv", "scale.estimated", "reml.scale", "assign", "control",
+)  # fmt: skip
 """Parts that say what a table of the coefficients says, and how the fit went."""
 
 _BECAUSE = "the factor of its weighted design and its penalties are in it, and its scores are its penalties' slopes"

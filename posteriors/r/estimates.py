@@ -16,50 +16,15 @@ from bayesrecon.posteriors.r.parts import family_of, labels_of, last_step_of, le
 from bayesrecon.posteriors.r.tree import Objects
 from bayesrecon.posteriors.r.walk import Place, Walk
 
-# Fmt: skip.
 _TABLE = (
-    "coefficients",
-    "rank",
-    "df.residual",
-    "deviance",
-    "aic",
-    "null.deviance",
-    "df.null",
-    "iter",
-    "R",
-    "sigma",
-    "df",
-    "r.squared",
-    "adj.r.squared",
-    "fstatistic",
-    "cov.unscaled",
-    "cov.scaled",
-    "dispersion",
-    "assign",
-    "qr/rank",
-    "qr/tol",
-    "control",
-    "boundary",
-)
-# Fmt: skip.
+    "coefficients", "rank", "df.residual", "deviance", "aic", "null.deviance", "df.null", "iter", "R", "sigma", "df",
+    "r.squared", "adj.r.squared", "fstatistic", "cov.unscaled", "cov.scaled", "dispersion", "assign", "qr/rank",
+    "qr/tol", "control", "boundary",
+)  # fmt: skip
 _OF_MIXED = (
-    "beta",
-    "theta",
-    "u",
-    "lower",
-    "devcomp",
-    "optinfo",
-    "coefficients",
-    "vcov",
-    "sigma",
-    "logLik",
-    "AICtab",
-    "varcor",
-    "ngrps",
-    "pp@.xData",
-    "resp@.xData/.->REML",
-    "Gp",
-)
+    "beta", "theta", "u", "lower", "devcomp", "optinfo", "coefficients", "vcov", "sigma", "logLik", "AICtab", "varcor",
+    "ngrps", "pp@.xData", "resp@.xData/.->REML", "Gp",
+)  # fmt: skip
 """Parts of fits that hold what a table of estimates says."""
 
 _REWEIGHTED, _EPSILON = ("logit", "poisson"), 1e-8  # kinds that are fitted by steps, and `glm.control`'s default

@@ -15,8 +15,10 @@ from bayesrecon.posteriors.r.tree import Objects
 from bayesrecon.posteriors.r.walk import Place
 
 _DRAWN, _FEW_DRAWN = 0.65, 0.75  # bounds of the probability that a tree draws a record of many, and of few
-# Records, and those of each class, from which they are many: a tree draws two classes at least.
-_MANY, _IN_CLASS = 12, 5
+_MANY, _IN_CLASS = (
+    12,
+    5,
+)  # records, and those of each class, from which they are many: a tree draws two classes at least
 _SURELY = 1e-6  # expected number of records that every tree drew, below which there are none
 _OTHERWISE = {"sampsize", "replace", "strata", "keep.inbag", "..."}  # arguments that draw in another way
 _TERMINAL = -1
