@@ -1,4 +1,4 @@
-"""The error type whose message is meant for the user, and imports of optional dependencies that raise it."""
+"""Messages for the user: the error type, notes, and imports of optional dependencies that raise the error."""
 
 import difflib
 import importlib
@@ -76,6 +76,16 @@ def library(name: str, feature: str, extra: str, *, least: tuple[int, int] = (0,
             f"{feature}: {whole} {_text(whole)} is installed but does not import ({first_line(error)}): "
             f"versions that do not belong together? pip install --upgrade 'bayesrecon[{extra}]'"
         ) from error
+
+
+class Note(str):
+    """A message that asks for nothing, such as how a file was read. Other messages of a result are warnings.
+
+    >>> [m for m in ("the chains are short", Note("every 2nd draw was used")) if not isinstance(m, Note)]
+    ['the chains are short']
+    """
+
+    __slots__ = ()
 
 
 class Interrupted(KeyboardInterrupt):

@@ -188,7 +188,7 @@ def _of_fit(model: Model, knows: Mapping[str, Any]) -> tuple[str | None, bool | 
     if offset is not None and not isinstance(offset, bool | np.bool_):
         raise BayesreconError(f"offset={offset!r}: say True or False, whether the fit had an offset")
     if weights == "analytic" and knows.get("known"):
-        raise BayesreconError('known= is of no use with fit_weights="analytic": the weights of its rows are not known')
+        raise BayesreconError('known= has no effect with fit_weights="analytic": the weights of its rows are not known')
     return weights, None if offset is None else bool(offset)
 
 

@@ -12,7 +12,7 @@ from bayesrecon.errors import BayesreconError
 def shortly(what: str) -> str:
     """A line without what explains it.
 
-    >>> shortly("limits of statistics, which leave the equations of the data open")
+    >>> shortly("limits of statistics, without equations of the data")
     'limits of statistics'
     """
     return what.partition(":")[0].partition(",")[0]

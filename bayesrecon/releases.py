@@ -337,13 +337,15 @@ class LogDensity(Derived):
 class StatedLimits(OneAtom):
     """Estimates and standard errors without correlations. They give bounds on statistics instead of equations."""
 
-    what: ClassVar[str] = "limits of statistics, which leave the equations of the data open"
+    what: ClassVar[str] = "limits of statistics, without equations of the data"
 
     limits: Limits = field(metadata=_STATIC)
 
     @property
     def pair(self) -> type[Deletion]:
-        raise BayesreconError(f"{self.name} leaves its equations open; read it with its correlations (correlations=)")
+        raise BayesreconError(
+            f"{self.name} has only limits, no equations of its data; read it with its correlations (correlations=)"
+        )
 
 
 def refuse_others(release: Any, takes: Sequence[Any], verb: str, instead: str) -> None:

@@ -35,7 +35,7 @@ def main() -> None:
         result = games.play(game, n=arguments.rounds, seed=1, workers=1)
         print(f"{pair}, {arguments.rounds} deletions of one of 442 patients; one half is guessing")
         for row in result.rows:
-            rate, how = row.stated, f"from {row.sees}"
+            rate, how = row.success, f"from {row.sees}"
             print(f"  {row.adversary:27} {rate.estimate:6.1%} ({rate.lower:.1%} to {rate.upper:.1%}) {how}")
         result.plot(ax=ax)
         ax.set_title(pair, loc="left")

@@ -245,7 +245,7 @@ def _check_factorises(
         raise BayesreconError(
             f"{model.name}: the likelihood is not a product over records (three records together give "
             f"{float(whole):.6g}, one by one {float(single):.6g}); a mean, a scale or a lag taken over the data "
-            "belongs into the record itself"
+            "belongs in the record itself"
         )
     for n, difference in prior.items():
         if abs(float(difference)) > 1e-8:

@@ -37,17 +37,17 @@ def called(pairs: Pairs) -> Callable[[Any, Records], Any]:
         found = _mapped(lambda t, z: np.column_stack(pairs(t, z)), np.shape(theta)[-1] + 1, theta, record)
         return found[..., 0], found[..., 1:]
 
-    def bent_host(theta: np.ndarray, v: np.ndarray, record: Records) -> np.ndarray:
+    def hessian_product_host(theta: np.ndarray, v: np.ndarray, record: Records) -> np.ndarray:
         theta, v = np.broadcast_arrays(np.asarray(theta), np.asarray(v))
         d = theta.shape[-1]
 
-        def bent(points: np.ndarray, z: Records) -> np.ndarray:
+        def hessian_product(points: np.ndarray, z: Records) -> np.ndarray:
             t, w = points[:, :d], points[:, d:]
             largest = np.maximum(np.abs(w).max(axis=1), np.finfo(float).tiny)
             h = np.minimum(_STEP, _FARTHEST * (1 + np.abs(t).max(axis=1)) / largest)[:, None]
             return (pairs(t + h * w, z)[1] - pairs(t - h * w, z)[1]) / (2 * h)
 
-        return _mapped(bent, d, np.concatenate([theta, v], axis=-1), record)
+        return _mapped(hessian_product, d, np.concatenate([theta, v], axis=-1), record)
 
     @jax.custom_jvp
     def value(theta: Any, record: Records) -> Any:
@@ -59,9 +59,9 @@ def called(pairs: Pairs) -> Callable[[Any, Records], Any]:
         return jax.pure_callback(both_host, like, theta, record, vmap_method="expand_dims")
 
     @jax.custom_jvp
-    def bent(theta: Any, v: Any, record: Records) -> Any:
+    def hessian_product(theta: Any, v: Any, record: Records) -> Any:
         like = jax.ShapeDtypeStruct(theta.shape, theta.dtype)
-        return jax.pure_callback(bent_host, like, theta, v, record, vmap_method="expand_dims")
+        return jax.pure_callback(hessian_product_host, like, theta, v, record, vmap_method="expand_dims")
 
     def value_jvp(at: Any, moved: Any) -> Any:
         _check_still(moved[1])
@@ -72,14 +72,14 @@ def called(pairs: Pairs) -> Callable[[Any, Records], Any]:
         _check_still(moved[1])
         (theta, record), t = at, _dense(moved[0], at[0])
         v, slope = both(theta, record)
-        return (v, slope), (slope @ t, bent(theta, t, record))
+        return (v, slope), (slope @ t, hessian_product(theta, t, record))
 
     def bent_jvp(at: Any, moved: Any) -> Any:
         raise BayesreconError("a density that other software evaluates has no third derivatives")
 
     value.defjvp(value_jvp, symbolic_zeros=True)
     both.defjvp(both_jvp, symbolic_zeros=True)
-    bent.defjvp(bent_jvp)
+    hessian_product.defjvp(bent_jvp)
     return lambda theta, record: value(jnp.asarray(theta, float), {k: jnp.asarray(v) for k, v in record.items()})
 
 

@@ -167,7 +167,7 @@ class _Oracle:
             raise BayesreconError(
                 f"{self.title}: the likelihood is not a product over records (three records together give "
                 f"{joint[0][0]:.6g}, one by one {single[0][0]:.6g}); a mean, a scale or a lag taken over the data "
-                "belongs into the record itself, or into what dataset= holds fixed"
+                "belongs in the record itself, or into what dataset= holds fixed"
             )
         self._check_gradient(theta, records, joint)
 

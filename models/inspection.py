@@ -60,7 +60,7 @@ def trace(
         text = str(error).strip().splitlines()
         raise BayesreconError(
             f"{title} fails on a few records of the declared shapes and domains, each of which must stand on its "
-            f"own (a lag belongs into the record): {type(error).__name__}{': ' + text[0] if text else ''}"
+            f"own (a lag belongs in the record): {type(error).__name__}{': ' + text[0] if text else ''}"
         ) from error
 
 

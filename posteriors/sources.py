@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, near
+from bayesrecon.errors import BayesreconError, Note, near
 from bayesrecon.model import Model, Parameter
 from bayesrecon.models.losses import named_leaves
 from bayesrecon.models.power import tempered
@@ -80,7 +80,8 @@ def accepted_draws(
     notes = list(model.notes)
     if (sanitised := draws.attributes.get("bayesrecon_sanitised")) is not None:
         notes.append(
-            f"these draws say that they were sanitised ({sanitised[:40]}): what they tell of the data is off by more"
+            f"these draws are marked as sanitised ({sanitised[:40]}): errors of what is recovered do not include "
+            "the alteration"
         )
     missing = [k for k in expected if k not in values]
     unknown = [k for k in values if k not in expected]
@@ -95,7 +96,7 @@ def accepted_draws(
             f"(its parameters: {_some(expected)}); is this the right model?"
         )
     if unknown:
-        notes.append(f"model {model.name} does not have {_some(unknown)}: left out")
+        notes.append(Note(f"model {model.name} does not have {_some(unknown)}: left out"))
     columns = {k: _column(p, values[k]) for k, p in expected.items()}
     shapes = {v.shape[:2] for v in columns.values()}
     if len(shapes) > 1:

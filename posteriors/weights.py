@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, near
+from bayesrecon.errors import BayesreconError, Note, near
 
 NAMES = ("weight", "weights", "mult", "multiplicity", "log_weight", "log_weights")
 """Variables with one number a draw that are read as weights, unless the model has a parameter of that name."""
@@ -107,7 +107,7 @@ def weighted(release: Any, weights: Weights, kept: np.ndarray) -> Any:
         meaning = f"each state counts as often as {weights.name} says"
     else:
         meaning = f"draws are weighted by {weights.name}, and count as {effective:.0f} of {len(own)}"
-    note = f"{meaning}; weights=False (--weights none) takes them as equal"
+    note = Note(f"{meaning}; weights=False (--weights none) gives all draws equal weight")
     return replace(release, weights=own, notes=(*release.notes, note))
 
 

@@ -182,7 +182,7 @@ def test_a_release_whose_kind_was_skipped_is_refused(installed):
     release = noisy_mode(load("kidscore_momiq"), MODE, np.eye(3) * 1e-2, np.full(3, 0.5))
     with (
         pytest.warns(UserWarning, match="is skipped"),
-        pytest.raises(bayesrecon.BayesreconError, match="what noisy mode says cannot be told: the plug-in noisy"),
+        pytest.raises(bayesrecon.BayesreconError, match="noisy mode cannot be read: the plug-in noisy"),
     ):
         bayesrecon.recover(release)
 

@@ -13,7 +13,7 @@ import browser
 import pytest
 import yaml
 
-from bayesrecon.cli.main import _SHOWN
+from bayesrecon.cli.main import SHOWN
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -23,7 +23,7 @@ HOOKS = runpy.run_path(str(ROOT / "docs/hooks.py"))
 
 def test_every_command_and_option_is_on_the_page():
     page = HOOKS["commands"]()
-    assert re.findall(r"^## (.*)$", page, re.MULTILINE) == list(_SHOWN)
+    assert re.findall(r"^## (.*)$", page, re.MULTILINE) == list(SHOWN)
     for option in ("`--response`", "`--domain`", "`--details`", "`--draws-per-chain`", "`FILES`"):
         assert option in page
     rows = [line for line in page.splitlines() if line.startswith("| `")]

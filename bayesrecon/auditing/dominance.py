@@ -199,7 +199,7 @@ def _finding(
     part = f"{share[0]:.0%}" if share[1] - share[0] < 0.005 else f"{share[0]:.0%} to {share[1]:.0%}"
     counts = " to ".join(f"{one.count:g}" for one in possible)
     summary = (
-        f"{counts} records, their sum and their sum of squares are told: the largest has {part}, and lies between "
+        f"{counts} records, their sum and their sum of squares are revealed: the largest has {part}, and lies between "
         f"{low:.5g} and {high:.5g}{how}"
     )
     items = (

@@ -292,11 +292,11 @@ def look_at_estimates(
         if one.of_draws and contents.draws is not None:
             continue  # the draws reveal more
         findings += [(finding, None) for finding in findings_of(one, where, limits)]
-        if one.told and not one.closed and one.covariance is None:
+        if one.statistics and not one.unsupported and one.covariance is None:
             continue
-        if one.closed or one.covariance is None or one.values is None:
-            reason = f"{one.where} is {one.what}: {one.closed or _ALONE}"
-            untried.append(NotRun(_TABLE, reason, _PUBLISH if one.closed else _SAY, where))
+        if one.unsupported or one.covariance is None or one.values is None:
+            reason = f"{one.where} is {one.what}: {one.unsupported or _ALONE}"
+            untried.append(NotRun(_TABLE, reason, _PUBLISH if one.unsupported else _SAY, where))
             continue
         try:
             release = _release_of(one)
@@ -318,14 +318,14 @@ def _release_of(one: Estimates) -> Release:
         return from_known_law(one)
     assert one.values is not None
     assert one.covariance is not None
-    given = one.kind, one.labels, one.response, one.values, one.covariance, one.scale, one.where, one.moved
+    given = one.kind, one.labels, one.response, one.values, one.covariance, one.scale, one.where, one.last_step
     return of_estimator(*given, penalty=one.penalty)
 
 
 def places_of(contents: Contents, estimates: Estimates) -> tuple[str, ...]:
     """The places of a fit's estimates: arrays of their size if they were attacked, or else all of them."""
     own = [e for e in contents.entries if e.role == ESTIMATE]
-    if estimates.closed or estimates.values is None or estimates.covariance is None:
+    if estimates.unsupported or estimates.values is None or estimates.covariance is None:
         begin = (f"{estimates.where}/", f"{estimates.where}@")
         return (estimates.where, *dict.fromkeys(e.where for e in own if e.where.startswith(begin)))
     most = _SIZE * len(estimates.values) ** 2 + _SCALARS

@@ -104,7 +104,7 @@ _KINDS = (
         "",
         "medium",
         "warm-up values that a model would open are in the file",
-        "what holds of the same values at the posterior's draws holds of them",
+        "they reveal as much as the same values at the posterior draws",
         "the model and its prior",
         "drop {where}",
     ),
@@ -152,7 +152,7 @@ def not_run(finding: Finding, reason: str, remedy: str) -> NotRun:
 def without_attack(findings: Iterable[Finding]) -> list[NotRun]:
     """A `NotRun` for every finding whose values this version cannot attack."""
     return [
-        not_run(finding, "there is no attack on them here", finding.remedies[0].action)
+        not_run(finding, "this version has no attack on them", finding.remedies[0].action)
         for finding in findings
         if not attack_of(finding)
     ]

@@ -15,22 +15,22 @@ def findings_of(one: Estimates, where: tuple[str, ...], limits: Thresholds) -> l
     Args:
         where: places of the numbers that they follow from.
     """
-    if not one.told:
+    if not one.statistics:
         return []
-    exact = sum(row.se == 0.0 for row in one.told)
-    bounded = len(one.told) - exact
+    exact = sum(row.se == 0.0 for row in one.statistics)
+    bounded = len(one.statistics) - exact
     found = Finding(
         "estimates",
         "medium",
         f"{one.where} is {one.what}: what it keeps gives statistics of the data" + (" exactly" if exact else ""),
         where,
         f"{exact} statistics exactly" + (f", limits of {bounded} more" if bounded else "") + f": {one.because}",
-        evidence=items(one.told),
+        evidence=items(one.statistics),
         remedies=(Remedy(_PUBLISH),),
     )
     counts = [
         Count(row.name.removeprefix(_COUNT).removesuffix("]"), row.estimate, row.lower, row.upper, "what the fit keeps")
-        for row in one.told
+        for row in one.statistics
         if row.name.startswith(_COUNT)
     ]
     return [found, *small_counts(counts, limits.small_count, where, "nothing but the file")]

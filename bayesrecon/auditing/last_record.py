@@ -57,7 +57,7 @@ def last_record(
         "high" if close else "medium",
         "one record follows from all the others",
         where,
-        f"knowing {count} records, the last one's {field} is told with an error of at most {found.error:.2g}, if "
+        f"knowing {count} records, the last one's {field} follows with an error of at most {found.error:.2g}, if "
         "training ended at its optimum",
         "the model, and every record but one",
         evidence,

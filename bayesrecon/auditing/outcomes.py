@@ -36,10 +36,10 @@ class Values:
     Attributes:
         records: values sought.
         determined: values with an estimate; `nearer` of them have a stated error below the naive guess's.
-        right: values that are right; None where they are real numbers, of which the nearer ones count.
+        correct: values that are correct; None where they are real numbers, of which the nearer ones count.
         error, expected, floor: RMSE of the estimates, what the attack says it is, and its Cramer-Rao floor; where
             values are real and some are nearer, of these alone.
-        naive_right, naive_error: the same for the model's own guess, where there is one.
+        naive_correct, naive_error: the same for the model's own guess, where there is one.
         p_value: of McNemar's test that values are right this much more often than guesses by chance; None where either
             has no right ones to count.
     """
@@ -48,22 +48,22 @@ class Values:
     records: int
     determined: int
     nearer: int
-    right: int | None = None
+    correct: int | None = None
     error: float | None = None
     expected: float | None = None
     floor: float | None = None
-    naive_right: int | None = None
+    naive_correct: int | None = None
     naive_error: float | None = None
     p_value: float | None = None
 
     @property
     def share(self) -> float:
         """Of the values, those that count as right."""
-        return (self.nearer if self.right is None else self.right) / self.records
+        return (self.nearer if self.correct is None else self.correct) / self.records
 
     @property
     def naive_share(self) -> float:
-        return (self.naive_right or 0) / self.records
+        return (self.naive_correct or 0) / self.records
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,10 @@ class GroupsFound:
 
     Attributes:
         group: the field whose values are groups; `part`, another field and the value of it that is counted alone.
-        groups: counts sought; `determined` of them are, and `right` of these to the record.
+        groups: counts sought; `determined` of them are, and `correct` of these to the record.
         n: estimate of all records.
         error, expected, floor: RMSE of the determined counts, what the attack says it is, and its Cramer-Rao floor.
-        sound: whether the solution agrees with the draws it was solved from.
+        consistent: whether the solution agrees with the draws it was solved from.
     """
 
     attacked: ClassVar[Attacked] = Attacked.GROUPS
@@ -104,12 +104,12 @@ class GroupsFound:
     part: tuple[str, float] | None
     groups: int
     determined: int
-    right: int
+    correct: int
     n: float | None
     error: float
     expected: float
     floor: float | None
-    sound: bool
+    consistent: bool
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class StatisticsFound:
         n, n_se, n_floor: estimate of the number of records, where none was known, its standard error and floor.
         z: the largest error in stated ones, those for what is not seen included.
         rank, finite: features that the release determines, and whether its spectrum ends with them.
-        sound: whether the solution agrees with the draws it was solved from.
+        consistent: whether the solution agrees with the draws it was solved from.
     """
 
     attacked: ClassVar[Attacked] = Attacked.STATISTICS
@@ -134,7 +134,7 @@ class StatisticsFound:
     z: float | None
     rank: int
     finite: bool
-    sound: bool
+    consistent: bool
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,8 @@ class SeriesFound:
         error, expected: RMSE of the determined entries and what the attack says it is; None where there are none.
         naive_error: of the guess that all entries are their mean.
         rank, finite: features that the release determines, and whether its spectrum ends with them.
-        within: bound on the values that the attack had to be told, where it had to.
-        sound: whether the solution agrees with the draws it was solved from; nothing of it is stated otherwise.
+        assumed_bound: bound on the values that the attack had to be told, where it had to.
+        consistent: whether the solution agrees with the draws it was solved from; nothing of it is stated otherwise.
     """
 
     attacked: ClassVar[Attacked] = Attacked.SERIES
@@ -175,8 +175,8 @@ class SeriesFound:
     naive_error: float
     rank: int
     finite: bool
-    within: float | None
-    sound: bool
+    assumed_bound: float | None
+    consistent: bool
 
     @property
     def z(self) -> float | None:

@@ -108,7 +108,7 @@ def _together(
     new = [row for row in both if row.estimate is not None and row.name not in before]
     if not new:
         return []
-    title = f"two tables of the same records tell {len(new)} statistics that neither of them tells"
+    title = f"two tables of the same records reveal {len(new)} statistics that neither of them reveals"
     summary = ", ".join(f"{row.name} = {row.estimate:.5g}" for row in new[:4])
     needs = f"{_NEEDS}, and that {both.ranges}" if both.ranges else _NEEDS
     found = [Finding(KIND, "low", title, names, summary, needs, items(new), _APART)]

@@ -169,11 +169,11 @@ def _values(name: str, column: Any, true: np.ndarray, score: dict[str, float]) -
         records=len(true),
         determined=int(finite.sum()),
         nearer=int(nearer.sum()),
-        right=count("exact"),
+        correct=count("exact"),
         error=size(column.estimate - true),
         expected=size(column.se),
         floor=size(column.floor),
-        naive_right=count("naive_exact"),
+        naive_correct=count("naive_exact"),
         naive_error=score.get("naive_rmse"),
         p_value=score.get("chance"),
     )
@@ -215,12 +215,12 @@ def _groups(
         part=(part, float(value)) if part else None,
         groups=len(true),
         determined=int(seen.sum()),
-        right=int(exact.sum()),
+        correct=int(exact.sum()),
         n=result["n"].estimate,
         error=float(np.sqrt(np.mean(error**2))),
         expected=float(np.sqrt(np.mean(table[f"{column}_se"].to_numpy()[seen] ** 2))),
         floor=float(np.sqrt(np.mean(np.square(floors)))) if floors else None,
-        sound=result.consistent,
+        consistent=result.consistent,
     )
     return found, (*result.failures, *result.warnings)
 
@@ -249,7 +249,7 @@ def _statistics(
         z=float(np.abs(z).max()) if len(z) else None,
         rank=result.rank,
         finite=result.gap,
-        sound=result.consistent,
+        consistent=result.consistent,
     )
     return found, (*result.failures, *result.warnings)
 
@@ -309,8 +309,8 @@ def _series(release: Release, truth: Records, progress: Progress | None) -> tupl
         naive_error=float(spread),
         rank=result.rank,
         finite=result.gap,
-        within=float(half) if np.isfinite(half) else None,
-        sound=sound,
+        assumed_bound=float(half) if np.isfinite(half) else None,
+        consistent=sound,
     )
     return found, (*result.failures, *result.warnings)
 

@@ -176,7 +176,9 @@ def not_run_table(result: "Audit") -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(show_lines=True, title="not run: what these would open is not cleared", title_justify="left")
+    table = Table(
+        show_lines=True, title="not run: what these attacks would reveal is not ruled out", title_justify="left"
+    )
     for heading in ("attack", "on", "why not", "to run it, or do without"):
         table.add_column(heading, overflow="fold")
     for n in result.not_run:

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from bayesrecon.errors import visible
+from bayesrecon.errors import Note, visible
 from bayesrecon.results.json_values import plain
 
 # Tables written to a file or a pipe must not be squeezed into 80 columns.
@@ -86,8 +86,9 @@ def wrote(path: Path) -> None:
 
 
 def warn(message: str) -> None:
-    """A warning on stderr."""
-    err.print(f"[yellow]warning:[/] {escape(message)}", highlight=False, soft_wrap=True)
+    """A warning, or a note, on stderr."""
+    kind = "[cyan]note:[/]" if isinstance(message, Note) else "[yellow]warning:[/]"
+    err.print(f"{kind} {escape(message)}", highlight=False, soft_wrap=True)
 
 
 def emit_json(document: Any) -> None:

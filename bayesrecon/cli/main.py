@@ -33,7 +33,7 @@ _BEFORE, _ATTACK, _PLAY, _MAKE = (
     "Measure how much attacks win",
     "Begin, and look around",
 )
-_SHOWN = {  # by command: its panel and an example
+SHOWN = {  # by command: its panel and an example
     "audit": (_BEFORE, "audit fit.nc --model own.py --html report.html"),
     "diagnose": (_BEFORE, "diagnose fit.nc --model own.py --plan"),
     "sanitise": (_BEFORE, "sanitise draws.nc --model own.py --worth 100 -o safe.nc"),
@@ -69,13 +69,13 @@ class _Commands(TyperGroup):
         if not own and cmd_name not in _added():
             return None
         if self.listing:
-            group, example = _SHOWN.get(cmd_name, (None, ""))
+            group, example = SHOWN.get(cmd_name, (None, ""))
             summary = _summary(cmd_name) if own else _first_line(_added()[cmd_name].__doc__)
             description = f"{summary} Example: bayesrecon {example}" if example else summary
             return TyperCommand(cmd_name, help=description, short_help=description, rich_help_panel=group)
         keep_by_default()  # the command's name is resolved, and its module imported, before anything is called
         app = typer.Typer(pretty_exceptions_enable=False, context_settings=_CONTEXT, add_completion=False)
-        _, example = _SHOWN.get(cmd_name, (None, ""))
+        _, example = SHOWN.get(cmd_name, (None, ""))
         app.command(cmd_name, epilog=f"Example: bayesrecon {example}" if example else None)(
             importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND if own else _added()[cmd_name]
         )
@@ -171,7 +171,7 @@ def main() -> None:
             sys.exit(130)
         if not hasattr(error, "format_message"):
             raise
-        message = explained(error, {command: example for command, (_, example) in _SHOWN.items()})
+        message = explained(error, {command: example for command, (_, example) in SHOWN.items()})
     print(f"bayesrecon: {visible(' '.join(message.split()))}", file=sys.stderr)  # noqa: T201
     sys.exit(2)
 

@@ -80,7 +80,7 @@ def _records(found: RecordsFound) -> dict[str, str]:
 
 
 def _recovered(values: Values) -> str:
-    if values.right is not None:
+    if values.correct is not None:
         return f"{values.field}: {values.share:.1%} exact"
     if not values.determined:
         return f"{values.field}: none determined"
@@ -89,8 +89,8 @@ def _recovered(values: Values) -> str:
 
 
 def _guessed(values: Values) -> str:
-    if values.right is not None:
-        return "" if values.naive_right is None else f"{values.naive_share:.1%}"
+    if values.correct is not None:
+        return "" if values.naive_correct is None else f"{values.naive_share:.1%}"
     return "" if values.naive_error is None or not values.determined else f"RMSE {values.naive_error:.3g}"
 
 
@@ -100,7 +100,7 @@ def _joined(label: str, sizes: Sequence[float | None]) -> str:
 
 def _groups(found: GroupsFound) -> dict[str, str]:
     what = found.group + (f" with {found.part[0]} {found.part[1]:g}" if found.part else "")
-    right = found.right / found.determined
+    right = found.correct / found.determined
     whole = found.determined == found.groups
     return {
         "recovered": f"{found.determined} of {found.groups} counts per {what}, {right:.0%} exact; "
@@ -114,7 +114,7 @@ def _groups(found: GroupsFound) -> dict[str, str]:
             if whole
             else f"count and sums, {what}, in {found.determined} of {found.groups}"
         )
-        + _doubt(found.sound),
+        + _doubt(found.consistent),
     }
 
 
@@ -134,14 +134,14 @@ def _statistics(found: StatisticsFound, records: int) -> dict[str, str]:
         "expected": expected,
         "floor": floor,
         "naive": "",
-        "verdict": f"{found.determined} statistics determined ({found.rank} {kind})" + _doubt(found.sound),
+        "verdict": f"{found.determined} statistics determined ({found.rank} {kind})" + _doubt(found.consistent),
     }
 
 
 def _series(found: SeriesFound) -> dict[str, str]:
     averages = "".join(f"; {a.name} {a.estimate:.3g} ({a.truth:.3g})" for a in found.averages)
     kind = "" if found.finite else ", decaying"
-    kind += "" if found.within is None else f", values within {found.within:g}"
+    kind += "" if found.assumed_bound is None else f", values within {found.assumed_bound:g}"
     errors = [] if found.error is None else [f"RMSE {found.error:.3g}"]
     errors += [] if found.z is None else [f"averages' largest z {found.z:.1f}"]
     what, far = "averages" if found.averages else "functions", ", further from the truth than stated" * found.astray
@@ -153,7 +153,7 @@ def _series(found: SeriesFound) -> dict[str, str]:
         "naive": f"RMSE {found.naive_error:.3g}",
         "verdict": "entries of the series"
         if found.determined
-        else f"does not factorise: {what} of the whole series, no entry of it{far}" + _doubt(found.sound),
+        else f"does not factorise: {what} of the whole series, no entry of it{far}" + _doubt(found.consistent),
     }
 
 

@@ -10,23 +10,23 @@ from scipy.special import gammaincinv
 from bayesrecon.domains import Field, Records
 from bayesrecon.errors import BayesreconError
 
-_ROUNDS, _BATCH = 60, 512  # draws that must yield the records asked for: a law of which fewer fit is refused
+_MOST_ROUNDS, _BATCH = 60, 512  # draws that must yield the records asked for: a law of which fewer fit is refused
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A law over records: every unknown field spread over its domain, known fields drawn as whole rows.
+    """The distribution of generic records: unknown fields spread over their domains, known fields drawn as whole rows.
 
     Args:
         fields: the model's record fields.
         known: `{field: (N, *shape)}`, the values an attacker already has, row by row.
         centre, scale: `{field: shape}` location and spread of the unknown fields; fields without them are
             drawn over many orders of magnitude.
-        broad: share of the records that is drawn over many orders of magnitude all the same.
+        broad: share of the records that is drawn over many orders of magnitude even so.
         accept: `records -> (M,)` mask of the records to keep; the others are drawn again.
-        most: the largest pool that a basis is chosen from.
+        most: largest size of the pool from which a basis is chosen.
         source: draws records, `(rng, size) -> {field: (size, *shape)}`, instead of the domains.
-        tails: degrees of freedom of a t law, by whose random scale every record is stretched; none by default.
+        tails: degrees of freedom of a t distribution, whose random scale stretches each record; None for no stretch.
         predict: `(rng, records) -> records` with responses that the posterior predicts for them.
         predicted: share of the records whose responses are predicted; the others are drawn from their domain.
     """
@@ -53,19 +53,19 @@ class Reference:
         records = self._draw(rng, size)
         if self.accept is None:
             return records
-        kept = _subset(records, self.accept(records))
-        for _ in range(_ROUNDS):
-            missing = size - _count(kept)
+        accepted = _subset(records, self.accept(records))
+        for _ in range(_MOST_ROUNDS):
+            missing = size - _count(accepted)
             if missing <= 0:
-                return {k: v[:size] for k, v in kept.items()}
+                return {k: v[:size] for k, v in accepted.items()}
             records = self._draw(rng, max(size, _BATCH))
             more = _subset(records, self.accept(records))
-            kept = {k: np.concatenate([v, more[k]]) for k, v in kept.items()}
-        if _count(kept) < min(size, 32):
+            accepted = {k: np.concatenate([v, more[k]]) for k, v in accepted.items()}
+        if _count(accepted) < min(size, 32):
             raise BayesreconError(
                 "hardly any generic record has a usable score under this model; narrow the fields with domain="
             )
-        return kept
+        return accepted
 
     def _draw(self, rng: np.random.Generator, size: int) -> Records:
         if self.source is not None:
@@ -75,8 +75,8 @@ class Reference:
         if self.known:
             count = _count(self.known)
             rows = np.concatenate([rng.permutation(count) for _ in range(-(-size // count))])[:size]
-        far = rng.random(size) < self.broad if self.broad else np.zeros(size, bool)
-        together = self._combinations(rng, size)
+        is_broad = rng.random(size) < self.broad if self.broad else np.zeros(size, bool)
+        combinations = self._combinations(rng, size)
         stretch = np.ones(1)
         if self.tails is not None:  # every quantile of its scale once: how far out they reach is not left to chance
             quantiles = (rng.permutation(size) + 0.5) / size
@@ -85,24 +85,24 @@ class Reference:
             shape = (size, *spec.shape)
             if name in self.known:
                 records[name] = self.known[name][rows]
-            elif name in together:
-                records[name] = together[name]
+            elif name in combinations:
+                records[name] = combinations[name]
             elif name in self.centre:
                 scale = stretch.reshape(-1, *(1 for _ in spec.shape)) * self.scale[name]
                 records[name] = spec.domain.draw(rng, shape, self.centre[name], scale)
-                if far.any():
-                    records[name][far] = spec.domain.draw_broad(rng, (int(far.sum()), *spec.shape))
+                if is_broad.any():
+                    records[name][is_broad] = spec.domain.draw_broad(rng, (int(is_broad.sum()), *spec.shape))
             else:
                 records[name] = spec.domain.draw_broad(rng, shape)
         return self._with_responses(rng, records) if self.predict is not None and self.predicted else records
 
     def _with_responses(self, rng: np.random.Generator, records: Records) -> Records:
         assert self.predict is not None
-        found, count = self.predict(rng, records), _count(records)
+        predicted, count = self.predict(rng, records), _count(records)
         chosen = rng.random(count) < self.predicted
         # What overflows is no response.
-        chosen &= np.all([np.isfinite(v.reshape(count, -1)).all(axis=1) for v in found.values()], axis=0)
-        return {k: np.where(chosen.reshape(-1, *(1,) * (v.ndim - 1)), found[k], v) for k, v in records.items()}
+        chosen &= np.all([np.isfinite(v.reshape(count, -1)).all(axis=1) for v in predicted.values()], axis=0)
+        return {k: np.where(chosen.reshape(-1, *(1,) * (v.ndim - 1)), predicted[k], v) for k, v in records.items()}
 
     def _combinations(self, rng: np.random.Generator, size: int) -> Records:
         """Fields with finitely many values, every combination equally often: none is left out by chance."""
@@ -123,7 +123,7 @@ class Reference:
         }
 
     def recentred(self, mean: Mapping[str, np.ndarray], sd: Mapping[str, np.ndarray]) -> "Reference":
-        """The same law around other moments."""
+        """The same distribution with another centre and scale."""
         return replace(
             self,
             centre={k: np.array(v) for k, v in mean.items()},

@@ -73,37 +73,39 @@ def final_errors(
     moves = moves[:, size > 0] / np.sqrt(size[size > 0])
     values, vectors = np.linalg.eigh(moves @ moves.T)
     root = (vectors * np.sqrt(np.maximum(values, _FLAT * values[-1]))) @ vectors.T
-    rates, turned = np.linalg.eigh(root @ hessian @ root)
+    rates, rotation = np.linalg.eigh(root @ hessian @ root)
     rates = np.maximum(rates, _FLAT * rates[-1])
-    back = root @ turned  # w = back v
-    variances = np.sum((turned.T @ root @ hessian) ** 2, axis=1) / rates
+    to_whitened = root @ rotation  # w = back v
+    variances = np.sum((rotation.T @ root @ hessian) ** 2, axis=1) / rates
     if ascent.points is None:
-        errors = hessian @ back * np.sqrt(variances)
+        errors = hessian @ to_whitened * np.sqrt(variances)
         unit = np.sqrt(np.sum(errors**2) / len(errors))
         return FinalErrors(theta, np.column_stack([stated, errors / unit]), ascent.freedom)
     whitened = np.linalg.lstsq(metric, (np.asarray(ascent.points) - theta).T, rcond=None)[0]
-    found = stationary_mean(np.linalg.solve(back, whitened).T, rates, variances)
-    if found.freedom < _FEWEST:
+    stationary = stationary_mean(np.linalg.solve(to_whitened, whitened).T, rates, variances)
+    if stationary.freedom < _FEWEST:
         wrong = (
-            f"the {len(whitened.T)} iterates tell no more than {max(found.freedom, 0.0):.1g} independent numbers: the "
-            "fit has not settled, or they are too close to each other; supply later ones, further apart"
+            f"the {len(whitened.T)} iterates hold no more than {max(stationary.freedom, 0.0):.1g} independent "
+            "numbers: the fit has not converged, or they are too close to each other; supply later ones, further apart"
         )
-        return FinalErrors(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
+        return FinalErrors(theta, np.column_stack([stated, hessian]), stationary.freedom, wrong)
     gradients = [total_score(release.model, t, pseudo.records, pseudo.weights) for t in (theta, *ascent.points)]
-    own = metric.T @ np.asarray(gradients[0])
-    turned = [metric] * len(ascent.points) if ascent.turned is None else [t @ metric for t in np.asarray(ascent.turned)]
-    others = [moved.T @ np.asarray(g) for moved, g in zip(turned, gradients[1:], strict=True)]
+    gradient_at_end = metric.T @ np.asarray(gradients[0])
+    rotation = (
+        [metric] * len(ascent.points) if ascent.turned is None else [t @ metric for t in np.asarray(ascent.turned)]
+    )
+    gradients_there = [direction.T @ np.asarray(g) for direction, g in zip(rotation, gradients[1:], strict=True)]
     # The average of the gradient over the iterates is zero, which differs from the gradient at their average.
-    curvature = np.mean(others, axis=0) - own
-    at = back @ found.mean - np.linalg.solve(hessian, curvature)
-    errors = hessian @ back * found.error
-    if not (np.isfinite(at).all() and np.isfinite(errors).all() and np.abs(at).max(initial=0.0) <= _DISTANT):
+    curvature = np.mean(gradients_there, axis=0) - gradient_at_end
+    shift = to_whitened @ stationary.mean - np.linalg.solve(hessian, curvature)
+    errors = hessian @ to_whitened * stationary.error
+    if not (np.isfinite(shift).all() and np.isfinite(errors).all() and np.abs(shift).max(initial=0.0) <= _DISTANT):
         wrong = (
-            "the fit has not settled: its iterates head for a point more than "
+            "the fit has not converged: its iterates move towards a point more than "
             f"{_DISTANT:g} posterior standard deviations from their mean; run it longer and supply later ones"
         )
-        return FinalErrors(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
-    return FinalErrors(theta + metric @ at, np.column_stack([stated, errors]), found.freedom)
+        return FinalErrors(theta, np.column_stack([stated, hessian]), stationary.freedom, wrong)
+    return FinalErrors(theta + metric @ shift, np.column_stack([stated, errors]), stationary.freedom)
 
 
 @dataclass(frozen=True)
@@ -127,28 +129,28 @@ def stationary_mean(points: np.ndarray, rates: np.ndarray, variances: np.ndarray
     if count < _POINTS or not np.ptp(points, axis=0).any():
         return StationaryMean(points.mean(axis=0), np.zeros(k), 0.0)
 
-    def at(log: float) -> tuple[float, np.ndarray, float, np.ndarray]:
+    def profile(log: float) -> tuple[float, np.ndarray, float, np.ndarray]:
         r = np.exp(-np.exp(log) * rates)
         ends, inner = points[0] + points[-1], points[1:-1].sum(axis=0)
         information = ((count - 2) * (1 - r) + 2) / (1 + r)
         centred = points - (ends + (1 - r) * inner) / ((count - 2) * (1 - r) + 2)
-        moved = ((centred[1:] - r * centred[:-1]) ** 2).sum(axis=0) / (1 - r**2) + centred[0] ** 2
-        each = moved / variances / (count - 1)
-        c = max(float(each.mean()), 1e-300)
+        squares = ((centred[1:] - r * centred[:-1]) ** 2).sum(axis=0) / (1 - r**2) + centred[0] ** 2
+        ratios = squares / variances / (count - 1)
+        c = max(float(ratios.mean()), 1e-300)
         deviance = (count - 1) * (k * np.log(c) + np.log(1 - r**2).sum()) + np.log(information).sum()
-        return float(deviance), r, c, each / c
+        return float(deviance), r, c, ratios / c
 
     start = -float(np.log(np.median(rates)))
     grid = start + np.linspace(*_COARSE)
-    best = grid[int(np.argmin([at(x)[0] for x in grid]))]
+    best = grid[int(np.argmin([profile(x)[0] for x in grid]))]
     width = grid[1] - grid[0]
-    found: Any = minimize_scalar(lambda x: at(x)[0], bounds=(best - width, best + width), method="bounded")
-    _, r, c, ratio = at(float(found.x))
+    optimum: Any = minimize_scalar(lambda x: profile(x)[0], bounds=(best - width, best + width), method="bounded")
+    _, r, c, ratio = profile(float(optimum.x))
     mean = (points[1:] - r * points[:-1]).sum(axis=0) / ((count - 1) * (1 - r))
     # Some directions may vary more than the common factor c predicts.
-    more = np.maximum(1.0, (_TRUSTED + (count - 1) * ratio) / (_TRUSTED + count - 1))
-    error = np.sqrt(more * c * variances * (1 - r**2) / (count - 1)) / (1 - r)
-    return StationaryMean(mean, error, float(np.minimum(np.exp(found.x) * rates, 1.0).sum() * (count - 1)))
+    inflation = np.maximum(1.0, (_TRUSTED + (count - 1) * ratio) / (_TRUSTED + count - 1))
+    error = np.sqrt(inflation * c * variances * (1 - r**2) / (count - 1)) / (1 - r)
+    return StationaryMean(mean, error, float(np.minimum(np.exp(optimum.x) * rates, 1.0).sum() * (count - 1)))
 
 
 def _positive(hessian: np.ndarray) -> np.ndarray:
@@ -180,7 +182,7 @@ def with_optimisation_errors(
     weights: Float[np.ndarray, "k k"],
     features: Float[np.ndarray, "k r"],
     errors: EquationErrors,
-    rest: np.ndarray,
+    optimisation_errors: np.ndarray,
     freedom: float,
     unit: Unit,
 ) -> tuple[EquationErrors, float, str | None]:
@@ -192,8 +194,8 @@ def with_optimisation_errors(
         weights: `(k, k)` weights of the equations. The following three arguments are weighted.
         features: `(k, r)` features of the data.
         errors: errors from other sources.
-        rest: errors of the optimisation, from `final_errors`.
-        freedom: degrees of freedom of `rest`.
+        optimisation_errors: errors of the optimisation, from `final_errors`.
+        freedom: degrees of freedom of `optimisation_errors`.
         unit: unit for the distance from the optimum.
 
     Returns:
@@ -203,8 +205,8 @@ def with_optimisation_errors(
 
     base = np.asarray(prior_score(release.model, metric @ weights, np.asarray(release.theta), 0.0))[0]
     q = np.asarray(scipy.linalg.qr(features, mode="full")[0])[:, features.shape[1] :]
-    over = q.shape[1]
-    known, unknown, right = q.T @ np.column_stack([errors.normal, errors.rule]), q.T @ rest, -q.T @ base
+    overdetermined = q.shape[1]
+    known, unknown, right = q.T @ np.column_stack([errors.normal, errors.rule]), q.T @ optimisation_errors, -q.T @ base
 
     if not all(np.isfinite(x).all() for x in (known, unknown, right)):
         return errors, 1.0, "the equations of the fit cannot be evaluated where it ended: did it diverge?"
@@ -215,28 +217,32 @@ def with_optimisation_errors(
 
     s, wrong = 1.0, None
     if not freedom:
-        s = float(np.sqrt(_factor(misfit, over, bool(known.any())))) if over else 0.0
-        if over < _OVER:
+        s = float(np.sqrt(_factor(misfit, overdetermined, bool(known.any())))) if overdetermined else 0.0
+        if overdetermined < _OVER:
             wrong = (
-                f"too little tells how far the fit is from its optimum: {features.shape[1]} features of data enter its "
-                f"{len(features)} equations; supply late iterates= of its parameters, or residual=, 0 at the optimum"
+                f"the distance of the fit from its optimum is not determined: {features.shape[1]} features of data "
+                f"enter its {len(features)} equations; supply late iterates= of its parameters, or residual=, 0 at "
+                "the optimum"
             )
-    elif over:
-        off, limit = misfit(1.0) / over, _limit(over, freedom)
-        if off > limit:
+    elif overdetermined:
+        mean_misfit, limit = misfit(1.0) / overdetermined, _limit(overdetermined, freedom)
+        if mean_misfit > limit:
             wrong = (
-                f"the fit is not stationary: off by {np.sqrt(off):.2g} of its own errors in {over} equations that hold "
+                f"the fit is not stationary: off by {np.sqrt(mean_misfit):.2g} of its own errors in "
+                f"{overdetermined} equations that hold "
                 "for all data; was it run to its end, and is the model this one, with this prior?"
             )
         if np.isfinite(freedom):
-            s = float(np.sqrt(max(1.0, (freedom + over * off) / (freedom + over))))
-    before = np.linalg.solve(weights.T, rest)
+            s = float(np.sqrt(max(1.0, (freedom + overdetermined * mean_misfit) / (freedom + overdetermined))))
+    unweighted = np.linalg.solve(weights.T, optimisation_errors)
     length = unit.length(np.linalg.solve(weights.T, base))
-    size = s * float(np.sqrt(np.sum(before**2) / len(before))) / length
+    size = s * float(np.sqrt(np.sum(unweighted**2) / len(unweighted))) / length
     if not freedom:  # the distance from the optimum cannot be determined more precisely than the known errors
         blur = np.linalg.solve(weights.T, errors.normal)
         # A few equations can hold by chance, so this is the largest size that they allow.
-        possible = size * np.sqrt(over / chdtri(over, 1 - _FALSE_ALARMS)) if over else size
+        possible = (
+            size * np.sqrt(overdetermined / chdtri(overdetermined, 1 - _FALSE_ALARMS)) if overdetermined else size
+        )
         size = float(np.hypot(possible, np.sqrt(np.sum(blur**2) / len(blur)) / length))
     if wrong is None and size > (_FAR if freedom else _NEAR):
         wrong = (
@@ -244,31 +250,31 @@ def with_optimisation_errors(
             f"; run it longer, with a smaller step "
             "at the end, or supply late iterates= of its parameters, or residual="
         )
-    found = replace(
+    combined = replace(
         errors,
-        normal=np.column_stack([errors.normal, s * rest]),
-        freedom=freedom + over if np.isfinite(freedom) else freedom,
+        normal=np.column_stack([errors.normal, s * optimisation_errors]),
+        freedom=freedom + overdetermined if np.isfinite(freedom) else freedom,
     )
-    return found, s, wrong
+    return combined, s, wrong
 
 
-def _factor(misfit: Any, over: int, known: bool) -> float:
+def _factor(misfit: Any, overdetermined: int, known: bool) -> float:
     """s^2 for which the misfit equals its expectation (Paule and Mandel 1982)."""
     if not known:
-        return float(misfit(1.0)) / over
+        return float(misfit(1.0)) / overdetermined
     low, high = -60.0, 30.0
-    if misfit(np.exp(low)) <= over:
+    if misfit(np.exp(low)) <= overdetermined:
         return float(np.exp(low))
     for _ in range(_STEPS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if misfit(np.exp(middle)) > over else (low, middle)
+        midpoint = 0.5 * (low + high)
+        low, high = (midpoint, high) if misfit(np.exp(midpoint)) > overdetermined else (low, midpoint)
     return float(np.exp(high))
 
 
-def _limit(over: int, freedom: float) -> float:
+def _limit(overdetermined: int, freedom: float) -> float:
     """The quantile that a good fit exceeds with probability `_FALSE_ALARMS`: of chi-squared / freedom, or of F."""
     from scipy.special import chdtri, fdtri
 
     if np.isfinite(freedom):
-        return float(fdtri(over, freedom, 1 - _FALSE_ALARMS))
-    return float(chdtri(over, _FALSE_ALARMS)) / over
+        return float(fdtri(overdetermined, freedom, 1 - _FALSE_ALARMS))
+    return float(chdtri(overdetermined, _FALSE_ALARMS)) / overdetermined

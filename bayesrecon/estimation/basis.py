@@ -17,11 +17,11 @@ LARGER_POOL = 512
 are decomposed in any case."""
 
 _SMALLEST_POOL = 64  # generic records that are decomposed first: ten times the rank of a simple regression
-_ROWS = 512  # records up to which every one has its own rows of the score matrix, whatever the rank
+_ROWS_PER_RECORD_LIMIT = 512  # records up to which every one has its own rows of the score matrix, whatever the rank
 _PER_LEVEL = 8  # generic records for every value of a field with finitely many
-_SEPARATED = 1024  # of them, from which groups are looked at one by one first: they share hardly any features
+MANY_GROUPS = 1024  # of them, from which groups are looked at one by one first: they share hardly any features
 _ATOMS = 64  # at which a group's records are told apart: each has a few features, of one row an atom and coordinate
-_MISSED = 1e-6  # share of a fresh record's scores from which a feature of it was missed
+_MISSED_SHARE = 1e-6  # share of a fresh record's scores from which a feature of it was missed
 _FRESH = 512  # of them, before the rank is known: of so many one at least shows a feature that one in a hundred has
 
 
@@ -51,39 +51,39 @@ def find_basis(
     law = law_of(embedding)
     groups = per_level(reference)
     pool = first_pool(expected, groups)
-    largest = law.most(max(reference.most, groups), available)
-    if finite and groups > _SEPARATED:
+    largest_pool = law.largest_pool(max(reference.most, groups), available)
+    if finite and groups > MANY_GROUPS:
         separated = separated_basis(embedding, reference.draw(rng, 2 * groups), expected)
         if separated is not None:
-            law.check(separated[0].rank, available, embedding.size)
+            law.check_equations(separated[0].rank, available, embedding.size)
             return separated
-    few = embedding.thinned(known or (max(expected, min(pool, _ROWS)) if expected else pool))
-    columns_of = coordinates(embedding, few)
+    subset = embedding.thinned(known or (max(expected, min(pool, _ROWS_PER_RECORD_LIMIT)) if expected else pool))
+    columns_of = coordinates(embedding, subset)
     while True:
         records = reference.draw(rng, pool)
         columns = columns_of(records)
         spectrum, pivots, coefficients = decompose(columns, finite, law)
-        law.check(spectrum.rank, available, embedding.size)
+        law.check_equations(spectrum.rank, available, embedding.size)
         # Records over many orders of magnitude blur the end of a long spectrum: look again with more of them.
-        unclear = spectrum.full or (finite and not spectrum.gap and 4 * spectrum.rank > pool)
-        unclear = unclear or law.unclear(pool, spectrum.rank)
+        incomplete = spectrum.full or (finite and not spectrum.gap and 4 * spectrum.rank > pool)
+        incomplete = incomplete or law.needs_larger_pool(pool, spectrum.rank)
         # A record that shows one feature alone, as a rare count does, may not be among so few.
-        unclear = unclear or (pool < max(groups, LARGER_POOL) and spectrum.rank < expected)
-        last = pool >= largest
-        if last or not unclear:
-            count = law.fresh(pool if expected else max(pool, _FRESH))
+        incomplete = incomplete or (pool < max(groups, LARGER_POOL) and spectrum.rank < expected)
+        pool_is_largest = pool >= largest_pool
+        if pool_is_largest or not incomplete:
+            count = law.validation_records(pool if expected else max(pool, _FRESH))
             fresh = reference.draw(rng, count) if spectrum.gap and count else {}
             if not fresh or spectrum.rank == len(columns) or _span(columns[:, pivots], columns_of(fresh)):
                 break
-            if last:  # no more records than these may be drawn, and their spectrum did not end
+            if pool_is_largest:  # no more records than these may be drawn, and their spectrum did not end
                 spectrum, pivots, coefficients = decompose(columns, False, law)
                 break
         # With known features small pools only show whether there are few; if not, one shows all.
         pool = max(2 * pool, known + known // 4 + 16 if pool >= LARGER_POOL else 0)
         if not known:
-            few = embedding.thinned(max(expected, min(pool, _ROWS)) if expected else pool)
-            columns_of = coordinates(embedding, few)
-    return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients, decays=not spectrum.gap), few
+            subset = embedding.thinned(max(expected, min(pool, _ROWS_PER_RECORD_LIMIT)) if expected else pool)
+            columns_of = coordinates(embedding, subset)
+    return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients, decays=not spectrum.gap), subset
 
 
 def first_pool(expected: int, groups: int) -> int:
@@ -105,17 +105,17 @@ def separated_basis(
     """
     if not isinstance(embedding, Separable):
         return None
-    found = embedding.pieces(records, evenly(embedding.size, _ATOMS))
-    if found is None:
+    pieces = embedding.pieces(records, evenly(embedding.size, _ATOMS))
+    if pieces is None:
         return None
-    length = np.sqrt((found[1] ** 2).sum(axis=(0, 1)))
-    alive = np.flatnonzero((length > 0) & np.isfinite(length))
-    chosen = independent(found[0][:, alive], found[1][:, :, alive] / length[alive])
+    length = np.sqrt((pieces[1] ** 2).sum(axis=(0, 1)))
+    nonzero = np.flatnonzero((length > 0) & np.isfinite(length))
+    chosen = independent(pieces[0][:, nonzero], pieces[1][:, :, nonzero] / length[nonzero])
     if chosen is None or not chosen.size or chosen.size < expected:
         return None
-    pivots = alive[chosen]
-    few, some = embedding.thinned(len(pivots)), {k: v[pivots] for k, v in records.items()}
-    gram = embedding.moments(Basis(some, np.diag(1 / length[pivots])), few, "looking at groups").gram
+    pivots = nonzero[chosen]
+    subset, records_of_basis = embedding.thinned(len(pivots)), {k: v[pivots] for k, v in records.items()}
+    gram = embedding.moments(Basis(records_of_basis, np.diag(1 / length[pivots])), subset, "looking at groups").gram
     root = factor(gram)
     if root is None:  # too alike for a kernel to tell them apart
         return None
@@ -123,7 +123,7 @@ def separated_basis(
     size = np.sqrt(np.diag(gram))
     values = scipy.linalg.eigvalsh(gram / size / size[:, None], check_finite=False)[::-1]
     values = np.pad(values / values[0], (0, len(length) - len(values)))
-    return Spectrum(values, len(pivots), True), Basis(some, coefficients / length[pivots][:, None]), few
+    return Spectrum(values, len(pivots), True), Basis(records_of_basis, coefficients / length[pivots][:, None]), subset
 
 
 def shows_all(embedding: MeanEmbedding, reference: Reference, rng: np.random.Generator) -> bool:
@@ -145,5 +145,5 @@ def shows_all(embedding: MeanEmbedding, reference: Reference, rng: np.random.Gen
 def _span(columns: np.ndarray, scores: np.ndarray) -> bool:
     """Whether the columns span the scores of other records as well: no feature was missed."""
     basis = np.linalg.qr(columns / np.linalg.norm(columns, axis=0))[0]
-    rest = scores - basis @ (basis.T @ scores)
-    return bool((np.linalg.norm(rest, axis=0) <= _MISSED * np.linalg.norm(scores, axis=0)).all())
+    residual = scores - basis @ (basis.T @ scores)
+    return bool((np.linalg.norm(residual, axis=0) <= _MISSED_SHARE * np.linalg.norm(scores, axis=0)).all())

@@ -33,18 +33,18 @@ def decays(embedding: OneRelease, reference: Reference, fields: Mapping[str, Dom
     law = law_of(embedding)
     if law.ends or embedding.features:
         return False
-    few = reference.draw(rng, _LINE)
-    if _spectrum(embedding, few, law).gap:
+    sample = reference.draw(rng, _LINE)
+    if _spectrum(embedding, sample, law).gap:
         return False
     lines = [f for f, domain in fields.items() if domain.kind != "levels" and domain.total is None]
-    return any(_along(embedding, few, f, law) for f in lines[:_LINES])
+    return any(_along(embedding, sample, f, law) for f in lines[:_LINES])
 
 
-def _along(embedding: OneRelease, few: Records, name: str, law: ErrorLaw) -> bool:
-    records = {k: np.repeat(v[:1], _LINE, axis=0) for k, v in few.items()}
+def _along(embedding: OneRelease, sample: Records, name: str, law: ErrorLaw) -> bool:
+    records = {k: np.repeat(v[:1], _LINE, axis=0) for k, v in sample.items()}
     values = records[name].reshape(_LINE, -1)
-    values[:, 0] = few[name].reshape(_LINE, -1)[:, 0]
-    spectrum = _spectrum(embedding, {**records, name: values.reshape(few[name].shape)}, law)
+    values[:, 0] = sample[name].reshape(_LINE, -1)[:, 0]
+    spectrum = _spectrum(embedding, {**records, name: values.reshape(sample[name].shape)}, law)
     return not spectrum.gap and not spectrum.full and spectrum.rank > _MANY
 
 

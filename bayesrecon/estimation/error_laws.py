@@ -1,4 +1,4 @@
-"""Equations of draws, which are sampled, and of a stationary parameter, which are not: what differs in solving them.
+"""How the solution of sampled equations (draws) differs from that of exact ones (a stationary parameter).
 
 There is one law for each value of tau (docs/glossary.md); `law_of` gives that of an embedding.
 """
@@ -26,90 +26,90 @@ _EQUATIONS = 4  # per feature, or errors cannot be judged
 
 
 class ErrorLaw(ABC):
-    """What differs.
+    """What differs between sampled and stationary equations.
 
     Attributes:
         smallest: singular value, relative to the largest, from which a feature counts.
-        ends: whether the spectrum ends where the equations do.
+        ends: whether the spectrum ends with the equations, so that there is always a gap.
     """
 
     smallest: ClassVar[float]
     ends: ClassVar[bool]
 
     @abstractmethod
-    def most(self, most: int, equations: int) -> int:
-        """Generic records at most, of which so many are stated."""
+    def largest_pool(self, limit: int, equations: int) -> int:
+        """The largest number of generic records to draw, where the reference law allows `limit`."""
 
     @abstractmethod
-    def check(self, rank: int, equations: int, size: int) -> None:
-        """Refuse what has too few equations for its features."""
+    def check_equations(self, rank: int, equations: int, size: int) -> None:
+        """Raise `BayesreconError` if there are too few equations for the number of features."""
 
     @abstractmethod
-    def unclear(self, records: int, rank: int) -> bool:
-        """Whether so many generic records may show too little."""
+    def needs_larger_pool(self, records: int, rank: int) -> bool:
+        """Whether this number of generic records may not show every feature."""
 
     @abstractmethod
-    def fresh(self, count: int) -> int:
-        """Records, of so many, on which it is looked whether a feature was missed."""
+    def validation_records(self, count: int) -> int:
+        """Number of fresh records, at most `count`, on which missed features are looked for."""
 
     @abstractmethod
-    def alone(self, total: float | None) -> bool:
-        """Whether the data are one record, which lies where the law predicts it."""
+    def is_single_record(self, total: float | None) -> bool:
+        """Whether the data are a single record, which lies where the posterior predicts it."""
 
     @abstractmethod
-    def begun(self, reference: Any, standard: Callable[[], Any]) -> Any:
-        """The law of generic records that the search for the data begins with."""
+    def initial_reference(self, reference: Any, standard: Callable[[], Any]) -> Any:
+        """The distribution of generic records from which the search for the data starts."""
 
     @abstractmethod
-    def stretches(self, count: int) -> int:
-        """Of the atoms, whose sums are kept apart for the jackknife."""
+    def jackknife_blocks(self, count: int) -> int:
+        """Number of blocks of atoms whose sums are kept separately for the jackknife."""
 
     @abstractmethod
-    def noise(self, size: int, found: Callable[[], np.ndarray]) -> np.ndarray:
-        """Covariance `(size, size)` of the target by sampling."""
+    def noise(self, size: int, sampled: Callable[[], np.ndarray]) -> np.ndarray:
+        """Sampling covariance `(size, size)` of the target."""
 
     @abstractmethod
     def resolution(self, rank: int, size: float) -> float:
-        """Of the divergence, what so many independent atoms can resolve."""
+        """Smallest difference of the divergence that `size` independent atoms can resolve."""
 
     @abstractmethod
     def verdict(self, visibility: float, spanned: bool = False) -> str:
-        """What a visibility means for the reader."""
+        """The verdict "determined", "partly" or "undetermined" that belongs to a visibility."""
 
 
 class Sampled(ErrorLaw):
-    """Of draws."""
+    """Equations of posterior draws."""
 
     smallest = 1e-10  # of a decaying spectrum: later ones drown in rounding before they do in noise
     ends = False
 
-    def most(self, most: int, equations: int) -> int:
-        return most
+    def largest_pool(self, limit: int, equations: int) -> int:
+        return limit
 
-    def check(self, rank: int, equations: int, size: int) -> None:
+    def check_equations(self, rank: int, equations: int, size: int) -> None:
         if equations < _EQUATIONS * rank:
             raise BayesreconError(
                 f"too few draws: {size} draws give {equations} equations for at least {rank} "
                 f"features; supply more draws ({-(-_EQUATIONS * rank * size // equations)} or more)"
             )
 
-    def unclear(self, records: int, rank: int) -> bool:
+    def needs_larger_pool(self, records: int, rank: int) -> bool:
         return False
 
-    def fresh(self, count: int) -> int:
+    def validation_records(self, count: int) -> int:
         return count
 
-    def alone(self, total: float | None) -> bool:
+    def is_single_record(self, total: float | None) -> bool:
         return total == 1
 
-    def begun(self, reference: Any, standard: Callable[[], Any]) -> Any:
+    def initial_reference(self, reference: Any, standard: Callable[[], Any]) -> Any:
         return reference
 
-    def stretches(self, count: int) -> int:
+    def jackknife_blocks(self, count: int) -> int:
         return count
 
-    def noise(self, size: int, found: Callable[[], np.ndarray]) -> np.ndarray:
-        return found()
+    def noise(self, size: int, sampled: Callable[[], np.ndarray]) -> np.ndarray:
+        return sampled()
 
     def resolution(self, rank: int, size: float) -> float:
         return rank / (2 * size)
@@ -119,35 +119,35 @@ class Sampled(ErrorLaw):
 
 
 class Stationary(ErrorLaw):
-    """Of a parameter: nothing was sampled, and there are as many equations as directions."""
+    """Equations of a trained parameter: nothing was sampled, and there are as many equations as directions."""
 
     # One atom has as many features as parameters at most; what training resolves of a gradient ends about here.
     smallest = 1e-6
     ends = True
 
-    def most(self, most: int, equations: int) -> int:
-        return max(most, equations + equations // 4 + 16)  # never more features than equations
+    def largest_pool(self, limit: int, equations: int) -> int:
+        return max(limit, equations + equations // 4 + 16)  # never more features than equations
 
-    def check(self, rank: int, equations: int, size: int) -> None:
+    def check_equations(self, rank: int, equations: int, size: int) -> None:
         pass
 
-    def unclear(self, records: int, rank: int) -> bool:
+    def needs_larger_pool(self, records: int, rank: int) -> bool:
         return records <= rank + rank // 4
 
-    def fresh(self, count: int) -> int:
+    def validation_records(self, count: int) -> int:
         return 0
 
-    def alone(self, total: float | None) -> bool:
+    def is_single_record(self, total: float | None) -> bool:
         return False
 
-    def begun(self, reference: Any, standard: Callable[[], Any]) -> Any:
+    def initial_reference(self, reference: Any, standard: Callable[[], Any]) -> Any:
         # Over many orders of magnitude a network saturates, and its features look fewer than they are.
         return reference.recentred(*standard())
 
-    def stretches(self, count: int) -> int:
+    def jackknife_blocks(self, count: int) -> int:
         return 1
 
-    def noise(self, size: int, found: Callable[[], np.ndarray]) -> np.ndarray:
+    def noise(self, size: int, sampled: Callable[[], np.ndarray]) -> np.ndarray:
         return np.zeros((size, size))
 
     def resolution(self, rank: int, size: float) -> float:
@@ -162,5 +162,5 @@ _BY_TEMPERATURE = {1.0: SAMPLED, 0.0: STATIONARY}
 
 
 def law_of(embedding: Any) -> ErrorLaw:
-    """That of an embedding, by its tau."""
+    """The error law of an embedding, by its temperature tau."""
     return _BY_TEMPERATURE[float(embedding.temperature)]

@@ -20,28 +20,28 @@ from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.one_release import OneRelease
 
 _RECORDS = 1024  # of a law, whose mean and covariance of a few hundred functions are known to a tenth or better
-_FEW = 64  # of them, of which none has a predicted field by chance
+_SAMPLE = 64  # of them, of which none has a predicted field by chance
 _COUNTS = np.geomspace(0.1, 10.0, 41)  # of records, in units of the count that their information stands for
 _STEP = 0.5  # spread of a step, in units of the scale: derivatives hold about as far
 # Of all scales, that are tried first, since steps do not reach far. From a wide law they end beside the data, which a
 # narrow one finds: where a narrower one is better, they start from the narrowest as well.
 _FACTORS = (1.4, 1.0, 0.7, 0.5, 0.35)
-_STEPS, _HALVED = 8, 1  # steps at most, and times that one which makes nothing likelier is halved
-_GAIN = 1.0  # log likelihood that a step has to gain: less is what other generic records change
+_MOST_STEPS, _HALVINGS = 8, 1  # steps at most, and times that one which makes nothing likelier is halved
+_LEAST_GAIN = 1.0  # log likelihood that a step has to gain: less is what other generic records change
 
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Of a law of the records, given what was solved on records near it.
+    """The likelihood of a distribution of the records, given what was solved on records near it.
 
     Attributes:
         embedding: of the release.
         atoms: positions of those in use.
         basis, target: functions of a record that generic records span, and their totals `(r,)` over the private ones.
         judge: the embedding in the metric in which the information of all private records adds up to about one.
-        error: of that rule, as a factor: its logarithm is taken for normal.
-        seed: of the records of every law, so that laws differ by what they are and not by chance.
-        fields: whose centre and scale are looked for (`looked_for`).
+        error: standard error of the logarithm of that sum, which is treated as normal.
+        seed: seed of the records of every candidate, so that candidates do not differ by chance.
+        fields: whose centre and scale are looked for (`located_fields`).
     """
 
     embedding: OneRelease
@@ -53,67 +53,69 @@ class Likelihood:
     seed: int
     fields: tuple[str, ...]
 
-    def located(self, law: Reference, near: bool) -> Reference:
+    def located(self, law: Reference, close: bool) -> Reference:
         """The law with the centres and scales that make the release likeliest.
 
         Args:
-            near: whether the law's own are near these, so that no others need to be tried first.
+            close: whether the law's own centres and scales are close to these, so that no other scales are tried first.
         """
         size = self.embedding.effective_size * len(self.atoms) / self.embedding.size
         # The noise at the draws themselves: with the simulated one weights can stand in the tails.
         root = whitener(self.embedding.normal_noise(self.basis) / size)
-        if near:
-            found = self._climbed(self._at(law, root), root)
-            return law.recentred(found.law.centre, found.law.scale)
-        tried = {f: self._at(self._scaled(law, f), root) for f in _FACTORS}
-        best = max(tried, key=lambda f: tried[f].likelihood)
+        if close:
+            best_candidate = self._climbed(self._at(law, root), root)
+            return law.recentred(best_candidate.law.centre, best_candidate.law.scale)
+        candidates = {f: self._at(self._scaled(law, f), root) for f in _FACTORS}
+        best = max(candidates, key=lambda f: candidates[f].likelihood)
         starts = {best, _FACTORS[-1]} if best < 1 else {best}
-        found = max((self._climbed(tried[f], root) for f in starts), key=lambda one: one.likelihood)
-        return law.recentred(found.law.centre, found.law.scale)
+        best_candidate = max(
+            (self._climbed(candidates[f], root) for f in starts), key=lambda candidate: candidate.likelihood
+        )
+        return law.recentred(best_candidate.law.centre, best_candidate.law.scale)
 
     def _scaled(self, law: Reference, factor: float) -> Reference:
         return law.recentred(law.centre, {k: v * factor if k in self.fields else v for k, v in law.scale.items()})
 
-    def _climbed(self, here: "_Law", root: np.ndarray) -> "_Law":
-        for _ in range(_STEPS if np.isfinite(here.likelihood) else 0):
-            step = here.step()
-            for _ in range(1 + _HALVED):
-                there = self._at(here.moved(step), root)
-                if there.likelihood > here.likelihood + _GAIN:
+    def _climbed(self, current: "_Candidate", root: np.ndarray) -> "_Candidate":
+        for _ in range(_MOST_STEPS if np.isfinite(current.likelihood) else 0):
+            step = current.step()
+            for _ in range(1 + _HALVINGS):
+                proposed = self._at(current.moved(step), root)
+                if proposed.likelihood > current.likelihood + _LEAST_GAIN:
                     break
                 step = step / 2
             else:
-                return here
-            here = there
-        return here
+                return current
+            current = proposed
+        return current
 
-    def _at(self, law: Reference, root: np.ndarray) -> "_Law":
+    def _at(self, law: Reference, root: np.ndarray) -> "_Candidate":
         drawn = replace(law, broad=0.0, predicted=1.0, tails=None)
         records = drawn.draw(np.random.default_rng(self.seed), _RECORDS)
         features = self.embedding.cross(self.basis, records, self.atoms) @ root
         information = self.judge.information(records)
         finite = np.isfinite(features).all(axis=1) & np.isfinite(information)
         records = {k: v[finite] for k, v in records.items()}
-        return _Law.of(
+        return _Candidate.of(
             law, self.fields, records, features[finite], information[finite], root.T @ self.target, self.error
         )
 
 
 @dataclass(frozen=True)
-class _Law:
-    """A law, and what the totals of its records would be.
+class _Candidate:
+    """A candidate distribution of the records, and the totals that its records would have.
 
     Attributes:
-        law: of generic records.
-        fields: whose centre and scale are looked for.
-        units: `(Q, P)` their values, free of units.
+        law: the distribution of generic records.
+        fields: fields whose centre and scale are estimated.
+        units: `(Q, P)` standardised values of these fields.
         features: `(Q, r)` whitened, in the directions in which records scatter independently.
         target: `(r,)` in these.
-        scatter: `(r,)` variance of a record.
-        information: `(Q,)`.
-        count: of records, the likeliest.
-        likelihood: logarithm.
-        error: of the rule of the information.
+        scatter: `(r,)` variance of the features of one record.
+        information: `(Q,)` information of each record.
+        count: the most likely number of records.
+        likelihood: log likelihood at that number.
+        error: standard error of the logarithm of the total information.
     """
 
     law: Reference
@@ -137,7 +139,7 @@ class _Law:
         information: np.ndarray,
         target: np.ndarray,
         error: float,
-    ) -> "_Law":
+    ) -> "_Candidate":
         if len(features) <= len(target):  # most records of this law are impossible
             return cls(law, fields, features[:, :0], features, target, target, information, 0.0, -np.inf, error)
         values = [np.asarray(records[f], float).reshape(len(features), -1) for f in fields]
@@ -145,54 +147,57 @@ class _Law:
         units = (units - units.mean(axis=0)) / np.maximum(units.std(axis=0), 1e-300)
         scatter, vectors = np.linalg.eigh(np.atleast_2d(np.cov(features.T)))
         scatter, features, target = np.maximum(scatter, 0.0), features @ vectors, vectors.T @ target
-        one = cls(law, fields, units, features, target, scatter, information, 0.0, -np.inf, error)
-        each = float(information.mean())
-        found = [(one.likelihood_of(share / each, np.log(share)), share / each) for share in _COUNTS]
-        likelihood, count = max(found)
-        return replace(one, count=count, likelihood=likelihood)
+        candidate = cls(law, fields, units, features, target, scatter, information, 0.0, -np.inf, error)
+        mean_information = float(information.mean())
+        counts = [
+            (candidate.likelihood_of(share / mean_information, np.log(share)), share / mean_information)
+            for share in _COUNTS
+        ]
+        likelihood, count = max(counts)
+        return replace(candidate, count=count, likelihood=likelihood)
 
     def variance(self, count: float) -> np.ndarray:
-        """Of the target `(r,)`: records scatter, and so does their mean over as many generic ones as there are."""
+        """Variance of the target `(r,)`: that of the records, and that of the mean over the generic records."""
         return 1.0 + count * (1 + count / len(self.features)) * self.scatter
 
     def likelihood_of(self, count: float, rule: float) -> float:
-        variance, rest = self.variance(count), self.target - count * self.features.mean(axis=0)
-        return float(-0.5 * (np.sum(rest**2 / variance) + np.sum(np.log(variance)) + (rule / self.error) ** 2))
+        variance, residual = self.variance(count), self.target - count * self.features.mean(axis=0)
+        return float(-0.5 * (np.sum(residual**2 / variance) + np.sum(np.log(variance)) + (rule / self.error) ** 2))
 
     def step(self) -> np.ndarray:
-        """Of centres, in units of the scale, and of logarithms of scales, `(2 P,)`: least squares weighed by the
-        present variance."""
+        """The step of the centres, in units of the scale, and of the logarithms of the scales, `(2 P,)`: least squares
+        weighted by the current variance."""
         count, error = self.count, self.error
         slopes = np.concatenate([self.units, self.units**2 - 1], axis=1) / len(self.units)
         mean, weight = self.features.mean(axis=0), 1 / np.sqrt(self.variance(count))
-        # By the logarithm of the count first.
-        moved = count * weight[:, None] * np.column_stack([mean, self.features.T @ slopes])
-        each = self.information.mean()
-        rule = np.r_[1.0, self.information / each @ slopes] / error
-        rows = np.concatenate([moved, rule[None], np.eye(moved.shape[1]) / _STEP])
-        rest = weight * (self.target - count * mean)
-        aims = np.r_[rest, -np.log(count * each) / error, np.zeros(moved.shape[1])]
-        return np.asarray(np.linalg.lstsq(rows, aims, rcond=None)[0][1:])
+        # The first column is the derivative in the logarithm of the count.
+        derivatives = count * weight[:, None] * np.column_stack([mean, self.features.T @ slopes])
+        mean_information = self.information.mean()
+        rule = np.r_[1.0, self.information / mean_information @ slopes] / error
+        rows = np.concatenate([derivatives, rule[None], np.eye(derivatives.shape[1]) / _STEP])
+        residual = weight * (self.target - count * mean)
+        targets = np.r_[residual, -np.log(count * mean_information) / error, np.zeros(derivatives.shape[1])]
+        return np.asarray(np.linalg.lstsq(rows, targets, rcond=None)[0][1:])
 
     def moved(self, step: np.ndarray) -> Reference:
         """The law after a step."""
-        centre, scale, at = dict(self.law.centre), dict(self.law.scale), 0
+        centre, scale, start = dict(self.law.centre), dict(self.law.scale), 0
         half = len(step) // 2
         for f in self.fields:
             size = np.size(centre[f])
-            shift, stretch = (step[k + at : k + at + size].reshape(np.shape(centre[f])) for k in (0, half))
+            shift, stretch = (step[k + start : k + start + size].reshape(np.shape(centre[f])) for k in (0, half))
             centre[f] = centre[f] + scale[f] * shift
             scale[f] = scale[f] * np.exp(np.clip(stretch, -1.0, 1.0))
-            at += size
+            start += size
         return self.law.recentred(centre, scale)
 
 
-def looked_for(law: Reference) -> tuple[str, ...]:
-    """Fields that are drawn around a centre, and not as the posterior predicts them."""
+def located_fields(law: Reference) -> tuple[str, ...]:
+    """Fields that are drawn around a centre, not from the posterior predictive distribution."""
     around = [f for f in law.centre if law.fields[f].domain.kind != "levels" and law.fields[f].domain.total is None]
     if law.predict is None or not around:
         return tuple(around)
     rng = np.random.default_rng(0)
-    records = replace(law, predicted=0.0).draw(rng, _FEW)
+    records = replace(law, predicted=0.0).draw(rng, _SAMPLE)
     predicted = law.predict(rng, records)
     return tuple(f for f in around if np.array_equal(predicted[f], records[f]))

@@ -54,8 +54,8 @@ class Fields:
             other = 1 - half
             all_of, by_score = gram[other] / count[other], inner[other] / count[other]
             linear[half] = _coefficients(all_of[:d, :d], by_score[:d], count[other])
-            left = by_score[d:] - all_of[d:, :d] @ linear[half]
-            quadratic[half] = _coefficients(all_of[d:, d:], left, count[other])
+            unexplained = by_score[d:] - all_of[d:, :d] @ linear[half]
+            quadratic[half] = _coefficients(all_of[d:, d:], unexplained, count[other])
             linear[half, j, j] = 0.0
         return cls(t, s, linear, quadratic)
 
@@ -73,17 +73,17 @@ class Fields:
 
     def sums(self) -> Float[np.ndarray, "T 3"]:
         """`<h, score> + div h` at the draws, `(T, 3)`."""
-        found = np.empty((len(self.t), len(self.labels)))
+        sums = np.empty((len(self.t), len(self.labels)))
         for at in _rows(self.t):
             score = self.s[at]
             for k, (h, divergence) in enumerate(self.at(at)):
-                found[at, k] = (h * score + divergence).sum(axis=1)
-        return found
+                sums[at, k] = (h * score + divergence).sum(axis=1)
+        return sums
 
     def sizes(self, sums: np.ndarray, weights: np.ndarray) -> list[float]:
         """Their means over the draws; of the spread less what is lost since the mean is estimated."""
-        lost = self.s.shape[1] * float(np.sum(weights**2))
-        return [float(weights @ sums[:, k]) - (lost if k == 0 else 0.0) for k in range(sums.shape[1])]
+        bias = self.s.shape[1] * float(np.sum(weights**2))
+        return [float(weights @ sums[:, k]) - (bias if k == 0 else 0.0) for k in range(sums.shape[1])]
 
 
 def _rows(t: Standard) -> Iterator[slice]:

@@ -21,31 +21,33 @@ class Density:
     """The log density of the fitted data's posterior, `sum_k y_k l_k + log pi0 + log det`.
 
     Args:
-        model: in the coordinates in use.
-        solved: the fit, of finite rank.
+        model: the model in the chosen coordinates.
+        solved: the fit, which has finite rank.
     """
 
     model: Model
     solved: Fit
 
     def __call__(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """At places `(T, d)`: the log density `(T,)`, and its slopes `(T, r)` by the amplitudes y."""
+        """The log density `(T,)` at points `(T, d)`, and its derivatives `(T, r)` in the amplitudes y."""
         basis = self.solved.basis
-        some = blocks(np.asarray(theta, float), np.ones(len(theta)), _BLOCK)
-        found = jax.device_get([_at(self.model, block, basis.records, basis.coefficients) for block, *_ in some])
-        base, slopes = (np.concatenate(parts)[: len(theta)] for parts in zip(*found, strict=True))
+        parts_of_theta = blocks(np.asarray(theta, float), np.ones(len(theta)), _BLOCK)
+        evaluated = jax.device_get(
+            [_density_parts(self.model, block, basis.records, basis.coefficients) for block, *_ in parts_of_theta]
+        )
+        base, slopes = (np.concatenate(parts)[: len(theta)] for parts in zip(*evaluated, strict=True))
         return base + slopes @ self.solved.y, slopes
 
     @cached_property
     def covariance(self) -> Float[np.ndarray, "r r"]:
-        """Of the amplitudes, `(r, r)`, by sampling."""
+        """Sampling covariance of the amplitudes, `(r, r)`."""
         response = self.solved.response
         return np.asarray(response @ self.solved.noise() @ response)
 
 
 @partial(jax.jit, static_argnames="model")
-def _at(model: Model, theta: Any, anchors: Records, coefficients: Any) -> tuple[Any, Any]:
-    """The part that is not of the data, and the basis functions: one program, for every number of places."""
+def _density_parts(model: Model, theta: Any, anchors: Records, coefficients: Any) -> tuple[Any, Any]:
+    """The log density without the data, and the basis functions; compiled once for every number of points."""
     each = jax.vmap(jax.vmap(partial(log_lik, model), in_axes=(None, 0)), in_axes=(0, None))
     base = jax.vmap(lambda t: model.log_prior(t) + model.log_det(t))(theta)
     return base, each(theta, anchors) @ coefficients

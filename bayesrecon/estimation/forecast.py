@@ -39,5 +39,5 @@ def forecast(solved: Fit) -> tuple[str, ...]:
         return ()
     factor, draws = times_as_many(solved), round(solved.embedding.independent_size)
     if factor is None:
-        return ("n is not determined, and these draws do not tell how many more would determine it",)
+        return ("n is not determined, and these draws do not show how many more are needed",)
     return (f"n is not determined: about {factor * draws:,} independent draws would determine it, these are {draws:,}",)

@@ -29,10 +29,11 @@ from bayesrecon.model import Model
 from bayesrecon.releases import Release
 
 _PROPOSALS = 8  # for every draw between two fits: most of them are accepted
-_AT_FIRST = 32  # the same before the first fit
+_FIRST_PROPOSALS = 32  # the same before the first fit
 _PASSES = (2, 6)  # fits, at least and at most
 _CONVERGED = 0.01  # of what the first fit has wrong, that may be left
-_LEAST = 0.3  # eigenvalue of 1 + C K^-1, below which too little is known to go on
+# Eigenvalue of 1 + C K^-1 below which the cells leave too much open for the fixed point to be trusted.
+LEAST_EIGENVALUE = 0.3
 
 Fitted = Callable[[Release], Fit]
 
@@ -48,13 +49,13 @@ def imputed(
     filled = _Filled(release, rounding)
     # Where a normal law with the draws' moments, less the noise of the cells, puts them; two of each, independently.
     density = filled.normal()
-    states = [filled.moved(filled.uniform(rng), density, rng, _AT_FIRST) for _ in range(2)]
+    states = [filled.resampled(filled.uniform(rng), density, rng, _FIRST_PROPOSALS) for _ in range(2)]
     # What is wrong falls by the share of a square's variance that is noise, in every pass.
     falls = np.log(min(0.9, 2 * rounding.share / (1 - rounding.share)))
     solved = fitted(filled.release(states[0]))
     for _ in range(int(np.clip(np.ceil(np.log(_CONVERGED) / falls), *_PASSES)) - 1):
         density = filled.posterior(solved)
-        states = [filled.moved(x, density, rng, _PROPOSALS) for x in states]
+        states = [filled.resampled(x, density, rng, _PROPOSALS) for x in states]
         solved = fitted(filled.release(states[0]))
     first, second = (filled.release(x) for x in states)
     feedback = _feedback(solved, first, second)
@@ -72,7 +73,7 @@ def _feedback(solved: Fit, first: Release, second: Release) -> np.ndarray | None
     weights = np.asarray(first.weights)
     within = ((g[0] - g[1]) * weights[:, None]).T @ (value[0] - value[1]) / 2
     derivative = np.eye(basis.size) + within @ solved.response
-    if np.linalg.eigvals(derivative).real.min() < _LEAST:
+    if np.linalg.eigvals(derivative).real.min() < LEAST_EIGENVALUE:
         return None
     return np.asarray(np.linalg.inv(derivative).T)
 
@@ -121,16 +122,16 @@ class _Filled:
 
         return density
 
-    def moved(
+    def resampled(
         self, x: np.ndarray, density: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator, proposals: int
     ) -> np.ndarray:
         """Metropolis steps in the cells, each a fresh place for some of the coordinates."""
-        here = density(x)
+        log_density = density(x)
         for _ in range(int(np.ceil(proposals / self.share))):
-            there = np.where(rng.random(x.shape) < self.share, self.uniform(rng), x)
-            log = density(there)
-            accepted = np.log(rng.random(len(x))) < log - here
-            x, here = np.where(accepted[:, None], there, x), np.where(accepted, log, here)
+            proposed = np.where(rng.random(x.shape) < self.share, self.uniform(rng), x)
+            proposed_density = density(proposed)
+            accepted = np.log(rng.random(len(x))) < proposed_density - log_density
+            x, log_density = np.where(accepted[:, None], proposed, x), np.where(accepted, proposed_density, log_density)
         return x
 
 

@@ -23,42 +23,42 @@ def pooled_limits(
     of least squares of which one has one covariate more tell that covariate's means (`printed.nested_tables`).
 
     Args:
-        recover_one: what one release says, given keywords of what is known.
+        recover_one: function that recovers one release, with keywords of what is known.
     """
-    found = [recover_one(release, **of_model(knows, release.about)) for release in releases]
-    rows, failures = _cut(found)
+    results = [recover_one(release, **of_model(knows, release.about)) for release in releases]
+    rows, failures = _intersected(results)
     n = rows.get("n")
     if n is not None and n.lower is not None and n.lower == n.upper and not knows.get("total") and not failures:
         knows = {**knows, "total": n.lower}
-        found = [recover_one(release, **of_model(knows, release.about)) for release in releases]
-        rows, failures = _cut(found)
+        results = [recover_one(release, **of_model(knows, release.about)) for release in releases]
+        rows, failures = _intersected(results)
     if not failures:
         for small, large in permutations(releases, 2):
             for name, limit in _between(small, large, rows, knows).items():
                 rows[name] = _meet(rows[name], _row(name, limit)) if name in rows else _row(name, limit)
-    best = max(found, key=lambda one: sum(row.estimate is not None for row in one))
+    best = max(results, key=lambda one: sum(row.estimate is not None for row in one))
     return replace(
         best,
         rows=tuple(rows.values()),
-        release=" + ".join(one.release for one in found),
-        model=" + ".join(dict.fromkeys(one.model for one in found)),
-        warnings=tuple(f"{one.release}: {line}" for one in found for line in one.warnings),
-        failures=(*(f"{one.release}: {line}" for one in found for line in one.failures), *failures),
-        ranges=" and ".join(dict.fromkeys(one.ranges for one in found if one.ranges)),
-        seconds=sum(one.seconds for one in found),
+        release=" + ".join(one.release for one in results),
+        model=" + ".join(dict.fromkeys(one.model for one in results)),
+        warnings=tuple(f"{one.release}: {line}" for one in results for line in one.warnings),
+        failures=(*(f"{one.release}: {line}" for one in results for line in one.failures), *failures),
+        ranges=" and ".join(dict.fromkeys(one.ranges for one in results if one.ranges)),
+        seconds=sum(one.seconds for one in results),
     )
 
 
 def _between(small: Release, large: Release, rows: Mapping[str, Row], knows: Mapping[str, Any]) -> Mapping[str, Limit]:
-    one, other = getattr(small, "limits", None), getattr(large, "limits", None)
-    if one is None or other is None:
+    small_limits, large_limits = getattr(small, "limits", None), getattr(large, "limits", None)
+    if small_limits is None or large_limits is None:
         return {}
     knowledge = check_knowledge(small.about, **of_model(knows, small.about))
-    told = {n: Limit(r.lower, r.upper) for n, r in rows.items() if r.lower is not None and r.upper is not None}
-    return between(one, other, knowledge.fields, knowledge.factors, told)
+    known_limits = {n: Limit(r.lower, r.upper) for n, r in rows.items() if r.lower is not None and r.upper is not None}
+    return between(small_limits, large_limits, knowledge.fields, knowledge.factors, known_limits)
 
 
-def _cut(found: Sequence[Recovery]) -> tuple[dict[str, Row], tuple[str, ...]]:
+def _intersected(found: Sequence[Recovery]) -> tuple[dict[str, Row], tuple[str, ...]]:
     """Rows of all results, cut with each other, and what contradicts."""
     rows: dict[str, Row] = {}
     failures = []
@@ -68,21 +68,21 @@ def _cut(found: Sequence[Recovery]) -> tuple[dict[str, Row], tuple[str, ...]]:
         for row in one:
             before = rows.get(row.name)
             rows[row.name] = row if before is None else _meet(before, row)
-            if before is not None and _apart(before, row):
+            if before is not None and _contradict(before, row):
                 failures.append(
-                    f"the tables are not of the same records{doubt}: {row.name} is {_shown(before)} by one of them and "
-                    f"{_shown(row)} by {one.release}; an audit of both tells what lies between them"
+                    f"the tables are not of the same records{doubt}: {row.name} is {_in_words(before)} by one of "
+                    f"them and {_in_words(row)} by {one.release}; an audit of both lists what lies between them"
                 )
     return rows, tuple(failures[:1])
 
 
-def _apart(one: Row, other: Row) -> bool:
+def _contradict(one: Row, other: Row) -> bool:
     low = max((r.lower for r in (one, other) if r.lower is not None), default=None)
     high = min((r.upper for r in (one, other) if r.upper is not None), default=None)
     return low is not None and high is not None and low > high + _SLACK * (1 + abs(high))
 
 
-def _shown(row: Row) -> str:
+def _in_words(row: Row) -> str:
     if row.lower is not None and row.lower == row.upper:
         return f"{row.lower:.6g}"
     low, high = ("" if end is None else f"{end:.6g}" for end in (row.lower, row.upper))
@@ -97,8 +97,8 @@ def _meet(one: Row, other: Row) -> Row:
     estimate = first.estimate if first.estimate is not None else second.estimate
     if estimate is not None and low is not None and high is not None:
         estimate = min(max(estimate, low), max(low, high))
-    sure = first if first.estimate is not None else second
-    return replace(sure, estimate=estimate, lower=low, upper=high)
+    with_estimate = first if first.estimate is not None else second
+    return replace(with_estimate, estimate=estimate, lower=low, upper=high)
 
 
 def _width(row: Row) -> float:

@@ -16,13 +16,13 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.basis import find_basis, per_level, shows_all
 from bayesrecon.estimation.decay import decays
 from bayesrecon.estimation.error_laws import law_of
-from bayesrecon.estimation.extent import Likelihood, looked_for
+from bayesrecon.estimation.extent import Likelihood, located_fields
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.record_weights import (
     MOST,
     TOTAL_ERROR,
-    felt,
     judge_of,
+    matters_on,
     nonnegative_weights,
     plausible,
     weighted_moments,
@@ -36,48 +36,51 @@ from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Records, simulated
 from bayesrecon.running.draws_on_disk import as_rows
 
-# Solves at most: fewer do not reach data far from the first records, more are spent only where noise moves the moments
-# for ever. Twice as many without finite rank, where each pass closes in by a part of the way only.
-_PASSES = 8
-# Change of centre and scale, in units of the scale, that ends the search: a smaller one is below what another random
-# pool changes, a larger one (0.3 was tried) ends it before the pool has closed in.
-_SETTLED = 0.15
-_ONE = 128  # pool for a release of a single record: what so many others do not span of it is below the noise
-# Features of a decaying spectrum, over the root of the number of draws: of more, some happen to be quiet on these
-# draws, and estimates lean on them; far fewer stand out of the noise.
-_FEATURES = 4.0
-_SEARCHED = 128  # of them while the data are looked for: moments of the records need no more
-_PREDICTED = 256  # records simulated to see where they lie: centre and scale to a sixteenth of the scale, near enough
-# Draws that a pass sums: where the data lie need not be known better than to part of their scale, and the solve that
-# follows takes all draws; fewer add noise to the moments that move the records.
+# Largest number of solves. Fewer do not reach data far from the first records; more are only used if noise keeps moving
+# the moments. Twice as many without finite rank, where each pass covers only part of the distance.
+PASSES = 8
+# Change of centre and scale, in units of the scale, at which the search ends. A smaller one is less than another random
+# pool changes; a larger one (0.3 was tried) ends the search before the pool has closed in.
+_CONVERGED = 0.15
+# Pool for a release of a single record: what this many others do not span of it is below the noise.
+_SINGLE_RECORD_POOL = 128
+# Number of features of a decaying spectrum, over the root of the number of draws. With more, estimates rely on features
+# that have little noise by chance; with far fewer, features above the noise are lost.
+_FEATURES_PER_ROOT_DRAW = 4.0
+_SEARCH_FEATURES = 128  # features during the search: moments of the records need no more
+# Records simulated from a posterior: they give centre and scale to a sixteenth of the scale, which is enough.
+_PREDICTED_RECORDS = 256
+# Largest number of draws in a pass. The location is only needed to a part of the scale, and the final solve uses all
+# draws; fewer add noise to the moments.
 _ATOMS = 2048
-_WORK = 2**37  # multiplications in a pass, from which fewer atoms have to do: else many features take minutes a pass
-_FEWEST_ATOMS = 256  # below these the noise of a pass exceeds what it is to correct, however long it takes
-# The same once the data are found, in all and over a typical record's: what is seen is judged on records that can be
-# among the data, and one with more weighs in every mean square as much as all others together.
-_LARGE, _LARGER = 0.3, 2.0
-# And at least: above rounding, and far below a record's share among a million; those with less are not noticed.
-_LEAST = 1e-9
-# A record with this little of a typical record's information cannot help to find the data: with a smaller share such
-# records take weight unnoticed and carry the moments away, with a larger one data of unequal weight are cut.
-_BLIND = 1e-3
-# Largest move of a field's centre in one pass, in units of its present scale: a smaller one does not reach data in raw
-# units, and what is farther than this is a quotient of roundings.
-_FARTHEST = 1e6
-# Visibility from which a moment is trusted to move the records: the rest of a moment seen less is whatever the basis
-# makes of it, and moves them anywhere; nearer one, rounding far from the data hides moments that are seen.
-_SEEN = 0.9
-# Share of the records that goes on looking everywhere: with less a pool that closed in on the wrong place stays there,
-# with more too few are left where the data are.
-_BROAD = 0.4
-# Of the scale: a smaller move shows what no other generic records would show as well.
-_SAME = 0.25
-# Solves on which centre and scale are made likelier, each on records that are nearer the data; and a move, in units of
-# the scale, beyond which narrower and wider laws are tried again: data were lost far out, and steps reach a part of it.
-_LIKELIER, _STEPPED = 8, 0.5
-# Times the width of the narrowest pass, beyond which that one is taken: passes differ by less by chance.
-_WANDERED = 2.0
-_FREE = 256  # probes beyond those that features need: whether a moment is seen shows on a few hundred
+# Largest number of multiplications in a pass; with many features fewer atoms are used, or a pass would take minutes.
+_LARGEST_WORK = 2**37
+_FEWEST_ATOMS = 256  # with fewer, the noise of a pass exceeds the shift that it measures
+# Largest information of a generic record once the data are located: in all, and relative to a typical record.
+# Visibility is judged on records that can be among the data; one with more would dominate every mean square.
+_MOST_INFORMATION, _MOST_RELATIVE_INFORMATION = 0.3, 2.0
+# Smallest information of a generic record: above rounding, and far below the share of one record in a million.
+_LEAST_INFORMATION = 1e-9
+# Smallest information during the search, relative to a typical record. With a smaller limit, records without influence
+# take weight and carry the moments away; with a larger one, data of unequal information are cut.
+_LEAST_RELATIVE_INFORMATION = 1e-3
+# Largest shift of a field's centre in one pass, in units of its present scale. A smaller limit does not reach data in
+# raw units; larger shifts are quotients of rounding errors.
+_LARGEST_SHIFT = 1e6
+# Visibility from which a moment may move the records. The invisible part of other moments depends on the basis and
+# moves them anywhere; with a limit nearer to one, rounding far from the data hides visible moments.
+_TRUSTED_VISIBILITY = 0.9
+# Share of the records that stays spread out. With less, a pool that closed in on the wrong place stays there; with
+# more, too few records are where the data are.
+_BROAD_SHARE = 0.4
+# Shift, in units of the scale, below which a change is no more than another set of generic records causes.
+_SIGNIFICANT_SHIFT = 0.25
+# Number of solves by likelihood, each on records nearer to the data; and the shift, in units of the scale, beyond which
+# other scales are tried again: data far out were lost, because steps cover only part of the distance.
+_LIKELIHOOD_PASSES, _LARGE_SHIFT = 8, 0.5
+# Ratio to the width of the narrowest pass beyond which that pass is taken; chance makes passes differ by less.
+_WIDENED = 2.0
+_EXTRA_PROBES = 256  # probes beyond the number of features: visibility of a moment needs a few hundred
 
 
 def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator) -> tuple[Reference, int | None]:
@@ -88,84 +91,86 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
     """
     reference = Reference(knowledge.fields, knowledge.known, accept=lambda z: np.isfinite(embedding.information(z)))
     reference = replace(reference, most=max(reference.most, 2 * embedding.features))
-    law = law_of(embedding)
-    if law.alone(knowledge.total):
-        reference = replace(reference, most=_ONE)
+    error_law = law_of(embedding)
+    if error_law.is_single_record(knowledge.total):
+        reference = replace(reference, most=_SINGLE_RECORD_POOL)
         predicted = _predictive(embedding, knowledge, rng)
         if predicted is not None:
             spectrum = find_basis(embedding, predicted, rng)[0]
             return predicted, spectrum.rank if spectrum.gap else None
-    reference = law.begun(reference, lambda: _standard(knowledge))
-    rank, features = _rank(embedding, reference, knowledge, rng)
+    reference = error_law.initial_reference(reference, lambda: _standard(knowledge))
+    rank, features = rank_of(embedding, reference, knowledge, rng)
     if rank is None:
-        most = max(int(_FEATURES * np.sqrt(embedding.independent_size)), 2 * per_level(reference))
+        most = max(int(_FEATURES_PER_ROOT_DRAW * np.sqrt(embedding.independent_size)), 2 * per_level(reference))
         predict = responses(embedding.release, knowledge.known)
         reference = replace(reference, most=min(reference.most, most), predict=predict)
     if all(f in knowledge.known for f in knowledge.fields):
         return reference, rank
     work = max(1, embedding.metric.shape[1] * features**2)
-    number = min(embedding.release.size, int(np.clip(_WORK // work, _FEWEST_ATOMS, _ATOMS)))
-    atoms = evenly(embedding.release.size, number)
+    count = min(embedding.release.size, int(np.clip(_LARGEST_WORK // work, _FEWEST_ATOMS, _ATOMS)))
+    atoms = evenly(embedding.release.size, count)
     if rank is not None:
 
-        def solve(law: Reference) -> Span:
-            return fit(embedding, law, rng, atoms=atoms, label="locating the records", expected=rank)
+        def solve(error_law: Reference) -> Span:
+            return fit(embedding, error_law, rng, atoms=atoms, label="locating the records", expected=rank)
 
-        seen = _features_seen(embedding, rng, atoms) if rank == embedding.features else None
-        return follow_moments(seen or solve, reference, knowledge, rank), rank
-    few = replace(reference, most=min(reference.most, max(_SEARCHED, per_level(reference))))
-    found = _follow_measure(embedding, few, knowledge, rng, atoms)
-    return replace(_likeliest(embedding, found, rng, atoms), most=reference.most), None
+        feature_solver = _feature_solver(embedding, rng, atoms) if rank == embedding.features else None
+        return follow_moments(feature_solver or solve, reference, knowledge, rank), rank
+    reduced = replace(reference, most=min(reference.most, max(_SEARCH_FEATURES, per_level(reference))))
+    located = follow_measure(embedding, reduced, knowledge, rng, atoms)
+    return replace(_most_likely(embedding, located, rng, atoms), most=reference.most), None
 
 
-def _rank(
+def rank_of(
     embedding: OneRelease, reference: Reference, knowledge: Knowledge, rng: np.random.Generator
 ) -> tuple[int | None, int]:
     """The kernel's rank, None where it is not finite, and how many features generic records show."""
-    (apart,) = rng.spawn(1)  # the records that follow are the same whether a line was looked at or not
+    (separate_rng,) = rng.spawn(1)  # the records that follow are the same whether a line was looked at or not
     fields = {f: spec.domain for f, spec in knowledge.fields.items() if f not in knowledge.known}
-    if decays(embedding, reference, fields, apart):
+    if decays(embedding, reference, fields, separate_rng):
         return None, reference.most
-    if shows_all(embedding, reference, apart):
+    if shows_all(embedding, reference, separate_rng):
         return embedding.features, embedding.features
     spectrum = find_basis(embedding, reference, rng)[0]
     return spectrum.rank if spectrum.gap else None, spectrum.rank
 
 
-def _features_seen(
+def _feature_solver(
     embedding: OneRelease, rng: np.random.Generator, atoms: np.ndarray
 ) -> Callable[[Reference], Span] | None:
     """As `fit` where every feature shows: their totals are the same whatever the records; None where these atoms do not
     tell the features apart."""
     columns = embedding.columns
-    found = embedding.totals(atoms)
-    if found is None:
+    totals = embedding.totals(atoms)
+    if totals is None:
         return None
-    rank = len(found)
+    rank = len(totals)
     spectrum = Spectrum(np.ones(rank), rank, True)
 
     def solve(law: Reference) -> Span:
-        probes = law.draw(rng, rank + rank // 4 + _FREE)
-        return Span(spectrum=spectrum, probes=probes, cross=columns(probes).T, target=found)
+        probes = law.draw(rng, rank + rank // 4 + _EXTRA_PROBES)
+        return Span(spectrum=spectrum, probes=probes, cross=columns(probes).T, target=totals)
 
     return solve
 
 
-def _likeliest(embedding: OneRelease, law: Reference, rng: np.random.Generator, atoms: np.ndarray) -> Reference:
+def _most_likely(embedding: OneRelease, law: Reference, rng: np.random.Generator, atoms: np.ndarray) -> Reference:
     """The law with the centres and scales that make the release likeliest."""
-    fields = looked_for(law)
+    fields = located_fields(law)
     if not fields:
         return law
-    (apart,) = rng.spawn(1)  # where the law stays, what follows is the same as if nobody had looked
-    judge, seed, near, begun = judge_of(embedding), int(apart.integers(2**31)), False, law
-    for _ in range(_LIKELIER):
-        solved = fit(embedding, law, apart, finite=False, atoms=atoms, label="locating the records", shrink=False)
+    (separate_rng,) = rng.spawn(1)  # where the law stays, what follows is the same as if nobody had looked
+    judge, seed, close, initial = judge_of(embedding), int(separate_rng.integers(2**31)), False, law
+    for _ in range(_LIKELIHOOD_PASSES):
+        solved = fit(
+            embedding, law, separate_rng, finite=False, atoms=atoms, label="locating the records", shrink=False
+        )
         likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, TOTAL_ERROR, seed, fields)
-        before, law = law, likelihood.located(law, near)
-        if _near(before, law):
+        previous, law = law, likelihood.located(law, close)
+        if _close(previous, law):
             break
-        near = _near(before, law, _STEPPED)
-    return begun if _near(begun, law, _SAME) else law
+        close = _close(previous, law, _LARGE_SHIFT)
+    return initial if _close(initial, law, _SIGNIFICANT_SHIFT) else law
 
 
 def _predictive(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator) -> Reference | None:
@@ -180,12 +185,17 @@ def _predictive(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Gene
         drawn = simulated(model, theta[rng.integers(len(theta), size=size)], blank, keys)
         return {k: np.asarray(v)[:, 0] for k, v in drawn.items()}
 
-    if any((np.ptp(v, axis=0) == 0).any() for v in source(rng, _ONE).values()):
+    if any((np.ptp(v, axis=0) == 0).any() for v in source(rng, _SINGLE_RECORD_POOL).values()):
         return None
     # Series that explode are no candidates: their information is far from one.
-    law = Reference(knowledge.fields, accept=plausible(judge_of(embedding), _LEAST), most=_ONE, source=source)
-    some = law.draw(rng, _PREDICTED)
-    centre, scale = ({k: f(v, axis=0) for k, v in some.items()} for f in (np.mean, np.std))
+    law = Reference(
+        knowledge.fields,
+        accept=plausible(judge_of(embedding), _LEAST_INFORMATION),
+        most=_SINGLE_RECORD_POOL,
+        source=source,
+    )
+    sample = law.draw(rng, _PREDICTED_RECORDS)
+    centre, scale = ({k: f(v, axis=0) for k, v in sample.items()} for f in (np.mean, np.std))
     return replace(law, centre=centre, scale=scale)
 
 
@@ -214,47 +224,49 @@ def follow_moments(
     mean = {f: np.array(reference.centre.get(f, np.zeros(knowledge.fields[f].shape))) for f in unknown}
     sd = {f: np.array(reference.scale.get(f, np.ones(knowledge.fields[f].shape))) for f in unknown}
     reference = reference.recentred(mean, sd)
-    lost = False
-    for _ in range(_PASSES):
-        found = components(knowledge.fields, knowledge.aside, mean, sd)
-        library = moments(found)
+    out_of_range = False
+    for _ in range(PASSES):
+        entries = components(knowledge.fields, knowledge.aside, mean, sd)
+        library = moments(entries)
         # Far from the data, or next to one value of a field in other units, features drown in rounding; over many
         # orders of magnitude none does.
-        solved = solve(replace(reference, broad=1.0) if lost else reference)
+        solved = solve(replace(reference, broad=1.0) if out_of_range else reference)
         values = library.evaluate(solved.probes)
         projection = solved.project(values)
         totals = dict(zip(library.parts, solved.target @ projection.beta, strict=True))
-        seen = dict(
+        visible = dict(
             zip(
-                library.parts, library.visibility(values, projection.fitted, solved.spectrum.rank) >= _SEEN, strict=True
+                library.parts,
+                library.visibility(values, projection.fitted, solved.spectrum.rank) >= _TRUSTED_VISIBILITY,
+                strict=True,
             )
         )
-        if not seen["1"] or totals["1"] <= 0 or solved.spectrum.rank < rank:
-            if lost and not seen["1"]:
+        if not visible["1"] or totals["1"] <= 0 or solved.spectrum.rank < rank:
+            if out_of_range and not visible["1"]:
                 break
-            lost = True
+            out_of_range = True
             continue
-        lost, moved = False, 0.0
-        for c in found:
+        out_of_range, shifted = False, 0.0
+        for c in entries:
             square = f"{c.name}*{c.name}"
             # Without the mean, the second moment about the present centre still tells the scale.
-            shift = totals[c.name] / totals["1"] if seen[c.name] else 0.0
-            spread = totals[square] / totals["1"] - shift**2 if seen[square] else 1.0
-            if not (np.isfinite(shift) and np.isfinite(spread) and abs(shift) < _FARTHEST):
+            shift = totals[c.name] / totals["1"] if visible[c.name] else 0.0
+            spread = totals[square] / totals["1"] - shift**2 if visible[square] else 1.0
+            if not (np.isfinite(shift) and np.isfinite(spread) and abs(shift) < _LARGEST_SHIFT):
                 continue
             # Shrunk no further in one pass: a field nearly constant in the data would leave no spread to look with.
-            ratio = float(np.clip(np.sqrt(spread), 0.03, _FARTHEST)) if spread > 0 else 1.0
+            ratio = float(np.clip(np.sqrt(spread), 0.03, _LARGEST_SHIFT)) if spread > 0 else 1.0
             mean[c.field][c.index] = c.centre + c.scale * shift
             sd[c.field][c.index] = c.scale * ratio
             if knowledge.fields[c.field].domain.kind != "levels":  # those are drawn evenly, wherever they lie
-                moved = max(moved, abs(shift) / max(ratio, 1.0), abs(np.log(ratio)))
+                shifted = max(shifted, abs(shift) / max(ratio, 1.0), abs(np.log(ratio)))
         reference = reference.recentred(mean, sd)
-        if moved < 0.3:  # exact wherever the records lie: only rounding asks for nearness, a third of the scale does
+        if shifted < 0.3:  # exact wherever the records lie: only rounding asks for nearness, a third of the scale does
             break
     return reference
 
 
-def _follow_measure(
+def follow_measure(
     embedding: OneRelease,
     reference: Reference,
     knowledge: Knowledge,
@@ -266,42 +278,49 @@ def _follow_measure(
     judge = judge_of(embedding)
     passes: list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]] = []  # centres and scales
     typical = 1.0
-    reference = replace(reference, broad=_BROAD, accept=plausible(judge, _LEAST))
-    for _ in range(2 * _PASSES):
+    reference = replace(reference, broad=_BROAD_SHARE, accept=plausible(judge, _LEAST_INFORMATION))
+    for _ in range(2 * PASSES):
         solved = fit(embedding, reference, rng, finite=False, atoms=atoms, label="locating the records", shrink=False)
         information = judge.information(solved.probes)
         weights = nonnegative_weights(embedding, solved, information)
         if not weights.sum() > 0:
             break
         typical = float(weights @ information**2 / (weights @ information))
-        mean, sd = weighted_moments(solved.probes, weights, knowledge, felt(judge, solved.probes, knowledge, rng))
+        mean, sd = weighted_moments(solved.probes, weights, knowledge, matters_on(judge, solved.probes, knowledge, rng))
         passes.append((mean, sd))
         # Wider than the measure itself: the next pool should hold all of the data. Much wider never closes in; and a
         # constant field keeps a thousandth of its size to move in.
         wider = {f: 1.5 * s + 1e-3 * np.abs(mean[f]) + 1e-9 for f, s in sd.items()}
-        old, reference = reference, reference.recentred(mean, wider)
-        reference = replace(reference, accept=plausible(judge, max(_LEAST, _BLIND * typical)))
-        if old.centre and _near(old, reference):
+        previous, reference = reference, reference.recentred(mean, wider)
+        reference = replace(
+            reference, accept=plausible(judge, max(_LEAST_INFORMATION, _LEAST_RELATIVE_INFORMATION * typical))
+        )
+        if previous.centre and _close(previous, reference):
             break
     # The data have records that tell next to nothing as well: how much is seen of statistics is judged with them.
-    reference = replace(reference, accept=plausible(judge, _LEAST, min(MOST, max(_LARGE, _LARGER * typical))))
+    reference = replace(
+        reference,
+        accept=plausible(
+            judge, _LEAST_INFORMATION, min(MOST, max(_MOST_INFORMATION, _MOST_RELATIVE_INFORMATION * typical))
+        ),
+    )
     if not passes:
         return reference
-    narrowest, last = min(passes, key=_width), passes[-1]
+    narrowest, last = min(passes, key=_log_width), passes[-1]
     # Passes that see little wander off, ever wider.
-    wandered = _width(last) > _width(narrowest) + np.log(_WANDERED)
+    wandered = _log_width(last) > _log_width(narrowest) + np.log(_WIDENED)
     return replace(reference.recentred(*(narrowest if wandered else last)), broad=0.0)
 
 
-def _width(one: tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]) -> float:
+def _log_width(moments_of_pass: tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]) -> float:
     """Mean logarithm of the scales of a pass."""
-    return float(np.mean(np.log(np.concatenate([np.ravel(s) + 1e-300 for s in one[1].values()]))))
+    return float(np.mean(np.log(np.concatenate([np.ravel(s) + 1e-300 for s in moments_of_pass[1].values()]))))
 
 
-def _near(old: Reference, new: Reference, settled: float = _SETTLED) -> bool:
+def _close(before: Reference, after: Reference, tolerance: float = _CONVERGED) -> bool:
     """Whether nothing moved that another random pool would not move as well."""
     return all(
-        (np.abs(new.centre[f] - old.centre[f]) < settled * new.scale[f]).all()
-        and (np.abs(np.log(new.scale[f] / old.scale[f])) < settled).all()
-        for f in new.centre
+        (np.abs(after.centre[f] - before.centre[f]) < tolerance * after.scale[f]).all()
+        and (np.abs(np.log(after.scale[f] / before.scale[f])) < tolerance).all()
+        for f in after.centre
     )

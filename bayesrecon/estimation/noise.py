@@ -24,8 +24,8 @@ from bayesrecon.releases import Release
 _SHIFT = 1e-4  # step in a whitened coordinate for finite differences of F
 _FLOOR = 1e-4  # lower limit for errors, relative to the largest, so that weights stay well above rounding
 _FALSE_ALARMS = 1e-4  # probability that a good summary is called contradictory; the chi-squared tail is not exact
-_WIDER = (1.0, 1.02, 1.1, 1.3, 2.0)  # half widths of rounding that are tried, in half units of the last digit
-_BELIEVED = 1.3  # largest of these for which the result is trusted: the first order is not exact
+_WIDTHS = (1.0, 1.02, 1.1, 1.3, 2.0)  # half widths of rounding that are tried, in half units of the last digit
+_LARGEST_TRUSTED = 1.3  # largest of these for which the result is trusted: the first order is not exact
 _COARSE = 0.3  # first-order theory fails if rounding exceeds this share of a standard deviation or variance
 
 
@@ -76,8 +76,8 @@ def too_coarse(noise: Noise, metric: np.ndarray) -> str | None:
     if worst <= _COARSE:
         return None
     return (
-        f"the numbers were rounded too far: what that leaves open is up to {worst:.2g} of a standard deviation or of a "
-        "variance of some combination of the parameters; more digits are needed, of correlations near one above all"
+        f"the numbers have too few digits: rounding may change some combination of the parameters by {worst:.2g} of "
+        "its standard deviation or variance; supply more digits, above all of correlations near one"
     )
 
 
@@ -113,15 +113,15 @@ def consistent_errors(
     from scipy.special import chdtri
 
     base = np.asarray(prior_score(release.model, metric, np.asarray(release.theta), release.temperature))[0]
-    whole: Any = scipy.linalg.qr(features, mode="full")[0]
-    q = whole[:, features.shape[1] :]
-    left, right = q.T @ bounded, -q.T @ base
-    errors = EquationErrors(normal, bounded, rule, left, right)
+    full_basis: Any = scipy.linalg.qr(features, mode="full")[0]
+    q = full_basis[:, features.shape[1] :]
+    constraints, values = q.T @ bounded, -q.T @ base
+    errors = EquationErrors(normal, bounded, rule, constraints, values)
     if not q.shape[1]:
         return errors, None
     if normal.size:
         covariance = q.T @ (normal @ normal.T + bounded @ bounded.T / 3) @ q
-        misfit = float(right @ np.linalg.lstsq(covariance, right, rcond=1e-10)[0])
+        misfit = float(values @ np.linalg.lstsq(covariance, values, rcond=1e-10)[0])
         limit = float(chdtri(q.shape[1], _FALSE_ALARMS))
         if misfit <= limit:
             return errors, None
@@ -130,18 +130,18 @@ def consistent_errors(
             f"in {q.shape[1]} equations; is the model this one, with this prior, and the number of draws right?"
         )
     if bounded.size:
-        size = np.maximum(np.linalg.norm(left, axis=1), 1e-300)
+        size = np.maximum(np.linalg.norm(constraints, axis=1), 1e-300)
         # Equations that rounding does not affect must hold up to arithmetic errors.
-        moved = size > 1e-9 * max(float(size.max()), 1e-300)
-        left, right = left[moved] / size[moved, None], right[moved] / size[moved]
-        for width in _WIDER:
-            if farthest(np.zeros(bounded.shape[1]), left, right, width) is not None:
-                errors = EquationErrors(normal, bounded, rule, left, right, width)
-                if width <= _BELIEVED:
+        affected = size > 1e-9 * max(float(size.max()), 1e-300)
+        constraints, values = constraints[affected] / size[affected, None], values[affected] / size[affected]
+        for width in _WIDTHS:
+            if farthest(np.zeros(bounded.shape[1]), constraints, values, width) is not None:
+                errors = EquationErrors(normal, bounded, rule, constraints, values, width)
+                if width <= _LARGEST_TRUSTED:
                     return errors, None
                 break
         else:
-            errors = EquationErrors(normal, bounded, rule, left, right, None)
+            errors = EquationErrors(normal, bounded, rule, constraints, values, None)
         return errors, (
             "no data have these numbers, wherever their rounding lies: is the model this one, with this prior and "
             "jacobian, and are all numbers of one fit?"

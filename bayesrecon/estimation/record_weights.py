@@ -13,16 +13,20 @@ from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.knowledge import Knowledge
 
 TOTAL_ERROR = 0.3
-"""Of the rule that the private records' information adds up to one: it holds where the posterior is near normal, and a
-smaller one forces it where it is not; without it the number of records is open and weights go to blind ones."""
+"""Standard error of the rule that the information of all private records adds up to one, on the logarithmic scale.
+
+The rule holds if the posterior is nearly normal. With a smaller error it is forced where it does not hold. Without the
+rule the number of records is open, and weight goes to records that carry no information."""
 
 MOST = 3.0
-"""Information of a plausible record, in units of the whole data's, at most: all together have about one, give or take
-`TOTAL_ERROR`. A smaller one drops the single record that outweighs the rest, a larger one admits exploding ones."""
+"""Largest information of a plausible record, in units of that of all data, which is about one.
+
+A smaller limit drops a single record that outweighs the others; a larger one admits records whose likelihood
+explodes."""
 
 # Interquartile ranges that a spread may have: where a predictor saturates, records at every larger scale are as good,
 # and the largest must not carry the rest away; data with tails as long as a lognormal law of scale 1.5 have less.
-_QUARTERS = 3.0
+_LARGEST_SPREAD = 3.0
 _TAIL = 0.05  # of the measure, drawn in on either side: a few far records must not carry centre and spread away
 # Spread of a normal law so drawn in, nearly (0.912 by its formula): undone so that passes do not shrink the pool; a
 # little too small widens it by three in a hundred, too large cuts the data's tails pass by pass.
@@ -30,20 +34,20 @@ _TAIL_SD = 0.888
 # Of its size, the scale of a field that has one value: with none it has no standard units, and below this one rounding
 # of the weights is the scale.
 _CONSTANT = 1e-12
-_FIELDS = 8  # unknown ones up to which each is looked at for records on which it does not matter
+_MOST_FIELDS = 8  # unknown ones up to which each is looked at for records on which it does not matter
 _NOTHING = 1e-9  # of a record's scores, by which they move with a field that does not matter: rounding
 
 
 def judge_of(embedding: OneRelease) -> OneRelease:
-    """In the metric in which the private records' information adds up to about one, whatever the solve uses."""
+    """The embedding in the metric in which the information of all private records adds up to about one."""
     return replace(embedding, metric=metric_factor(embedding.release, "covariance"), folds=None, progress=None)
 
 
 def plausible(judge: OneRelease, least: float, most: float = MOST) -> Callable[[Records], np.ndarray]:
-    """Which records can be part of the data?
+    """A function that selects the records that can be part of the data.
 
-    The private records' information adds up to about one: no record carries much more, and records that
-    carry next to none could stand there in any number without being noticed.
+    The information of all private records adds up to about one, so no record carries much more. Records with almost no
+    information are excluded too: any number of them would fit.
     """
 
     def accept(records: Records) -> np.ndarray:
@@ -57,7 +61,7 @@ def nonnegative_weights(embedding: OneRelease, solved: Fit, information: np.ndar
     """The most even weights `w >= 0` on the probes that match the target within its noise, `(Q,)`.
 
     `|Cov^(-1/2) (e' w - target)|^2 + |w / scale|^2`, with the largest ridge at which the first term is what
-    noise makes of it (the discrepancy principle): what noise leaves open is settled by spreading the weights.
+    noise makes of it (the discrepancy principle). Where noise leaves a choice, the weights are spread.
     """
     import scipy.optimize  # costs a third of a second
 
@@ -90,27 +94,31 @@ def nonnegative_weights(embedding: OneRelease, solved: Fit, information: np.ndar
     return next((weights for misfit, weights in tried if misfit <= best + noise), np.zeros(count))
 
 
-def felt(judge: OneRelease, records: Records, knowledge: Knowledge, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """On which records `(Q,)` an unknown field matters at all: a covariate of counts that are zero for another reason
-    can be anything, and tells nothing of where it lies on others."""
+def matters_on(
+    judge: OneRelease, records: Records, knowledge: Knowledge, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """For each unknown field, the mask `(Q,)` of the records whose scores depend on it.
+
+    If a count is zero for another reason, for example, its covariate can have any value.
+    """
     unknown = [f for f in knowledge.fields if f not in knowledge.known]
     count = len(next(iter(records.values())))
-    if not 1 < len(unknown) <= _FIELDS:
+    if not 1 < len(unknown) <= _MOST_FIELDS:
         return {f: np.ones(count, bool) for f in unknown}
     atoms = judge.thinned(1)
-    own = judge.scores(records, atoms)
-    found = {}
+    scores = judge.scores(records, atoms)
+    mask = {}
     for f in unknown:
-        moved = judge.scores({**records, f: records[f][rng.permutation(count)]}, atoms)
+        permuted = judge.scores({**records, f: records[f][rng.permutation(count)]}, atoms)
         # What is no number is another one.
-        found[f] = ~(np.abs(moved - own).max(axis=0) <= _NOTHING * np.abs(own).max(axis=0))
-    return found
+        mask[f] = ~(np.abs(permuted - scores).max(axis=0) <= _NOTHING * np.abs(scores).max(axis=0))
+    return mask
 
 
 def weighted_moments(
     records: Records, weights: np.ndarray, knowledge: Knowledge, on: Mapping[str, np.ndarray]
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Mean and spread of the unknown fields under the weights of records on which they matter, their tails drawn in."""
+    """Weighted mean and spread of the unknown fields, each over the records that depend on it, with clipped tails."""
     mean, sd = {}, {}
     for f, spec in knowledge.fields.items():
         if f not in knowledge.known:
@@ -126,7 +134,7 @@ def weighted_moments(
             values = np.clip(values, low, high)
             centre = share @ values
             spread = np.sqrt(share @ (values - centre) ** 2) / _TAIL_SD
-            half = _QUARTERS * (upper - lower)
+            half = _LARGEST_SPREAD * (upper - lower)
             scattered = (half > 0) & (spread > half)
             mean[f] = np.where(scattered, 0.5 * (lower + upper), centre).reshape(spec.shape)
             least = _CONSTANT * np.abs(mean[f]) + np.finfo(float).tiny

@@ -82,7 +82,7 @@ def solved(release: Release, statistics: Statistics, **options: Any) -> Solved:
     start = time.perf_counter()
     problem = solve_release(release, **options)
     rows, scores, warnings = rows_with(problem, statistics)
-    found = problem.solved
+    fitted = problem.solved
     recovery = Recovery(
         rows=rows,
         release=release.name,
@@ -91,10 +91,10 @@ def solved(release: Release, statistics: Statistics, **options: Any) -> Solved:
         metric=str(problem.estimator.metric),
         coordinates=str(problem.estimator.coordinates),
         temperature=release.temperature,
-        rank=found.spectrum.rank,
-        gap=found.spectrum.gap,
-        spectrum=found.spectrum.values,
-        pseudo=found.pseudo,
+        rank=fitted.spectrum.rank,
+        gap=fitted.spectrum.gap,
+        spectrum=fitted.spectrum.values,
+        pseudo=fitted.pseudo,
         warnings=problem.warnings,
         failures=(*_impossible(rows, problem.knowledge), *problem.failures(scores)),
         seconds=time.perf_counter() - start,
@@ -109,11 +109,14 @@ def rows_with(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...]
     solved = problem.solved
     library, totals = totals_of(solved, problem.knowledge, problem.reference, statistics)
     rows = rows_of(library, totals, solved.embedding)
-    told = any(row.name == "n" and row.verdict != "determined" for row in rows)
+    undetermined = any(row.name == "n" and row.verdict != "determined" for row in rows)
     return (
         rows,
         totals.scores,
-        (*_few_draws(solved, library, totals, rows), *(kind_of(problem.release).forecast(problem) if told else ())),
+        (
+            *_few_draws(solved, library, totals, rows),
+            *(kind_of(problem.release).forecast(problem) if undetermined else ()),
+        ),
     )
 
 
@@ -152,9 +155,11 @@ def _impossible(rows: Sequence[Row], knowledge: Knowledge) -> tuple[str, ...]:
 
 
 def shown_of(recovery: Recovery, knowledge: Knowledge) -> Recovery:
-    """Intervals without values that no data have, though never narrower than one standard error; what is seen with an
-    error that is too wide to use is partly determined. No standard error is reported for it: the interval is what
-    counts, since the bias of what is not seen can be many times as large."""
+    """The result as it is reported: intervals are clipped to values that data can have.
+
+    A clipped interval is never narrower than one standard error. A statistic whose error is too wide to use is only
+    partly determined. Its standard error is dropped, because the bias by its invisible part can be many times as large.
+    """
     ends, rows, wide = _possible(knowledge), [], too_wide(recovery.rows)
     for row in recovery.rows:
         if row.name in wide and row.verdict == "determined":
@@ -172,22 +177,24 @@ def shown_of(recovery: Recovery, knowledge: Knowledge) -> Recovery:
 
 
 def _few_draws(solved: Fit, library: Library, totals: SampledTotals, rows: Sequence[Row]) -> tuple[str, ...]:
-    """A warning where the bias that was taken out of the count is no longer small next to its error; where the count
-    is known, out of the statistic in which it weighs most."""
+    """A warning if the correction for bias is not small next to the standard error.
+
+    It looks at the number of records or, if that is known, at the statistic with the largest correction.
+    """
     if solved.correction is None:
         return ()
-    seen, slopes = slopes_of(library, totals)
-    shifts = dict(zip((row.name for row in seen), solved.correction @ totals.directions @ slopes, strict=True))
-    sure = [row for row in rows if row.verdict == "determined" and row.se and row.estimate]
-    count = [row for row in sure if row.name == "n"]
-    found = [(abs(shifts[row.name]) / (row.se or np.inf), row) for row in count or sure]
-    ratio, row = max(found, key=lambda pair: pair[0], default=(0.0, None))
+    visible_rows, slopes = slopes_of(library, totals)
+    shifts = dict(zip((row.name for row in visible_rows), solved.correction @ totals.directions @ slopes, strict=True))
+    determined = [row for row in rows if row.verdict == "determined" and row.se and row.estimate]
+    count = [row for row in determined if row.name == "n"]
+    corrections = [(abs(shifts[row.name]) / (row.se or np.inf), row) for row in count or determined]
+    ratio, row = max(corrections, key=lambda pair: pair[0], default=(0.0, None))
     if row is None or ratio < _FEW:
         return ()
     return (
         f"few draws for {solved.spectrum.rank} features: {row.name} was corrected by "
         f"{shifts[row.name] / abs(row.estimate or np.inf):+.1%} ({ratio:.1f} standard errors), and part of that bias "
-        "may be left; more draws would tell",
+        "may remain; supply more draws",
     )
 
 

@@ -32,12 +32,12 @@ class _Eliminated:
     Attributes:
         determined: records that are independent in the group's own coordinates.
         others: the other records.
-        rest: remainder of the others in the shared rows, `(rows, others)`.
+        remainder: remainder of the others in the shared rows, `(rows, others)`.
     """
 
     determined: np.ndarray
     others: np.ndarray
-    rest: np.ndarray
+    remainder: np.ndarray
 
 
 def independent(index: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
@@ -55,22 +55,26 @@ def independent(index: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
         return None
     eliminated = []
     for group in groups:
-        at, moved = index[:, group], slopes[:, :, group]
-        own = np.setdiff1d(at[at != _NONE], shared)
-        left = _eliminated(group, _rows(at, moved, own), _rows(at, moved, shared))
-        if left is None:
+        touched_by_group, slopes_of_group = index[:, group], slopes[:, :, group]
+        own_coordinates = np.setdiff1d(touched_by_group[touched_by_group != _NONE], shared)
+        reduced = _eliminated(
+            group,
+            _rows(touched_by_group, slopes_of_group, own_coordinates),
+            _rows(touched_by_group, slopes_of_group, shared),
+        )
+        if reduced is None:
             return None
-        eliminated.append(left)
-    rest = np.concatenate([one.rest for one in eliminated], axis=1)
+        eliminated.append(reduced)
+    remainder = np.concatenate([one.remainder for one in eliminated], axis=1)
     others = np.concatenate([one.others for one in eliminated])
-    found: list[np.ndarray] = [one.determined for one in eliminated]
-    if rest.size:
-        pivoted: Any = scipy.linalg.qr(rest, mode="r", pivoting=True, check_finite=False)
+    chosen: list[np.ndarray] = [one.determined for one in eliminated]
+    if remainder.size:
+        pivoted: Any = scipy.linalg.qr(remainder, mode="r", pivoting=True, check_finite=False)
         rank = _ending(np.abs(np.diag(pivoted[0])), 1.0)
         if rank is None or rank >= min(len(shared) * atoms, len(others)):
             return None
-        found.append(others[pivoted[1][:rank]])
-    return np.sort(np.concatenate(found))
+        chosen.append(others[pivoted[1][:rank]])
+    return np.sort(np.concatenate(chosen))
 
 
 def _groups(index: np.ndarray, own: np.ndarray) -> list[np.ndarray] | None:
@@ -88,11 +92,11 @@ def _groups(index: np.ndarray, own: np.ndarray) -> list[np.ndarray] | None:
 
 def _rows(index: np.ndarray, slopes: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
     """Slopes of records `(q, C, M)` along some coordinates, a row for each and every atom, `(k C, M)`."""
-    found = np.zeros((len(coordinates), *slopes.shape[1:]))
-    for at, slope in zip(index, slopes, strict=True):
+    rows = np.zeros((len(coordinates), *slopes.shape[1:]))
+    for touched, slope in zip(index, slopes, strict=True):
         for i, coordinate in enumerate(coordinates):
-            found[i][:, at == coordinate] += slope[:, at == coordinate]
-    return found.reshape(-1, slopes.shape[2])
+            rows[i][:, touched == coordinate] += slope[:, touched == coordinate]
+    return rows.reshape(-1, slopes.shape[2])
 
 
 def _eliminated(group: np.ndarray, own: np.ndarray, shared: np.ndarray) -> _Eliminated | None:

@@ -1,4 +1,4 @@
-"""From an embedding to totals: the weights of a basis, and the functions that are seen with it."""
+"""From an embedding to totals: the amplitudes of a basis, and the functions that are visible in it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,24 +18,28 @@ from bayesrecon.kernels.embedding import Basis, FeatureBasis, Featured, MeanEmbe
 from bayesrecon.releases import Release
 
 _PROBES = 512  # fresh records on which visibility is judged, to a few per cent of what is unseen
-_FREE = 256  # probes beyond the features from which totals alone are taken
-_FREEDOM = 4096  # probes beyond the features at most: what is unseen of a function is known to a hundredth from them
+# Probes beyond the features at most: what is unseen of a function is known to a hundredth from them.
+_MOST_EXTRA_PROBES = 4096
+_FEWER_EXTRA_PROBES = 256  # the same where totals alone are wanted
 _TAILS = 8.0  # degrees of freedom of the t law that records may follow where what is seen of them fades far out
-_FOUND = 0.5  # visibility of a field's mean or spread from which the search can have found where it lies
-_NEARER = 0.95  # share of the records by which that is judged
+_LOCATED = 0.5  # visibility of a field's mean or spread from which the search can have found where it lies
+_CENTRAL_SHARE = 0.95  # share of the records by which that is judged
 # Of the noise that the values of a function at single records have. A hundredth leaves coefficients that follow the
 # draws' chance (n of logistic regressions comes out low), a tenth drowns what could be seen.
-_DAMPED = 0.02
+_DAMPING = 0.02
 # Noise of a function over its square, from which it is that of places that no draw of the posterior is at: of draws it
 # is some tens, where a normal law stands in for a heavy tail it is past 1e20.
-_NOWHERE = 1e6
+_LARGEST_NOISE = 1e6
 _PREDICTED = 0.75  # of the probes have predicted responses; a few others are left for data that the model fits badly
-_TAKEN_BACK = 1e-6  # what features may differ by that were taken to records and back
+_ROUND_TRIP_ERROR = 1e-6  # what features may differ by that were taken to records and back
 
 
 def spans(release: Release | None) -> bool:
-    """Whether equations span a function exactly or do not: those of approximations and of linear predictors. Of
-    densities there is one at every point, and they decay; what networks see of a function depends on where data lie."""
+    """Whether equations either span a function exactly or not at all, as those of approximations and linear predictors.
+
+    Densities have one equation at every point, and their spectrum decays. What networks show of a function depends on
+    where the data lie.
+    """
     return release is not None and release.spans
 
 
@@ -59,10 +63,10 @@ def fit(
         shrink: False leaves the measure as it is where the spectrum decays, for a search that regularises itself.
     """
     if finite and atoms is None:
-        written = _feature_fit(embedding, reference, rng, expected)
-        if written is not None:
-            return written
-    spectrum, basis, few = find_basis(embedding, reference, rng, finite, expected)
+        feature_fit = _feature_fit(embedding, reference, rng, expected)
+        if feature_fit is not None:
+            return feature_fit
+    spectrum, basis, subset = find_basis(embedding, reference, rng, finite, expected)
     # A search needs no more records than stand out of the noise, which are far fewer than the features.
     if not spectrum.gap:  # like the data: what is seen of records that no data have says little of these
         reference = replace(reference, predicted=_PREDICTED)
@@ -96,7 +100,7 @@ def fit(
     compared, at = basis, atoms
     if spectrum.gap and not features_of(embedding):
         # Functions in the span are fixed by their inner products with the basis, so a few atoms will do.
-        compared, at = replace(basis, coefficients=basis.coefficients @ gram), few
+        compared, at = replace(basis, coefficients=basis.coefficients @ gram), subset
 
     def probed(records: Records) -> tuple[Records, np.ndarray]:
         return _finite_rows(records, embedding.cross(compared, records, at))
@@ -118,26 +122,26 @@ def fit(
         return replace(plain, distant=probed(_wide(reference).draw(rng, len(cross))))
     if spectrum.gap or not shrink:
         return plain
-    solved = _shrunk(plain)
+    shrunk_fit = _shrunk(plain)
     if atoms is not None:
-        return solved
+        return shrunk_fit
     law = replace(reference, tails=_TAILS)
     distant = probed(law.draw(rng, len(cross)))
-    lost = _lost(solved, law, *distant)
-    if lost:
-        law = replace(law, centre={k: v for k, v in law.centre.items() if k not in lost})
+    unlocated = _unlocated_fields(shrunk_fit, law, *distant)
+    if unlocated:
+        law = replace(law, centre={k: v for k, v in law.centre.items() if k not in unlocated})
         distant = probed(law.draw(rng, len(cross)))
-    return replace(solved, distant=distant)
+    return replace(shrunk_fit, distant=distant)
 
 
 def _count_of_probes(rank: int, errors: bool = True) -> int:
     """Records on which functions are judged; fewer where only their totals are wanted, without what is unseen."""
-    return max(_PROBES, rank + min(3 * rank, _FREEDOM if errors else max(_FREE, rank // 4)))
+    return max(_PROBES, rank + min(3 * rank, _MOST_EXTRA_PROBES if errors else max(_FEWER_EXTRA_PROBES, rank // 4)))
 
 
-def _lost(solved: Fit, law: Reference, records: Records, cross: np.ndarray) -> list[str]:
-    """Fields of which neither mean nor spread is seen: where the probes have them says nothing of where they lie."""
-    lost = []
+def _unlocated_fields(solved: Fit, law: Reference, records: Records, cross: np.ndarray) -> list[str]:
+    """Fields whose mean and spread are both invisible, so that their location is not known."""
+    unlocated = []
     for name in law.centre:
         if law.fields[name].domain.kind == "levels":
             continue
@@ -147,24 +151,24 @@ def _lost(solved: Fit, law: Reference, records: Records, cross: np.ndarray) -> l
             return np.concatenate([value, value**2], axis=1)
 
         far = powers(records)
-        rest = (far - cross @ solved.project(powers(solved.probes)).beta) ** 2
-        # Without the few records far out of which less is seen than nothing.
-        kept = rest <= np.quantile(rest, _NEARER, axis=0)
+        squared_residual = (far - cross @ solved.project(powers(solved.probes)).beta) ** 2
+        # Without the few records far out, where the residual exceeds the function itself.
+        central = squared_residual <= np.quantile(squared_residual, _CENTRAL_SHARE, axis=0)
         size = (far - far.mean(axis=0)) ** 2
-        if ((rest * kept).sum(axis=0) > (1 - _FOUND) * (size * kept).sum(axis=0)).all():
-            lost.append(name)
-    return lost
+        if ((squared_residual * central).sum(axis=0) > (1 - _LOCATED) * (size * central).sum(axis=0)).all():
+            unlocated.append(name)
+    return unlocated
 
 
 def _wide(reference: Reference) -> Reference:
-    """Records that spread at least as far as they lie from zero: in a narrower range a function that equations do not
-    span looks like one that they do."""
+    """The reference with spreads at least as large as the distance from zero: in a narrower range, a function that the
+    equations do not span looks as if they did."""
     scale = {k: np.maximum(v, np.abs(reference.centre[k])) for k, v in reference.scale.items()}
     return replace(reference, scale=scale)
 
 
 def _finite_rows(records: Records, cross: np.ndarray) -> tuple[Records, np.ndarray]:
-    """Without those far from the data whose scores overflow at some atoms."""
+    """The records whose scores do not overflow at any atom, and their rows."""
     finite = np.isfinite(cross).all(axis=1)
     if finite.all():  # without another copy
         return records, cross
@@ -198,45 +202,49 @@ class _Everywhere:
 
 
 def _shrunk(plain: Fit) -> Fit:
-    """The measure shrunk towards what noise leaves standing, or it would blow up in the tails."""
+    """The fit shrunk to what stands above the noise; otherwise it would grow without bound in the tails."""
     cross, target, embedding = plain.cross, plain.target, plain.embedding
     spread = cross.T @ cross / len(cross)
     size = max(1.0, float(np.linalg.norm(target) / np.linalg.norm(cross.mean(axis=0))))
     noise = embedding.normal_noise(plain.basis, simulated=True)
-    if not (np.diag(noise) <= _NOWHERE * np.diag(plain.gram)).all():  # a scale and its effects are never large at once
+    if not (
+        np.diag(noise) <= _LARGEST_NOISE * np.diag(plain.gram)
+    ).all():  # a scale and its effects are never large at once
         noise = embedding.normal_noise(plain.basis)
     ridge = noise / embedding.effective_size
-    damping = _DAMPED * plain.gram / embedding.effective_size
+    damping = _DAMPING * plain.gram / embedding.effective_size
     for _ in range(2):
         # The scale from a regularised count: unregularised, it would drown in noise.
         ones = replace(plain, ridge=ridge, size=size, damping=damping).project(np.ones((len(cross), 1)))
         size = max(1.0, float(abs(target @ ones.beta[:, 0])))
     signal = size**2 * spread
-    kept = signal @ np.linalg.lstsq(signal + ridge + size * damping, target, rcond=1e-14)[0]
-    return replace(plain, y=solution(plain.gram, kept), ridge=ridge, size=size, damping=damping)
+    shrunk_target = signal @ np.linalg.lstsq(signal + ridge + size * damping, target, rcond=1e-14)[0]
+    return replace(plain, y=solution(plain.gram, shrunk_target), ridge=ridge, size=size, damping=damping)
 
 
 def _feature_fit(
     embedding: MeanEmbedding, reference: Reference, rng: np.random.Generator, expected: int
 ) -> FeatureFit | None:
-    """As `fit` in the features that the kernel is made of, where these are so many that another basis takes long; None
-    where they are not known or do not all show beyond doubt."""
+    """`fit` in the features that the kernel is known to be made of, for many features, where another basis takes long.
+
+    None if the features are not known or do not all show beyond doubt.
+    """
     known, release, law = features_of(embedding), getattr(embedding, "release", None), law_of(embedding)
     if known != expected or known < LARGER_POOL or law.ends or spans(release) or not isinstance(embedding, Featured):
         return None
-    law.check(known, embedding.equations, embedding.size)
-    few, count = embedding.thinned(known), first_pool(known, per_level(reference))
+    law.check_equations(known, embedding.equations, embedding.size)
+    subset, count = embedding.thinned(known), first_pool(known, per_level(reference))
     # The last are those on which another basis would be looked at: here all that there is shows, but statistics that
     # are not seen shall be judged on the same probes.
-    records, _ = reference.draw(rng, count), reference.draw(rng, law.fresh(count))
-    spectrum, chosen = _spectrum_of(embedding, records, few), _spanning_features(embedding.columns(records))
+    records, _ = reference.draw(rng, count), reference.draw(rng, law.validation_records(count))
+    spectrum, chosen = _spectrum_of(embedding, records, subset), _spanning_features(embedding.columns(records))
     if spectrum is None or chosen is None:
         return None
     basis = FeatureBasis({k: v[chosen[0]] for k, v in records.items()}, chosen[1], atoms=release)
-    found = _amplitudes(embedding, basis)
-    if found is None:
+    sums = _amplitudes(embedding, basis)
+    if sums is None:
         return None
-    moments, y, correction = found
+    moments, y, correction = sums
     probes = reference.draw(rng, _count_of_probes(known))
     probes, columns = _finite_rows(probes, embedding.columns(probes).T)
     return FeatureFit(
@@ -254,15 +262,16 @@ def _feature_fit(
 
 
 def refitted(solved: FeatureFit, embedding: MeanEmbedding) -> tuple[FeatureBasis, np.ndarray] | None:
-    """A basis of as many features of other atoms of the same model, and its amplitudes; None where these atoms do
-    not tell the features apart.
+    """A basis of the same number of features for other atoms of the same model, and its amplitudes.
+
+    None if these atoms do not determine every feature.
 
     Raises `BayesreconError` when the atoms are too few.
     """
-    law_of(embedding).check(solved.basis.size, embedding.equations, embedding.size)
+    law_of(embedding).check_equations(solved.basis.size, embedding.equations, embedding.size)
     basis = FeatureBasis.bare(getattr(embedding, "release", None), solved.basis.size)
-    found = _amplitudes(embedding, basis)
-    return None if found is None else (basis, found[1])
+    sums = _amplitudes(embedding, basis)
+    return None if sums is None else (basis, sums[1])
 
 
 def _amplitudes(embedding: MeanEmbedding, basis: Basis) -> tuple[Moments, np.ndarray, np.ndarray | None] | None:
@@ -292,14 +301,14 @@ def _spanning_features(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray] | N
     """Of features `(F, M)`: records that span them, and the inverse of theirs; None where digits are lost."""
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.linalg.norm(columns, axis=0)
-    alive = np.flatnonzero((length > 0) & np.isfinite(length))
-    if len(alive) < len(columns):
+    nonzero = np.flatnonzero((length > 0) & np.isfinite(length))
+    if len(nonzero) < len(columns):
         return None
-    pivots, inverse = eliminated(columns[:, alive] / length[alive])
-    pivots = alive[pivots]
+    pivots, inverse = eliminated(columns[:, nonzero] / length[nonzero])
+    pivots = nonzero[pivots]
     inverse /= length[pivots][:, None]
     # A sum of features that was taken to records and back.
-    once = np.ones(len(columns))
+    ones = np.ones(len(columns))
     with np.errstate(over="ignore", invalid="ignore"):
-        lost = np.abs(columns[:, pivots] @ (inverse @ once) - once).max(initial=0.0)
-    return (pivots, inverse) if lost < _TAKEN_BACK else None
+        lost = np.abs(columns[:, pivots] @ (inverse @ ones) - ones).max(initial=0.0)
+    return (pivots, inverse) if lost < _ROUND_TRIP_ERROR else None

@@ -1,4 +1,4 @@
-"""What a release determines of its data: functions of a record, their totals, and the solved embedding."""
+"""The functions of a record whose totals a release determines, those totals, and the solved embedding."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,9 +14,9 @@ from bayesrecon.kernels.definite import factor, solution
 from bayesrecon.kernels.embedding import Basis, FeatureBasis, MeanEmbedding
 from bayesrecon.model import PseudoData
 
-_ALIKE = 1e-12  # basis functions that the probes do not tell apart
-_STEPS = 3  # of least squares by a triangle: the first is good to what rounding leaves of squares
-_BALANCED = 10.0  # times that the mean of what is not seen weighs beside its mean square: it is what biases a total
+_ALIKE = 1e-12  # relative size from which basis functions count as linearly dependent at the probes
+_STEPS = 3  # refinements of least squares by a triangle; one alone has the accuracy of the normal equations
+_BALANCED = 10.0  # weight of the mean residual relative to the mean square residual: the mean biases a total
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Span:
         target: `(r,)` the totals of the basis functions.
         ridge: `(r, r)` noise covariance of the target where the spectrum decays (the projection is then
             the linear estimator of least mean squared error), None where the spectrum ends in a gap.
-        size: the scale of the data measure that noise is weighed against (an estimate of N).
-        damping: `(r, r)` per record: what noise in the values of the basis functions adds to the ridge, None where the
-            spectrum ends in a gap. The values are averages over the same draws as the target; coefficients that fit
-            them too closely follow the chance of these draws, and estimates are biased.
+        size: an estimate of N, the number of records, against which noise is weighed.
+        damping: `(r, r)` what noise in the values of the basis functions adds to the ridge, per record; None where the
+            spectrum ends in a gap. The values are averages over the same draws as the target. Coefficients that fit
+            them too closely overfit these draws, which biases the estimates.
     """
 
     spectrum: Spectrum
@@ -85,8 +85,8 @@ class Span:
         return Projection(beta, e @ beta)
 
     def _least_squares(self, values: np.ndarray) -> np.ndarray:
-        """By the triangle alone, which is kept: steps of what is left of the functions make up for their orthogonal
-        part (Björck 1987)."""
+        """Corrected seminormal equations (Björck 1987): least squares by the cached triangle R alone, with refinement
+        steps on the residual."""
         e, r = self.cross, self._triangle
         size = np.abs(np.diag(r))
         if not size.min(initial=1.0) > _ALIKE * size.max(initial=1.0):
@@ -104,7 +104,8 @@ class Span:
         return np.asarray(np.linalg.qr(self.cross, mode="r")) if found is None else found
 
     def variance(self, beta: np.ndarray) -> np.ndarray | None:
-        """Of the totals of `beta (r, P)`, per squared number of records; None where what is seen is seen exactly."""
+        """Variance of the totals of `beta (r, P)`, per squared number of records; None where the spectrum ends in a
+        gap."""
         if self.ridge is None:
             return None
         return np.einsum("rp,rs,sp->p", beta, self.ridge, beta, optimize=True) / self.size**2
@@ -115,16 +116,16 @@ class Fit(Span):
     """The solved embedding.
 
     Attributes:
-        basis: functions that span what the kernel shows.
+        basis: functions that span the features of the kernel.
         gram, value: `(r, r)` score kernel and value kernel of the basis.
         y: `(r,)` amplitudes of the pseudo-data measure, weights `A y` on the anchors.
-        correction: `(r,)` what was added to the target for its bias of order rank / T, None where nothing was.
-        errors: of the equations of a trained parameter, where it has some.
-        feedback: `(r, r)` by which directions in the basis grow where the measure has a part in the draws it is fitted
-            to (`estimation.imputation`), None elsewhere.
-        distant: other probes and the basis functions there, with longer tails where the spectrum decays, and wider ones
-            where equations span a function or do not: estimates are made for the probes, and what is left of a function
-            is judged here.
+        correction: `(r,)` correction of the target for its bias of order rank / T; None if there is none.
+        errors: errors of the equations of a trained parameter; None if it has none.
+        feedback: `(r, r)` growth of the basis directions if the draws were imputed from the measure that is fitted to
+            them (`estimation.imputation`); else None.
+        distant: further probes, and the basis functions there. They have longer tails where the spectrum decays, and a
+            wider spread where equations either span a function or not at all. Estimates use the probes; visibility is
+            computed at the distant ones.
     """
 
     embedding: MeanEmbedding
@@ -150,7 +151,7 @@ class Fit(Span):
 
     @property
     def law(self) -> ErrorLaw:
-        """That of its equations."""
+        """The error law of its equations."""
         return law_of(self.embedding)
 
     def influence(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -159,7 +160,7 @@ class Fit(Span):
         return self.embedding.influence(self.basis, self.y, grown)
 
     def noise(self) -> np.ndarray:
-        """Covariance of the target by sampling, `(r, r)`: zeros of what was not sampled."""
+        """Sampling covariance of the target, `(r, r)`; zero for equations that were not sampled."""
         return self.law.noise(len(self.gram), self._noise)
 
     def _noise(self) -> np.ndarray:
@@ -192,7 +193,7 @@ class FeatureFit(Fit):
 
 
 def shrunk(plain: Fit, ridge: np.ndarray) -> Fit:
-    """The same with the errors `ridge (r, r)` of its target weighed against what is left unseen."""
+    """The fit with the errors `ridge (r, r)` of its target weighed against the invisible part of functions."""
     found = replace(plain, ridge=ridge)
     for _ in range(2):
         ones = found.project(np.ones((len(found.cross), 1)))

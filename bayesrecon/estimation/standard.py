@@ -1,4 +1,4 @@
-"""Draws free of units, and functions of them, a block of rows or of columns at a time."""
+"""Standardised draws and functions of them, computed in blocks of rows or columns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,26 +32,26 @@ class Standard:
         """Some columns, `(T, len(at))`."""
         if not isinstance(self.raw, Stored):
             return (self.raw[:, at] - self.shift[at]) * self.scale[at]
-        some, which = np.unique(at, return_inverse=True)
-        read = np.concatenate([np.empty((len(self), 0)), *(self.raw.columns(k, k + 1) for k in some)], axis=1)
-        return ((read - self.shift[some]) * self.scale[some])[:, which]
+        unique, inverse = np.unique(at, return_inverse=True)
+        values = np.concatenate([np.empty((len(self), 0)), *(self.raw.columns(k, k + 1) for k in unique)], axis=1)
+        return ((values - self.shift[unique]) * self.scale[unique])[:, inverse]
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Functions of the draws `(T, P)`, made when some of their rows are looked at."""
+    """Functions of the draws `(T, P)`, computed row by row on access."""
 
-    made: Callable[[slice], np.ndarray]
+    compute: Callable[[slice], np.ndarray]
     shape: tuple[int, int]
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, at: slice) -> np.ndarray:
-        return self.made(at)
+        return self.compute(at)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return self.made(slice(0, len(self))).astype(dtype or np.float64, copy=False)
+        return self.compute(slice(0, len(self))).astype(dtype or np.float64, copy=False)
 
 
 @dataclass(frozen=True, eq=False)

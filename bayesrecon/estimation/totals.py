@@ -25,19 +25,20 @@ from bayesrecon.model import Records
 from bayesrecon.results.row import Row
 from bayesrecon.running.draws_on_disk import column_blocks
 
-_SPANNED_TO = 1e-7  # relative, of what rounding leaves of a function that equations span
-_APART = 10.0  # times that a floor of decaying spectra may exceed the standard error that stands above it in theory
+_SPAN_TOLERANCE = 1e-7  # relative, of what rounding leaves of a function that equations span
+# Ratio of the floor to the standard error that is tolerated where the spectrum decays; in theory it is at most one.
+_LARGEST_FLOOR_RATIO = 10.0
 _BLOCK, _NUMBERS = 128, 2**22  # statistics whose series are analysed at once at most, and numbers in them
 
 
 @dataclass(frozen=True, kw_only=True)
 class Totals:
-    """Totals of the parts `(P,)`, and how much of each is seen.
+    """Totals of the parts `(P,)`, and how visible each is.
 
     Attributes:
-        visibility: `(P,)`.
-        law: of the equations.
-        spanned: whether its equations span a function exactly or do not.
+        visibility: `(P,)` share of each part that the release determines.
+        law: the error law of the equations.
+        spanned: whether the equations either span a function exactly or not at all.
         decays: whether the spectrum decays, without a gap.
     """
 
@@ -53,16 +54,17 @@ class SampledTotals(Totals):
     """Totals of the parts with their errors.
 
     Attributes:
-        directions: `(r, P)` the parts' coefficients in the basis: the influence is the residuals along them.
-        influence: `(T, P)` per atom.
-        spread: `(P,)` the influence's size before exact knowledge was used; next to it, a rounding error is zero.
-        unseen: `(Q, P)` what the projection leaves of the parts at the probes, times the number of records; where the
-            spectrum decays, times how far their law may be from that of the probes.
-        beyond: the same where visibility is judged, which may be farther out.
+        directions: `(r, P)` coefficients of the parts in the basis; the influence is the residual along them.
+        influence: `(T, P)` influence of each atom.
+        spread: `(P,)` standard deviation of the influence before exact knowledge was used, the scale of rounding
+            errors.
+        unseen: `(Q, P)` residual of the projection of the parts at the probes, times the number of records; where the
+            spectrum decays, also times how far the distribution of the records may be from that of the probes.
+        beyond: the same at the records where visibility is computed, which may be farther out.
         floor: `(P, P)` covariance at the Cramer-Rao floor.
         scores: `(T, d)` fitted posterior scores.
-        chain: `(T,)`.
-        errors: of the totals of a trained parameter that was released with errors.
+        chain: `(T,)` chain numbers.
+        errors: errors of the totals of a trained parameter that was released with errors.
     """
 
     directions: Float[np.ndarray, "r P"]
@@ -102,54 +104,56 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
     totals = solved.target @ projection.beta
     floor = projection.beta.T @ _solve_value(solved, projection.beta) / embedding.effective_size
     variance = solved.variance(projection.beta[:, :count])
-    rest = values - projection.fitted
-    far, far_rest = values, rest
+    residual = values - projection.fitted
+    distant, distant_residual = values, residual
     if solved.distant is not None:
         records, cross = solved.distant
-        far = evaluate(records)
-        far_rest = far - cross @ projection.beta
-    spanned, share = spans(getattr(embedding, "release", None)), np.eye(values.shape[1])
+        distant = evaluate(records)
+        distant_residual = distant - cross @ projection.beta
+    spanned, transform = spans(getattr(embedding, "release", None)), np.eye(values.shape[1])
     if spanned and exact.size:
         # Equations span f - gamma k where they span neither, and the total of k is known.
-        share = _shares(far_rest, count)
-        totals, offset = totals @ share, exact @ (np.eye(len(share))[count:] - share[count:])
+        transform = _known_regression(distant_residual, count)
+        totals, offset = totals @ transform, exact @ (np.eye(len(transform))[count:] - transform[count:])
         totals[:count] += offset[:count]
-        directions, floor = directions @ share, share.T @ floor @ share
-        rest, far_rest = rest @ share, far_rest @ share
-    visibility = library.visibility(far[:, :count], (far - far_rest)[:, :count], solved.basis.size, variance)
+        directions, floor = directions @ transform, transform.T @ floor @ transform
+        residual, distant_residual = residual @ transform, distant_residual @ transform
+    visibility = library.visibility(
+        distant[:, :count], (distant - distant_residual)[:, :count], solved.basis.size, variance
+    )
     visibility[_constant_by_chance(library, knowledge, solved.probes, values[:, :count])] = 0.0
-    # Of what is not seen no error is ever stated: its series, by far the most where fields are many, are left out.
+    # Invisible parts get no error. With many fields they are by far the most, so their series are not computed.
     visible = np.flatnonzero(np.concatenate([visibility >= PARTLY, np.ones(values.shape[1] - count, bool)]))
     raw, scores = solved.influence(projection.beta[:, visible])
     spread = np.zeros(values.shape[1])
     spread[visible] = np.concatenate([np.zeros(0), *(part.std(axis=0) for _, part in column_blocks(raw))])
     spread = spread[:count]
     if solved.errors is not None:
-        own = solved.errors.of(_features(solved) @ projection.beta[:, :count])
-        spread = np.array([own.sd(one) for one in np.eye(count)])
-    every = np.eye(values.shape[1])[visible] @ share
-    combined = every[:, :count]
-    unseen, beyond = rest[:, :count], far_rest[:, :count]
+        equation_errors = solved.errors.of(_features(solved) @ projection.beta[:, :count])
+        spread = np.array([equation_errors.sd(one) for one in np.eye(count)])
+    selected = np.eye(values.shape[1])[visible] @ transform
+    combined = selected[:, :count]
+    unseen, beyond = residual[:, :count], distant_residual[:, :count]
     if exact.size:
         # Least divergence under the equality constraints. The noise covariance as the metric would be more
         # efficient if it were known, but estimated from heavy-tailed residuals it is worse and overconfident.
-        left, whole, least = (far_rest, far, SPANNED) if spanned else (rest, values, DETERMINED)
-        lost, size = ((x[:, count:] ** 2).sum(axis=0) for x in (left, whole))
-        usable = count + np.flatnonzero(lost <= (1 - least) * size)
+        remaining, full, threshold = (distant_residual, distant, SPANNED) if spanned else (residual, values, DETERMINED)
+        missing, size = ((x[:, count:] ** 2).sum(axis=0) for x in (remaining, full))
+        usable = count + np.flatnonzero(missing <= (1 - threshold) * size)
         gain = _gain(directions.T @ solved.gram @ directions, count, usable)
         totals = totals[:count] - gain @ (totals[usable] - exact[usable - count])
-        combined = combined - every[:, usable] @ gain.T
+        combined = combined - selected[:, usable] @ gain.T
         directions = directions[:, :count] - directions[:, usable] @ gain.T
-        unseen, beyond = unseen - rest[:, usable] @ gain.T, beyond - far_rest[:, usable] @ gain.T
+        unseen, beyond = unseen - residual[:, usable] @ gain.T, beyond - distant_residual[:, usable] @ gain.T
         gain = _gain(floor, count, usable)
         floor = floor[:count, :count] - gain @ floor[usable, :count]
-        # What is known is known, whether the release shows it or not.
+        # Known totals are exact, whether the release shows them or not.
         for i, name in enumerate(library.parts):
             if name in constraints.parts:
                 totals[i], visibility[i] = exact[constraints.index([name])[0]], 1.0
                 for array in (combined, directions, unseen, beyond, floor, floor.T):
                     array[:, i] = 0.0
-    # What is not seen of one record, times the number of records.
+    # The residual of one record, times the number of records.
     number = knowledge.total or abs(totals[library.index(["1"])])
     if solved.ridge is not None:
         number = number * deviation(solved.cross, solved.target, solved.ridge, float(np.squeeze(number)))
@@ -189,19 +193,20 @@ def _constant_by_chance(library: Library, knowledge: Knowledge, probes: Records,
         return [i for i in flat if not np.all(parts[i].values(wide) == values[0, i])]
 
 
-def _shares(rest: np.ndarray, count: int) -> np.ndarray:
-    """`(P + K, P + K)`: what takes from each of P parts its regression on K known functions, where neither is spanned.
+def _known_regression(residual: np.ndarray, count: int) -> np.ndarray:
+    """`(P + K, P + K)` transform that subtracts from each of P parts its regression on K known functions, where neither
+    is spanned.
 
     Args:
-        rest: `(Q, P + K)` what the projection leaves of them.
+        residual: `(Q, P + K)` residual of their projection.
     """
-    share = np.eye(rest.shape[1])
-    size = np.linalg.norm(rest[:, count:], axis=0)
-    usable = size > _SPANNED_TO * max(size.max(), 1.0)
-    known = rest[:, count:][:, usable] / size[usable]
-    gamma = np.linalg.lstsq(known, rest[:, :count], rcond=_SPANNED_TO)[0] / size[usable][:, None]
-    share[count + np.flatnonzero(usable), :count] = -gamma
-    return share
+    transform = np.eye(residual.shape[1])
+    size = np.linalg.norm(residual[:, count:], axis=0)
+    usable = size > _SPAN_TOLERANCE * max(size.max(), 1.0)
+    known = residual[:, count:][:, usable] / size[usable]
+    gamma = np.linalg.lstsq(known, residual[:, :count], rcond=_SPAN_TOLERANCE)[0] / size[usable][:, None]
+    transform[count + np.flatnonzero(usable), :count] = -gamma
+    return transform
 
 
 def _features(solved: Fit) -> np.ndarray:
@@ -217,8 +222,8 @@ def _solve_value(solved: Fit, beta: np.ndarray) -> np.ndarray:
         return solved.gram @ solve(target)
     scale = 1 / np.sqrt(np.maximum(np.diag(value), 1e-300))
     eigen, vectors = np.linalg.eigh(value * scale[:, None] * scale)
-    kept = eigen > 1e-12 * eigen[-1]
-    inverse = (vectors[:, kept] / eigen[kept]) @ vectors[:, kept].T
+    positive = eigen > 1e-12 * eigen[-1]
+    inverse = (vectors[:, positive] / eigen[positive]) @ vectors[:, positive].T
     return solved.gram @ (scale[:, None] * (inverse @ (scale[:, None] * target)))
 
 
@@ -230,81 +235,81 @@ def _gain(covariance: np.ndarray, count: int, usable: np.ndarray) -> np.ndarray:
 
 
 def rows_of(library: Library, totals: SampledTotals, embedding: MeanEmbedding) -> tuple[Row, ...]:
-    """One row per statistic; a substitute is shown only where the statistic it stands for is not seen.
+    """One row per statistic; a substitute is shown only if the statistic that it replaces is not visible.
 
     Standard errors are of second order: a variance that is at its largest has no slope in the mean.
     """
-    rows, slopes = _seen(library, totals)
+    rows, slopes = _visible_rows(library, totals)
     statistics = {statistic.name: statistic for statistic in library.statistics}
-    seen = [(statistics[name], slope) for name, slope in slopes.items()]
-    for name, errors in _ERRORS[totals.law](seen, rows, library, totals, embedding):
+    visible = [(statistics[name], slope) for name, slope in slopes.items()]
+    for name, errors in _ERRORS[totals.law](visible, rows, library, totals, embedding):
         rows[name] = replace(rows[name], **errors)
     return tuple(rows.values())
 
 
-_Stated = Iterator[tuple[str, dict[str, Any]]]
-"""Names of statistics, with what is stated of the error of each."""
+_RowErrors = Iterator[tuple[str, dict[str, Any]]]
+"""Names of statistics, with the error fields of their rows."""
 
 
-def _of_equations(
-    seen: Sequence[tuple[Statistic, np.ndarray]],
+def _equation_errors(
+    visible: Sequence[tuple[Statistic, np.ndarray]],
     rows: Mapping[str, Row],
     library: Library,
     totals: SampledTotals,
     embedding: MeanEmbedding,
-) -> _Stated:
-    """One atom: nothing was sampled, so there is no sampling error to state but that of the parameter itself."""
-    for statistic, slope in seen:
+) -> _RowErrors:
+    """One atom: nothing was sampled, so the only sampling error is that of the parameter itself."""
+    for statistic, slope in visible:
         estimate, half = rows[statistic.name].estimate, float(np.sqrt(np.mean((totals.unseen @ slope) ** 2)))
         assert estimate is not None
         low = high = estimate
         se = None
         if totals.errors is not None:
-            low, high = totals.errors.ends(estimate, slope, _moved(statistic, library, totals))
+            low, high = totals.errors.ends(estimate, slope, _shifted_statistic(statistic, library, totals))
         if totals.errors is not None and not totals.errors.exact:
             se = totals.errors.sd(slope)
             se = 0.0 if se <= 1e-8 * totals.spread @ np.abs(slope) else se  # fixed by what is known
         yield statistic.name, {"se": se, "lower": low - half, "upper": high + half}
 
 
-def _of_series(
-    seen: Sequence[tuple[Statistic, np.ndarray]],
+def _series_errors(
+    visible: Sequence[tuple[Statistic, np.ndarray]],
     rows: Mapping[str, Row],
     library: Library,
     totals: SampledTotals,
     embedding: MeanEmbedding,
-) -> _Stated:
-    """Standard errors of second order, floors, and what is not seen."""
-    wide = min(_BLOCK, max(1, _NUMBERS // len(totals.influence)))
-    for start in range(0, len(seen), wide):
-        block = seen[start : start + wide]
-        errors = _errors(np.stack([slope for _, slope in block], axis=1), totals, embedding)
+) -> _RowErrors:
+    """Standard errors of second order, floors, and bounds on the bias by the invisible part."""
+    block_size = min(_BLOCK, max(1, _NUMBERS // len(totals.influence)))
+    for start in range(0, len(visible), block_size):
+        block = visible[start : start + block_size]
+        errors = _sampling_errors(np.stack([slope for _, slope in block], axis=1), totals, embedding)
         for (statistic, _), (se, floor, unseen, beyond, ess) in zip(block, errors, strict=True):
             estimate, verdict = rows[statistic.name].estimate, rows[statistic.name].verdict
             assert estimate is not None
             if se:
                 se = float(np.hypot(se, _curvature_error(statistic, library, totals, ess)))
             if totals.decays and se and floor > se:
-                # No error lies below its floor: of heavy tails too few draws were seen to tell both.
-                if floor > _APART * se and verdict == "determined":
+                # No error lies below its floor: with heavy tails there are too few draws to estimate both.
+                if floor > _LARGEST_FLOOR_RATIO * se and verdict == "determined":
                     verdict = "partly"
                 floor = se
-            # What is not seen can bias the estimate by about its size on the generic records; where the spectrum
-            # decays, it is as random as how the private records differ from these.
-            hidden = unseen if verdict == "determined" else max(unseen, beyond)
-            half = Z95 * np.hypot(se, hidden) if totals.decays else Z95 * se + hidden
+            # The invisible part can bias the estimate by about its size on the generic records. Where the spectrum
+            # decays, it is random, as the difference between private and generic records is.
+            bias = unseen if verdict == "determined" else max(unseen, beyond)
+            half = Z95 * np.hypot(se, bias) if totals.decays else Z95 * se + bias
             half = float(half) if se else 0.0
             stated = {"se": se, "floor": floor if se else 0.0, "ess": ess, "verdict": verdict}
             yield statistic.name, stated | {"lower": estimate - half, "upper": estimate + half}
 
 
-_ERRORS: dict[ErrorLaw, Callable[..., _Stated]] = {STATIONARY: _of_equations, SAMPLED: _of_series}
+_ERRORS: dict[ErrorLaw, Callable[..., _RowErrors]] = {STATIONARY: _equation_errors, SAMPLED: _series_errors}
 
 
-def _moved(
+def _shifted_statistic(
     statistic: Statistic, library: Library, totals: SampledTotals
 ) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-    """Value and gradient `(P,)` of a statistic where the totals `(P,)` are off by so much."""
+    """Function of a change `(P,)` of the totals to the value of a statistic and its gradient `(P,)` there."""
 
     def at(change: np.ndarray) -> tuple[float, np.ndarray]:
         values = dict(zip(library.parts, totals.totals + change, strict=True))
@@ -320,15 +325,15 @@ def _moved(
 def _curvature_error(statistic: Statistic, library: Library, totals: SampledTotals, ess: float) -> float:
     """What the curvature H of a statistic in its parts' totals, of error covariance C, adds to its standard error:
     `(tr(H C H C) / 2 + tr(H C)^2 / 4)^(1/2)`, H from slopes one standard error apart."""
-    at = library.index(statistic.parts)
-    covariance = totals.influence.covariance[np.ix_(at, at)] / ess
-    step, here = np.sqrt(np.diag(covariance)), totals.totals[at]
-    hessian = np.zeros((len(at), len(at)))
+    indices = library.index(statistic.parts)
+    covariance = totals.influence.covariance[np.ix_(indices, indices)] / ess
+    step, totals_here = np.sqrt(np.diag(covariance)), totals.totals[indices]
+    hessian = np.zeros((len(indices), len(indices)))
     with np.errstate(divide="ignore", invalid="ignore"):
         for k in np.flatnonzero(step):
             for sign in (1, -1):
-                moved = here + sign * step[k] * np.eye(len(at))[k]
-                slope = statistic.gradient(dict(zip(statistic.parts, moved, strict=True)))
+                shifted = totals_here + sign * step[k] * np.eye(len(indices))[k]
+                slope = statistic.gradient(dict(zip(statistic.parts, shifted, strict=True)))
                 hessian[k] += [sign * slope.get(name, 0.0) / (2 * step[k]) for name in statistic.parts]
     product = hessian @ covariance
     added = np.sum(product * product.T) / 2 + np.trace(product) ** 2 / 4
@@ -336,13 +341,13 @@ def _curvature_error(statistic: Statistic, library: Library, totals: SampledTota
 
 
 def slopes_of(library: Library, totals: Totals) -> tuple[tuple[Row, ...], np.ndarray]:
-    """The statistics that are seen, without errors, and their gradients in the parts' totals `(P, S)`."""
-    rows, slopes = _seen(library, totals)
+    """The visible statistics, without errors, and their gradients in the parts' totals `(P, S)`."""
+    rows, slopes = _visible_rows(library, totals)
     columns = np.stack(list(slopes.values()), axis=1) if slopes else np.zeros((len(library.parts), 0))
     return tuple(rows[name] for name in slopes), columns
 
 
-def _seen(library: Library, totals: Totals) -> tuple[dict[str, Row], dict[str, np.ndarray]]:
+def _visible_rows(library: Library, totals: Totals) -> tuple[dict[str, Row], dict[str, np.ndarray]]:
     values = dict(zip(library.parts, totals.totals, strict=True))
     rows: dict[str, Row] = {}
     slopes: dict[str, np.ndarray] = {}
@@ -355,8 +360,8 @@ def _seen(library: Library, totals: Totals) -> tuple[dict[str, Row], dict[str, n
         if slope is not None:
             slopes[statistic.name] = slope
     for statistic in library.statistics:
-        own = statistic.name in slopes
-        if statistic.unless and not (own and any(rows[k].verdict != "determined" for k in statistic.unless)):
+        estimated = statistic.name in slopes
+        if statistic.unless and not (estimated and any(rows[k].verdict != "determined" for k in statistic.unless)):
             rows.pop(statistic.name, None)
             slopes.pop(statistic.name, None)
     return rows, slopes
@@ -365,7 +370,8 @@ def _seen(library: Library, totals: Totals) -> tuple[dict[str, Row], dict[str, n
 def _estimate(
     statistic: Statistic, library: Library, totals: Totals, values: dict[str, float]
 ) -> tuple[Row, np.ndarray | None]:
-    """The row without its errors, and the statistic's gradient in the parts' totals `(P,)`, None if not seen."""
+    """The row without its errors, and the statistic's gradient in the parts' totals `(P,)`, None if it is not
+    visible."""
     visibility = float(min(totals.visibility[i] for i in library.index(statistic.parts)))
     verdict = totals.law.verdict(visibility, totals.spanned)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -377,15 +383,15 @@ def _estimate(
     return Row(statistic.name, estimate, visibility=visibility, verdict=verdict), slope
 
 
-def _errors(slopes: np.ndarray, totals: SampledTotals, embedding: MeanEmbedding) -> list[tuple[float, ...]]:
+def _sampling_errors(slopes: np.ndarray, totals: SampledTotals, embedding: MeanEmbedding) -> list[tuple[float, ...]]:
     """Standard error, floor, unseen parts near and far and effective sample size for gradients `(P, S)`."""
     weights = embedding.weights
     series = totals.influence @ slopes
     variance = weights @ (series - weights @ series) ** 2
     ess = effective_sample_size(series, totals.chain) * embedding.effective_size / len(weights)
-    fixed = np.sqrt(variance) <= 1e-8 * totals.spread @ np.abs(slopes)  # by what is known
-    se = np.where(fixed, 0.0, np.sqrt(variance / ess))
+    known_exactly = np.sqrt(variance) <= 1e-8 * totals.spread @ np.abs(slopes)
+    se = np.where(known_exactly, 0.0, np.sqrt(variance / ess))
     floor = np.sqrt(np.maximum(np.einsum("ps,pq,qs->s", slopes, totals.floor, slopes, optimize=True), 0.0))
-    unseen, beyond = (np.sqrt(np.mean((rest @ slopes) ** 2, axis=0)) for rest in (totals.unseen, totals.beyond))
+    unseen, beyond = (np.sqrt(np.mean((residual @ slopes) ** 2, axis=0)) for residual in (totals.unseen, totals.beyond))
     columns = (x.tolist() for x in (se, floor, unseen, beyond, ess))
     return list(zip(*columns, strict=True))

@@ -28,34 +28,34 @@ Matched = Callable[[Any, Any, PseudoData], Any]
 
 def with_errors(problem: Problem, noise: Noise, refined: Model | None, matched: Matched | None = None) -> Problem:
     """Solve the problem again with equations weighted by their errors, and with `matched` match an approximation."""
-    release, own, solved, contradicted = problem.release, problem.embedding.metric, problem.solved, ()
-    embedding, given = problem.embedding, np.asarray(release.theta)[0]
-    weights, normal = np.eye(own.shape[1]), np.zeros((own.shape[1], 0))
+    release, metric, solved, contradicted = problem.release, problem.embedding.metric, problem.solved, ()
+    embedding, released = problem.embedding, np.asarray(release.theta)[0]
+    weights, normal = np.eye(metric.shape[1]), np.zeros((metric.shape[1], 0))
     bounded = rule = normal
     for _ in range(_MATCHED if matched else PASSES):
-        before = np.asarray(release.theta)[0]
+        previous = np.asarray(release.theta)[0]
         if matched:
             try:
-                theta = matched(given, before, solved.pseudo)
+                theta = matched(released, previous, solved.pseudo)
             except BayesreconError as error:
                 contradicted = (str(error),)
                 break
             release = replace(release, theta=theta[None])
-        normal, bounded, rule = equation_errors(release, noise, refined, own, solved.pseudo)
+        normal, bounded, rule = equation_errors(release, noise, refined, metric, solved.pseudo)
         weights = error_whitening(normal, bounded)
-        embedding = AdaptiveEmbedding(release, own @ weights, problem.embedding.progress)
+        embedding = AdaptiveEmbedding(release, metric @ weights, problem.embedding.progress)
         solved = fit(embedding, problem.reference, problem.rng, expected=solved.spectrum.rank)
-        moved = np.abs(np.linalg.lstsq(own, np.asarray(release.theta)[0] - before, rcond=None)[0]).max()
-        if matched and moved < _CLOSE:
+        change = np.abs(np.linalg.lstsq(metric, np.asarray(release.theta)[0] - previous, rcond=None)[0]).max()
+        if matched and change < _CLOSE:
             break
     else:
         if matched:
             contradicted = ("no data could be matched to the mean and covariance; supply the draws themselves",)
-    coarse = too_coarse(noise, own)
+    coarse = too_coarse(noise, metric)
     contradicted = contradicted or (() if coarse is None else (coarse,))
     if contradicted:
-        normal, bounded, rule = equation_errors(release, noise, refined, own, solved.pseudo)
-        weights = np.eye(own.shape[1])
+        normal, bounded, rule = equation_errors(release, noise, refined, metric, solved.pseudo)
+        weights = np.eye(metric.shape[1])
         embedding = replace(problem.embedding, release=release)
         solved = problem.solved
     parts = [weights.T @ x for x in (normal, bounded, rule)]

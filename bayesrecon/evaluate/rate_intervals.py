@@ -135,7 +135,7 @@ def true_positive_rate(scores: Any, null: Any, *, false_positive_rate: float = 0
     k = int(np.floor(false_positive_rate * (len(null) + 1) + 1e-12))
     if not 1 <= k <= len(null):
         raise BayesreconError(
-            f"a false-positive rate of {false_positive_rate:g} cannot be told from {len(null)} null scores; "
+            f"a false-positive rate of {false_positive_rate:g} cannot be estimated from {len(null)} null scores; "
             f"take at least {int(np.ceil(1 / max(false_positive_rate, 1e-12))) - 1}"
         )
     threshold = np.sort(null)[-k]

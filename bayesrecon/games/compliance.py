@@ -9,7 +9,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.data import Data, Records
 from bayesrecon.games.learner import as_learner
-from bayesrecon.games.mechanism import IDEAL, promised
+from bayesrecon.games.mechanism import IDEAL, claimed_epsilon
 from bayesrecon.games.outcome import compared, generator, rate_row
 from bayesrecon.results.game import GameResult
 
@@ -99,7 +99,7 @@ class Environment:
     worlds.
 
     Attributes:
-        looks: number of models that it queries after the user's deletion. Each of them costs the promised epsilon once.
+        looks: number of models that it queries after the user's deletion. Each of them costs the claimed epsilon once.
         notions: the notions of compliance that it can play.
     """
 
@@ -145,7 +145,7 @@ class ComplianceGame:
     >>> from bayesrecon.games import Law, LeastSquares, LinearLaw, play
     >>> from bayesrecon.games.environments import Watching
     >>> game = ComplianceGame(Law("linear", LinearLaw(), size=50), LeastSquares(), Watching("absolute"))
-    >>> play(game, 50, seed=1).rows[0].stated.estimate > 0.8
+    >>> play(game, 50, seed=1).rows[0].success.estimate > 0.8
     True
     """
 
@@ -201,5 +201,5 @@ class ComplianceGame:
         variant = f"{self.notion} compliance" + (f", {self.deletions} other deletions" if self.deletions else "")
         return GameResult(
             rows=rows, outcomes=outcomes, game=self.name, data=self.data.name, learner=self.learner.name,
-            variant=variant, promised=promised(self.learner, self.deletion) if covered else None, **about,
+            variant=variant, claimed_epsilon=claimed_epsilon(self.learner, self.deletion) if covered else None, **about,
         )  # fmt: skip

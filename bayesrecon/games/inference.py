@@ -11,7 +11,7 @@ from bayesrecon.games.adversary import DENSITY, PARAMETERS, PUBLIC, Adversary, X
 from bayesrecon.games.choosing import Candidates, Choose, chosen_pair
 from bayesrecon.games.data import Data, Records
 from bayesrecon.games.learner import Fitted, as_learner
-from bayesrecon.games.mechanism import IDEAL, Retrain, around, promised
+from bayesrecon.games.mechanism import IDEAL, Retrain, around, claimed_epsilon
 from bayesrecon.games.outcome import compared, generator, rate_row
 from bayesrecon.games.view import Oracles, View
 from bayesrecon.results.game import GameResult
@@ -55,7 +55,7 @@ class Game:
 
     >>> from bayesrecon.games import Exm, Law, LeastSquares, LinearLaw, play
     >>> game = Game(Law("linear", LinearLaw(), size=50), LeastSquares(), Exm("absolute"))
-    >>> play(game, n=50, seed=1).rows[0].stated.estimate > 0.8
+    >>> play(game, n=50, seed=1).rows[0].success.estimate > 0.8
     True
     """
 
@@ -79,7 +79,7 @@ class Game:
         object.__setattr__(self, "adversaries", players)
         object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
         self.learner.check(self.data.classes)
-        promised(self.learner, self.deletion)
+        claimed_epsilon(self.learner, self.deletion)
         if not players or not all(isinstance(one, Adversary) for one in players):
             raise BayesreconError("a game needs adversaries: bayesrecon.games.Exm(), ...")
         names = [one.name for one in players]
@@ -176,7 +176,7 @@ class Game:
             data=self.data.name,
             learner=self.learner.name,
             variant=", ".join(self._variant()),
-            promised=promised(self.learner, self.deletion),
+            claimed_epsilon=claimed_epsilon(self.learner, self.deletion),
             **about,
         )
 
@@ -186,7 +186,7 @@ class Game:
             return []
         caveats = {
             "the learner's epsilon is for retraining: for this deletion mechanism no bound is known": (
-                promised(self.learner, self.deletion) is None
+                claimed_epsilon(self.learner, self.deletion) is None
             ),
             "columns were standardised over the whole table: epsilon covers the training and not this scale; state "
             "public bounds (domain=) instead": getattr(self.data, "standardised", False),

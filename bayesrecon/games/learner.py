@@ -157,13 +157,13 @@ def as_learner(learner: Any, classes: int, name: str | None = None) -> Learner:
     kind = type(learner).__name__
     if isinstance(learner, type) or not (hasattr(learner, "fit") and hasattr(learner, "predict")):
         raise BayesreconError(f"expected an object with fit and predict, or two functions (train, predict), got {kind}")
-    promised = None if _is_setting("epsilon", learner) else getattr(learner, "epsilon", None)
+    claimed = None if _is_setting("epsilon", learner) else getattr(learner, "epsilon", None)
     if not classes:
-        return ScikitLearner(name or kind, learner, VALUES, epsilon=promised)
+        return ScikitLearner(name or kind, learner, VALUES, epsilon=claimed)
     if hasattr(learner, "predict_proba"):
-        return ScikitLearner(name or kind, learner, PROBABILITIES, epsilon=promised)
+        return ScikitLearner(name or kind, learner, PROBABILITIES, epsilon=claimed)
     if hasattr(learner, "decision_function"):
-        return ScikitLearner(name or kind, learner, DECISIONS, epsilon=promised)
+        return ScikitLearner(name or kind, learner, DECISIONS, epsilon=claimed)
     raise BayesreconError(f"{kind} has neither predict_proba nor decision_function, which classes need")
 
 

@@ -44,7 +44,7 @@ class Retrain:
 IDEAL = Retrain()
 
 
-def promised(learner: Learner, deletion: Any) -> float | None:
+def claimed_epsilon(learner: Learner, deletion: Any) -> float | None:
     """The epsilon that holds for a game: the learner's, if the second training has independent randomness.
 
     None if the learner claims none, or if nothing is known of the mechanism.

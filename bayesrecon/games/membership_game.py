@@ -29,7 +29,7 @@ class MembershipGame:
 
     >>> from bayesrecon.games import Law, Neighbours, Shokri, TwoNormals, play
     >>> game = MembershipGame(Law("two normals", TwoNormals(), 2, size=60), Neighbours(1), (Shokri(2),))
-    >>> play(game, 20, workers=1).rows[0].stated.lower > 0.5
+    >>> play(game, 20, workers=1).rows[0].success.lower > 0.5
     True
     """
 
@@ -82,5 +82,5 @@ class MembershipGame:
         )
         return GameResult(
             rows=rows, outcomes=outcomes, game=self.name, data=self.data.name, learner=self.learner.name,
-            variant=f"membership, {self.records} members and as many others a round", promised=None, **about,
+            variant=f"membership, {self.records} members and as many others a round", claimed_epsilon=None, **about,
         )  # fmt: skip

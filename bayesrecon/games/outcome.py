@@ -38,15 +38,15 @@ def rate_row(name: str, sees: str, counts: np.ndarray, players: int = 1) -> Game
     holds for any distribution (`bounded_mean`).
     """
     pairs = counts[:, :3].sum(axis=1)
-    stated, counted = (counts[:, 0] + counts[:, 3]) / pairs, (counts[:, 0] + counts[:, 1]) / pairs
+    success, with_ties = (counts[:, 0] + counts[:, 3]) / pairs, (counts[:, 0] + counts[:, 1]) / pairs
     single = bool((pairs == 1).all())
     return GameRow(
         name,
         sees,
         *counts[:, :3].sum(axis=0).tolist(),
-        stated=_rate(stated, single),
-        counted=_rate(counted, single),
-        simultaneous=_rate(stated, single, 1 - 0.05 / players),
+        success=_rate(success, single),
+        success_with_ties=_rate(with_ties, single),
+        simultaneous=_rate(success, single, 1 - 0.05 / players),
     )
 
 

@@ -11,7 +11,7 @@ from bayesrecon.evaluate.rate_intervals import bootstrap, clopper_pearson
 from bayesrecon.games.adversary import PUBLIC, X
 from bayesrecon.games.data import Data
 from bayesrecon.games.learner import Fitted, as_learner
-from bayesrecon.games.mechanism import IDEAL, around, promised
+from bayesrecon.games.mechanism import IDEAL, around, claimed_epsilon
 from bayesrecon.games.outcome import generator
 from bayesrecon.games.reconstructor import Reconstructor
 from bayesrecon.games.view import Oracles, View
@@ -45,7 +45,7 @@ class ReconstructionGame:
         object.__setattr__(self, "reconstructors", players)
         object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
         self.learner.check(self.data.classes)
-        promised(self.learner, self.deletion)
+        claimed_epsilon(self.learner, self.deletion)
         if not players or not all(isinstance(one, Reconstructor) for one in players):
             raise BayesreconError("a reconstruction game needs reconstructors: bayesrecon.games.DeletedLabel(), ...")
         for one in players:
@@ -108,20 +108,20 @@ class ReconstructionGame:
     def _row(self, name: str, table: np.ndarray) -> ReconstructionRow:
         answered, x_far, y_far, h, h_after = table.T
         count = len(table)
-        right, remaining, squares = None, None, [None, None, None]
+        correct, relative, squares = None, None, [None, None, None]
         sought = not answered.any() or not np.isnan(y_far).all()  # labels, or instances alone
         if self.data.classes and sought:
-            right = Rate(*clopper_pearson(int((y_far == 0).sum()), count))
+            correct = Rate(*clopper_pearson(int((y_far == 0).sum()), count))
         elif not np.isnan(y_far).all():
             at = ~np.isnan(y_far)
             squares = [float(np.mean(v[at] ** 2)) for v in (h, h_after, y_far)]
             smaller = np.minimum(h[at] ** 2, h_after[at] ** 2)
             if at.sum() > 1:
                 pairs = np.stack([y_far[at] ** 2, smaller], axis=1)
-                remaining = Rate(*bootstrap(pairs, _ratio))
+                relative = Rate(*bootstrap(pairs, _ratio))
         distance = None if np.isnan(x_far).all() else float(np.nanmedian(x_far))
         return ReconstructionRow(
-            name, count, int(count - answered.sum()), right, *squares, left=remaining, distance=distance
+            name, count, int(count - answered.sum()), correct, *squares, relative_error=relative, distance=distance
         )
 
 

@@ -18,7 +18,7 @@ from bayesrecon.model import Model, Records
 from bayesrecon.running.engine import on_host, placed, pooled, spread
 
 _BLOCK = 256  # atoms of a block, where few are looked at
-_ENDS = 32  # coordinates whose extreme atoms are looked at: there scores overflow first
+_EXTREMES = 32  # coordinates whose extreme atoms are looked at: there scores overflow first
 
 
 @jax.jit
@@ -97,11 +97,11 @@ def _in_parts(records: Records) -> Iterator[tuple[Records, int]]:
 
 def log_likelihoods(model: Model, theta: np.ndarray, basis: Basis) -> Float[np.ndarray, "T r"]:
     """Value functions of the basis at the atoms, `sum_m A_mk l(theta_t, z_m)`, `(T, r)`."""
-    whole = basis.padded
-    chunk = 2 ** int(np.clip(np.log2(CHUNK / len(whole.coefficients)), 0, 14))
+    padded = basis.padded
+    chunk = 2 ** int(np.clip(np.log2(CHUNK / len(padded.coefficients)), 0, 14))
     chunk = min(chunk, power_of_two(len(theta)))
     parts = blocks(theta, np.ones(len(theta)), chunk)
-    found = [np.asarray(_values(model, t, whole.records, whole.coefficients))[:n] for t, _, n in parts]
+    found = [np.asarray(_values(model, t, padded.records, padded.coefficients))[:n] for t, _, n in parts]
     return np.concatenate(found)[:, : basis.size]
 
 
@@ -123,26 +123,26 @@ class DenseEmbedding(View):
 
     def _scored(self, records: Records, atoms: np.ndarray) -> Iterator[tuple[tuple[slice, slice, np.ndarray], Any]]:
         """Rows and columns of every block of the score matrix, the square roots of their weights, and the block."""
-        model, width, left = self.release.model, self.metric.shape[1], 0
+        model, width, first_column = self.release.model, self.metric.shape[1], 0
         for part, count in _in_parts(records):
-            columns, start = slice(left, left + count), 0
+            columns, start = slice(first_column, first_column + count), 0
             for metric, t, weights, n, _ in self._atoms(min(self._chunk(part), _BLOCK), None, atoms):
                 place = slice(start, start + n * width), columns, np.repeat(np.sqrt(weights[:n]), width)
                 yield place, scores(model, metric, t, part, self.temperature)
                 start += n * width
-            left += count
+            first_column += count
 
     def tame(self, records: Records, *, everywhere: bool = False) -> Bool[np.ndarray, " M"]:
-        atoms = None if everywhere else self._ends(_ENDS)
+        atoms = None if everywhere else self._ends(_EXTREMES)
         found = []
         for part, count in _in_parts(records):
-            kept = np.ones(len(next(iter(part.values()))), bool)
+            finite = np.ones(len(next(iter(part.values()))), bool)
             for metric, t, *_ in self._atoms(self._chunk(part), None, atoms):
                 value, phi, lap = taylor(self.release.model, metric, t, part, self.temperature)
-                kept &= (
+                finite &= (
                     np.isfinite(phi).all(axis=(0, 1)) & np.isfinite(lap).all(axis=0) & np.isfinite(value).all(axis=0)
                 )
-            found.append(kept[:count])
+            found.append(finite[:count])
         return np.concatenate(found)
 
     def moments(
@@ -152,59 +152,59 @@ class DenseEmbedding(View):
         label: str = "summing over the draws",
         stretches: int = 1,
     ) -> Moments:
-        given, r = _Given(basis.padded, self.temperature).placed(), basis.size
-        parts = self._parts(self._chunk(given.whole.records), atoms, stretches)
-        found, value = kernels(self._pass(_moments_of, given, parts, label))
+        inputs, r = _PassInputs(basis.padded, self.temperature).placed(), basis.size
+        parts = self._parts(self._chunk(inputs.basis.records), atoms, stretches)
+        found, value = kernels(self._pass(_moments_of, inputs, parts, label))
         sums = [Stretch(share, gram[:r, :r], target[:r]) for share, (gram, target) in found]
         return Moments.of_stretches(sums, value[:r, :r])
 
     def cross(
         self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
     ) -> Float[np.ndarray, "Q r"]:
-        whole, count = basis.padded, len(next(iter(probes.values())))
+        padded, count = basis.padded, len(next(iter(probes.values())))
         others = tuple(part for part, _ in _in_parts(probes))
-        given = _Given(whole, self.temperature, others=others).placed()
-        parts = self._parts(self._chunk(whole.records, probes), atoms)
+        inputs = _PassInputs(padded, self.temperature, others=others).placed()
+        parts = self._parts(self._chunk(padded.records, probes), atoms)
         total: Any = None
-        for _, found in self._pass(_cross_of, given, parts, "comparing records"):
+        for _, found in self._pass(_cross_of, inputs, parts, "comparing records"):
             total = plus(total, found)
         return np.asarray(jax.device_get(total))[:count, : basis.size]
 
     def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
-        whole = basis.padded
-        given = _Given(whole, self.temperature, fitted=whole.coefficients[:, : basis.size] @ y)
-        found = self._covariance(given, self._parts(self._chunk(whole.records)))
+        padded = basis.padded
+        inputs = _PassInputs(padded, self.temperature, fitted=padded.coefficients[:, : basis.size] @ y)
+        found = self._covariance(inputs, self._parts(self._chunk(padded.records)))
         return found[: basis.size, : basis.size]
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
-        whole = basis.padded
-        given = _Given(whole, self.temperature, normal=self._normal[1:])
-        found = self._covariance(given, self._noise_parts(self._chunk(whole.records), simulated))
+        padded = basis.padded
+        inputs = _PassInputs(padded, self.temperature, normal=self._normal[1:])
+        found = self._covariance(inputs, self._noise_parts(self._chunk(padded.records), simulated))
         return found[: basis.size, : basis.size]
 
     def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
-        whole = basis.padded
-        fitted, directions = (whole.coefficients[:, : basis.size] @ x for x in (y, b))
-        given = _Given(whole, self.temperature, fitted=fitted, directions=directions).placed()
+        padded = basis.padded
+        fitted, directions = (padded.coefficients[:, : basis.size] @ x for x in (y, b))
+        inputs = _PassInputs(padded, self.temperature, fitted=fitted, directions=directions).placed()
         series, scores = self._series(b.shape[1])
         for _, (rows, score) in self._pass(
-            _influence_of, given, self._parts(self._chunk(whole.records)), "estimating errors"
+            _influence_of, inputs, self._parts(self._chunk(padded.records)), "estimating errors"
         ):
             series.add(rows)
             scores.add(score)
         return series.done(), scores.done()
 
-    def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
+    def _covariance(self, inputs: "_PassInputs", parts: list[Part]) -> np.ndarray:
         """Of the residuals of a padded basis."""
-        return covariance(self._pass(_noise_of, given.placed(), parts, "estimating noise"))
+        return covariance(self._pass(_noise_of, inputs.placed(), parts, "estimating noise"))
 
 
 @dataclass(frozen=True)
-class _Given:
+class _PassInputs:
     """What all parts of a pass share.
 
     Attributes:
-        whole: a padded basis.
+        basis: a padded basis.
         temperature: tau.
         others: records whose inner products with the basis are taken.
         fitted: `(M,)` weights of the data that were fitted.
@@ -213,7 +213,7 @@ class _Given:
         anchors: the parts of the basis on the devices, where they are kept there.
     """
 
-    whole: Basis
+    basis: Basis
     temperature: float
     others: tuple[Records, ...] = ()
     fitted: Any = None
@@ -221,85 +221,85 @@ class _Given:
     normal: Any = None
     anchors: tuple[Records, ...] = ()
 
-    def placed(self) -> "_Given":
+    def placed(self) -> "_PassInputs":
         """Kept on the devices for a whole pass, where they work on it."""
         if on_host() or pooled():
             return self
-        arrays = self.parts, self.whole.coefficients, self.others, self.fitted, self.directions, self.normal
+        arrays = self.parts, self.basis.coefficients, self.others, self.fitted, self.directions, self.normal
         anchors, coefficients, *rest = placed(arrays)
-        whole = Basis(self.whole.records, coefficients, self.whole.decays)
-        return _Given(whole, self.temperature, *rest, anchors=tuple(anchors))
+        basis = Basis(self.basis.records, coefficients, self.basis.decays)
+        return _PassInputs(basis, self.temperature, *rest, anchors=tuple(anchors))
 
     @property
     def parts(self) -> Sequence[Records]:
         """The anchors."""
-        return self.anchors or self.whole.parts
+        return self.anchors or self.basis.parts
 
 
-def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, Any]:
+def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
     """Kernel and target; and weight, the values that sums are taken about, mean and products of values."""
-    whole, shift = given.whole, None
+    basis, shift = inputs.basis, None
     sums: Any = None
-    metric, tau = numbers((part.metric, np.float64(given.temperature)))
+    metric, tau = numbers((part.metric, np.float64(inputs.temperature)))
     for _, theta, a, *_ in part.blocks():
         t = spread(theta)
-        expanded = _expanded(model, metric, t, given)
-        base = prior_score(model, metric, t, given.temperature)
+        expanded = _expanded(model, metric, t, inputs)
+        base = prior_score(model, metric, t, inputs.temperature)
         if shift is None:  # one atom's values: they keep the covariance of large log likelihoods accurate
-            shift = _first(expanded[0], whole.coefficients)
+            shift = _shift_of(expanded[0], basis.coefficients)
         if on_host():
-            terms = _moments_on_host(expanded, whole.coefficients, np.asarray(shift), a, base, given.temperature)
+            terms = _moments_on_host(expanded, basis.coefficients, np.asarray(shift), a, base, inputs.temperature)
         else:
-            terms = _moments(expanded, whole.coefficients, shift, spread(a), base, tau)
+            terms = _moments(expanded, basis.coefficients, shift, spread(a), base, tau)
         sums = plus(sums, terms)
     gram, target, mean, square = sums
     return (gram, target), (numbers(part.weights.sum()), numbers(shift), mean, square)
 
 
-def _cross_of(model: Model, given: _Given, part: Part) -> Any:
+def _cross_of(model: Model, inputs: _PassInputs, part: Part) -> Any:
     total: Any = None
     metric = numbers(part.metric)
     for _, theta, a, *_ in part.blocks():
         t = spread(theta)
         anchors, scored = (
-            [scores(model, metric, t, some, given.temperature) for some in parts]
-            for parts in (given.parts, given.others)
+            [scores(model, metric, t, some, inputs.temperature) for some in parts]
+            for parts in (inputs.parts, inputs.others)
         )
         heavy = spread(np.repeat(a, metric.shape[1]))
-        total = plus(total, numbers(_cross(anchors, given.whole.coefficients, heavy, scored)))
+        total = plus(total, numbers(_cross(anchors, inputs.basis.coefficients, heavy, scored)))
     return total
 
 
-def _noise_of(model: Model, given: _Given, part: Part) -> tuple[Any, Any]:
+def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
     total: Any = None
-    metric, tau = numbers((part.metric, np.float64(given.temperature)))
+    metric, tau = numbers((part.metric, np.float64(inputs.temperature)))
     for _, theta, a, *_ in part.blocks():
         t = spread(theta)
-        expanded = _expanded(model, metric, t, given)
-        if given.normal is not None:
-            score = _normal_score(t, *given.normal, metric)
+        expanded = _expanded(model, metric, t, inputs)
+        if inputs.normal is not None:
+            score = _normal_score(t, *inputs.normal, metric)
         else:
-            score = _fitted_score(expanded[1], given.fitted, prior_score(model, metric, t, given.temperature))
-        terms = _noise(expanded, given.whole.coefficients, spread(a), score, tau, given.normal is not None)
+            score = _fitted_score(expanded[1], inputs.fitted, prior_score(model, metric, t, inputs.temperature))
+        terms = _noise(expanded, inputs.basis.coefficients, spread(a), score, tau, inputs.normal is not None)
         total = plus(total, numbers(terms))
     return total
 
 
-def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray]:
+def _influence_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[np.ndarray, np.ndarray]:
     rows, found = [], []
-    metric, tau = numbers((part.metric, np.float64(given.temperature)))
+    metric, tau = numbers((part.metric, np.float64(inputs.temperature)))
     for _, theta, _, n, _ in part.blocks():
         t = spread(theta)
-        base = prior_score(model, metric, t, given.temperature)
-        expanded = _expanded(model, metric, t, given)
-        r, s = jax.device_get(_residuals(expanded, given.fitted, given.directions, base, tau))
+        base = prior_score(model, metric, t, inputs.temperature)
+        expanded = _expanded(model, metric, t, inputs)
+        r, s = jax.device_get(_residuals(expanded, inputs.fitted, inputs.directions, base, tau))
         rows.append(r[:n])
-        found.append(unwhitened(part.metric, s[:n], given.temperature))
+        found.append(unwhitened(part.metric, s[:n], inputs.temperature))
     return np.concatenate(rows), np.concatenate(found)
 
 
 @jax.jit
-def _first(value: Any, coefficients: Any) -> Any:
+def _shift_of(value: Any, coefficients: Any) -> Any:
     found = value[0] @ coefficients
     return jnp.where(jnp.isfinite(found), found, jnp.nan)  # of a record that is impossible there
 
@@ -314,7 +314,7 @@ def _fitted_score(phi: Any, fitted: Any, base: Any) -> Any:
     return phi @ fitted + base
 
 
-def _expanded(model: Model, metric: np.ndarray, theta: Any, given: _Given) -> tuple[Any, ...]:
+def _expanded(model: Model, metric: np.ndarray, theta: Any, inputs: _PassInputs) -> tuple[Any, ...]:
     """Values, scores and Laplacians of the anchors of a padded basis at a block of atoms."""
-    parts = [taylor(model, metric, theta, part, given.temperature) for part in given.parts]
+    parts = [taylor(model, metric, theta, part, inputs.temperature) for part in inputs.parts]
     return parts[0] if len(parts) == 1 else tuple(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))

@@ -33,13 +33,14 @@ class GaussianEmbedding(View):
     """`MeanEmbedding` of a release of a model that has a `GaussianPredictor`."""
 
     _grams: dict[bytes, np.ndarray] = field(default_factory=dict, init=False, repr=False)
-    _last: list[Any] = field(default_factory=list, init=False, repr=False)  # a basis, and what it is in the monomials
+    # The last basis, and its functions in the monomials.
+    _cached_basis: list[Any] = field(default_factory=list, init=False, repr=False)
 
     def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         design = self._frame.design(self._predictor, records)
         parts = self._parts(_atoms_of(_SCORES, len(design[0]) * self.metric.shape[1]), atoms)
-        given = self._given(_NONE)
-        found = [one for part in parts for one in passes.scores_of(self.release.model, given, part, *design)]
+        inputs = self._inputs(_NONE)
+        found = [one for part in parts for one in passes.scores_of(self.release.model, inputs, part, *design)]
         rows = jax.device_get([block for block, _ in found])
         return np.concatenate([block[:n] for block, (_, n) in zip(rows, found, strict=True)])
 
@@ -61,7 +62,7 @@ class GaussianEmbedding(View):
             return None
         target = np.zeros(self.width)
         passed = self._pass(
-            passes.target_of, self._given(_NONE), self._parts(self._block, atoms), "locating the records"
+            passes.target_of, self._inputs(_NONE), self._parts(self._block, atoms), "locating the records"
         )
         for _, part in passes.back(passed):
             target += part
@@ -69,14 +70,14 @@ class GaussianEmbedding(View):
 
     def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
         plain = replace(self, metric=np.eye(len(self.metric)), folds=None, progress=None)
-        found = np.zeros((self.width, len(j)))
+        sums = np.zeros((self.width, len(j)))
         start = 0
-        given = passes.Given(self._frame, _NONE, self.temperature, prior_score)  # in this process, where h is
+        inputs = passes.PassInputs(self._frame, _NONE, self.temperature, prior_score)  # in this process, where h is
         for metric, theta, weights, n, _ in plain._atoms(_atoms_of(_BLOCK, self.width), None):
-            at = given.expanded(passes.law_of(self.release.model), theta[:n], metric)
-            found += at.sums(h[start : start + n] * weights[:n, None], j)
+            expansion = inputs.expanded(passes.law_of(self.release.model), theta[:n], metric)
+            sums += expansion.sums(h[start : start + n] * weights[:n, None], j)
             start += n
-        return self._frame.monomials(self._predictor, records).T @ found
+        return self._frame.monomials(self._predictor, records).T @ sums
 
     def moments(
         self,
@@ -86,29 +87,29 @@ class GaussianEmbedding(View):
         stretches: int = 1,
     ) -> Moments:
         functions, found, shift = self._functions(basis), [], None
-        given, features = self._given(functions), self.width
+        inputs, features = self._inputs(functions), self.width
         mean, square = np.zeros(basis.size), np.zeros((basis.size, basis.size))
-        passed = passes.back(self._pass(passes.moments_of, given, self._parts(self._block, atoms, stretches), label))
-        whole = np.zeros((features, features))
+        passed = passes.back(self._pass(passes.moments_of, inputs, self._parts(self._block, atoms, stretches), label))
+        total_gram = np.zeros((features, features))
         for _, stretch in groupby(passed, key=lambda one: one[0].stretch):
             products = Products.none(features)
             target, share = np.zeros(features), 0.0
-            for part, (weight, own, kept, aim, first, second) in stretch:
-                products.plus(id(part.metric), kept)
-                target += aim
-                shift = own if shift is None else shift
+            for part, (weight, part_shift, part_products, part_target, first, second) in stretch:
+                products.plus(id(part.metric), part_products)
+                target += part_target
+                shift = part_shift if shift is None else shift
                 # Every part's values are summed about its own first ones.
-                off, share = own - shift, share + weight
-                square += second.whole()
-                if off.any():
-                    square += np.outer(first, off)
-                    square += np.outer(off, first + weight * off)
-                mean += first + weight * off
+                shift_change, share = part_shift - shift, share + weight
+                square += second.matrix()
+                if shift_change.any():
+                    square += np.outer(first, shift_change)
+                    square += np.outer(shift_change, first + weight * shift_change)
+                mean += first + weight * shift_change
             gram = products.gram()
-            whole += gram
+            total_gram += gram
             found.append(Stretch(share, gram, target, functions))
-        self._keep(atoms, whole)
-        _check(np.diag(whole), functions)
+        self._keep(atoms, total_gram)
+        _check(np.diag(total_gram), functions)
         return Moments.of_stretches(found, square - np.outer(mean, mean))
 
     def cross(
@@ -121,18 +122,18 @@ class GaussianEmbedding(View):
 
     def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         functions = self._functions(basis)
-        return self._covariance(self._given(functions, fitted=_written(functions, y)), self._parts(self._block))
+        return self._covariance(self._inputs(functions, fitted=_written(functions, y)), self._parts(self._block))
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
-        given = self._given(self._functions(basis), normal=self._normal[1:])
-        return self._covariance(given, self._noise_parts(self._block, simulated))
+        inputs = self._inputs(self._functions(basis), normal=self._normal[1:])
+        return self._covariance(inputs, self._noise_parts(self._block, simulated))
 
     def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         functions = self._functions(basis)
-        given = self._given(_written(functions, b), fitted=_written(functions, y))
+        inputs = self._inputs(_written(functions, b), fitted=_written(functions, y))
         rows, scores = self._series(b.shape[1])
         for part, (series, score) in self._pass(
-            passes.influence_of, given, self._parts(self._block), "estimating errors"
+            passes.influence_of, inputs, self._parts(self._block), "estimating errors"
         ):
             rows.add(series)
             scores.add(unwhitened(part.metric, score, self.temperature))
@@ -140,31 +141,31 @@ class GaussianEmbedding(View):
 
     def _gram(self, atoms: np.ndarray | None) -> np.ndarray:
         """Kernel of the monomials, `(F, F)`."""
-        which = _name(atoms)
-        if which not in self._grams:
+        key = _key_of(atoms)
+        if key not in self._grams:
             self._keep(atoms, self._summed(atoms))
-        return self._grams[which]
+        return self._grams[key]
 
     def _keep(self, atoms: np.ndarray | None, gram: np.ndarray) -> None:
         if len(self._grams) >= _KEPT:
             del self._grams[next(iter(self._grams))]
-        self._grams[_name(atoms)] = gram
+        self._grams[_key_of(atoms)] = gram
 
     def _summed(self, atoms: np.ndarray | None) -> np.ndarray:
         products = Products.none(self.width)
-        given = self._given(_NONE)
-        passed = self._pass(passes.products_of, given, self._parts(self._block, atoms), "comparing records")
-        for part, kept in passes.back(passed):
-            products.plus(id(part.metric), kept)
+        inputs = self._inputs(_NONE)
+        passed = self._pass(passes.products_of, inputs, self._parts(self._block, atoms), "comparing records")
+        for part, part_products in passes.back(passed):
+            products.plus(id(part.metric), part_products)
         return products.gram()
 
-    def _covariance(self, given: passes.Given, parts: list[Part]) -> np.ndarray:
-        return covariance(self._pass(passes.noise_of, given, parts, "estimating noise"))
+    def _covariance(self, inputs: passes.PassInputs, parts: list[Part]) -> np.ndarray:
+        return covariance(self._pass(passes.noise_of, inputs, parts, "estimating noise"))
 
-    def _given(self, functions: np.ndarray | None, **more: Any) -> passes.Given:
+    def _inputs(self, functions: np.ndarray | None, **more: Any) -> passes.PassInputs:
         """Kept on the devices for a whole pass, where they work on it."""
-        given = passes.Given(self._frame, functions, self.temperature, prior_score, **more)
-        return given if on_host() or pooled() else placed(given)
+        inputs = passes.PassInputs(self._frame, functions, self.temperature, prior_score, **more)
+        return inputs if on_host() or pooled() else placed(inputs)
 
     @property
     def _predictor(self) -> GaussianPredictor:
@@ -190,13 +191,13 @@ class GaussianEmbedding(View):
         again and again."""
         if isinstance(basis, FeatureBasis) and basis.atoms is self.release:
             return None
-        if not self._last or self._last[0] is not basis:
+        if not self._cached_basis or self._cached_basis[0] is not basis:
             found = self._frame.monomials(self._predictor, basis.records) @ basis.coefficients
-            self._last[:] = [basis, found]
-        return self._last[1]
+            self._cached_basis[:] = [basis, found]
+        return self._cached_basis[1]
 
 
-def _name(atoms: np.ndarray | None) -> bytes:
+def _key_of(atoms: np.ndarray | None) -> bytes:
     return b"" if atoms is None else atoms.tobytes()
 
 

@@ -26,7 +26,7 @@ def law_of(model: Model) -> Law:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Given:
+class PassInputs:
     """What all parts of a pass share.
 
     Attributes:
@@ -65,7 +65,7 @@ class Given:
             with np.errstate(over="ignore", invalid="ignore"):  # scales of no model of these data
                 yield self.expanded(law_of(model), theta[:n], metric), a[:n], theta[:n], base
 
-    def there(self, model: Model, part: Any, prior: bool = True) -> Iterator[tuple[Any, ...]]:
+    def device_blocks(self, model: Model, part: Any, prior: bool = True) -> Iterator[tuple[Any, ...]]:
         """The same atoms on the devices: metric, atoms, weights, scores of prior and transforms, and how many are none
         of padding."""
         metric = placed(part.metric)
@@ -73,57 +73,57 @@ class Given:
             t = spread(theta)
             yield metric, t, spread(a), self.prior(model, metric, t, self.temperature) if prior else None, n
 
-    def score(self, at: Expansion, theta: Any, base: Any, metric: Any) -> Any:
+    def score(self, expansion: Expansion, theta: Any, base: Any, metric: Any) -> Any:
         """Of the posterior of the fitted data, or of the normal law in its place, `(C, k)`."""
         if self.normal is None:
-            return at.score(self.fitted) + base
+            return expansion.score(self.fitted) + base
         centre, precision = self.normal
         return -(theta - centre) @ precision @ metric
 
-    def aim(self, at: Expansion, a: Any, base: Any) -> Any:
+    def aim(self, expansion: Expansion, a: Any, base: Any) -> Any:
         """Minus the embedding of the private data in the monomials, `(F,)`."""
-        return a @ (self.temperature * at.lap + at.along(base))
+        return a @ (self.temperature * expansion.lap + expansion.along(base))
 
-    def residual(self, at: Expansion, score: Any) -> Any:
+    def residual(self, expansion: Expansion, score: Any) -> Any:
         """`<phi, score> + tau tr(Sigma Hess l)` of the functions, `(C, r)`."""
-        return self.combined(at.along(score) + self.temperature * at.lap)
+        return self.combined(expansion.along(score) + self.temperature * expansion.lap)
 
 
-def moments_of(model: Model, given: Given, part: Any) -> tuple[Any, ...]:
+def moments_of(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, ...]:
     """Weight of a part, the values that its sums are taken about, its products of scores, target and values."""
-    return (_moments_here if on_host() else _moments_there)(model, given, part)
+    return (_moments_on_host if on_host() else _moments_on_devices)(model, inputs, part)
 
 
-def target_of(model: Model, given: Given, part: Any) -> Any:
+def target_of(model: Model, inputs: PassInputs, part: Any) -> Any:
     """The embedding of the private data in the monomials, `(F,)`."""
-    return (_target_here if on_host() else _target_there)(model, given, part)
+    return (_target_on_host if on_host() else _target_on_devices)(model, inputs, part)
 
 
-def products_of(model: Model, given: Given, part: Any) -> Any:
+def products_of(model: Model, inputs: PassInputs, part: Any) -> Any:
     """Products of scores."""
-    return (_products_here if on_host() else _products_there)(model, given, part)
+    return (_products_on_host if on_host() else _products_on_devices)(model, inputs, part)
 
 
-def noise_of(model: Model, given: Given, part: Any) -> tuple[Any, Any]:
+def noise_of(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, Any]:
     """Mean and products of residuals."""
-    return (_noise_here if on_host() else _noise_there)(model, given, part)
+    return (_noise_on_host if on_host() else _noise_on_devices)(model, inputs, part)
 
 
-def influence_of(model: Model, given: Given, part: Any) -> tuple[np.ndarray, np.ndarray]:
+def influence_of(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndarray, np.ndarray]:
     """Residuals and fitted scores of every atom, these along the metric."""
-    return (_influence_here if on_host() else _influence_there)(model, given, part)
+    return (_influence_on_host if on_host() else _influence_on_devices)(model, inputs, part)
 
 
-def scores_of(model: Model, given: Given, part: Any, e: np.ndarray, x: np.ndarray) -> Iterator[tuple[Any, int]]:
+def scores_of(model: Model, inputs: PassInputs, part: Any, e: np.ndarray, x: np.ndarray) -> Iterator[tuple[Any, int]]:
     """Rows of the score matrix of records with that design, block by block, and how many are none of padding."""
     if not on_host():
-        at = placed((e, x))
-        for metric, theta, a, _, n in given.there(model, part, prior=False):
-            yield _scores(law_of(model), given, metric, theta, a, *at), n * metric.shape[1]
+        design = placed((e, x))
+        for metric, theta, a, _, n in inputs.device_blocks(model, part, prior=False):
+            yield _scores(law_of(model), inputs, metric, theta, a, *design), n * metric.shape[1]
         return
     for metric, theta, weights, n, _ in part.blocks():
         with np.errstate(over="ignore", invalid="ignore"):  # of records over many orders of magnitude
-            phi = given.expanded(law_of(model), theta[:n], metric).scores(e, x)
+            phi = inputs.expanded(law_of(model), theta[:n], metric).scores(e, x)
             rows = (phi * np.sqrt(weights[:n])[:, None, None]).reshape(-1, len(e))
         yield rows, len(rows)
 
@@ -133,17 +133,17 @@ def back(passed: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
     if on_host():
         return passed
     parts, found = zip(*passed, strict=True)
-    return zip(parts, map(_landed, jax.device_get(found)), strict=True)
+    return zip(parts, map(_as_host_sums, jax.device_get(found)), strict=True)
 
 
-def _moments_here(model: Model, given: Given, part: Any) -> tuple[Any, ...]:
-    size, features = given.size, given.frame.features
+def _moments_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, ...]:
+    size, features = inputs.size, inputs.frame.features
     target, mean, square = np.zeros(features), np.zeros(size), Squares(size)
     products, shift, weight = Products.none(features), None, 0.0
-    for at, a, _, base in given.blocks(model, part):
-        products.add(0, at.weighted(a), at.fold(a))
-        target -= given.aim(at, a, base)
-        value = given.combined(at.value)
+    for expansion, a, _, base in inputs.blocks(model, part):
+        products.add(0, expansion.weighted(a), expansion.fold(a))
+        target -= inputs.aim(expansion, a, base)
+        value = inputs.combined(expansion.value)
         # One atom's values as a shift keep the covariance of large log likelihoods accurate.
         shift = value[0].copy() if shift is None else shift
         value = (value - shift) * np.sqrt(a)[:, None]
@@ -153,37 +153,37 @@ def _moments_here(model: Model, given: Given, part: Any) -> tuple[Any, ...]:
     return weight, shift, products, target, mean, square
 
 
-def _target_here(model: Model, given: Given, part: Any) -> np.ndarray:
-    return -np.asarray(sum(given.aim(at, a, base) for at, a, _, base in given.blocks(model, part)))
+def _target_on_host(model: Model, inputs: PassInputs, part: Any) -> np.ndarray:
+    return -np.asarray(sum(inputs.aim(expansion, a, base) for expansion, a, _, base in inputs.blocks(model, part)))
 
 
-def _products_here(model: Model, given: Given, part: Any) -> Products:
+def _products_on_host(model: Model, inputs: PassInputs, part: Any) -> Products:
     products = None
     for metric, theta, a, n, _ in part.blocks():
         with np.errstate(over="ignore", invalid="ignore"):
-            at = given.expanded(law_of(model), theta[:n], metric)
-            products = Products.none(at.q.shape[1]) if products is None else products
-            products.add(0, at.weighted(a[:n]), at.fold(a[:n]))
+            expansion = inputs.expanded(law_of(model), theta[:n], metric)
+            products = Products.none(expansion.q.shape[1]) if products is None else products
+            products.add(0, expansion.weighted(a[:n]), expansion.fold(a[:n]))
     assert products is not None
     return products
 
 
-def _noise_here(model: Model, given: Given, part: Any) -> tuple[np.ndarray, np.ndarray]:
-    size = given.size
+def _noise_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndarray, np.ndarray]:
+    size = inputs.size
     mean, square = np.zeros(size), np.zeros((size, size))
-    for at, a, theta, base in given.blocks(model, part):
-        score = given.score(at, theta, base, part.metric)
-        residual = given.residual(at, score) * np.sqrt(a)[:, None]
+    for expansion, a, theta, base in inputs.blocks(model, part):
+        score = inputs.score(expansion, theta, base, part.metric)
+        residual = inputs.residual(expansion, score) * np.sqrt(a)[:, None]
         mean += np.sqrt(a) @ residual
         square += residual.T @ residual
     return mean, square
 
 
-def _influence_here(model: Model, given: Given, part: Any) -> tuple[np.ndarray, np.ndarray]:
+def _influence_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndarray, np.ndarray]:
     rows, scores = [], []
-    for at, _, theta, base in given.blocks(model, part):
-        score = given.score(at, theta, base, part.metric)
-        rows.append(given.residual(at, score))
+    for expansion, _, theta, base in inputs.blocks(model, part):
+        score = inputs.score(expansion, theta, base, part.metric)
+        rows.append(inputs.residual(expansion, score))
         scores.append(score)
     return np.concatenate(rows), np.concatenate(scores)
 
@@ -200,39 +200,39 @@ class _Summed:
         return _Summed(self.squares + other.squares, self.fold.plus(other.fold))
 
     @classmethod
-    def of(cls, at: Expansion, a: Any) -> "_Summed":
-        rows = at.weighted(a)
-        return cls(rows.T @ rows, at.fold(a))
+    def of(cls, expansion: Expansion, a: Any) -> "_Summed":
+        rows = expansion.weighted(a)
+        return cls(rows.T @ rows, expansion.fold(a))
 
 
-def _landed(found: Any) -> Any:
+def _as_host_sums(found: Any) -> Any:
     """As it is in this process."""
     if isinstance(found, _Summed):
         return Products(Squares.of(found.squares), {0: found.fold})
     if isinstance(found, tuple):
         weight, shift, products, target, mean, square = found
-        return weight, shift, _landed(products), target, mean, Squares.of(square)
+        return weight, shift, _as_host_sums(products), target, mean, Squares.of(square)
     return found
 
 
 _compiled = partial(jax.jit, static_argnums=0)
-_joined = jax.jit(_Summed.plus)
-_both = jax.jit(partial(jax.tree.map, jnp.add))
+_merged = jax.jit(_Summed.plus)
+_added = jax.jit(partial(jax.tree.map, jnp.add))
 
 
 def _plus(total: Any, more: Any) -> Any:
     """Sums, the first of which is None."""
     if total is None:
         return more
-    return (_joined if isinstance(total, _Summed) else _both)(total, more)
+    return (_merged if isinstance(total, _Summed) else _added)(total, more)
 
 
-def _moments_there(model: Model, given: Given, part: Any) -> tuple[Any, ...]:
+def _moments_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, ...]:
     law, products, sums = law_of(model), None, None
     shift: Any = None
-    for metric, theta, a, base, _ in given.there(model, part):
-        shift = _first(law, given, metric, theta) if shift is None else shift
-        own, terms = _moments(law, given, metric, theta, a, base, shift)
+    for metric, theta, a, base, _ in inputs.device_blocks(model, part):
+        shift = _shift_of(law, inputs, metric, theta) if shift is None else shift
+        own, terms = _moments(law, inputs, metric, theta, a, base, shift)
         products = _plus(products, own)
         sums = _plus(sums, terms)
     assert sums is not None
@@ -240,59 +240,59 @@ def _moments_there(model: Model, given: Given, part: Any) -> tuple[Any, ...]:
 
 
 @_compiled
-def _first(law: Law, given: Given, metric: Any, theta: Any) -> Any:
-    return given.combined(given.expanded(law, theta[:1], metric).value)[0]
+def _shift_of(law: Law, inputs: PassInputs, metric: Any, theta: Any) -> Any:
+    return inputs.combined(inputs.expanded(law, theta[:1], metric).value)[0]
 
 
 @_compiled
-def _moments(law: Law, given: Given, metric: Any, theta: Any, a: Any, base: Any, shift: Any) -> tuple[Any, Any]:
-    at, root = given.expanded(law, theta, metric), jnp.sqrt(a)
-    value = (given.combined(at.value) - shift) * root[:, None]
-    return _Summed.of(at, a), (-given.aim(at, a, base), root @ value, value.T @ value)
+def _moments(law: Law, inputs: PassInputs, metric: Any, theta: Any, a: Any, base: Any, shift: Any) -> tuple[Any, Any]:
+    expansion, root = inputs.expanded(law, theta, metric), jnp.sqrt(a)
+    value = (inputs.combined(expansion.value) - shift) * root[:, None]
+    return _Summed.of(expansion, a), (-inputs.aim(expansion, a, base), root @ value, value.T @ value)
 
 
-def _target_there(model: Model, given: Given, part: Any) -> Any:
+def _target_on_devices(model: Model, inputs: PassInputs, part: Any) -> Any:
     total: Any = None
-    for metric, theta, a, base, _ in given.there(model, part):
-        total = _plus(total, _target(law_of(model), given, metric, theta, a, base))
+    for metric, theta, a, base, _ in inputs.device_blocks(model, part):
+        total = _plus(total, _target(law_of(model), inputs, metric, theta, a, base))
     return total
 
 
 @_compiled
-def _target(law: Law, given: Given, metric: Any, theta: Any, a: Any, base: Any) -> Any:
-    return -given.aim(given.expanded(law, theta, metric), a, base)
+def _target(law: Law, inputs: PassInputs, metric: Any, theta: Any, a: Any, base: Any) -> Any:
+    return -inputs.aim(inputs.expanded(law, theta, metric), a, base)
 
 
-def _products_there(model: Model, given: Given, part: Any) -> Any:
+def _products_on_devices(model: Model, inputs: PassInputs, part: Any) -> Any:
     total: Any = None
-    for metric, theta, a, *_ in given.there(model, part, prior=False):
-        total = _plus(total, _products(law_of(model), given, metric, theta, a))
+    for metric, theta, a, *_ in inputs.device_blocks(model, part, prior=False):
+        total = _plus(total, _products(law_of(model), inputs, metric, theta, a))
     return total
 
 
 @_compiled
-def _products(law: Law, given: Given, metric: Any, theta: Any, a: Any) -> _Summed:
-    return _Summed.of(given.expanded(law, theta, metric), a)
+def _products(law: Law, inputs: PassInputs, metric: Any, theta: Any, a: Any) -> _Summed:
+    return _Summed.of(inputs.expanded(law, theta, metric), a)
 
 
-def _noise_there(model: Model, given: Given, part: Any) -> tuple[Any, Any]:
+def _noise_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, Any]:
     total: Any = None
-    for metric, theta, a, base, _ in given.there(model, part, prior=given.normal is None):
-        total = _plus(total, _noise(law_of(model), given, metric, theta, a, base))
+    for metric, theta, a, base, _ in inputs.device_blocks(model, part, prior=inputs.normal is None):
+        total = _plus(total, _noise(law_of(model), inputs, metric, theta, a, base))
     return total
 
 
 @_compiled
-def _noise(law: Law, given: Given, metric: Any, theta: Any, a: Any, base: Any) -> tuple[Any, Any]:
-    at, root = given.expanded(law, theta, metric), jnp.sqrt(a)
-    residual = given.residual(at, given.score(at, theta, base, metric)) * root[:, None]
+def _noise(law: Law, inputs: PassInputs, metric: Any, theta: Any, a: Any, base: Any) -> tuple[Any, Any]:
+    expansion, root = inputs.expanded(law, theta, metric), jnp.sqrt(a)
+    residual = inputs.residual(expansion, inputs.score(expansion, theta, base, metric)) * root[:, None]
     return root @ residual, residual.T @ residual
 
 
-def _influence_there(model: Model, given: Given, part: Any) -> tuple[np.ndarray, np.ndarray]:
+def _influence_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndarray, np.ndarray]:
     blocks = [
-        (_influence(law_of(model), given, metric, theta, base), n)
-        for metric, theta, _, base, n in given.there(model, part)
+        (_influence(law_of(model), inputs, metric, theta, base), n)
+        for metric, theta, _, base, n in inputs.device_blocks(model, part)
     ]
     found = jax.device_get([one for one, _ in blocks])
     rows, scores = (np.concatenate([one[k][:n] for one, (_, n) in zip(found, blocks, strict=True)]) for k in (0, 1))
@@ -300,13 +300,13 @@ def _influence_there(model: Model, given: Given, part: Any) -> tuple[np.ndarray,
 
 
 @_compiled
-def _influence(law: Law, given: Given, metric: Any, theta: Any, base: Any) -> tuple[Any, Any]:
-    at = given.expanded(law, theta, metric)
-    score = given.score(at, theta, base, metric)
-    return given.residual(at, score), score
+def _influence(law: Law, inputs: PassInputs, metric: Any, theta: Any, base: Any) -> tuple[Any, Any]:
+    expansion = inputs.expanded(law, theta, metric)
+    score = inputs.score(expansion, theta, base, metric)
+    return inputs.residual(expansion, score), score
 
 
 @_compiled
-def _scores(law: Law, given: Given, metric: Any, theta: Any, a: Any, e: Any, x: Any) -> Any:
-    phi = given.expanded(law, theta, metric).scores(e, x)
+def _scores(law: Law, inputs: PassInputs, metric: Any, theta: Any, a: Any, e: Any, x: Any) -> Any:
+    phi = inputs.expanded(law, theta, metric).scores(e, x)
     return (phi * jnp.sqrt(a)[:, None, None]).reshape(-1, len(e))

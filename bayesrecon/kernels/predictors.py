@@ -29,13 +29,13 @@ class Predictors:
 
     Attributes:
         size: J, the number of predictors.
-        at: `(theta (d,), record) -> eta (J,)`.
-        rest: `(eta (J,), record) -> h`.
+        predict: `(theta (d,), record) -> eta (J,)`.
+        log_lik: `(eta (J,), record) -> h`.
     """
 
     size: int
-    at: Callable[[Any, Records], Any]
-    rest: Callable[[Any, Records], Any]
+    predict: Callable[[Any, Records], Any]
+    log_lik: Callable[[Any, Records], Any]
 
 
 def predictors_of(log_lik: Callable[[Any, Records], Any], theta: Any, record: Records) -> Predictors | None:
@@ -45,64 +45,64 @@ def predictors_of(log_lik: Callable[[Any, Records], Any], theta: Any, record: Re
         theta, record: of the right shapes and types.
     """
     names = sorted(record)
-    closed: Any = jax.make_jaxpr(lambda t, *z: log_lik(t, dict(zip(names, z, strict=True))))(
+    jaxpr: Any = jax.make_jaxpr(lambda t, *z: log_lik(t, dict(zip(names, z, strict=True))))(
         theta, *(record[k] for k in names)
     )
-    program = operations_of(closed)
-    given, known, result = program.arguments, program.known, program.results[0]
+    program = operations_of(jaxpr)
+    arguments, known, result = program.arguments, program.known, program.results[0]
     steps = _needed(program.steps, {result})
-    marks = marked(program, {given[0]: Mark.of("theta")})
-    cut, made = _cut(steps, marks, given[0], result)
+    marks = marked(program, {arguments[0]: Mark.of("theta")})
+    cut, derived = _cut(steps, marks, arguments[0], result)
     shapes = {number: shape for step in steps for number, shape in _shapes(step)}
     count = sum(_size(shapes[k]) for k in cut if k in shapes)
     # Sweeps along the predictors and their pairs, beside one along every direction.
-    if given[0] in cut or not 0 < count * (count + 1) <= len(theta):
+    if arguments[0] in cut or not 0 < count * (count + 1) <= len(theta):
         return None
     linear = _needed([s for s in steps if marks.get(s.gives[0], FREE).affine], set(cut))
-    ends = [s for s in steps if not marks.get(s.gives[0], FREE).linear or made & set(s.gives)]
+    nonlinear = [s for s in steps if not marks.get(s.gives[0], FREE).linear or derived & set(s.gives)]
 
-    def at(theta: Any, record: Records) -> Any:
-        values = known | dict(zip(given, [theta, *(record[k] for k in names)], strict=True))
+    def predict(theta: Any, record: Records) -> Any:
+        values = known | dict(zip(arguments, [theta, *(record[k] for k in names)], strict=True))
         for step in linear:
             step.run(values)
         return jnp.concatenate([jnp.ravel(values[k]) for k in cut])
 
-    def rest(eta: Any, record: Records) -> Any:
-        values, start = known | dict(zip(given[1:], (record[k] for k in names), strict=True)), 0
+    def log_lik_of(eta: Any, record: Records) -> Any:
+        values, start = known | dict(zip(arguments[1:], (record[k] for k in names), strict=True)), 0
         for k in cut:
             values[k] = jnp.reshape(eta[start : start + _size(shapes[k])], shapes[k])
             start += _size(shapes[k])
-        for step in ends:
+        for step in nonlinear:
             step.run(values)
         return values[result]
 
-    return Predictors(count, at, rest)
+    return Predictors(count, predict, log_lik_of)
 
 
-def swept(found: Predictors, metric: Any, theta: Any, records: Records) -> tuple[Any, Slopes, Any]:
+def derivatives_along(predictors: Predictors, metric: Any, theta: Any, records: Records) -> tuple[Any, Slopes, Any]:
     """Log likelihoods `(C, M)`, slopes and Laplacians `(C, M)` of a block of atoms."""
-    eta = jax.vmap(jax.vmap(found.at, in_axes=(None, 0)), in_axes=(0, None))(theta, records)
+    eta = jax.vmap(jax.vmap(predictors.predict, in_axes=(None, 0)), in_axes=(0, None))(theta, records)
 
-    def moved(record: Records, v: Any) -> Any:
-        return jax.jvp(lambda t: found.at(t, record), (theta[0],), (v,))[1]  # the same at every atom
+    def direction_of(record: Records, v: Any) -> Any:
+        return jax.jvp(lambda t: predictors.predict(t, record), (theta[0],), (v,))[1]  # the same at every atom
 
-    x = jax.vmap(jax.vmap(moved, in_axes=(None, 1), out_axes=1), in_axes=(0, None))(records, metric)  # (M, J, k)
+    x = jax.vmap(jax.vmap(direction_of, in_axes=(None, 1), out_axes=1), in_axes=(0, None))(records, metric)  # (M, J, k)
     inner = x @ x.swapaxes(1, 2)
-    axes = jnp.eye(found.size)
+    axes = jnp.eye(predictors.size)
 
-    def over(f: Callable[[Any, Records], Any]) -> Any:
+    def mapped(f: Callable[[Any, Records], Any]) -> Any:
         return jax.vmap(jax.vmap(f), in_axes=(0, None))(eta, records)
 
     def slope(e: Any, record: Records, i: int) -> Any:
-        return jax.jvp(lambda q: found.rest(q, record), (e,), (axes[i],))
+        return jax.jvp(lambda q: predictors.log_lik(q, record), (e,), (axes[i],))
 
     value: Any = None
     firsts, lap = [], 0.0
-    for i in range(found.size):
-        value, first = over(lambda e, record, i=i: slope(e, record, i))
+    for i in range(predictors.size):
+        value, first = mapped(lambda e, record, i=i: slope(e, record, i))
         firsts.append(first)
         for j in range(i + 1):
-            second = over(lambda e, record, i=i, j=j: jax.jvp(lambda q: slope(q, record, i)[1], (e,), (axes[j],))[1])
+            second = mapped(lambda e, record, i=i, j=j: jax.jvp(lambda q: slope(q, record, i)[1], (e,), (axes[j],))[1])
             lap = lap + (1 if i == j else 2) * second * inner[:, i, j]
     return value, (tuple(firsts), x), lap
 
@@ -115,27 +115,27 @@ def whitened(slopes: Slopes) -> Any:
 
 def _needed(steps: Sequence[Step], wanted: set[int]) -> list[Step]:
     """Those that the wanted values are made of."""
-    wanted, kept = set(wanted), []
+    wanted, needed = set(wanted), []
     for step in reversed(steps):
         if wanted & set(step.gives):
             wanted |= set(step.takes)
-            kept.append(step)
-    return kept[::-1]
+            needed.append(step)
+    return needed[::-1]
 
 
 def _cut(steps: Sequence[Step], marks: dict[int, Mark], theta: int, result: int) -> tuple[list[int], set[int]]:
     """Affine values that other operations take, without those that are made of the ones before; and all of these."""
-    taken = {k for s in steps if not marks.get(s.gives[0], FREE).affine for k in s.takes} | {result}
-    cut, made = [theta] if theta in taken else [], set[int]()
+    needed = {k for s in steps if not marks.get(s.gives[0], FREE).affine for k in s.takes} | {result}
+    cut, derived = [theta] if theta in needed else [], set[int]()
     for step in steps:
         if not marks.get(step.gives[0], FREE).linear:
             continue
-        if all(k in made for k in step.takes if marks.get(k, FREE).linear):
-            made |= set(step.gives)
-        elif taken & set(step.gives):
+        if all(k in derived for k in step.takes if marks.get(k, FREE).linear):
+            derived |= set(step.gives)
+        elif needed & set(step.gives):
             cut += step.gives
-            made |= set(step.gives)
-    return cut, made - set(cut)
+            derived |= set(step.gives)
+    return cut, derived - set(cut)
 
 
 def _shapes(step: Step) -> list[tuple[int, tuple[int, ...]]]:

@@ -28,7 +28,7 @@ class Squares:
 
     >>> sums = Squares(2)
     >>> sums.add(np.array([[1.0, 2.0], [0.0, 3.0]]))
-    >>> sums.whole().tolist()
+    >>> sums.matrix().tolist()
     [[1.0, 2.0], [2.0, 13.0]]
     """
 
@@ -36,10 +36,10 @@ class Squares:
         self._lower = np.zeros((width, width), order="F")
 
     @classmethod
-    def of(cls, whole: np.ndarray) -> "Squares":
+    def of(cls, matrix: np.ndarray) -> "Squares":
         """Those that another summed, `(F, F)`."""
-        found = cls(len(whole))
-        found._lower += whole
+        found = cls(len(matrix))
+        found._lower += matrix
         return found
 
     def add(self, rows: np.ndarray) -> None:
@@ -51,7 +51,7 @@ class Squares:
         """Those of other blocks as well."""
         self._lower += other._lower
 
-    def whole(self) -> np.ndarray:
+    def matrix(self) -> np.ndarray:
         """`(F, F)`, in the place of the triangle."""
         found = self._lower
         for start in range(0, len(found), _ROWS):
@@ -68,19 +68,19 @@ class Fold:
     """Sums over the atoms that are summed in one metric.
 
     Attributes:
-        own: `(p, p)` inner products of the directions b of the coefficients.
+        directions: `(p, p)` inner products of the directions b of the coefficients.
         along: `(p,)` those with the direction of the scale.
         mixed: `(F, p + 1)` sums of q and g.
         inner: `(p + 1, p + 1)` sums of g and g.
     """
 
-    own: Any
+    directions: Any
     along: Any
     mixed: Any
     inner: Any
 
     def plus(self, other: "Fold") -> "Fold":
-        return Fold(self.own, self.along, self.mixed + other.mixed, self.inner + other.inner)
+        return Fold(self.directions, self.along, self.mixed + other.mixed, self.inner + other.inner)
 
 
 @dataclass(frozen=True)
@@ -102,31 +102,31 @@ class Products:
     def add(self, metric: int, q: np.ndarray, fold: Fold) -> None:
         """Atoms with `q (C, F)`, scaled by their weights, and their other sums."""
         self.squares.add(q)
-        self._joined(metric, fold)
+        self._add_fold(metric, fold)
 
     def plus(self, metric: int, other: "Products") -> None:
         """Those of a part, all of it in one metric."""
         self.squares.plus(other.squares)
         for fold in other.folds.values():
-            self._joined(metric, fold)
+            self._add_fold(metric, fold)
 
-    def _joined(self, metric: int, fold: Fold) -> None:
+    def _add_fold(self, metric: int, fold: Fold) -> None:
         self.folds[metric] = self.folds[metric].plus(fold) if metric in self.folds else fold
 
     def gram(self) -> np.ndarray:
         """Kernel of the monomials, `(F, F)`; the sums are used up."""
         folds = list(self.folds.values())
-        own, along, mixed, inner = (
-            np.stack([getattr(one, name) for one in folds]) for name in ("own", "along", "mixed", "inner")
+        directions, along, mixed, inner = (
+            np.stack([getattr(one, name) for one in folds]) for name in ("directions", "along", "mixed", "inner")
         )
-        features, width = mixed.shape[1], own.shape[1]
+        features, width = mixed.shape[1], directions.shape[1]
         pairs = np.triu_indices(width)
-        found = np.zeros((features, features))
+        kernel = np.zeros((features, features))
         for rows in _blocks(features, width):
             # (k, a) of every row: sum over the metrics of along_k mixed_a.
-            at = np.einsum("mk,mra->rka", along, mixed[:, rows], optimize=True)
-            found[rows, 2:] = _of_monomials(at, *pairs)
-        found += found.T
+            pair_sums = np.einsum("mk,mra->rka", along, mixed[:, rows], optimize=True)
+            kernel[rows, 2:] = _of_monomials(pair_sums, *pairs)
+        kernel += kernel.T
         # A monomial has one pair or two; e x_i has g_0, x_i x_j has g_j and, with another i, g_i.
         first = np.concatenate([np.arange(width), pairs[0]])
         second = np.concatenate([np.zeros(width, int), 1 + pairs[1]])
@@ -134,12 +134,12 @@ class Products:
         fourth = np.concatenate([np.zeros(width, int), 1 + pairs[0]])
         twice = np.concatenate([np.zeros(width), np.where(pairs[0] == pairs[1], 0.0, 1.0)])
         for rows in _blocks(features - 2, width):
-            left = np.concatenate([own[:, first[rows]], own[:, third[rows]] * twice[rows, None]])
+            left = np.concatenate([directions[:, first[rows]], directions[:, third[rows]] * twice[rows, None]])
             right = np.concatenate([inner[:, second[rows]], inner[:, fourth[rows]]])
-            at = np.matmul(left.transpose(1, 2, 0), right.transpose(1, 0, 2))
-            found[2:][rows, 2:] += _of_monomials(at, *pairs)
-        found += self.squares.whole().T  # which is the same, row by row
-        return found
+            pair_sums = np.matmul(left.transpose(1, 2, 0), right.transpose(1, 0, 2))
+            kernel[2:][rows, 2:] += _of_monomials(pair_sums, *pairs)
+        kernel += self.squares.matrix().T  # which is the same, row by row
+        return kernel
 
 
 def _blocks(count: int, width: int) -> Iterable[slice]:
@@ -147,8 +147,8 @@ def _blocks(count: int, width: int) -> Iterable[slice]:
     return (slice(start, min(count, start + step)) for start in range(0, count, step))
 
 
-def _of_monomials(at: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+def _of_monomials(pair_sums: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Numbers of pairs `(n, p, p + 1)` as those of the monomials `e x_i` and `x_i x_j`, `(n, F - 2)`."""
-    square = at[:, :, 1:]
+    square = pair_sums[:, :, 1:]
     both = square[:, i, j] + np.where(i == j, 0.0, 1.0) * square[:, j, i]
-    return np.concatenate([at[:, :, 0], both], axis=1)
+    return np.concatenate([pair_sums[:, :, 0], both], axis=1)

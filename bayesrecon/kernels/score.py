@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from bayesrecon.kernels.predictors import predictors_of, swept, whitened
+from bayesrecon.kernels.predictors import derivatives_along, predictors_of, whitened
 from bayesrecon.model import Model, Records
 
 Pairs = tuple[Records, Records, Records]
@@ -68,10 +68,10 @@ def _swept(model: Model, metric: Any, theta: Any, records: Records, temperature:
         sweep = jax.vmap(jax.vmap(jax.value_and_grad(partial(log_lik, model)), in_axes=(None, 0)), in_axes=(0, None))
         value, gradient = sweep(theta, records)
         return value, (gradient @ metric).swapaxes(1, 2), jnp.zeros_like(value)
-    one = {k: v[0] for k, v in records.items()}
-    found = predictors_of(partial(log_lik, model), theta[0], one)
-    if found is not None:
-        return swept(found, metric, theta, records)
+    example = {k: v[0] for k, v in records.items()}
+    predictors = predictors_of(partial(log_lik, model), theta[0], example)
+    if predictors is not None:
+        return derivatives_along(predictors, metric, theta, records)
     over_records = jax.vmap(partial(_along, model), in_axes=(None, None, 0))
     over_directions = jax.vmap(over_records, in_axes=(None, 1, None), out_axes=(None, 0, 0))
     value, phi, curvature = jax.vmap(over_directions, in_axes=(0, None, None))(theta, metric, records)
@@ -124,8 +124,8 @@ def touches(model: Model, theta: Any, records: Records) -> Any:
     the coordinate does."""
 
     def without(i: Any) -> Any:
-        lost = theta.at[i].set(jnp.nan)
-        return jnp.isnan(jax.vmap(partial(log_lik, model), in_axes=(None, 0))(lost, records))
+        without_coordinate = theta.at[i].set(jnp.nan)
+        return jnp.isnan(jax.vmap(partial(log_lik, model), in_axes=(None, 0))(without_coordinate, records))
 
     return jax.lax.map(without, jnp.arange(len(theta)))
 

@@ -31,7 +31,7 @@ from bayesrecon.running.engine import block_entries, on_host, placed, pooled, sp
 
 _FEWEST = 3  # coordinates of a record, with fewer parameters than pay for which it is not worth a look
 _FIRST = 8  # records that are looked at first
-_LOOKED_AT = 8  # atoms at which gradients are looked at for coordinates that are touched
+_EXAMINED = 8  # atoms at which gradients are looked at for coordinates that are touched
 _REMEMBERED = 8  # sets of records: a basis, its probes and those before them
 _SAME = 1e-10  # of its terms, to which a sum of a few derivatives is kept in double precision
 _CONDITION = 1e4  # of the records, from which the kernel of combinations of them loses too many digits
@@ -57,21 +57,21 @@ class _Block:
 class SparseEmbedding(View):
     """`MeanEmbedding` of a release on records that touch few parameters each: those for which `touched` is not None."""
 
-    _seen: dict[int, tuple[Records, Touched | None]] = field(default_factory=dict, init=False, repr=False)
+    _cache: dict[int, tuple[Records, Touched | None]] = field(default_factory=dict, init=False, repr=False)
 
     def touched(self, records: Records) -> Touched | None:
         """What the records touch; None where that is so much that dense products are cheaper."""
-        if id(records) not in self._seen:
-            if len(self._seen) > _REMEMBERED:
-                self._seen.clear()
-            self._seen[id(records)] = records, self._look(records)  # holding them keeps their identity
-        return self._seen[id(records)][1]
+        if id(records) not in self._cache:
+            if len(self._cache) > _REMEMBERED:
+                self._cache.clear()
+            self._cache[id(records)] = records, self._touched_by(records)  # holding them keeps their identity
+        return self._cache[id(records)][1]
 
     def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         touched = self._of(records)
-        given, found = self._given(touched), []
+        inputs, found = self._inputs(touched), []
         for part in self._parts(self._chunk(records), atoms):
-            for block, n in given.sweeps(self.release.model, part, given.touched, second=False):
+            for block, n in inputs.sweeps(self.release.model, part, inputs.touched, second=False):
                 weights, slopes = jax.device_get((block.weights, block.slopes))
                 slopes = slopes[:, :n] * np.sqrt(weights[:n])[:, None]
                 phi = sum(s[:, None] * part.metric.T[:, i] for i, s in zip(touched.index, slopes, strict=True))
@@ -81,9 +81,9 @@ class SparseEmbedding(View):
     def pieces(self, records: Records, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As `Separable` has it, of records that are touched."""
         touched = self._of(records)
-        given, found = self._given(touched), []
+        inputs, found = self._inputs(touched), []
         for part in self._parts(chunk_of(touched), atoms):
-            for block, n in given.sweeps(self.release.model, part, given.touched, second=False):
+            for block, n in inputs.sweeps(self.release.model, part, inputs.touched, second=False):
                 weights, slopes = jax.device_get((block.weights, block.slopes))
                 found.append(slopes[:, :n] * np.sqrt(weights[:n])[:, None])
         return np.asarray(touched.index), np.concatenate(found, axis=1)
@@ -100,10 +100,10 @@ class SparseEmbedding(View):
     def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
         """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`."""
         touched = self._of(records)
-        given, values, start = self._given(touched), np.zeros((touched.size, len(j))), 0
+        inputs, values, start = self._inputs(touched), np.zeros((touched.size, len(j))), 0
         wanted = [(one, np.flatnonzero(j == one)) for one in np.unique(j)]
         for part in replace(self, folds=None)._parts(chunk_of(touched)):
-            for block, n in given.sweeps(self.release.model, part, given.touched, second=False):
+            for block, n in inputs.sweeps(self.release.model, part, inputs.touched, second=False):
                 weights, slopes = jax.device_get((block.weights, block.slopes))
                 scaled = np.asarray(h[start : start + n]) * weights[:n, None]
                 for index, slope in zip(touched.index, slopes[:, :n], strict=True):
@@ -123,7 +123,7 @@ class SparseEmbedding(View):
     ) -> Moments:
         touched, a = self._of(basis.records), basis.coefficients
         parts = self._parts(chunk_of(touched), atoms, stretches)
-        found, value = kernels(self._pass(_moments_of, self._given(touched, a), parts, label))
+        found, value = kernels(self._pass(_moments_of, self._inputs(touched, a), parts, label))
         if not largest(np.sum([np.diag(gram) for _, (gram, _) in found], axis=0), a) <= _CONDITION:
             raise LostDigits
         sums = [Stretch(share, gram, target, a) for share, (gram, target) in found]
@@ -135,35 +135,37 @@ class SparseEmbedding(View):
         anchors, others = self._of(basis.records), self._of(probes)
         parts = self._parts(min(chunk_of(anchors), chunk_of(others)), atoms)
         total: Any = None
-        for _, found in self._pass(_cross_of, self._given(anchors, others=others), parts, "comparing records"):
+        for _, found in self._pass(_cross_of, self._inputs(anchors, others=others), parts, "comparing records"):
             total = plus(total, found)
         return jax.device_get(total) @ basis.coefficients
 
     def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         touched, a = self._of(basis.records), basis.coefficients
-        return self._covariance(self._given(touched, a, fitted=a @ y), self._parts(chunk_of(touched)))
+        return self._covariance(self._inputs(touched, a, fitted=a @ y), self._parts(chunk_of(touched)))
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
         touched = self._of(basis.records)
-        given = self._given(touched, basis.coefficients, normal=self._normal[1:])
-        return self._covariance(given, self._noise_parts(chunk_of(touched), simulated))
+        inputs = self._inputs(touched, basis.coefficients, normal=self._normal[1:])
+        return self._covariance(inputs, self._noise_parts(chunk_of(touched), simulated))
 
     def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         touched, a = self._of(basis.records), basis.coefficients
-        given = self._given(touched, a @ b, fitted=a @ y)
+        inputs = self._inputs(touched, a @ b, fitted=a @ y)
         rows, scores = self._series(b.shape[1])
-        for _, (series, score) in self._pass(_influence_of, given, self._parts(chunk_of(touched)), "estimating errors"):
+        for _, (series, score) in self._pass(
+            _influence_of, inputs, self._parts(chunk_of(touched)), "estimating errors"
+        ):
             rows.add(series)
             scores.add(score)
         return rows.done(), scores.done()
 
-    def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
-        return covariance(self._pass(_noise_of, given, parts, "estimating noise"))
+    def _covariance(self, inputs: "_PassInputs", parts: list[Part]) -> np.ndarray:
+        return covariance(self._pass(_noise_of, inputs, parts, "estimating noise"))
 
-    def _given(self, touched: Touched, functions: Any = None, **more: Any) -> "_Given":
+    def _inputs(self, touched: Touched, functions: Any = None, **more: Any) -> "_PassInputs":
         """Kept on the devices for a whole pass, where they work on it."""
-        given = _Given(touched, self._sigmas, self.temperature, functions, **more)
-        return given if on_host() or pooled() else placed(given)
+        inputs = _PassInputs(touched, self._sigmas, self.temperature, functions, **more)
+        return inputs if on_host() or pooled() else placed(inputs)
 
     @cached_property
     def _sigmas(self) -> tuple[np.ndarray, ...]:
@@ -175,7 +177,7 @@ class SparseEmbedding(View):
         assert found is not None, "these records touch too much for sparse passes"
         return found
 
-    def _look(self, records: Records) -> Touched | None:
+    def _touched_by(self, records: Records) -> Touched | None:
         model, theta = self.release.model, self._theta
         if not self.temperature or not pays(_FEWEST, theta.shape[1]):
             return None
@@ -185,7 +187,7 @@ class SparseEmbedding(View):
         pattern = np.asarray(touches(model, theta[:1][0], records)).T
         if not _few(pattern):
             return None
-        some = theta[evenly(len(theta), _LOOKED_AT)]
+        some = theta[evenly(len(theta), _EXAMINED)]
         found = _by_colours(records, pattern)
         if pays(len(found.index), theta.shape[1]) and _accounts_for(model, found, some):
             return found
@@ -219,7 +221,7 @@ def _accounts_for(model: Model, found: Touched, theta: np.ndarray) -> bool:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class _Given:
+class _PassInputs:
     """What all parts of a pass share.
 
     Attributes:
@@ -259,99 +261,99 @@ class _Given:
         return _score(self, block, prior)
 
 
-def _prior(model: Model, given: _Given, block: _Block, axes: Any) -> Any:
+def _prior(model: Model, inputs: _PassInputs, block: _Block, axes: Any) -> Any:
     """Scores `(C, d)` of prior and transforms."""
-    found = prior_score(model, axes, block.theta, given.temperature)
+    found = prior_score(model, axes, block.theta, inputs.temperature)
     return np.asarray(found) if on_host() else found
 
 
 @either_way
-def _score(given: _Given, block: _Block, prior: Any) -> Any:
-    if given.normal is not None:
-        centre, precision = given.normal
+def _score(inputs: _PassInputs, block: _Block, prior: Any) -> Any:
+    if inputs.normal is not None:
+        centre, precision = inputs.normal
         return -(block.theta - centre) @ precision
-    return prior + given.touched.gather(block.slopes * given.fitted)
+    return prior + inputs.touched.gather(block.slopes * inputs.fitted)
 
 
-def _residual(given: _Given, block: _Block, score: Any) -> Any:
+def _residual(inputs: _PassInputs, block: _Block, score: Any) -> Any:
     """`<phi_m, score> + tau tr(Sigma Hess l_m)`, `(C, M)`."""
-    whole = score @ block.sigma
-    pairs = zip(given.touched.index, block.slopes, strict=True)
-    return sum((slope * whole[:, column] for column, slope in pairs), given.temperature * block.lap)
+    whitened_score = score @ block.sigma
+    pairs = zip(inputs.touched.index, block.slopes, strict=True)
+    return sum((slope * whitened_score[:, column] for column, slope in pairs), inputs.temperature * block.lap)
 
 
-def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, Any]:
+def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
     """Kernel and target; and weight, the values that sums are taken about, mean and products of values."""
     shift: Any = None
     sums: Any = None
     axes = numbers(np.eye(part.metric.shape[0]))
-    for block, _ in given.sweeps(model, part, given.touched):
+    for block, _ in inputs.sweeps(model, part, inputs.touched):
         # One atom's values as a shift keep the covariance of large log likelihoods accurate.
-        shift = _first(given, block) if shift is None else shift
-        sums = plus(sums, _moments(given, block, _prior(model, given, block, axes), shift))
+        shift = _shift_of(inputs, block) if shift is None else shift
+        sums = plus(sums, _moments(inputs, block, _prior(model, inputs, block, axes), shift))
     gram, target, mean, square = sums
     return (gram, target), (numbers(part.weights.sum()), shift, mean, square)
 
 
 @either_way
-def _first(given: _Given, block: _Block) -> Any:
-    return block.value[0] @ given.functions
+def _shift_of(inputs: _PassInputs, block: _Block) -> Any:
+    return block.value[0] @ inputs.functions
 
 
 @either_way
-def _moments(given: _Given, block: _Block, prior: Any, shift: Any) -> tuple[Any, ...]:
-    heavy, index = block.weights[:, None], given.touched.index
-    value = block.value @ given.functions - shift
+def _moments(inputs: _PassInputs, block: _Block, prior: Any, shift: Any) -> tuple[Any, ...]:
+    heavy, index = block.weights[:, None], inputs.touched.index
+    value = block.value @ inputs.functions - shift
     gram = _kernel(block.slopes * heavy**0.5, index, block.sigma)
-    target = -(block.weights @ _residual(given, block, prior))
+    target = -(block.weights @ _residual(inputs, block, prior))
     return gram, target, block.weights @ value, (value * heavy).T @ value
 
 
-def _cross_of(model: Model, given: _Given, part: Part) -> Any:
-    assert given.others is not None
+def _cross_of(model: Model, inputs: _PassInputs, part: Part) -> Any:
+    assert inputs.others is not None
     total: Any = None
-    sweeps = (given.sweeps(model, part, some, second=False) for some in (given.others, given.touched))
+    sweeps = (inputs.sweeps(model, part, some, second=False) for some in (inputs.others, inputs.touched))
     for (one, _), (other, _) in zip(*sweeps, strict=True):
-        total = plus(total, _cross(given, one, other))
+        total = plus(total, _cross(inputs, one, other))
     return total
 
 
 @either_way
-def _cross(given: _Given, one: _Block, other: _Block) -> Any:
-    assert given.others is not None
-    rows, columns = given.others.index, given.touched.index
+def _cross(inputs: _PassInputs, first: _Block, second: _Block) -> Any:
+    assert inputs.others is not None
+    rows, columns = inputs.others.index, inputs.touched.index
     pairs = np.indices((len(rows), len(columns))).reshape(2, -1).T
-    return _products(one.slopes * one.weights[:, None], other.slopes, rows, columns, one.sigma, pairs)
+    return _products(first.slopes * first.weights[:, None], second.slopes, rows, columns, first.sigma, pairs)
 
 
-def _noise_of(model: Model, given: _Given, part: Part) -> tuple[Any, Any]:
+def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
     total: Any = None
     axes = numbers(np.eye(part.metric.shape[0]))
-    for block, _ in given.sweeps(model, part, given.touched):
-        total = plus(total, _noise(given, block, given.scores(model, block, axes)))
+    for block, _ in inputs.sweeps(model, part, inputs.touched):
+        total = plus(total, _noise(inputs, block, inputs.scores(model, block, axes)))
     return total
 
 
 @either_way
-def _noise(given: _Given, block: _Block, score: Any) -> tuple[Any, Any]:
-    residual = _residual(given, block, score) @ given.functions
+def _noise(inputs: _PassInputs, block: _Block, score: Any) -> tuple[Any, Any]:
+    residual = _residual(inputs, block, score) @ inputs.functions
     return block.weights @ residual, (residual * block.weights[:, None]).T @ residual
 
 
-def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray]:
+def _influence_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[np.ndarray, np.ndarray]:
     rows, scores = [], []
     axes = numbers(np.eye(part.metric.shape[0]))
-    for block, n in given.sweeps(model, part, given.touched):
-        score = given.scores(model, block, axes)
-        row, score = jax.device_get((_along(given, block, score), score))
+    for block, n in inputs.sweeps(model, part, inputs.touched):
+        score = inputs.scores(model, block, axes)
+        row, score = jax.device_get((_along(inputs, block, score), score))
         rows.append(row[:n])
         scores.append(score[:n])
     return np.concatenate(rows), np.concatenate(scores)
 
 
 @either_way
-def _along(given: _Given, block: _Block, score: Any) -> Any:
-    return _residual(given, block, score) @ given.functions
+def _along(inputs: _PassInputs, block: _Block, score: Any) -> Any:
+    return _residual(inputs, block, score) @ inputs.functions
 
 
 @either_way
@@ -370,8 +372,10 @@ def _kernel(slopes: Any, index: Any, sigma: Any) -> Any:
     """Of the records with themselves: of two colours, one product is the transpose of the other."""
     i, j = np.tril_indices(len(index))
     pairs = np.stack([i, j], axis=1)
-    own, two = (_products(slopes, slopes, index, index, sigma, pairs[some]) for some in (i == j, i > j))
-    return own + two + two.T
+    diagonal, off_diagonal = (
+        _products(slopes, slopes, index, index, sigma, pairs[chosen]) for chosen in (i == j, i > j)
+    )
+    return diagonal + off_diagonal + off_diagonal.T
 
 
 def _products(x: Any, y: Any, rows: Any, columns: Any, sigma: Any, pairs: np.ndarray) -> Any:

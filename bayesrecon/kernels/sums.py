@@ -51,7 +51,7 @@ def kernels(passed: Iterable[tuple[Any, Any]]) -> tuple[list[tuple[float, Any]],
         share = 0.0
         for part, (products, value) in stretch:
             kernel = plus(kernel, products)
-            values = value if values is None else _joined(values, value)
+            values = value if values is None else _merged(values, value)
             share += part.weights.sum()
         found.append((share, kernel))
     found, (_, _, mean, square) = jax.device_get((found, values))  # the only one of a pass
@@ -72,17 +72,17 @@ def _added(total: Any, more: Any) -> Any:
     return jax.tree.map(jnp.add, total, more)
 
 
-def _joined(total: Any, own: Any) -> Any:
+def _merged(total: Any, own: Any) -> Any:
     """Sums of values, each about their own shift, about that of the first."""
-    return (_joined_here if isinstance(total[2], np.ndarray) else _joined_there)(total, own)
+    return (_merged_on_host if isinstance(total[2], np.ndarray) else _merged_on_devices)(total, own)
 
 
-def _joined_here(total: Any, own: Any) -> Any:
+def _merged_on_host(total: Any, own: Any) -> Any:
     (weight, shift, mean, square), (more, other, first, second) = total, own
-    off = other - shift
-    mixed, stack = first + more / 2 * off, np.stack if isinstance(off, np.ndarray) else jnp.stack
-    second = second + stack([mixed, off], 1) @ stack([off, mixed], 0)
-    return weight + more, shift, mean + first + more * off, square + second
+    shift_change = other - shift
+    mixed, stack = first + more / 2 * shift_change, np.stack if isinstance(shift_change, np.ndarray) else jnp.stack
+    second = second + stack([mixed, shift_change], 1) @ stack([shift_change, mixed], 0)
+    return weight + more, shift, mean + first + more * shift_change, square + second
 
 
-_joined_there = jax.jit(_joined_here)
+_merged_on_devices = jax.jit(_merged_on_host)

@@ -37,9 +37,9 @@ def plot_game(result: "GameResult", ax: "Axes | None" = None, *, path: str | Pat
     """
     with panel(ax, path) as ax:
         position = np.arange(len(result.rows))
-        kinds = [("ties decided by a coin", "stated", BLUE, "o", 0.0)]
+        kinds = [("ties decided by a coin", "success", BLUE, "o", 0.0)]
         if any(row.ties for row in result.rows):
-            kinds.append(("ties counted as wins", "counted", ORANGE, "s", 0.18))
+            kinds.append(("ties counted as wins", "success_with_ties", ORANGE, "s", 0.18))
         for words, kind, colour, marker, shift in kinds:
             rates = [getattr(row, kind) for row in result.rows]
             x = np.array([rate.estimate for rate in rates])
@@ -48,7 +48,7 @@ def plot_game(result: "GameResult", ax: "Axes | None" = None, *, path: str | Pat
             ax.errorbar(x, position + shift, xerr=ends, **style)
         ax.axvline(0.5, color=GREY, ls="--", lw=1, label="guessing")
         if result.bound is not None:
-            ax.axvline(result.bound, color=RED, lw=1, label=f"bound of epsilon {result.promised:g}")
+            ax.axvline(result.bound, color=RED, lw=1, label=f"bound of epsilon {result.claimed_epsilon:g}")
         ax.set_yticks(position, labels=[label(row.adversary) for row in result.rows])
         ax.set_ylim(len(position) - 0.5, -0.5)
         ax.set(xlim=(0, 1.02), xlabel="probability of naming the deleted record")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon._version import __version__
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 
 ABOUT = "__bayesrecon__"
 """The name of the JSON text in an archive."""
@@ -48,6 +48,8 @@ def _packed(value: Any, arrays: dict[str, np.ndarray], classes: dict[str, type])
     if dataclasses.is_dataclass(value) and classes.get(type(value).__name__) is type(value):
         fields = {f.name: _packed(getattr(value, f.name), arrays, classes) for f in dataclasses.fields(value) if f.init}
         return {"class": type(value).__name__, "fields": fields}
+    if isinstance(value, Note):
+        return {"note": str(value)}
     if isinstance(value, np.generic):
         value = value.item()
     if hasattr(value, "tolist"):

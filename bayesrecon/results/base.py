@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bayesrecon._version import __version__
-from bayesrecon.errors import BayesreconError, visible
+from bayesrecon.errors import BayesreconError, Note, visible
 from bayesrecon.files import write_netcdf, write_whole
 from bayesrecon.results.archive import packed
 from bayesrecon.results.cells import as_cells
@@ -29,6 +29,7 @@ class Result:
     """A result with a `headline` and a DataFrame. Its `warnings` are listed below the table."""
 
     warnings: tuple[str, ...] = ()
+    """One line each. Those of the type `Note` ask for nothing and are shown as notes."""
     failures: tuple[str, ...] = ()
     """Checks of what was released that failed, one line each: nothing is determined then."""
     _indexed = True  # whether the table's index says something
@@ -110,10 +111,14 @@ class Result:
         return path
 
     def _document(self, **body: Any) -> dict[str, Any]:
-        """What `to_dict` returns: schema and version, and the body with the warnings in plain types."""
+        """What `to_dict` returns: schema and version, and the body with warnings and notes in plain types."""
         checks = {"consistent": self.consistent, "failures": self.failures, "condition": self.condition}
         named = {"schema": f"{type(self).__name__}/{VERSION}", "version": __version__}
-        return plain({**named, **checks, **body, "warnings": self.warnings})
+        messages = {
+            "warnings": [message for message in self.warnings if not isinstance(message, Note)],
+            "notes": [message for message in self.warnings if isinstance(message, Note)],
+        }
+        return plain({**named, **checks, **body, **messages})
 
     def drawn(self, name: str, **options: Any) -> Any:
         """The plot `bayesrecon.plots.<name>` of this result; the name is that of a module and a function in it.
@@ -127,8 +132,9 @@ class Result:
         table, rest = self._beginning()
         text = table.to_string(float_format="{:.6g}".format, na_rep="")
         first = [line for line in (self.notice, self.headline, self.condition) if line]
-        messages = (f"failed: {f}" for f in self.failures), (f"warning: {w}" for w in self.warnings)
-        text = "\n".join([*first, text, *rest, *(line for lines in messages for line in lines)])
+        failed = [f"failed: {failure}" for failure in self.failures]
+        messages = [f"{'note' if isinstance(w, Note) else 'warning'}: {w}" for w in self.warnings]
+        text = "\n".join([*first, text, *rest, *failed, *messages])
         return visible(text)  # names come from files, and a terminal obeys what is not printable
 
     def _repr_html_(self) -> str:

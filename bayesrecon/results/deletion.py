@@ -31,7 +31,7 @@ class DeletedRecord(Result):
             totals; None for HRec.
         method: "tilt", "HRec" or "difference".
         evidence: gain in log likelihood over no deletion at all; None for HRec.
-        effective: effective number of public records, or of draws, behind the estimate.
+        effective_size: effective number of public records, or of draws, behind the estimate.
         doubts: what speaks against the estimate, one line each; also among the warnings.
         probability: for HRec. With labelled public records, the probability that the label is right. Without labels,
             the probability that the sign of `x` about the mean record is right. None if it is not computed.
@@ -41,7 +41,7 @@ class DeletedRecord(Result):
     se: dict[str, np.ndarray] | None
     method: str
     evidence: float | None
-    effective: float
+    effective_size: float
     before: str
     after: str
     model: str
@@ -51,7 +51,7 @@ class DeletedRecord(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only."""
-        names = ("before", "after", "model", "method", "record", "se", "evidence", "effective", "probability")
+        names = ("before", "after", "model", "method", "record", "se", "evidence", "effective_size", "probability")
         return self._document(**{name: getattr(self, name) for name in names})
 
     def to_dataframe(self) -> "DataFrame":
@@ -143,14 +143,14 @@ class MissingRecord(Result):
         record: `{field: value}`.
         slope: `(K,)`, slope s of the loss at the record. The gradient is the product of slope and record.
         amplification: error of x per unit of error in the gradient, `sqrt(1 + |x|^2) / |s|`.
-        error: bound on the error of x if training left a gradient of norm `left`:
-            `sqrt(1 + |x|^2) left / (|s| - left)`. Infinite if `left` is as large as the record's own gradient, or if
+        error: bound on the error of x if training left a gradient of norm r, `remaining_gradient`:
+            `sqrt(1 + |x|^2) r / (|s| - r)`. Infinite if r is as large as the record's own gradient, or if
             slope and record disagree completely.
         disagreement: relative distance between the slope found and the slope that the record implies. Zero for an
             exactly stationary parameter; None if it cannot be computed (squared loss with one output).
-        left: norm of the gradient that training left: as stated by the caller, or else the 95 % quantile that the
-            disagreement implies if the remaining gradient has a random direction. Never below what the disagreement
-            proves.
+        remaining_gradient: norm of the gradient that training left: as stated by the caller, or else the 95 % quantile
+            that the disagreement implies if the remaining gradient has a random direction. Never below what the
+            disagreement proves.
         warnings: one line each.
     """
 
@@ -159,7 +159,7 @@ class MissingRecord(Result):
     amplification: float
     error: float
     disagreement: float | None
-    left: float
+    remaining_gradient: float
     release: str
     model: str
     warnings: tuple[str, ...] = ()
@@ -183,7 +183,9 @@ class MissingRecord(Result):
     def headline(self) -> str:
         if not np.isfinite(self.error):
             return f"{self.release}: the missing record is not determined"
-        condition = f" if training left a gradient of {self.left:.1g} or less" if self.disagreement is None else ""
+        condition = ""
+        if self.disagreement is None:
+            condition = f" if training left a gradient of {self.remaining_gradient:.1g} or less"
         return f"{self.release}: the missing record, error at most {self.error:.2g}{condition}"
 
 

@@ -30,9 +30,9 @@ class GameRow:
     Attributes:
         adversary: its name. sees: whether it saw the models' "answers" or their "parameters".
         wins, ties, losses: numbers of compared pairs over all rounds. A pair is a tie if both scores are equal.
-        stated: success rate if a fair coin decides every tie, as in the definition of the games.
-        counted: success rate if ties count as wins.
-        simultaneous: `stated` with an interval that holds for all adversaries of the table together (Bonferroni). Read
+        success: success rate if a fair coin decides every tie, as in the definition of the games.
+        success_with_ties: success rate if ties count as wins.
+        simultaneous: `success` with an interval that holds for all adversaries of the table together (Bonferroni). Read
             this one when you report the best of several adversaries.
     """
 
@@ -41,14 +41,14 @@ class GameRow:
     wins: int
     ties: int
     losses: int
-    stated: Rate
-    counted: Rate
+    success: Rate
+    success_with_ties: Rate
     simultaneous: Rate
 
     @property
     def advantage(self) -> Rate:
         """`2 success - 1`, between -1 and 1. Guessing has 0."""
-        return Rate(*(2 * v - 1 for v in (self.stated.estimate, self.stated.lower, self.stated.upper)))
+        return Rate(*(2 * v - 1 for v in (self.success.estimate, self.success.lower, self.success.upper)))
 
     @property
     def epsilon(self) -> float:
@@ -57,7 +57,7 @@ class GameRow:
         Under epsilon-differential privacy for the substitution of one record, success is at most
         `e^epsilon / (1 + e^epsilon)`. A learner with a higher success against it is not epsilon-private.
         """
-        return implied_epsilon(self.stated.lower)
+        return implied_epsilon(self.success.lower)
 
     @property
     def simultaneous_epsilon(self) -> float:
@@ -93,7 +93,8 @@ class GameResult(Result):
         numbers: `(N,)`, numbers of the rounds.
         game, data, learner, variant: the game that was played.
         seed: seed of the rounds. seconds: time spent, without rounds that were read from a folder.
-        promised: the epsilon of differential privacy that the learner claims, for the substitution of one record.
+        claimed_epsilon: the epsilon of differential privacy that the learner claims, for the substitution of one
+            record.
     """
 
     rows: tuple[GameRow, ...]
@@ -106,7 +107,7 @@ class GameResult(Result):
     seed: int
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()
-    promised: float | None = None
+    claimed_epsilon: float | None = None
 
     @property
     def bound(self) -> float | None:
@@ -114,12 +115,12 @@ class GameResult(Result):
 
         The two possible training sets of h' differ in one record, and the distribution of h is the same for both.
         """
-        return None if self.promised is None else largest_success(self.promised)
+        return None if self.claimed_epsilon is None else largest_success(self.claimed_epsilon)
 
     @property
     def best(self) -> GameRow:
         """The adversary with the highest success rate. Use its `simultaneous` interval if there are several."""
-        return max(self.rows, key=lambda row: row.stated.estimate)
+        return max(self.rows, key=lambda row: row.success.estimate)
 
     @property
     def failures(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -130,8 +131,9 @@ class GameResult(Result):
         if self.bound is None:
             return ()
         return tuple(
-            f"{row.adversary}: success {row.stated.estimate:.1%}, at least {row.simultaneous.lower:.1%}, where epsilon "
-            f"{self.promised:g} allows {self.bound:.1%}; it takes epsilon {row.simultaneous_epsilon:.2f} or more"
+            f"{row.adversary}: success {row.success.estimate:.1%}, at least {row.simultaneous.lower:.1%}, where "
+            f"epsilon {self.claimed_epsilon:g} allows {self.bound:.1%}; it takes epsilon "
+            f"{row.simultaneous_epsilon:.2f} or more"
             for row in self.rows
             if row.simultaneous.lower > self.bound
         )
@@ -141,7 +143,7 @@ class GameResult(Result):
         """A notice if the claimed epsilon is refuted."""
         if not self.failures:
             return ""
-        return f"ERROR: {self.learner} is not {self.promised:g}-private: its code or its epsilon is wrong"
+        return f"ERROR: {self.learner} is not {self.claimed_epsilon:g}-private: its code or its epsilon is wrong"
 
     @property
     def headline(self) -> str:
@@ -153,7 +155,7 @@ class GameResult(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only."""
-        names = ("game", "data", "learner", "variant", "seed", "seconds", "promised", "bound")
+        names = ("game", "data", "learner", "variant", "seed", "seconds", "claimed_epsilon", "bound")
         rows = [
             {
                 **asdict(r),
@@ -178,13 +180,13 @@ class GameResult(Result):
             {
                 "adversary": r.adversary,
                 "sees": r.sees,
-                "success": r.stated.estimate,
-                "lower": r.stated.lower,
-                "upper": r.stated.upper,
+                "success": r.success.estimate,
+                "lower": r.success.lower,
+                "upper": r.success.upper,
                 "ties": r.ties / (r.wins + r.ties + r.losses),
-                "ties as wins": r.counted.estimate,
-                "ties as wins, lower": r.counted.lower,
-                "ties as wins, upper": r.counted.upper,
+                "ties as wins": r.success_with_ties.estimate,
+                "ties as wins, lower": r.success_with_ties.lower,
+                "ties as wins, upper": r.success_with_ties.upper,
                 "advantage": r.advantage.estimate,
                 "advantage, lower": r.advantage.lower,
                 "advantage, upper": r.advantage.upper,
@@ -212,23 +214,24 @@ class ReconstructionRow:
     """The results of one reconstructor.
 
     Attributes:
-        reconstructor: its name. rounds: number of rounds played. silent: number of rounds without an answer.
-        right: share of all rounds in which the label is right; None for a numeric response. No answer counts as not
-            right.
-        before, after, error: mean squared errors of h, of h' and of the reconstruction; None for classes.
-        left: squared error of the reconstruction relative to the better of h and h', over the rounds with an answer,
-            with a bootstrap interval.
+        reconstructor: its name. rounds: number of rounds played.
+        unanswered: number of rounds without an answer.
+        correct: share of all rounds in which the label is correct; None for a numeric response. No answer counts as
+            incorrect.
+        error_before, error_after, error: mean squared errors of h, of h' and of the reconstruction; None for classes.
+        relative_error: squared error of the reconstruction relative to the better of h and h', over the rounds with an
+            answer, with a bootstrap interval.
         distance: median Euclidean distance of the reconstructed instance; None if no instance was reconstructed.
     """
 
     reconstructor: str
     rounds: int
-    silent: int
-    right: Rate | None
-    before: float | None
-    after: float | None
+    unanswered: int
+    correct: Rate | None
+    error_before: float | None
+    error_after: float | None
     error: float | None
-    left: Rate | None
+    relative_error: Rate | None
     distance: float | None
 
 
@@ -271,13 +274,13 @@ class ReconstructionResult(Result):
 
         table = []
         for r in self.rows:
-            row: dict[str, Any] = {"reconstructor": r.reconstructor, "silent": r.silent}
+            row: dict[str, Any] = {"reconstructor": r.reconstructor, "unanswered": r.unanswered}
             if self.classes:
-                rate = r.right or Rate(np.nan, np.nan, np.nan)
-                row |= {"right": rate.estimate, "lower": rate.lower, "upper": rate.upper}
+                rate = r.correct or Rate(np.nan, np.nan, np.nan)
+                row |= {"correct": rate.estimate, "lower": rate.lower, "upper": rate.upper}
             else:
-                rate = r.left or Rate(np.nan, np.nan, np.nan)
-                row |= {"h": r.before, "h'": r.after, "reconstructed": r.error}
-                row |= {"error left": rate.estimate, "lower": rate.lower, "upper": rate.upper}
+                rate = r.relative_error or Rate(np.nan, np.nan, np.nan)
+                row |= {"h": r.error_before, "h'": r.error_after, "reconstructed": r.error}
+                row |= {"relative error": rate.estimate, "lower": rate.lower, "upper": rate.upper}
             table.append(row if r.distance is None else {**row, "distance": r.distance})
         return pd.DataFrame(table).set_index("reconstructor")

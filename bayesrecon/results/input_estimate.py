@@ -29,7 +29,7 @@ class InputEstimate(Result):
         visibility: `1 - mean squared error / variance` on held-out public records; zero if a field does not vary.
         spread: standard deviation of the field among the public records.
         coverage: share of the varying fields that the intervals cover on further public records; None if there were too
-            few of them. checked: number of these records.
+            few of them. coverage_records: number of these records.
         draws: `(D, p)` posterior draws; empty for other methods.
         settings: settings of the attack.
     """
@@ -44,7 +44,7 @@ class InputEstimate(Result):
     visibility: np.ndarray
     spread: np.ndarray
     coverage: float | None
-    checked: int
+    coverage_records: int
     draws: np.ndarray
     settings: dict[str, Any]
     warnings: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class InputEstimate(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, without the draws."""
-        names = ("release", "method", "shape", "gain", "coverage", "checked", "settings", "seconds")
+        names = ("release", "method", "shape", "gain", "coverage", "coverage_records", "settings", "seconds")
         values = {name: getattr(self, name) for name in names}
         return self._document(**values, fields=self.to_dataframe().reset_index().to_dict("records"))
 
@@ -93,7 +93,9 @@ class InputEstimate(Result):
 
     @property
     def headline(self) -> str:
-        held = "" if self.coverage is None else f"; 95 % intervals held {self.coverage:.1%} on {self.checked} records"
+        held = ""
+        if self.coverage is not None:
+            held = f"; 95 % intervals held {self.coverage:.1%} on {self.coverage_records} records"
         return f"{self.release}: {len(self.estimate)} fields by {self.method}, {self.gain:.1%} of their variance{held}"
 
     def _excerpt(self) -> "DataFrame":

@@ -1,5 +1,6 @@
 """Load saved results. Files may come from strangers, so they are opened in the guarded process."""
 
+import dataclasses
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.model import PseudoData
 from bayesrecon.results.archive import ABOUT, classes_of_results
 from bayesrecon.results.base import Result
@@ -23,11 +24,15 @@ from bayesrecon.untrusted.size_limits import check_declared
 _UNPACKED, _SMALL = 2, 2**20
 
 
+class _OtherFields(Exception):
+    """A result whose class has other fields in this version."""
+
+
 def load_result(path: str | Path) -> Any:
     """Load a result that its method `save` wrote: any result from `.npz`, a `Recovery` from `.nc`.
 
     Raises:
-        BayesreconError: the file does not hold such a result.
+        BayesreconError: the file does not hold such a result, or another version saved it with other fields.
 
     >>> import pathlib, tempfile
     >>> from bayesrecon.results.bounds import Bounds, Interval
@@ -56,6 +61,7 @@ def _recovery(path: Path) -> Recovery:
         meta = {k: v.item() if isinstance(v, np.generic) else v for k, v in meta.items()}
         meta["gap"] = bool(meta["gap"])
         warnings = tuple(str(w) for w in json.loads(attributes["bayesrecon_warnings"]))
+        warnings += tuple(Note(n) for n in json.loads(attributes.get("bayesrecon_notes", "[]")))
         failures = tuple(str(f) for f in json.loads(attributes.get("bayesrecon_failures", "[]")))
         return Recovery(
             rows=rows,
@@ -71,7 +77,8 @@ def _archive(path: Path) -> Any:
     with _complaining(path), opened(NumpyFile, path) as file:
         check_declared(path, file.declared(), path.stat().st_size, free=_SMALL, ratio=_UNPACKED)
         content = file.arrays()
-        found = _unpacked(json.loads(str(content[ABOUT]))["result"], content, classes_of_results())
+        about = json.loads(str(content[ABOUT]))
+        found = _unpacked(about["result"], content, classes_of_results(), str(about["version"])[:20])
         if not isinstance(found, Result):
             raise TypeError(f"a {type(found).__name__}")
         found.check_types()
@@ -87,6 +94,8 @@ def _complaining(path: Path) -> Generator[None, None, None]:
         raise BayesreconError(f"{path} is not a saved bayesrecon result (no plain file)")
     try:
         yield
+    except _OtherFields as error:
+        raise BayesreconError(f"{path} was saved {error}") from None
     except Exception as error:
         message = " ".join(str(error).split()).removeprefix(f"{path.absolute()}: ").removeprefix(f"{path}: ")
         message = f"{type(error).__name__} {message}" if isinstance(error, KeyError) or not message else message
@@ -97,19 +106,26 @@ def _none(value: Any) -> Any:
     return None if not np.isfinite(value) else float(value)
 
 
-def _unpacked(value: Any, content: dict[str, np.ndarray], classes: dict[str, type]) -> Any:
+def _unpacked(value: Any, content: dict[str, np.ndarray], classes: dict[str, type], version: str) -> Any:
     if not isinstance(value, dict):
         return value
     (kind, *_) = value
     inner = value[kind]
     if kind == "class":
-        fields = {k: _unpacked(v, content, classes) for k, v in value["fields"].items()}
+        fields = {k: _unpacked(v, content, classes, version) for k, v in value["fields"].items()}
+        if unknown := sorted(set(fields) - {f.name for f in dataclasses.fields(classes[inner])}):
+            raise _OtherFields(
+                f"by bayesrecon {version}, whose {inner} has a field {unknown[0]!r} that this version does not have: "
+                "load it with that version, or compute the result again"
+            )
         return classes[inner](**fields)
     if kind == "array":
         return content[inner]
     if kind == "items":
-        return {_unpacked(k, content, classes): _unpacked(v, content, classes) for k, v in inner}
+        return {_unpacked(k, content, classes, version): _unpacked(v, content, classes, version) for k, v in inner}
     if kind == "float":
         return float(inner)
-    found = [_unpacked(v, content, classes) for v in inner]
+    if kind == "note":
+        return Note(inner)
+    found = [_unpacked(v, content, classes, version) for v in inner]
     return {"list": list, "tuple": tuple}[kind](found)

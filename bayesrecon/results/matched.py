@@ -23,15 +23,15 @@ class Matched(Result):
     Attributes:
         pseudo: multipliers `(M,)` and records.
         residual: norm of the remaining gradient, relative to that of the regulariser.
-        least: certified lower bound: every measure of at most `mass` records on `domain` leaves at least this residual.
-            Zero if nothing can be excluded. If it is positive, the parameter is not stationary.
+        residual_floor: certified lower bound: every measure of at most `mass` records on `domain` leaves at least this
+            residual. Zero if nothing can be excluded. If it is positive, the parameter is not stationary.
         strength: c, strength of the regulariser relative to that in the model; 1 if it is known.
         residuals: residuals of all restarts, best first. With a regulariser, half the squared residual plus the
             penalty.
         equations, unknowns: number of independent equations at the solution, and number of unknowns.
         determined: `(M,)`, whether each record is determined. Three conditions must hold: the residual is at its floor
-            (`least`, or rounding error); a second start reached the same record; and the equations fix the record even
-            if the other records are only approximate.
+            (`residual_floor`, or rounding error); a second start reached the same record; and the equations fix the
+            record even if the other records are only approximate.
         error: `{field: (M, *shape)}` and "weight": change of the record that a gradient of the residual's size causes,
             and at least the distance between the starts. Infinite for a record that is not determined.
         multipliers: "free" or "one".
@@ -41,7 +41,7 @@ class Matched(Result):
 
     pseudo: PseudoData
     residual: float
-    least: float
+    residual_floor: float
     mass: float
     domain: dict[str, Any]
     strength: float

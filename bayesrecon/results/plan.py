@@ -97,11 +97,9 @@ class Plan(Result):
 
         Returns:
             `{remedy: size}`; None if no planned size suffices. `draws` and `draws of mean and covariance` are the
-                largest
-            numbers that may be published. `digits` of the draws, and `mode, digits`, `variational fit, digits` and
-                `mean
-            field, digits`, are the largest planned numbers. `digits` overstates the protection, because an attacker who
-            knows the rounding step can undo much of the shift.
+            largest numbers that may be published. `digits` of the draws, and `mode, digits`,
+            `variational fit, digits` and `mean field, digits`, are the largest planned numbers. `digits` overstates the
+            protection, because an attacker who knows the rounding step can undo much of the shift.
 
         Raises:
             BayesreconError: the worth was not planned for, or its distribution is not known.

@@ -14,7 +14,7 @@ from bayesrecon.results.base import Result
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_META = ("release", "model", "draws", "effective_draws", "unknowns", "touched", "left_out", "seconds")
+_META = ("release", "model", "draws", "effective_draws", "unknowns", "parameters_per_record", "left_out", "seconds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,8 @@ class RecordTable(Result):
         columns: `{field: Column}`, the recovered fields.
         effective_draws: typical effective sample size of a record's estimate.
         unknowns: number of unknowns in the solve.
-        touched: number of parameters that one record affects. left_out: shared parameters that were conditioned on.
+        parameters_per_record: number of parameters that one record affects. left_out: shared parameters that were
+            conditioned on.
     """
 
     _indexed = False
@@ -103,7 +104,7 @@ class RecordTable(Result):
     draws: int
     effective_draws: float
     unknowns: int
-    touched: int
+    parameters_per_record: int
     left_out: int
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bayesrecon._version import __version__
-from bayesrecon.errors import BayesreconError, near
+from bayesrecon.errors import BayesreconError, Note, near
 from bayesrecon.model import PseudoData
 from bayesrecon.results.base import Result
 from bayesrecon.results.row import Row as Row
@@ -172,7 +172,10 @@ class Recovery(Result):
             data[f"record_{name}"] = (dims, values)
         # Prefixed: xarray takes plain names such as "coordinates" for its own.
         attributes = {f"bayesrecon_{name}": getattr(self, name) for name in META}
-        attributes |= {"bayesrecon_gap": int(self.gap), "bayesrecon_warnings": json.dumps(self.warnings)}
+        notes = [message for message in self.warnings if isinstance(message, Note)]
+        warnings = [message for message in self.warnings if not isinstance(message, Note)]
+        attributes |= {"bayesrecon_gap": int(self.gap), "bayesrecon_warnings": json.dumps(warnings)}
+        attributes["bayesrecon_notes"] = json.dumps(notes)
         attributes |= {"bayesrecon_failures": json.dumps(self.failures)}
         names = np.array([r.name for r in self.rows], dtype=object)
         return xr.Dataset(data, {"statistic": names}, {"bayesrecon_version": __version__, **attributes})

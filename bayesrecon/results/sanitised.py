@@ -25,14 +25,14 @@ class Hidden:
         scatter: standard deviation of the recovered value over tilts, for any number of published draws; None if the
             draws do not determine the statistic.
         se: `scatter` together with the error of these draws.
-        draws: number of independent draws from the posterior itself that would give the error `scatter`.
+        equivalent_draws: number of independent draws from the posterior itself that would give the error `scatter`.
         verdict: verdict of `recover` on the statistic.
     """
 
     name: str
     scatter: float | None
     se: float | None
-    draws: float | None
+    equivalent_draws: float | None
     verdict: str
 
 
@@ -66,14 +66,14 @@ class Sanitised(Result):
         source: name of what was sanitised.
         draws: number of draws; 0 for a mode with its covariance.
         worth: in independent draws of the posterior, `1 / k^2`.
-        times: the cap on the tilts, as a multiple: the scatter of this many times as many ordinary records as the data
+        cap: the cap on the tilts, as a multiple: the scatter of this many times as many ordinary records as the data
             have.
         cost: average cost of the tilts to a reader, in nats, to second order.
-        measured: the same cost without the approximation, measured over tilts other than the one used.
+        measured_cost: the same cost without the approximation, measured over tilts other than the one used.
         directions: number of directions that are tilted by k (effective rank).
         statistics, changes: what is hidden, and what readers notice.
-        typical: median, 95 % quantile and maximum of the shift by one record, for records as the posterior predicts
-            them.
+        typical_shifts: median, 95 % quantile and maximum of the shift by one record, for records as the posterior
+            predicts them.
         shifts: `(N,)`, the shift by each private record, if the data were given. Do not publish it.
         units: `{column: {value: shift}}`, the shift by all records together that share a value in a column. It has the
             fields with three or more levels and the column that `records` names. Do not publish it.
@@ -87,13 +87,13 @@ class Sanitised(Result):
     model: str
     draws: int
     worth: float
-    times: int
+    cap: int
     cost: float
-    measured: float
+    measured_cost: float
     directions: float
     statistics: tuple[Hidden, ...]
     changes: tuple[Change, ...]
-    typical: tuple[float, float, float]
+    typical_shifts: tuple[float, float, float]
     shifts: Any = None
     units: Mapping[str, Mapping[Any, float]] | None = None
     bits: Any = None
@@ -127,7 +127,7 @@ class Sanitised(Result):
     @property
     def attributes(self) -> Mapping[str, str]:
         """Attributes that describe the draws in a file."""
-        return {ATTRIBUTE: f"worth {self.worth:g} draws, cap {self.times}"}
+        return {ATTRIBUTE: f"worth {self.worth:g} draws, cap {self.cap}"}
 
     @property
     def sentence(self) -> str:
@@ -136,10 +136,11 @@ class Sanitised(Result):
         return (
             f"The {self._subject} of the posterior of data that were altered at random, once, to "
             f"protect statistics of the data (bayesrecon sanitise, worth {self.worth:g} draws). Over such alterations "
-            f"the published distribution diverges from the posterior by {self.measured:.2g} nats on average; means, "
-            f"standard deviations and 5 % and 95 % quantiles of parameters move by up to {most:.2g} posterior standard "
-            f"deviations (root mean square). {'The draws are' if self.draws else 'It is'} not anonymous, and the "
-            "alteration is not differentially private."
+            f"the published distribution diverges from the posterior by {self.measured_cost:.2g} nats on average; "
+            "means, standard deviations and 5 % and 95 % quantiles of parameters move by up to "
+            f"{most:.2g} posterior standard deviations (root mean square). "
+            f"{'The draws are' if self.draws else 'It is'} not anonymous, and the alteration is not differentially "
+            "private."
         )
 
     @property
@@ -157,9 +158,8 @@ class Sanitised(Result):
 
         Returns:
             A DataFrame with one row per parameter: its `mean`, `sd`, 5 % and 95 % quantiles, and its covariances with
-                all
-            parameters, one column each. For a mode, one row per unconstrained coordinate: its `mode`, `sd` and
-                covariances.
+            all parameters, one column each. For a mode, one row per unconstrained coordinate: its `mode`, `sd` and
+            covariances.
 
         Raises:
             BayesreconError: the result was loaded from a file, so it has no draws.

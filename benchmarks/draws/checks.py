@@ -29,7 +29,7 @@ import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.checks.beyond import check_edges
 from bayesrecon.estimation.checks.chains import check_chains
-from bayesrecon.estimation.checks.check import Looked
+from bayesrecon.estimation.checks.check import CheckInput
 from bayesrecon.estimation.checks.ends import check_ends
 from bayesrecon.estimation.checks.stein import check_identities
 from bayesrecon.estimation.scored import ScoredDraws
@@ -186,11 +186,11 @@ def _of_law(law: Callable[[Any, int], Any], draws: int) -> list[tuple[str, ...]]
     return [tuple(line for check in checks for line in check(one)) for one in seen]
 
 
-def _looked(law: Callable[[Any, int], Any], seed: list[int], draws: int, **more: Any) -> Looked:
+def _looked(law: Callable[[Any, int], Any], seed: list[int], draws: int, **more: Any) -> CheckInput:
     theta, scores = law(np.random.default_rng(seed), draws)
     numbers = np.repeat(np.arange(CHAINS), draws // CHAINS)
     good = ScoredDraws(theta, np.full(draws, 1 / draws), numbers, scores)
-    return Looked(("a", "b", "c"), good, lambda h, j, into: np.zeros((len(h), into.max(initial=-1) + 1)), **more)
+    return CheckInput(("a", "b", "c"), good, lambda h, j, into: np.zeros((len(h), into.max(initial=-1) + 1)), **more)
 
 
 def _size_row(name: str, draws: int, found: Sequence[tuple[str, ...]]) -> Row:

@@ -160,7 +160,7 @@ def reconstruction_infers(case: Any, radius: float, small: bool) -> dict[str, An
     outcomes = play(ReconstructionGame(data, learner, attack, auxiliary=None), **shared).outcomes[:, 0]
     near = int(((outcomes[:, 0] == 1) & (np.abs(outcomes[:, column]) <= radius)).sum())
     player = Reconstructed(attack, radius, distance)
-    won = play(Game(data, learner, player, auxiliary=None), **shared).rows[0].stated
+    won = play(Game(data, learner, player, auxiliary=None), **shared).rows[0].success
     rng, close = np.random.default_rng(SEED), 0
     for _ in range(20 * shared["n"]):
         private, _ = data.draw(rng)

@@ -23,8 +23,8 @@ def tried(folder: Path) -> list[Row]:
         own = counts.setdefault(file.split("-")[0], Counter())
         (found,) = read_contents(folder / file).estimates
         own["fits"] += 1
-        own["told"] += bool(found.told)
-        for one in found.told:
+        own["told"] += bool(found.statistics)
+        for one in found.statistics:
             if one.name not in truth:
                 continue
             value = truth[one.name]

@@ -74,7 +74,7 @@ def played(name: str, game: Game, workers: int | None) -> dict[str, Any]:
     best = result.best
     return {
         "rounds": ROUNDS,
-        "rows": {r.adversary: [r.stated.estimate, r.stated.lower, r.stated.upper, r.ties] for r in result.rows},
+        "rows": {r.adversary: [r.success.estimate, r.success.lower, r.success.upper, r.ties] for r in result.rows},
         "best": [best.adversary, best.simultaneous.lower, best.simultaneous_epsilon], "bound": result.bound,
         "flagged": list(result.failures), "possible": possible(name, game), "limit": limit(name, game),
     }  # fmt: skip
@@ -120,7 +120,7 @@ def broken(workers: int | None) -> dict[str, Any]:
     for n in (10, 20, 30, 50, 100, 200):
         part = game.result(whole.outcomes[:n], numbers=whole.numbers[:n], seed=SEED)
         best = part.best
-        found[str(n)] = [best.adversary, best.stated.estimate, best.simultaneous.lower, bool(part.failures)]
+        found[str(n)] = [best.adversary, best.success.estimate, best.simultaneous.lower, bool(part.failures)]
     return found
 
 

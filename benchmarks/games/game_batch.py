@@ -29,7 +29,7 @@ def batch(folder: Path, workers: int | None, rounds: Path | None) -> list[dict[s
     players = (Exm(), Ins(), Reduction(Yeom(), "labels"), Reduction(Shokri(SHADOWS), "confidences"))
     game = Game(data, learner, players, name="batch", deletions=DELETED, auxiliary=PRIVATE)
     result = play(game, ROUNDS, seed=27, workers=workers, folder=None if rounds is None else rounds / "batch")
-    return [{"name": r.adversary, "stated": astuple(r.stated), "rounds": ROUNDS} for r in result.rows]
+    return [{"name": r.adversary, "stated": astuple(r.success), "rounds": ROUNDS} for r in result.rows]
 
 
 def batches(folder: Path | None, workers: int | None, rounds: Path | None) -> dict[str, Any]:

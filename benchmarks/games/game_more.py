@@ -33,7 +33,7 @@ HOUSES = {"diabetes": 30.0, "Boston": 17.5}
 
 def _rows(result: Any) -> list[dict[str, Any]]:
     count = len(result.numbers)
-    return [{"name": r.adversary, "stated": astuple(r.stated), "rounds": count} for r in result.rows]
+    return [{"name": r.adversary, "stated": astuple(r.success), "rounds": count} for r in result.rows]
 
 
 def _white(name: str, others: bool, workers: int | None) -> Any:
@@ -63,7 +63,8 @@ def _labels(data: str, learner: str, workers: int | None) -> Any:
     game = ReconstructionGame(DATA[data].make().shared(0.5), chosen, players)  # type: ignore[attr-defined]
     result = play(game, 1000, seed=24, workers=workers)
     about = {"rounds": 1000}
-    return [{"name": r.reconstructor, "stated": astuple(r.right), "silent": r.silent} | about for r in result.rows]
+    rows = result.rows
+    return [{"name": r.reconstructor, "stated": astuple(r.correct), "silent": r.unanswered} | about for r in rows]
 
 
 def _chosen(name: str, workers: int | None) -> Any:
@@ -100,7 +101,7 @@ def whole_table(name: str = "diabetes") -> dict[str, float]:
 def _public(workers: int | None) -> Any:
     data, players = DATA["diabetes"].make().shared(0.5), (KnownInstance(), KnownInstance(30.0))  # type: ignore[attr-defined]
     rows = play(ReconstructionGame(data, LeastSquares(), players, known=True), 1000, seed=25, workers=workers).rows
-    return [{"name": r.reconstructor, "left": astuple(r.left), "rounds": 1000} for r in rows]
+    return [{"name": r.reconstructor, "left": astuple(r.relative_error), "rounds": 1000} for r in rows]
 
 
 MORE: dict[str, Any] = {f"{KNOWN} | whole table": lambda workers: whole_table(), f"{KNOWN} | public half": _public}

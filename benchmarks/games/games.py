@@ -60,12 +60,12 @@ def played(cell: Cell, workers: int | None, rounds: Path | None = None) -> dict[
         rounds_of = cell.fewer if make is cell.converged and cell.fewer else cell.rounds
         result = play(make(), rounds_of, seed=20, workers=workers, folder=folder)
         first, last = result.rows[0], result.rows[-1]
-        found[column] = {"Exm": astuple(first.stated), "Ins": astuple(last.stated)}
+        found[column] = {"Exm": astuple(first.success), "Ins": astuple(last.success)}
         found[f"{column}, warnings"] = list(result.warnings)
         if column == "as stated":
-            found["ties as wins"] = {"Exm": astuple(first.counted), "Ins": astuple(last.counted)}
+            found["ties as wins"] = {"Exm": astuple(first.success_with_ties), "Ins": astuple(last.success_with_ties)}
             if len(result.rows) == 3:
-                found["absolute loss"] = {"Exm": astuple(result.rows[1].stated)}
+                found["absolute loss"] = {"Exm": astuple(result.rows[1].success)}
     return found
 
 

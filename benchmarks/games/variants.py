@@ -74,7 +74,7 @@ def rows_of(game: Any, rounds: int, small: bool) -> list[dict[str, Any]]:
     return [
         {
             "name": r.adversary,
-            "stated": [r.stated.estimate, r.stated.lower, r.stated.upper],
+            "stated": [r.success.estimate, r.success.lower, r.success.upper],
             "ties": r.ties,
             "rounds": n,
         }

@@ -91,7 +91,7 @@ def cell(size, width, pull, seed):
         "pull": pull, "n": size, "width": width, "seed": seed, "parameters": model.dimension,
         "stationary": trained.gradient, "ranks": [int((spectrum > level).sum()) for level in LEVELS],
         "spectrum": [float(f"{s:.3g}") for s in spectrum[:: max(1, len(spectrum) // 60)]], "unknowns": found.unknowns,
-        "equations": found.equations, "residual": found.residual, "least": found.least,
+        "equations": found.equations, "residual": found.residual, "least": found.residual_floor,
         "starts": len(found.residuals), "restarts": restarts, "steps": steps,
         "solved": int(sum(r < 1e-9 for r in found.residuals)), "determined": int(found.determined.sum()),
         "wrongly": int((apart[found.determined] > 1e-3).sum()), "error": float(np.median(own)),

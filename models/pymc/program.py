@@ -226,7 +226,7 @@ class _Reader:
                 "fixed number of units by an array (effect[unit])"
             )
         else:
-            remedy = "what is computed from several records (a mean, a lag) belongs into the record itself"
+            remedy = "what is computed from several records (a mean, a lag) belongs in the record itself"
         return BayesreconError(f"{self.title}: the likelihood is not a product over records{why}; {remedy}")
 
 

@@ -132,7 +132,7 @@ def _explain_constant(parts: Parts, model: Model) -> None:
         if value != other[line]:
             raise BayesreconError(
                 f"{parts.name}, line {line}: records are coupled here ({text_of(parts, line)}): one record alone adds "
-                "nothing; a lag belongs into the record itself"
+                "nothing; a lag belongs in the record itself"
             )
 
 

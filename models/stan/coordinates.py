@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.model import Identity, Parameter, Params
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.constraints import Bounded
@@ -165,7 +165,9 @@ def dependent_rule(machine: Machine, place: Place, names: set[str]) -> Rule:
         return transform_of(machine, place, frame)._inverse(y)
 
     name = _unused(f"{place.name}_free", names)
-    note = f"{place.name} is taken in the coordinates of its bounds, which depend on {', '.join(sorted(needs))}"
+    note = Note(
+        f"the bounds of {place.name} depend on {', '.join(sorted(needs))}: its coordinates are relative to them"
+    )
     return Rule(place, name, needs, apply, invert, note)
 
 
@@ -266,7 +268,7 @@ def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[s
         return moves[1](y, *ends(frame))
 
     name = _unused(f"{place.name}_raw", names)
-    note = f"{place.name} (line {prior.line}) is written non-centred, as {name}: draws are mapped along"
+    note = Note(f"{place.name} (line {prior.line}) is rewritten as non-centred, {name}: its draws are converted")
     return Rule(place, name, frozenset(needed & names), apply, invert, note)
 
 

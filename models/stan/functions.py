@@ -58,4 +58,4 @@ def _applied(name: str, args: list[V]) -> V:
         raise StanError(f"{name} does not take ({', '.join(f'{v.words} {v.shape}' for v in args)})") from error
     if name.endswith("_rng"):
         raise StanError(f"{name} draws at random, which a log density cannot depend on")
-    raise StanError(f"the function {name} is not there{near(name, [*ONE, *TWO, *CONTAINERS, *MATRICES])}")
+    raise StanError(f"there is no function {name}{near(name, [*ONE, *TWO, *CONTAINERS, *MATRICES])}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.domains import Domain
-from bayesrecon.errors import BayesreconError, near
+from bayesrecon.errors import BayesreconError, Note, near
 from bayesrecon.model import Field, Model
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.acceptance import check
@@ -251,9 +251,11 @@ def _parts(
     machine = machine_of(small)
     fields = _all_data(small, given) if count is None else columns(small, count)
     if fields is None:
-        raise BayesreconError(f"{program.name}: data follow {count} in more ways than one; name another with record=")
+        raise BayesreconError(
+            f"{program.name}: sizes of data depend on {count} in more than one way; name another count with record="
+        )
     if count is not None and not fields and not cut:
-        raise BayesreconError(f"{program.name}: no data follow {count}")
+        raise BayesreconError(f"{program.name}: no data have the size {count}")
     known_sizes = told_sizes(program, sizes)
     constants = constants_of(machine, fields, count, given, known_sizes)
     own, units = _own(small, count, given, known_sizes)
@@ -374,10 +376,10 @@ def _check_sizes(program: tree.Program, found: Any, sizes: Mapping[str, Any]) ->
 def _read_off(parts: Parts) -> tuple[str, ...]:
     """What was taken for a record."""
     if parts.count is None:
-        return (f"{parts.name}: all data are one record",)
-    notes = [f"a record of {parts.name} is one of {parts.count}, with {', '.join(parts.fields)}"]
+        return (Note(f"{parts.name}: all data together are one record"),)
+    notes = [Note(f"{parts.name}: the data are {parts.count} records with the fields {', '.join(parts.fields)}")]
     if parts.unit:
-        notes.append(f"{', '.join(parts.own)} have an entry for each record, which the field {parts.unit} names")
+        notes.append(Note(f"{', '.join(parts.own)} have one entry per record; the field {parts.unit} is its number"))
     for name in parts.cut:
-        notes.append(f"{name} is made of all records: the field is {name} itself, not what it is made of")
+        notes.append(Note(f"{name} is computed from all records: the field is {name} itself, not its inputs"))
     return tuple(notes)

@@ -45,7 +45,7 @@ def pointwise_notes(program: tree.Program, parts: Parts, model: Model) -> tuple[
     if stated is None or parts.count is None:
         return ()
     if stated != parts.count:
-        return (f"{NAME} has an entry for each of {stated}, while a record is one of {parts.count}",)
+        return (f"{NAME} has an entry for each of {stated}, while the records are {parts.count}",)
     count = parts.units if parts.unit else RECORDS
     records = {k: jnp.asarray(v) for k, v in parts.blank(count, 1).items()}
     statements, machine = computing(program, NAME), machine_of(program)
@@ -62,8 +62,8 @@ def pointwise_notes(program: tree.Program, parts: Parts, model: Model) -> tuple[
     try:
         own, terms = (np.asarray(a) for a in jax.jit(jax.vmap(both))(points))
     except (BayesreconError, TypeError, ValueError, IndexError):
-        return (f"{NAME} could not be compared with the terms of records",)
+        return (f"{NAME} could not be compared with the log likelihood terms of the records",)
     apart, size = np.abs(np.diff(own - terms, axis=0)), 1 + np.abs(terms).max()
     if not np.isfinite(apart).any() or np.nanmax(apart) <= _CLOSE * size:
         return ()
-    return (f"{NAME} is not the term of a record in the target: it is another function of the parameters",)
+    return (f"{NAME} is not the term of a record in the target: the two differ by more than a constant",)

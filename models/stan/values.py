@@ -47,7 +47,7 @@ class Split(Untraceable):
     """Turns of a loop that have to be run apart: a branch, a size or a bound differs between them."""
 
     def __init__(self, values: np.ndarray):
-        super().__init__("turns of a loop differ")
+        super().__init__("iterations of a loop differ")
         self.values, self.steps = values, 0
 
 
@@ -124,7 +124,7 @@ def settled(v: V) -> V:
 def number(v: V, what: str) -> int:
     """A whole number that has to be known: a size or a bound."""
     if not v.scalar:
-        raise StanError(f"{what} is a whole number, and here is a {v.words}")
+        raise StanError(f"{what} must be a whole number, not a {v.words}")
     v = decided(v)
     if isinstance(v.a, jax.Array):
         raise Untraceable(f"{what} depends on {'a record' if v.tainted else 'what is not a constant'}")
@@ -232,7 +232,7 @@ def _fill(v: V) -> Any:
 
 def _zero_based(i: V, size: int) -> Any:
     if i.base != "int":
-        raise StanError(f"an index is a whole number, and here is a {i.words}")
+        raise StanError(f"an index must be a whole number, not a {i.words}")
     if isinstance(i.a, jax.Array):
         at = jnp.round(i.a).astype(int) if jnp.issubdtype(i.a.dtype, jnp.floating) else i.a
         return jnp.where(at < 1, size, at - 1)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, version
+from bayesrecon.errors import BayesreconError, Note, version
 from bayesrecon.files import write_whole
 from bayesrecon.model import Model
 from bayesrecon.models.linear_losses import linear_predictor
@@ -52,7 +52,7 @@ def from_sklearn(estimator: Any, *, name: str | None = None) -> Release:
     release = of_linear(type(inner).__name__, inner, name)
     if not before:
         return release
-    note = f"records are what the last step was given, after {', '.join(before)}"
+    note = Note(f"records are the input of the last step, after {', '.join(before)}")
     return replace(release, notes=(*release.notes, note))
 
 
@@ -96,7 +96,7 @@ def of_linear(kind: str, estimator: Any, name: str | None = None) -> Release:
     classes = getattr(estimator, "classes_", None)
     if classes is not None and list(classes) != list(range(len(classes))):
         listed = ", ".join(f"{i} is {c}" for i, c in enumerate(classes[:12]))
-        return replace(release, notes=(f"classes are counted from zero: {listed}",))
+        return replace(release, notes=(Note(f"classes are numbered from zero: {listed}"),))
     return release
 
 

@@ -68,11 +68,11 @@ def release_of_saved(source: Any, model: Any, power: float | None) -> Release | 
     if len(read) == 1:
         return read[0]
     why = f"{len(read)} fits" if read else fits[0].reason if fits else "no fit whose numbers are read"
-    raise BayesreconError(f"{source}: it holds {why}; bayesrecon audit tells what is in it")
+    raise BayesreconError(f"{source}: it holds {why}; bayesrecon audit lists what is in it")
 
 
 def _no_draws(source: Any, *, name: str | None = None, trusted: bool = False) -> NoReturn:
-    raise BayesreconError(f"{source}: a saved object is no file of draws; bayesrecon audit tells what is in it")
+    raise BayesreconError(f"{source}: a saved object is no file of draws; bayesrecon audit lists what is in it")
 
 
 FORMAT = Format("saved object", SUFFIXES, _no_draws, read_saved, rank=80, guarded=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import SavedProgram
 from bayesrecon.posteriors.draws import Draws, assembled
@@ -65,7 +65,7 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
             "(brms: save_pars(all = TRUE))"
         )
     computed = sorted(name for name in model_names(model) if name in found and name not in some)
-    notes = (f"the draws lack {', '.join(computed)}, which what they hold determines",) if computed else ()
+    notes = (Note(f"the draws lack {', '.join(computed)}: computed from the other variables"),) if computed else ()
     return replace(model, prepare=partial(_prepared, program, prepare, found), notes=(*model.notes, *notes))
 
 

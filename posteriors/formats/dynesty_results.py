@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.errors import BayesreconError, Note, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Variable, entry_of_bytes, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
@@ -28,8 +28,10 @@ _SAMPLES, _LOGS = "samples", "logwt"
 _MARKS = {_SAMPLES, _LOGS, "logl", "logvol"}
 _COUNTS, _BOUNDS = {"nlive", "niter", "eff"}, {"samples_bound", "bound_iter"}
 _NOTES = (
-    "dynesty gives parameters no names: the columns of its samples are the vector x; to use them with a model pass "
-    "{name: samples[None, :, k], 'log_weight': logwt[None]}",
+    Note(
+        "dynesty does not name parameters: the columns of its samples are the vector x; to use them with a model, pass "
+        "{name: samples[None, :, k], 'log_weight': logwt[None]}"
+    ),
 )
 
 

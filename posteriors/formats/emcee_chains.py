@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.errors import BayesreconError, Note, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Unread, Variable, entry_of_bytes, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
@@ -21,9 +21,11 @@ NAME = "x"
 
 _CHAIN, _DENSITY, _ITERATION, _GROUP = "chain", "log_prob", "iteration", "mcmc"
 _NOTES = (
-    "emcee gives parameters no names: the columns of its chain are the vector x; "
-    "to use them with a model pass {name: chain[:, :, k].T}",
-    "every walker is read as one chain, from its first step on: emcee keeps what comes before it is in equilibrium",
+    Note(
+        "emcee does not name parameters: the columns of its chain are the vector x; "
+        "to use them with a model, pass {name: chain[:, :, k].T}"
+    ),
+    "every walker is read as one chain from its first step on: emcee keeps the burn-in; remove it first",
 )
 
 

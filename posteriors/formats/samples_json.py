@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.errors import BayesreconError, Note, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import GROUPS, WIDE, Contents, Entry, Variable, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
@@ -54,7 +54,7 @@ def _read(path: Path, name: str | None, trusted: bool) -> tuple[Draws, tuple[str
             break
     draws = Draws(values, density, name or path.stem)
     read = f"{draws.chains} chains of {draws.length} draws" if grouped else f"one chain of {draws.length} draws"
-    return draws, (f"the file does not say how its draws lie: they were read as {read}",), entries
+    return draws, (Note(f"the file does not say how its draws are arranged: read as {read}"),), entries
 
 
 def is_grouped(arrays: dict[str, np.ndarray]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, beside, reading
+from bayesrecon.errors import BayesreconError, Note, beside, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import (
     WIDE,
@@ -176,7 +176,7 @@ def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
     variables += [Variable("posterior", name, v.shape[2:], True, _flat(v)) for name, v in found.aside.items()]
     if found.aside:
         named = ", ".join(list(found.aside)[:6])
-        notes.append(f"tuples and complex numbers were looked at as plain columns and are no parameters: {named}")
+        notes.append(Note(f"tuples and complex numbers are read as plain columns, not as parameters: {named}"))
     arrays = found.arrays() if found.parameters else {}
     marked = bool(found.sampler or counting - {""} or any(chain.comments for chain in every))
     if arrays and not marked:
@@ -210,7 +210,7 @@ def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
         comments=tuple(line for chain in every for line in chain.comments),
         draws=draws,
         rows=rows,
-        notes=(*notes, *((f"every {plan.keep}th draw was used",) if plan.keep > 1 else ())),
+        notes=(*notes, *((Note(f"every {plan.keep}th draw was used"),) if plan.keep > 1 else ())),
         entries=() if marked else (Entry(title, "text", "a table without columns or comments of CmdStan"),),
         unread=(
             *unread,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.errors import BayesreconError, Note, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Variable, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws
@@ -69,7 +69,9 @@ def _read(
     lengths = {len(values) for _, values in chains}
     alike = len(lengths) == 1
     matrix = np.stack([v for _, v in chains]) if alike else np.concatenate([v for _, v in chains])[None]
-    notes = () if alike else (f"{len(chains)} chains of unequal length were put one after another, as one",)
+    notes = (
+        () if alike else (Note(f"{len(chains)} chains of unequal length were joined one after another, as one chain"),)
+    )
     columns = {column: matrix[:, :, k] for k, column in enumerate(header)}
     if not ({WEIGHT, DENSITY} & set(columns) or any(map(index_of, paths))):
         check_draws({key: column.ravel() for key, column in columns.items()}, title)

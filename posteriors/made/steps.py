@@ -49,18 +49,18 @@ def newton_step_without(release: Release, records: Mapping[str, Any], rows: Sequ
     model, theta, table = _checked(release, records, rows)
     if model.dimension > _MOST:
         raise BayesreconError(f"{model.name} has {model.dimension:,} parameters: Newton's step takes at most {_MOST:,}")
-    whole, slope = np.asarray(_hessian(model, theta, table, True)), -_score(model, theta, table)
+    hessian, slope = np.asarray(_hessian(model, theta, table, True)), -_score(model, theta, table)
     found = []
-    for row, own in zip(rows, _own(model, theta, table, rows), strict=True):
-        one = {k: v[row : row + 1] for k, v in table.items()}
-        bent = whole - np.asarray(_hessian(model, theta, one, False))
+    for row, gradient in zip(rows, _gradients_of(model, theta, table, rows), strict=True):
+        record = {k: v[row : row + 1] for k, v in table.items()}
+        hessian_without = hessian - np.asarray(_hessian(model, theta, record, False))
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", scipy.linalg.LinAlgWarning)
-                step = scipy.linalg.solve(bent, slope + own, assume_a="pos")
+                step = scipy.linalg.solve(hessian_without, slope + gradient, assume_a="pos")
         except (np.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
             # Flat along what all outputs share, say: the shortest of all steps.
-            step = np.linalg.lstsq(bent, slope + own, rcond=_FLAT)[0]
+            step = np.linalg.lstsq(hessian_without, slope + gradient, rcond=_FLAT)[0]
         found.append(TrainedParameter((theta - step)[None], model, name=f"Newton's step without {row}"))
     return found
 
@@ -88,8 +88,8 @@ def gradient_step_without(
         raise BayesreconError(f"rate={rate}: expected a number above 0")
     model, theta, table = _checked(release, records, rows)
     return [
-        TrainedParameter((theta - rate * own)[None], model, name=f"a gradient step without {row}")
-        for row, own in zip(rows, _own(model, theta, table, rows), strict=True)
+        TrainedParameter((theta - rate * gradient)[None], model, name=f"a gradient step without {row}")
+        for row, gradient in zip(rows, _gradients_of(model, theta, table, rows), strict=True)
     ]
 
 
@@ -104,7 +104,7 @@ def _checked(release: Release, records: Mapping[str, Any], rows: Sequence[int]) 
     return model, np.asarray(release.theta)[0], table
 
 
-def _own(model: Model, theta: np.ndarray, table: Records, rows: Sequence[int]) -> np.ndarray:
+def _gradients_of(model: Model, theta: np.ndarray, table: Records, rows: Sequence[int]) -> np.ndarray:
     """Gradients of the log likelihood of the records that leave, `(R, d)`."""
     return np.asarray(gradients(model, theta, {k: v[np.asarray(rows)] for k, v in table.items()}))
 

@@ -376,8 +376,8 @@ def _conjugate(
         if not on.all():
             going, residual, direction, product, aim = going[on], residual[on], direction[on], product[on], aim[on]
             eta, keep = eta[:, on], keep[:, on]
-        bent = objective.bends(eta, objective.predictors(direction, base.x)) * keep
-        image = penalty * direction + objective.back(bent, base.x)
+        curved = objective.bends(eta, objective.predictors(direction, base.x)) * keep
+        image = penalty * direction + objective.back(curved, base.x)
         curvature = np.einsum("bkq,bkq->b", direction, image)
         alpha = np.divide(product, curvature, out=np.zeros_like(product), where=curvature > 0)[:, None, None]
         found[going] += alpha * direction

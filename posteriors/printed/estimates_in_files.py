@@ -75,12 +75,12 @@ class Estimates:
         values: the estimates `(p,)`.
         covariance: of them `(p, p)`; None where the file does not have it.
         scale: residual variance, 1 where there is none; of a mixed model that of maximum likelihood.
-        moved: length of the last step of the fit, as `posteriors.printed.summaries.of_estimator` takes it.
+        last_step: length of the last step of the fit, as `posteriors.printed.summaries.of_estimator` takes it.
         groups, rows: of a mixed model, how many there are.
         penalty: matrix S `(p, p)` of a penalised fit, whose log likelihood loses `b' S b / 2`; None of others.
-        told: statistics that follow from the object itself, where no table says them.
+        statistics: statistics that follow from the object itself, where no table says them.
         because: in words, how they do.
-        closed: why they are not attacked, "" where they are.
+        unsupported: why they are not attacked; empty if they are.
         of_draws: whether they summarise draws.
     """
 
@@ -93,11 +93,11 @@ class Estimates:
     values: np.ndarray | None = None
     covariance: np.ndarray | None = None
     scale: float = 1.0
-    moved: float = 0.0
+    last_step: float = 0.0
     groups: int = 0
     rows: int = 0
     penalty: np.ndarray | None = None
-    told: tuple[Statistic, ...] = ()
+    statistics: tuple[Statistic, ...] = ()
     because: str = ""
-    closed: str = ""
+    unsupported: str = ""
     of_draws: bool = False

@@ -91,7 +91,8 @@ def _of_logarithms(ratios: Numbers, logs: Numbers, errors: Numbers, told: Number
     fits = [_agree(logs, kind, told) for kind in (errors, divided)]
     if fits[0] == fits[1]:
         raise BayesreconError(
-            f"whether the standard errors are those of the ratios or of their logarithms is not told by z: it fits "
+            "whether the standard errors are those of the ratios or of their logarithms does not follow from z: it "
+            "fits "
             f"{'both' if fits[0] else 'neither'}; add the ends of their intervals (lower, upper)"
         )
     return errors if fits[0] else divided

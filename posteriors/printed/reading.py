@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.errors import BayesreconError, Note, reading
 from bayesrecon.errors import beside as files_beside
 from bayesrecon.posteriors.printed.headers import (
     EST,
@@ -165,7 +165,8 @@ def _form(grid: list[list[Any]], lines: list[str], plain_headers: bool = False, 
     if not plain_headers or below:
         listed = f"; below it {', '.join(below)}" if below else ""
         constant = [label for label, _ in rows if plain(label) in INTERCEPT]
-        notes.append(f"read as {how[1]}; the intercept is {constant[0] if constant else 'none of the lines'}{listed}")
+        intercept = constant[0] if constant else "none of the lines"
+        notes.append(Note(f"read as {how[1]}; the intercept is {intercept}{listed}"))
     return Printed(frame, tuple(notes), model)
 
 

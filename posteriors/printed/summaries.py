@@ -207,7 +207,7 @@ def of_estimator(
     covariance: np.ndarray,
     scale: float,
     name: str,
-    moved: float = 0.0,
+    last_step: float = 0.0,
     penalty: np.ndarray | None = None,
     **fitted: Any,
 ) -> Release:
@@ -219,8 +219,8 @@ def of_estimator(
         values, covariance: `(p,)` and `(p, p)`.
         scale: residual variance of "ols".
         fitted: weights and offset of the fit (`models.estimators.fitted_with`).
-        moved: length of the last step of iteratively reweighted least squares, in standard errors: the covariance is
-            that of the weights before it. Predictors whose errors are below one move weights by that share at most,
+        last_step: length of the last step of iteratively reweighted least squares, in standard errors: the covariance
+            is that of the weights before it. Predictors whose errors are below one move weights by that share at most,
             and what is left of the score is of second order.
         penalty: S `(p, p)` in the order of the labels, where the fit maximised the log likelihood less `b' S b / 2`:
             `covariance` is then that of the penalised fit.
@@ -241,14 +241,14 @@ def of_estimator(
     correlation[: len(at), : len(at)] = covariance[np.ix_(at, at)] / np.outer(sd, sd)
     if kind == "ols":
         mean, sd = np.append(mean, np.sqrt(scale)), np.append(sd, 0.1 * np.sqrt(scale))
-    pairs = np.full(len(mean) * (len(mean) - 1) // 2, moved)
+    pairs = np.full(len(mean) * (len(mean) - 1) // 2, last_step)
     return printed(
         model.in_constrained_coordinates,
         mean,
         sd,
         correlation,
-        moved**2 * sd,
-        moved * sd,
+        last_step**2 * sd,
+        last_step * sd,
         pairs,
         draws=None,
         jacobian=None,

@@ -67,7 +67,8 @@ def without_correlations_of(
             plain = Untold(covariates, y, tuple(estimates), tuple(errors[: len(estimates)]), scale)
         if scale is not None and orthogonal(labels):
             plain = Orthogonal(covariates, y, tuple(estimates), errors[0], scale)
-        what = "n has a lower limit and moments wide ones; with total= all but the sign of the covariate's mean is told"
+        what = "n has a lower limit and moments have wide ones"
+        what += "; with total= all but the sign of the covariate's mean is determined"
         if len(covariates) > 1:
             what = f"n and var({y}) have lower limits, with total= every variance"
         lost = "n and every mean, variance and covariance"
@@ -77,7 +78,7 @@ def without_correlations_of(
         lost = "more"
         if len(covariates) == 1:
             lost = f"n, if {covariates[0]} is 0 or 1, and more"
-            what += f"; with domain={{{covariates[0]!r}: 'binary'}} n and the means are told, if it is one"
+            what += f"; with domain={{{covariates[0]!r}: 'binary'}} n and the means are determined, if it is"
     fields = {part: field_name(part) for label in labels for part in parts_of(label)}
     stated = tuple(_as_fields(f, fields) for f in (*factors, *factors_by_name(list(fields))))
     limits = Coded(

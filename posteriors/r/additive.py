@@ -49,19 +49,19 @@ def additive(objects: Objects, place: Place, what: str) -> Estimates:
     kind, family = _family(objects, node)
     at = objects.element(node, "coefficients")
     beta, labels = np.ravel(np.asarray(objects.numbers(at), float)), labels_of(objects.names(at))
-    closed = family or _weighted(objects, node)
+    unsupported = family or _weighted(objects, node)
     places = tuple(f"{place.where}/{name}" for name in _PLACES)
     factor = np.asarray(objects.array(objects.element(node, "R")), float)
     residual = one_number(objects, node, "deviance")
     p = len(beta)
     if not p or len(labels) != p or len(set(labels)) < p or not np.isfinite(beta).all():
-        closed = closed or "its coefficients have no names of their own"
+        unsupported = unsupported or "its coefficients have no names of their own"
     elif factor.shape != (p, p) or not np.isfinite(factor).all() or "const" not in labels:
-        closed = closed or "the factor of its design is not in it, or it has no intercept"
-    penalty = None if closed else _penalty(objects, node, p)
-    if closed or penalty is None or residual is None:
-        closed = closed or "its penalties are not in it, or are of a kind that is not read"
-        return Estimates(place.where, what, (place.where,), closed=closed)
+        unsupported = unsupported or "the factor of its design is not in it, or it has no intercept"
+    penalty = None if unsupported else _penalty(objects, node, p)
+    if unsupported or penalty is None or residual is None:
+        unsupported = unsupported or "its penalties are not in it, or are of a kind that is not read"
+        return Estimates(place.where, what, (place.where,), unsupported=unsupported)
     products = factor.T @ factor
     if kind != "ols":
         found = Estimates(place.where, what, places, kind, labels, response_of(objects, node), beta)
@@ -69,17 +69,19 @@ def additive(objects: Objects, place: Place, what: str) -> Estimates:
     across = (products + penalty) @ beta
     covariance, scale = np.asarray(objects.array(objects.element(node, "Vp")), float), one_number(objects, node, "sig2")
     if not _agree(products + penalty, covariance, scale):
-        return Estimates(place.where, what, (place.where,), closed="its covariance is not that of its penalties")
+        return Estimates(place.where, what, (place.where,), unsupported="its covariance is not that of its penalties")
     try:
         unscaled = np.linalg.inv(products)
     except np.linalg.LinAlgError:
-        return Estimates(place.where, what, (place.where,), closed="columns of its design depend on each other")
+        return Estimates(place.where, what, (place.where,), unsupported="columns of its design depend on each other")
     plain = unscaled @ across
     rows = products[labels.index("const"), labels.index("const")]
     residual_sum = residual + 2 * beta @ across - beta @ products @ beta - plain @ across
     variance = float(residual_sum / (rows - p))
     if not variance > 0:
-        return Estimates(place.where, what, (place.where,), closed="there are no more rows in it than coefficients")
+        return Estimates(
+            place.where, what, (place.where,), unsupported="there are no more rows in it than coefficients"
+        )
     covariance = (unscaled + unscaled.T) / 2 * variance
     response = response_of(objects, node)
     return Estimates(place.where, what, places, "ols", labels, response, plain, covariance, variance)
@@ -90,22 +92,24 @@ def _penalised(objects: Objects, node: int, found: Estimates, whole: np.ndarray,
     covariance = np.asarray(objects.array(objects.element(node, "Vp")), float)
     scale = one_number(objects, node, "sig2")
     if scale != 1.0 or not _agree(whole, covariance, scale):
-        return replace(found, closed="its covariance is not that of its penalties", values=None)
+        return replace(found, unsupported="its covariance is not that of its penalties", values=None)
     beta, products = np.asarray(found.values), whole - penalty
     try:
         covariance = np.linalg.inv(whole)
     except np.linalg.LinAlgError:
-        return replace(found, closed="columns of its design depend on each other", values=None)
+        return replace(found, unsupported="columns of its design depend on each other", values=None)
     epsilon = epsilon_of(objects, node, _EPSILON)
-    moved, score = last_step_of(objects, node, _EPSILON), np.sqrt(np.abs(np.diag(products)))
+    last_step, score = last_step_of(objects, node, _EPSILON), np.sqrt(np.abs(np.diag(products)))
     if objects.texts(objects.element(node, "optimizer"))[:1] == ["outer"]:  # ends at a slope of so much
         slope = epsilon * float(np.abs(beta).max())
-        moved, score = slope * float(np.sqrt(np.abs(covariance).sum())), np.full(len(beta), slope)
+        last_step, score = slope * float(np.sqrt(np.abs(covariance).sum())), np.full(len(beta), slope)
     else:
-        score = moved * score
-    told = tuple(_sums(objects, node, found, products, penalty @ beta, moved, score))
+        score = last_step * score
+    statistics = tuple(_sums(objects, node, found, products, penalty @ beta, last_step, score))
     covariance = (covariance + covariance.T) / 2
-    return replace(found, covariance=covariance, penalty=penalty, moved=moved, told=told, because=_BECAUSE)
+    return replace(
+        found, covariance=covariance, penalty=penalty, last_step=last_step, statistics=statistics, because=_BECAUSE
+    )
 
 
 def _sums(
@@ -114,7 +118,7 @@ def _sums(
     found: Estimates,
     products: np.ndarray,
     pull: np.ndarray,
-    moved: float,
+    last_step: float,
     score: np.ndarray,
 ) -> Iterator[Statistic]:
     """Sums over records, of a Poisson model with the response, whose mean is its variance.
@@ -122,7 +126,7 @@ def _sums(
     Args:
         products: X'WX `(p, p)`.
         pull: S beta `(p,)`, what is left of the score.
-        moved, score: by what share weights, and by how much scores `(p,)`, may be off.
+        last_step, score: by what share weights, and by how much scores `(p,)`, may be off.
     """
     degrees, spent = one_number(objects, node, "df.residual"), left_of(objects, node, "edf")
     rows = None if degrees is None or len(spent) != len(pull) else degrees + float(spent.sum())
@@ -132,12 +136,12 @@ def _sums(
     spread = np.sqrt(np.abs(np.diag(products)))
     if found.kind == "poisson":
         for k, label in enumerate(found.labels):
-            value, off = products[first, k] + pull[k], moved * spread[first] * spread[k] + score[k]
+            value, off = products[first, k] + pull[k], last_step * spread[first] * spread[k] + score[k]
             name = found.response if k == first else f"{found.response} * {label}"
             yield Statistic(f"sum({name})", value, value - off, value + off)
     plain = one_number(objects, node, "nsdf") or 0.0
     for i, j in combinations_with_replacement(range(min(int(plain), len(pull), _MOST_NAMED)), 2):
-        value, off = products[i, j], moved * spread[i] * spread[j]
+        value, off = products[i, j], last_step * spread[i] * spread[j]
         factors = [found.labels[k] for k in (i, j) if k != first]
         name = " * ".join(["variance of the response", *factors])
         yield Statistic(f"sum({name})", value, value - off, value + off)

@@ -34,19 +34,19 @@ _INFORMATION = (
 
 def cox(objects: Objects, place: Place, what: str) -> Estimates:
     """What follows of a regression without weights, whose formula says that nobody entered late."""
-    closed = _odd(objects, place.node)
-    told: tuple[Statistic, ...] = ()
-    if not closed:
-        told = tuple(_of_events(objects, place.node))
-        closed = "" if told else "its counts, its likelihood and its pairs do not belong together"
-    if not closed:
-        told += tuple(_of_covariates(objects, place.node))
+    unsupported = _odd(objects, place.node)
+    statistics: tuple[Statistic, ...] = ()
+    if not unsupported:
+        statistics = tuple(_of_events(objects, place.node))
+        unsupported = "" if statistics else "its counts, its likelihood and its pairs do not belong together"
+    if not unsupported:
+        statistics += tuple(_of_covariates(objects, place.node))
     because = (
         "its log likelihood without covariates is minus the sum of the logarithms of the numbers at risk, "
         "its concordance counts the pairs that they make, and its information is a sum over events of covariances of "
         f"those at risk; {_INFORMATION}"
     )
-    return Estimates(place.where, what, (place.where,), told=told, because=because, closed=closed)
+    return Estimates(place.where, what, (place.where,), statistics=statistics, because=because, unsupported=unsupported)
 
 
 def _odd(objects: Objects, node: int) -> str:
@@ -87,7 +87,7 @@ def _of_events(objects: Objects, node: int) -> Iterator[Statistic]:
     logs = -float(likelihood[0])
     counted = len(pairs) > _PAIRS and bool(np.isfinite(pairs[:_PAIRS]).all())
     risk = float(pairs[:_PAIRS].sum() + events) if counted else math.nan
-    if not _possible(int(n), int(events), logs, risk):
+    if not possible_times(int(n), int(events), logs, risk):
         return
     yield exactly("n", n)
     yield exactly("n[event=1]", events)
@@ -101,7 +101,7 @@ def _of_events(objects: Objects, node: int) -> Iterator[Statistic]:
         yield from _numbers("censoring", int(n), int(n - events), rest, n * (n + 1) / 2 - risk)
 
 
-def _possible(n: int, events: int, logs: float, risk: float) -> bool:
+def possible_times(n: int, events: int, logs: float, risk: float) -> bool:
     """Whether so many distinct numbers up to n can have this sum, and logarithms of this sum."""
     slack = _ROUNDED * (1 + abs(logs)) * n
     least, most = math.lgamma(events + 1), math.lgamma(n + 1) - math.lgamma(n - events + 1)
@@ -121,7 +121,7 @@ def _numbers(when: str, n: int, count: int, logs: float, total: float) -> Iterat
     product = round(math.exp(logs))
     if abs(math.exp(logs) - product) > 0.1 or abs(math.log(product) - logs) > 1e-9:
         return
-    found = _factors(n, count, product, round(total))
+    found = factors_of(n, count, product, round(total))
     if not found:
         return
     every = np.array(found)
@@ -130,7 +130,7 @@ def _numbers(when: str, n: int, count: int, logs: float, total: float) -> Iterat
         yield Statistic(f"at risk at {when} {count - k + 1}", estimate, float(low), float(high))
 
 
-def _factors(n: int, count: int, product: int, total: int) -> list[tuple[int, ...]]:
+def factors_of(n: int, count: int, product: int, total: int) -> list[tuple[int, ...]]:
     """All rising sequences of so many numbers up to n with a product and a sum; none where the search is long."""
     found: list[tuple[int, ...]] = []
     steps = 0

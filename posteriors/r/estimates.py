@@ -60,7 +60,7 @@ def _of(objects: Objects, place: Place) -> Estimates:
     classes = objects.classes(place.node)
     what = next(FITS[name] for name in classes if name in FITS)
     if set(classes) & _DRAWN:
-        return Estimates(place.where, what, (place.where,), closed=_SUMMARIES, of_draws=True)
+        return Estimates(place.where, what, (place.where,), unsupported=_SUMMARIES, of_draws=True)
     if {"lmerMod", "summary.merMod"} & set(classes) and "lmerModLmerTest" not in classes:
         return _mixed(objects, place, what)
     for kinds, read in ((("glm",), _glm), (("lm",), _lm), (("summary.glm",), _summary), (("summary.lm",), _summary)):
@@ -74,7 +74,7 @@ def _of(objects: Objects, place: Place) -> Estimates:
     for kinds, look in _KINDS:
         if kinds & set(classes):
             return look(objects, place, what)
-    return Estimates(place.where, what, (place.where,), closed=reason)
+    return Estimates(place.where, what, (place.where,), unsupported=reason)
 
 
 def _lm(objects: Objects, place: Place, what: str) -> Estimates:
@@ -83,31 +83,31 @@ def _lm(objects: Objects, place: Place, what: str) -> Estimates:
     residuals = left_of(objects, node, "residuals")
     if not len(residuals) and rank is not None:  # rotated, the same length
         residuals = left_of(objects, node, "effects")[int(max(rank, 0)) :]
-    closed = WEIGHTED if objects.size(objects.element(node, "weights")) else unsaid(objects, node)
+    unsupported = WEIGHTED if objects.size(objects.element(node, "weights")) else unsaid(objects, node)
     scale = float(residuals @ residuals) / degrees if len(residuals) and degrees and degrees > 0 else np.nan
     unscaled = _unscaled(objects, node)
     if not np.isfinite(scale):
-        closed = closed or "neither residuals nor effects nor a residual variance are in it"
+        unsupported = unsupported or "neither residuals nor effects nor a residual variance are in it"
         scale = 1.0
-    return _estimates(objects, place, what, "ols", unscaled, scale, closed)
+    return _estimates(objects, place, what, "ols", unscaled, scale, unsupported)
 
 
 def _glm(objects: Objects, place: Place, what: str) -> Estimates:
     node = place.node
-    kind, closed = family_of(objects, node)
+    kind, unsupported = family_of(objects, node)
     weights = left_of(objects, node, "prior.weights")
     if len(weights):
-        closed = closed or ("" if np.all(weights == 1) else "the fit has weights, or several trials a row")
+        unsupported = unsupported or ("" if np.all(weights == 1) else "the fit has weights, or several trials a row")
     else:
-        closed = closed or unsaid(objects, node)
+        unsupported = unsupported or unsaid(objects, node)
     degrees, deviance = one_number(objects, node, "df.residual"), one_number(objects, node, "deviance")
     scale = 1.0
     if kind == "ols":
         scale = deviance / degrees if deviance is not None and degrees else np.nan
         if not np.isfinite(scale):
-            scale, closed = 1.0, closed or "the residual variance is not in it"
-    found = _estimates(objects, place, what, kind, _unscaled(objects, node), scale, closed)
-    return replace(found, moved=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
+            scale, unsupported = 1.0, unsupported or "the residual variance is not in it"
+    found = _estimates(objects, place, what, kind, _unscaled(objects, node), scale, unsupported)
+    return replace(found, last_step=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
 
 
 def _summary(objects: Objects, place: Place, what: str) -> Estimates:
@@ -115,13 +115,13 @@ def _summary(objects: Objects, place: Place, what: str) -> Estimates:
     unscaled = np.asarray(objects.array(objects.element(node, "cov.unscaled")), float)
     unscaled = unscaled if unscaled.ndim == 2 and unscaled.shape[0] == unscaled.shape[1] else None
     if objects.element(node, "family"):
-        kind, closed = family_of(objects, node)
+        kind, unsupported = family_of(objects, node)
         scale = one_number(objects, node, "dispersion") or 1.0
     else:
         kind, sigma = "ols", one_number(objects, node, "sigma")
-        closed, scale = ("", sigma**2) if sigma else ("the residual variance is not in it", 1.0)
-    found = _estimates(objects, place, what, kind, unscaled, scale, closed or unsaid(objects, node))
-    return replace(found, moved=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
+        unsupported, scale = ("", sigma**2) if sigma else ("the residual variance is not in it", 1.0)
+    found = _estimates(objects, place, what, kind, unscaled, scale, unsupported or unsaid(objects, node))
+    return replace(found, last_step=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
 
 
 def _mixed(objects: Objects, place: Place, what: str) -> Estimates:
@@ -148,17 +148,17 @@ def _mixed(objects: Objects, place: Place, what: str) -> Estimates:
         levels = [child for _, child in objects.elements(objects.element(node, "@flist"))]
         groups = np.array([objects.size(objects.attributes(child).get("levels", 0)) for child in levels], float)
         call = "@call"
-    closed = "" if len(groups) == 1 else "it has several grouping factors, or none is in it"
-    closed = closed or unsaid(objects, node, call)
+    unsupported = "" if len(groups) == 1 else "it has several grouping factors, or none is in it"
+    unsupported = unsupported or unsaid(objects, node, call)
     covariance = None
     if unscaled.size == len(values) ** 2 and np.isfinite(unscaled).all():
         covariance = unscaled.reshape(len(values), -1) * variance
     labels = labels_of(names)
     if len(labels) != len(values) or len(set(labels)) < len(labels) or not np.isfinite(values).all():
-        closed = closed or "its coefficients have no names of their own"
+        unsupported = unsupported or "its coefficients have no names of their own"
     places = tuple(f"{place.where}{sign}{name}" for name in _OF_MIXED for sign in "/@")
     found = Estimates(place.where, what, places, "mixed", labels, "response", values, covariance, variance)
-    return replace(found, groups=int(groups[0]) if len(groups) == 1 else 0, rows=int(rows), closed=closed)
+    return replace(found, groups=int(groups[0]) if len(groups) == 1 else 0, rows=int(rows), unsupported=unsupported)
 
 
 def _given_law(product: np.ndarray, across: np.ndarray) -> np.ndarray:
@@ -180,7 +180,7 @@ def _by_name(objects: Objects, node: int, part: str) -> dict[str, float]:
 
 
 def _estimates(
-    objects: Objects, place: Place, what: str, kind: str, unscaled: np.ndarray | None, scale: float, closed: str
+    objects: Objects, place: Place, what: str, kind: str, unscaled: np.ndarray | None, scale: float, unsupported: str
 ) -> Estimates:
     at = objects.element(place.node, "coefficients")
     table = np.asarray(objects.array(at), float)
@@ -188,17 +188,19 @@ def _estimates(
     values = table if table.ndim == 1 else table[:, 0]
     places = tuple(f"{place.where}/{name}" for name in _TABLE)
     if not len(values) or len(names) != len(values):
-        return Estimates(place.where, what, places, closed="its coefficients have no names" if len(values) else "")
+        return Estimates(place.where, what, places, unsupported="its coefficients have no names" if len(values) else "")
     if not np.isfinite(values).all():
-        closed = closed or "some coefficients are missing, being combinations of others"
+        unsupported = unsupported or "some coefficients are missing, being combinations of others"
     labels = labels_of(names)
     if len(set(labels)) < len(labels):
-        closed = closed or "two coefficients have one name"
+        unsupported = unsupported or "two coefficients have one name"
     covariance = None
     if unscaled is not None and unscaled.shape == (len(values), len(values)) and np.isfinite(unscaled).all():
         covariance = (unscaled + unscaled.T) / 2 * (scale if kind == "ols" else 1.0)
     response = response_of(objects, place.node)
-    return Estimates(place.where, what, places, kind, labels, response, values, covariance, scale, closed=closed)
+    return Estimates(
+        place.where, what, places, kind, labels, response, values, covariance, scale, unsupported=unsupported
+    )
 
 
 def _unscaled(objects: Objects, node: int) -> np.ndarray | None:

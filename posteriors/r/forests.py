@@ -28,13 +28,20 @@ _BECAUSE = (
 )
 
 
-def forest(objects: Objects, place: Place, what: str, closed: str) -> Estimates:
+def forest(objects: Objects, place: Place, what: str, unsupported: str) -> Estimates:
     """What follows for a forest of classes; nothing of others."""
-    told = tuple(_told(objects, place.node))
-    return Estimates(place.where, what, (place.where,), told=told, because=_BECAUSE if told else "", closed=closed)
+    statistics = tuple(_statistics(objects, place.node))
+    return Estimates(
+        place.where,
+        what,
+        (place.where,),
+        statistics=statistics,
+        because=_BECAUSE if statistics else "",
+        unsupported=unsupported,
+    )
 
 
-def _told(objects: Objects, node: int) -> Iterator[Statistic]:
+def _statistics(objects: Objects, node: int) -> Iterator[Statistic]:
     labels = objects.texts(objects.element(node, "classes"))
     if objects.texts(objects.element(node, "type")) != ["classification"] or len(set(labels)) < len(labels):
         return  # one without classes tells its records from made-up ones

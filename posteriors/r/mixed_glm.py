@@ -50,18 +50,18 @@ def generalised(objects: Objects, place: Place, what: str) -> Estimates:
     node = place.node
     odd = _odd(objects, node)
     if odd:
-        return Estimates(place.where, what, (place.where,), closed=odd)
+        return Estimates(place.where, what, (place.where,), unsupported=odd)
     factors = _factors(objects, node)
     if not factors:
         why = f"{_INTEGRAL}; the modes of its effects, which would tell totals of groups, are not in it, or are zero"
-        return Estimates(place.where, what, (place.where,), closed=why)
+        return Estimates(place.where, what, (place.where,), unsupported=why)
     family, response = _family(objects, node), _response(objects, node)
-    told = tuple(_of_groups(objects, node, factors, family, response))
+    statistics = tuple(_of_groups(objects, node, factors, family, response))
     because = (
         "the modes of its effects balance what is observed and fitted in each group, sum(y - fitted) = u / theta; "
         f"of its coefficients alone nothing follows: {_INTEGRAL}"
     )
-    return Estimates(place.where, what, (place.where,), told=told, because=because)
+    return Estimates(place.where, what, (place.where,), statistics=statistics, because=because)
 
 
 def _odd(objects: Objects, node: int) -> str:

@@ -61,12 +61,12 @@ def nonlinear(objects: Objects, place: Place, what: str) -> Estimates:
                 inverse = np.linalg.inv(products)
             except np.linalg.LinAlgError:
                 return _closed(place, what, "its numbers are not those of a fit")
-            moved = offset * math.sqrt(n - p) + 2 * float(_differences(values, products, n).max())
-            return replace(found, covariance=inverse * variance, scale=variance, moved=moved)
-    told = tuple(_told(names, gradient, products, squares, n, response, f, at, offset))
+            last_step = offset * math.sqrt(n - p) + 2 * float(_differences(values, products, n).max())
+            return replace(found, covariance=inverse * variance, scale=variance, last_step=last_step)
+    statistics = tuple(_statistics(names, gradient, products, squares, n, response, f, at, offset))
     shown = ", ".join(f"D[{name}] = {text_of(g)}" for name, g in zip(names, gradient, strict=True))
     because = f"its covariance is that of the gradient of its formula, {shown[:_LONGEST]}, at the estimates"
-    return Estimates(place.where, what, places, told=told, because=because)
+    return Estimates(place.where, what, places, statistics=statistics, because=because)
 
 
 def _differences(values: np.ndarray, products: np.ndarray, n: float) -> np.ndarray:
@@ -78,7 +78,7 @@ def _differences(values: np.ndarray, products: np.ndarray, n: float) -> np.ndarr
 
 
 def _closed(place: Place, what: str, why: str) -> Estimates:
-    return Estimates(place.where, what, (place.where,), closed=why)
+    return Estimates(place.where, what, (place.where,), unsupported=why)
 
 
 def _of_summary(objects: Objects, node: int) -> tuple[Any, ...] | None:
@@ -153,7 +153,7 @@ def _spans(f: Any, gradient: list[Any], at: dict[str, float]) -> bool:
     return tried >= _TRIED
 
 
-def _told(
+def _statistics(
     names: list[str],
     gradient: list[Any],
     products: np.ndarray,

@@ -11,7 +11,7 @@ from r_written import FIXTURES
 from bayesrecon.auditing.fit_findings import look_at_estimates
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.formats import read_contents
-from bayesrecon.posteriors.r.cox import _factors, _possible
+from bayesrecon.posteriors.r.cox import factors_of, possible_times
 from bayesrecon.posteriors.r.formula_arithmetic import derivative, text_of, value_of
 
 
@@ -31,7 +31,7 @@ def estimates(name):
 
 
 def told(name):
-    return {row.name: row for row in estimates(name).told}
+    return {row.name: row for row in estimates(name).statistics}
 
 
 def holds(row, truth):
@@ -87,18 +87,18 @@ def test_a_likelihood_without_covariates_tells_who_was_lost_when():
 
 @pytest.mark.parametrize("name", ["coxph_strata", "coxph_strata-stripped"])
 def test_a_regression_with_strata_tells_nothing(name):
-    assert "strata" in estimates(name).closed
-    assert not estimates(name).told
+    assert "strata" in estimates(name).unsupported
+    assert not estimates(name).statistics
 
 
 def test_numbers_at_risk_are_those_of_a_product_and_a_sum():
-    assert _factors(60, 3, 52 * 31 * 10, 93) == [(10, 31, 52)]
-    assert sorted(_factors(12, 3, 1 * 8 * 9, 18)) == [(1, 8, 9)]
-    assert _factors(24, 3, 72, 15) == [(2, 4, 9)]
-    assert _factors(24, 3, 72, 16) == []
-    assert not _possible(60, 57, 179.0, 1737.5)
-    assert not _possible(60, 57, 300.0, 1737.0)
-    assert not _possible(10, 5, math.log(6.0), math.nan)  # less than 5 distinct numbers have
+    assert factors_of(60, 3, 52 * 31 * 10, 93) == [(10, 31, 52)]
+    assert sorted(factors_of(12, 3, 1 * 8 * 9, 18)) == [(1, 8, 9)]
+    assert factors_of(24, 3, 72, 15) == [(2, 4, 9)]
+    assert factors_of(24, 3, 72, 16) == []
+    assert not possible_times(60, 57, 179.0, 1737.5)
+    assert not possible_times(60, 57, 300.0, 1737.0)
+    assert not possible_times(10, 5, math.log(6.0), math.nan)  # less than 5 distinct numbers have
 
 
 @pytest.mark.parametrize("name", ["summary_nls", "summary_nls-residuals_removed"])
@@ -130,7 +130,12 @@ def _parameters(name):
 @pytest.mark.parametrize("name", ["summary_nls_log-residuals_removed", "nls_log"])
 def test_a_formula_with_linear_parameters_is_read_as_least_squares(name):
     found = estimates(name)
-    assert (found.kind, found.labels, found.response, found.closed) == ("ols", ("const", "log_age_"), "pressure", "")
+    assert (found.kind, found.labels, found.response, found.unsupported) == (
+        "ols",
+        ("const", "log_age_"),
+        "pressure",
+        "",
+    )
     columns = np.column_stack([np.ones(60), np.log(column("age"))])
     np.testing.assert_allclose(np.linalg.inv(found.covariance) * found.scale, columns.T @ columns, rtol=1e-7)
 

@@ -41,8 +41,8 @@ def test_effects_of_eight_schools_give_their_records(database):
     assert found.reference
     assert found.converged
     (values,) = found.found.fields
-    assert (values.field, values.records, values.determined, values.naive_right) == ("y", 8, 8, 0)
-    assert values.right >= 7
+    assert (values.field, values.records, values.determined, values.naive_correct) == ("y", 8, 8, 0)
+    assert values.correct >= 7
     assert values.error < 0.45
     assert 0.3 < values.floor < values.expected < 0.8
     assert values.error < values.naive_error
@@ -73,7 +73,7 @@ def test_statistics(database):
     assert abs(found.n - 434) < 4 * found.n_se
     assert 0 < found.n_floor <= found.n_se
     assert 0 < found.z < 4
-    assert found.sound
+    assert found.consistent
 
 
 def test_counts_of_groups(database):
@@ -82,14 +82,14 @@ def test_counts_of_groups(database):
     assert (found.group, found.part, found.groups, found.determined) == ("mom_work", None, 4, 4)
     assert found.error < 3 * found.expected
     assert found.n == pytest.approx(434, rel=0.05)
-    assert found.sound
+    assert found.consistent
 
 
 @pytest.mark.slow
 def test_records_that_the_draws_do_not_determine(database):
     found = verdict("one_comp_mm_elim_abs-one_comp_mm_elim_abs").found
     (values,) = found.fields
-    assert (values.field, values.determined, values.right, values.error) == ("C_hat", 0, None, None)
+    assert (values.field, values.determined, values.correct, values.error) == ("C_hat", 0, None, None)
     assert found.given is Given.NONE
 
 
@@ -105,7 +105,7 @@ def test_records_that_the_draws_do_not_determine(database):
     ],
 )
 def test_what_counts_as_given_away(right, guessed, p_value, given):
-    one = Values("y", 20, 20, 0, right, naive_right=guessed, p_value=p_value)
+    one = Values("y", 20, 20, 0, right, naive_correct=guessed, p_value=p_value)
     assert RecordsFound((one,)).given is given
     none = Values("x", 20, 20, 0, 0, p_value=1.0)  # a record is right where all its fields are
     assert RecordsFound((one, none)).given is Given.NONE

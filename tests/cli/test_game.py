@@ -49,7 +49,7 @@ def test_which_of_my_customers_was_deleted(run, customers):
     assert found["data"] == "customers"
     assert found["learner"].startswith("logistic regression")
     exm, _ = found["adversaries"]
-    assert exm["stated"]["lower"] > 0.5
+    assert exm["success"]["lower"] > 0.5
     more = ("--learner", "ridge", "--adversary", "white-box", "--others")
     found = document(run("game", customers, "--response", "visits", "--rounds", 10, *more, "--workers", 1, "--json"))
     assert found["adversaries"][0]["sees"] == "parameters"
@@ -61,13 +61,13 @@ def test_a_promised_epsilon_is_held_against_what_was_measured(run, customers, mo
     play = ("game", customers, "--response", "churned", "--learner", "private-output", "--epsilon", 0.5)
     play += ("--adversary", "likelihood", "--adversary", "exm", "--others", "--rounds", 40, "--workers", 1)
     found = document(run(*play, "--json"))
-    assert (found["promised"], round(found["bound"], 4), found["consistent"]) == (0.5, 0.6225, True)
+    assert (found["claimed_epsilon"], round(found["bound"], 4), found["consistent"]) == (0.5, 0.6225, True)
     assert "columns were standardised" in found["warnings"][0]
     bounds = ("--domain", "age=18:80", "--domain", "visits=0:20")
     assert document(run(*play, *bounds, "--json"))["warnings"] == []
     shown = run(*play)
     assert shown.code == 0
-    assert "bound of the promised epsilon" in shown.out
+    assert "bound of the claimed epsilon" in shown.out
     assert "best of 2: " in shown.out
     monkeypatch.setattr(OutputPerturbation, "sensitivity", lambda self, count: 1e-6)
     flagged = run(*play)

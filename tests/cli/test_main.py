@@ -10,7 +10,7 @@ from command import KIDIQ, Outcome, document, one_line
 from typer.main import get_command
 
 import bayesrecon
-from bayesrecon.cli.main import _SHOWN, app
+from bayesrecon.cli.main import SHOWN, app
 
 pytestmark = pytest.mark.small
 
@@ -28,8 +28,8 @@ def test_version_and_help(run):
 def test_examples_of_the_help_parse():
     """Every command has one that does something, with options that the command has."""
     group = get_command(app)
-    assert sorted(_SHOWN) == group.list_commands(None)
-    for command, (_, example) in _SHOWN.items():
+    assert sorted(SHOWN) == group.list_commands(None)
+    for command, (_, example) in SHOWN.items():
         name, *arguments = shlex.split(example)
         assert name == command
         assert not {"-h", "--help"} & set(arguments)

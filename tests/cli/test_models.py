@@ -48,7 +48,7 @@ def test_verdicts_go_to_the_workers(run, monkeypatch):
         if name == "bad":
             raise BayesreconError("no such posterior")
         found = StatisticsFound(
-            3, estimated=2, determined=1, n=40.0, n_se=2.0, n_floor=1.0, z=1.5, rank=6, finite=True, sound=True
+            3, estimated=2, determined=1, n=40.0, n_se=2.0, n_floor=1.0, z=1.5, rank=6, finite=True, consistent=True
         )
         return Verdict(name, 40, 3, 1000, True, True, found, (), 1.0)
 

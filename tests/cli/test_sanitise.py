@@ -36,7 +36,7 @@ def test_a_file_that_may_be_published(run, folder, suffix):
     assert (found["worth"], found["draws"], found["spent"], found["budget"]) == (100, 500, 100, 100)
     contents = read_contents(folder / out)
     assert {v.name for v in contents.variables} == {"beta", "sigma"}
-    assert contents.draws.attributes["bayesrecon_sanitised"] == f"worth 100 draws, cap {found['times']}"
+    assert contents.draws.attributes["bayesrecon_sanitised"] == f"worth 100 draws, cap {found['cap']}"
     told = bayesrecon.audit(str(folder / out), "kidscore_momiq", remedies=False)
     assert not [f for f in told if f.severity in ("medium", "high")]
     assert told.verdict != "incomplete"  # everything in it has an account, its attribute too

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayesrecon.cli import declared
-from bayesrecon.cli.main import _SHOWN
+from bayesrecon.cli.main import SHOWN
 
 SETTLED = {"JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "TF_CPP_MIN_LOG_LEVEL"}
 
@@ -27,7 +27,7 @@ for command in sys.argv[1:]:
 
 
 def test_help_loads_neither_jax_nor_numpy():
-    commands = sorted(_SHOWN)
+    commands = sorted(SHOWN)
     done = subprocess.run([sys.executable, "-c", HELP, *commands], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("Example: bayesrecon") == len(commands)
@@ -95,7 +95,7 @@ def work(folder, tmp_path_factory):
 
 
 def test_every_command_is_counted():
-    assert set(COMMANDS) == set(_SHOWN)
+    assert set(COMMANDS) == set(SHOWN)
 
 
 @pytest.fixture(scope="module")

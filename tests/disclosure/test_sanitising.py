@@ -210,12 +210,14 @@ def test_what_is_made(safe, release):
     assert all(row.tobytes() in rows for row in np.asarray(safe.release.theta))
     assert safe.release.log_density is None
     assert np.ptp(safe.release.weights) == 0
-    assert 90 < safe["n"].draws < 100 + 400 / safe.times  # one draw's error of n is that of 355 times as many records
+    assert (
+        90 < safe["n"].equivalent_draws < 100 + 400 / safe.cap
+    )  # one draw's error of n is that of 355 times as many records
     assert safe["n"].se > safe["n"].scatter > 0
     assert safe.cost <= 0.05
-    assert abs(safe.measured / safe.cost - 1) < 0.2
+    assert abs(safe.measured_cost / safe.cost - 1) < 0.2
     assert "worth 100" in safe.sentence
-    assert safe.attributes == {"bayesrecon_sanitised": f"worth 100 draws, cap {safe.times}"}
+    assert safe.attributes == {"bayesrecon_sanitised": f"worth 100 draws, cap {safe.cap}"}
     again = bayesrecon.recover(safe)  # it is taken for its draws
     assert again.consistent
     assert again["n"].verdict == "determined"
@@ -233,10 +235,12 @@ def test_the_same_seed_gives_the_same_draws(safe, release):
 def test_the_page_is_made_of_what_is_published(safe, release):
     """The same page from the sanitised draws alone: it tells no more than they do."""
     with x64():
-        page = sanitise.public_numbers(safe.release, K, safe.times)
+        page = sanitise.public_numbers(safe.release, K, safe.cap)
     for one, other in zip(page.statistics, safe.statistics, strict=True):
         assert (one.name, one.verdict) == (other.name, other.verdict)
-        assert [one.scatter, one.se, one.draws] == pytest.approx([other.scatter, other.se, other.draws], rel=1e-9)
+        assert [one.scatter, one.se, one.equivalent_draws] == pytest.approx(
+            [other.scatter, other.se, other.equivalent_draws], rel=1e-9
+        )
     for one, other in zip(page.changes, safe.changes, strict=True):
         assert one.name == other.name
         assert dataclasses.astuple(one)[1:] == pytest.approx(dataclasses.astuple(other)[1:], rel=1e-9)

@@ -9,14 +9,14 @@ from untouched import DENSITIES, log_gamma, normal, student
 
 import bayesrecon
 from bayesrecon.estimation.checks.beyond import check_beyond
-from bayesrecon.estimation.checks.check import Looked
+from bayesrecon.estimation.checks.check import CheckInput
 from bayesrecon.estimation.scored import ScoredDraws
 from bayesrecon.posteriors import from_draws
 
 
 def checked(law, x, score):
     draws = ScoredDraws(x, np.full(len(x), 1 / len(x)), np.arange(len(x)) * 4 // len(x), score)
-    return check_beyond(Looked(("a", "b", "c"), draws, lambda h, j, into: None, density=DENSITIES[law]))
+    return check_beyond(CheckInput(("a", "b", "c"), draws, lambda h, j, into: None, density=DENSITIES[law]))
 
 
 @pytest.mark.parametrize("law", DENSITIES)

@@ -20,7 +20,7 @@ from untouched import (
 )
 
 import bayesrecon
-from bayesrecon.estimation.checks.check import Looked
+from bayesrecon.estimation.checks.check import CheckInput
 from bayesrecon.estimation.checks.ends import check_ends
 from bayesrecon.estimation.scored import ScoredDraws
 from bayesrecon.posteriors import from_draws
@@ -38,7 +38,7 @@ SLOW = (metropolis, one_at_a_time)
 
 def checked(x, score, chains=4):
     chain = np.arange(len(x)) * chains // len(x)
-    return check_ends(Looked(NAMES, ScoredDraws(x, np.full(len(x), 1 / len(x)), chain, score), unmoved))
+    return check_ends(CheckInput(NAMES, ScoredDraws(x, np.full(len(x), 1 / len(x)), chain, score), unmoved))
 
 
 def failing(law, draws, repetitions):

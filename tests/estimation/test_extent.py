@@ -11,7 +11,7 @@ from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation import locate, record_weights
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.decay import decays
-from bayesrecon.estimation.extent import Likelihood, looked_for
+from bayesrecon.estimation.extent import Likelihood, located_fields
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.solve import fit
 from bayesrecon.kernels.adaptive import embedding_of
@@ -34,13 +34,13 @@ def test_a_law_too_wide_and_beside_the_data_is_moved_to_them(logistic):
     law = Reference(knowledge.fields, most=128, predict=responses(release, ()))
     beside = {"x": np.full(3, 0.7), "y": np.array(0.5)}
     law = law.recentred(beside, {"x": np.full(3, 2.5), "y": np.array(0.5)})
-    assert looked_for(law) == ("x",)
+    assert located_fields(law) == ("x",)
     atoms = evenly(release.size, release.size)
     judge = record_weights.judge_of(embedding)
     for number in range(2):
         solved = fit(embedding, law, rng, finite=False, atoms=atoms, shrink=False)
         likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, 0.3, 5, ("x",))
-        law = likelihood.located(law, near=number > 0)
+        law = likelihood.located(law, close=number > 0)
     mean, sd = data["x"].mean(axis=0), data["x"].std(axis=0)
     assert np.abs(law.centre["x"] - mean).max() < 0.35  # five standard errors of a mean of 200
     assert np.abs(np.log(law.scale["x"] / sd)).max() < 0.35
@@ -54,7 +54,7 @@ def test_a_line_tells_a_decay(logistic):
     domains = {name: spec.domain for name, spec in knowledge.fields.items()}
     assert decays(embedding, law, domains, np.random.default_rng(0))
     assert not decays(embedding, law, {"y": domains["y"]}, np.random.default_rng(0))  # of two values
-    assert locate._rank(embedding, law, knowledge, np.random.default_rng(0))[0] is None
+    assert locate.rank_of(embedding, law, knowledge, np.random.default_rng(0))[0] is None
 
 
 def test_a_line_of_a_polynomial_ends():

@@ -39,7 +39,7 @@ def test_two_digits_tell_the_data_within_errors(printed):
     found, exact = bayesrecon.recover(release), bayesrecon.recover(drawn(2000, 0)[1])
     assert found.consistent
     (warning,) = found.warnings
-    assert "digits that were cut, to the nearest step, are taken for noise" in warning
+    assert "the lost digits are treated as noise" in warning
     assert exact.warnings == ()
     for name, true in truth.items():
         row = found[name]
@@ -78,7 +78,7 @@ def test_another_likelihood_is_still_noticed(printed):
 
 def test_too_little_to_go_on(printed, monkeypatch):
     """Where the cells leave the fit open, the draws stay as they are and the check fails."""
-    monkeypatch.setattr("bayesrecon.estimation.imputation._LEAST", 1.0)
+    monkeypatch.setattr("bayesrecon.estimation.imputation.LEAST_EIGENVALUE", 1.0)
     found = bayesrecon.recover(printed[1])
     assert not found.consistent
     assert found["n"].estimate is None

@@ -37,7 +37,7 @@ def test_units_far_from_one_are_found_whatever_the_seed(database):
 
 
 def test_records_that_do_not_show_all_features_are_no_answer(database, monkeypatch):
-    monkeypatch.setattr(locate, "_PASSES", 1)
+    monkeypatch.setattr(locate, "PASSES", 1)
     for module in (basis, solve):
         monkeypatch.setattr(module, "LARGER_POOL", 0)
     release = from_posteriordb("earnings-earn_height").take(np.arange(0, 10_000, 10))
@@ -88,7 +88,7 @@ def test_data_are_found_without_a_domain(seed):
 def test_few_records_that_show_an_end_are_asked_more(monkeypatch):
     """Over many orders of magnitude 64 records show 16 features of a censored normal law and then rounding, and others
     show others."""
-    monkeypatch.setattr(locate, "_follow_measure", lambda embedding, reference, *rest: reference)
+    monkeypatch.setattr(locate, "follow_measure", lambda embedding, reference, *rest: reference)
     _, release = simulated("censored normal", model_of("censored normal"), 70, 400)
     with x64():
         embedding = embedding_of(release, "covariance")
@@ -115,9 +115,9 @@ def test_records_on_which_a_field_does_not_matter_do_not_tell_where_it_lies():
     records = {"x": np.array([0.3, 1e4, -0.5, -1e3]), "y": np.array([2, 0, 1, 0])}
     with x64():
         embedding, knowledge = embedding_of(release, "covariance"), check_knowledge(model)
-        felt = record_weights.felt(embedding, records, knowledge, np.random.default_rng(3))
-        mean, sd = record_weights.weighted_moments(records, np.ones(4), knowledge, felt)
-    assert felt["x"].tolist() == [True, False, True, False]
+        matters = record_weights.matters_on(embedding, records, knowledge, np.random.default_rng(3))
+        mean, sd = record_weights.weighted_moments(records, np.ones(4), knowledge, matters)
+    assert matters["x"].tolist() == [True, False, True, False]
     assert abs(mean["x"]) < 1
     assert sd["x"] < 1
 
@@ -127,11 +127,11 @@ def test_a_share_of_records_at_huge_scales_does_not_carry_the_rest_away():
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(2, 1, 600), 1e5 * rng.normal(size=200)])
     knowledge = check_knowledge(model_of("von Mises"))
-    felt = dict.fromkeys(["x", "y"], np.ones(800, bool))
-    mean, sd = record_weights.weighted_moments({"x": x, "y": x}, np.ones(800), knowledge, felt)
+    matters = dict.fromkeys(["x", "y"], np.ones(800, bool))
+    mean, sd = record_weights.weighted_moments({"x": x, "y": x}, np.ones(800), knowledge, matters)
     assert abs(mean["x"] - 2) < 0.5
     assert 1 < sd["x"] < 10
     mean, sd = record_weights.weighted_moments(
-        {"x": np.exp(x[:600]), "y": x[:600]}, np.ones(600), knowledge, {k: v[:600] for k, v in felt.items()}
+        {"x": np.exp(x[:600]), "y": x[:600]}, np.ones(600), knowledge, {k: v[:600] for k, v in matters.items()}
     )
     assert sd["x"] > np.exp(2)

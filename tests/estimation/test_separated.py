@@ -60,7 +60,7 @@ def test_groups_one_by_one_are_all_together(monkeypatch, release, groups):
         return looked[-1]
 
     whole = basis.separated_basis
-    monkeypatch.setattr(basis, "_SEPARATED", 0)
+    monkeypatch.setattr(basis, "MANY_GROUPS", 0)
     monkeypatch.setattr(basis, "separated_basis", spied)
     apart = bayesrecon.recover(release)
     assert looked

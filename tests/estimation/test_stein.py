@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 import bayesrecon
 from bayesrecon.estimation.checks import chains
-from bayesrecon.estimation.checks.check import Looked
+from bayesrecon.estimation.checks.check import CheckInput
 from bayesrecon.estimation.checks.stein import check_identities
 from bayesrecon.estimation.scored import ScoredDraws
 from bayesrecon.models import from_numpyro
@@ -49,8 +49,8 @@ def test_what_is_not_seen_of_a_score_is_no_disagreement(unseen):
     def unmoved(h, j, into):
         return np.zeros((len(h), into.max() + 1))
 
-    looked = Looked(("a", "b"), draws, unmoved, unseen=lambda h, j, into: np.full(into.max() + 1, unseen))
-    assert bool(check_identities(looked)) == (unseen < 0.1)
+    inputs = CheckInput(("a", "b"), draws, unmoved, unseen=lambda h, j, into: np.full(into.max() + 1, unseen))
+    assert bool(check_identities(inputs)) == (unseen < 0.1)
 
 
 @pytest.mark.parametrize("share", [0.5, 1.0])
@@ -148,19 +148,19 @@ def test_a_shifted_chain_is_noticed(regression):
     for shift in (0.25 * apart, 0.15 * apart * (np.arange(apart.shape[1]) == 1)):
         moved = dataclasses.replace(release, theta=release.theta + shift, chain=chain)
         found = bayesrecon.recover(moved).failures
-        assert any("chains are not of one law" in f for f in found), shift[chain == 2][0]
+        assert any("chains differ in distribution" in f for f in found), shift[chain == 2][0]
     assert bayesrecon.recover(dataclasses.replace(release, chain=chain)).consistent
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.98])
 def test_chains_of_one_law_are_told_apart_as_often_as_the_level_says(correlation):
-    rng, level = np.random.default_rng(0), chains._CHAINS
+    rng, level = np.random.default_rng(0), chains.LEVEL
     root = np.linalg.cholesky(np.array([[1.0, correlation], [correlation, 1.0]]))
     columns = rng.normal(size=(4000, 2)) @ root.T
     means = rng.normal(size=(400_000, 4, 2)) @ root.T
     largest = np.abs(means - means.mean(axis=1, keepdims=True)).max(axis=(1, 2)) * np.sqrt(4 / 3)
     chance = 4 * 2 * norm.sf(np.quantile(largest, 1 - 0.8 * level))
-    assert 0.6 * level < chains._of_any(chance, np.cov(columns.T), 4) < level
+    assert 0.6 * level < chains.familywise_p(chance, np.cov(columns.T), 4) < level
 
 
 @pytest.mark.slow

@@ -232,8 +232,8 @@ def test_public_leverages_remove_95_percent_of_the_error():
 
     game = ReconstructionGame(DATA["diabetes"].make().shared(0.5), LeastSquares(), KnownInstance(), known=True)
     (row,) = play(game, n=300, seed=4).rows
-    assert row.left.estimate < 0.05
-    assert (row.right, row.silent) == (None, 0)
+    assert row.relative_error.estimate < 0.05
+    assert (row.correct, row.unanswered) == (None, 0)
 
 
 def test_the_deleted_label_by_stationarity():
@@ -336,14 +336,14 @@ def test_an_adversary_that_knows_nothing_guesses():
             return np.array([1.0, 0.0])
 
     for player in (Coin(), Always()):
-        rate = play(Game(LINE, LeastSquares(), player), n=400, seed=8).rows[0].stated
+        rate = play(Game(LINE, LeastSquares(), player), n=400, seed=8).rows[0].success
         # Two-sided false alarms: 1 in 10,000.
         assert abs(rate.estimate - 0.5) < 3.9 * 0.5 / np.sqrt(400)
 
 
 def test_one_challenge_is_told_from_public_records():
     row = play(Game(LINE, LeastSquares(), Exm("absolute"), single=True, auxiliary=None), n=200, seed=1).rows[0]
-    assert row.stated.lower > 0.6
+    assert row.success.lower > 0.6
     with pytest.raises(BayesreconError, match="single challenge needs auxiliary records"):
         play(Game(LINE, LeastSquares(), Exm(), single=True), n=1)
 
@@ -351,7 +351,7 @@ def test_one_challenge_is_told_from_public_records():
 def test_batches_compare_all_pairs():
     row = play(Game(LINE, LeastSquares(), Ins(), deletions=3), n=200, seed=1).rows[0]
     assert row.wins + row.ties + row.losses == 200 * 9
-    assert 0.5 < row.stated.lower < row.stated.estimate < row.stated.upper <= 1
+    assert 0.5 < row.success.lower < row.success.estimate < row.success.upper <= 1
 
 
 def test_copies_are_no_challenges():
@@ -423,8 +423,8 @@ def test_published_cells():
     reaches 70 % in less than 1 in 10,000.
     """
     linear = play(load("diabetes-linear"), n=1000, seed=1)
-    assert linear["Del-Inf-Exm, absolute loss"].stated.estimate >= 0.99
-    assert linear["Del-Inf-Ins"].stated.estimate >= 0.985
+    assert linear["Del-Inf-Exm, absolute loss"].success.estimate >= 0.99
+    assert linear["Del-Inf-Ins"].success.estimate >= 0.985
     tree = play(load("iris-tree"), n=300, seed=1, workers=1)
-    assert tree["Del-Inf-Exm"].counted.estimate > 0.98
-    assert tree["Del-Inf-Exm"].stated.upper < 0.7
+    assert tree["Del-Inf-Exm"].success_with_ties.estimate > 0.98
+    assert tree["Del-Inf-Exm"].success.upper < 0.7

@@ -110,7 +110,7 @@ def test_choosing_helps():
     rates = {}
     for choose in (None, Outlying()):
         game = Game(Law("heavy tails", heavy, size=40, outside=5), LeastSquares(), Exm(), choose=choose)
-        rates[choose] = play(game, n=500, seed=2, workers=1).rows[0].stated
+        rates[choose] = play(game, n=500, seed=2, workers=1).rows[0].success
     assert rates[Outlying()].lower > rates[None].upper
 
 

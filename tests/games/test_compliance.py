@@ -76,13 +76,13 @@ def test_too_little_noise_is_flagged(tmp_path):
 def test_enough_noise_is_not_flagged():
     result = play(against(OUTPUT), n=60, seed=1, workers=1)
     assert result.failures == ()
-    assert (result.notice, result.promised, result.consistent) == ("", 1.0, True)
+    assert (result.notice, result.claimed_epsilon, result.consistent) == ("", 1.0, True)
     assert result.to_dataframe()["bound"].tolist() == [pytest.approx(expit(1.0))] * 3
 
 
 def test_without_a_promise_there_is_no_bound():
     result = play(Game(NORMALS, Logistic(), Exm()), n=3, workers=1)
-    assert (result.promised, result.bound, result.failures) == (None, None, ())
+    assert (result.claimed_epsilon, result.bound, result.failures) == (None, None, ())
     assert "bound" not in result.to_dataframe()
 
 
@@ -121,7 +121,7 @@ def test_a_learner_at_its_bound(epsilon):
     """The adversary's success is the bound; the check is wrong in 1 of 40 such games, and right of half the epsilon."""
     honest = play(against(Tells(epsilon).claiming(epsilon), Believes()), n=1000, seed=2, workers=1)
     (row,) = honest.rows
-    assert row.stated.lower < honest.bound < row.stated.upper
+    assert row.success.lower < honest.bound < row.success.upper
     assert honest.failures == ()
     assert row.epsilon < epsilon
     liar = play(against(Tells(epsilon).claiming(epsilon / 2), Believes()), n=1000, seed=2, workers=1)
@@ -133,10 +133,10 @@ def test_the_best_of_several_pays_for_the_choice():
     result = play(against(OUTPUT), n=50, seed=3, workers=1)
     alone = play(against(OUTPUT, Exm()), n=50, seed=3, workers=1)
     row = result["Del-Inf-Exm"]
-    assert row.stated == alone["Del-Inf-Exm"].stated == alone["Del-Inf-Exm"].simultaneous
-    assert row.simultaneous.lower < row.stated.lower < row.stated.upper < row.simultaneous.upper
+    assert row.success == alone["Del-Inf-Exm"].success == alone["Del-Inf-Exm"].simultaneous
+    assert row.simultaneous.lower < row.success.lower < row.success.upper < row.simultaneous.upper
     assert row.simultaneous_epsilon <= row.epsilon
-    assert result.best.stated.estimate == max(r.stated.estimate for r in result.rows)
+    assert result.best.success.estimate == max(r.success.estimate for r in result.rows)
 
 
 # Promises

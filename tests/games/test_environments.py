@@ -88,7 +88,7 @@ def test_what_an_environment_may_not_do(environment, said):
 
 def test_exact_deletion_is_told_by_watching_and_leaves_nothing_behind():
     (row,) = play(ComplianceGame(LINE, LeastSquares(), Watching("absolute")), 100, workers=1).rows
-    assert row.stated.lower > 0.8
+    assert row.success.lower > 0.8
     watching, comparing = play(
         ComplianceGame(LINE, LeastSquares(), (Watching(), Comparing()), notion="strong"), 60, workers=1
     ).rows
@@ -98,7 +98,7 @@ def test_exact_deletion_is_told_by_watching_and_leaves_nothing_behind():
 def test_other_deletions_hide_one():
     game = ComplianceGame(LINE, LeastSquares(), (Watching("absolute"), Watching("absolute", 12)), deletions=12)
     alone, among = play(game, 100, workers=1).rows
-    assert among.stated.upper < alone.stated.lower
+    assert among.success.upper < alone.success.lower
 
 
 def test_a_newton_step_leaves_traces_that_the_next_ones_wipe_out():
@@ -134,10 +134,12 @@ def test_clearing_deletes_the_nearest():
 def test_a_promised_epsilon_is_held_against_the_weak_notion_alone():
     private = OutputPerturbation(epsilon=1.0)
     weak = play(ComplianceGame(NORMALS, private, (Watching("log"), Comparing())), 20, workers=1)
-    assert weak.promised == 1.0
-    assert play(ComplianceGame(NORMALS, private, Watching("log"), notion="strong"), 5, workers=1).promised is None
+    assert weak.claimed_epsilon == 1.0
+    assert (
+        play(ComplianceGame(NORMALS, private, Watching("log"), notion="strong"), 5, workers=1).claimed_epsilon is None
+    )
     newton = ComplianceGame(NORMALS, Logistic(), Watching("log"), deletion=NewtonStep(noise=0.1))
-    assert play(newton, 5, workers=1).promised is None
+    assert play(newton, 5, workers=1).claimed_epsilon is None
     refused(
         "trainings with independent noise",
         play,

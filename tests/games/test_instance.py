@@ -80,8 +80,8 @@ def test_in_the_game_it_lies_near_and_is_silent_where_nothing_changed():
     result = play(ReconstructionGame(NORMALS, Neighbours(1), players), n=20, seed=1, workers=1)
     answered, far = result.outcomes[:, 1, 0] == 1, result.outcomes[:, 1, 1]
     public, box, *_ = result.rows
-    assert 0 < box.silent < public.silent < 20
-    assert box.right.estimate == pytest.approx(answered.mean())  # the label of the nearest record is its own
+    assert 0 < box.unanswered < public.unanswered < 20
+    assert box.correct.estimate == pytest.approx(answered.mean())  # the label of the nearest record is its own
     x, _ = TwoNormals(2, 3.0)(np.random.default_rng(0), 400)
     assert np.median(far[answered]) < 0.4 * np.median(np.linalg.norm(x[:200] - x[200:], axis=1))
 

@@ -46,7 +46,7 @@ def test_scores_of_random_training_have_limits():
 def test_labels_around_an_instance_tell_more_than_labels_at_it():
     game = Game(NORMALS, Labels(Neighbours(1)), (Exm("zero-one"), LabelOnly()), auxiliary=None)
     at, around = play(game, 100, workers=1).rows
-    assert around.stated.lower > 0.7 > at.stated.upper
+    assert around.success.lower > 0.7 > at.success.upper
     assert at.ties > 20
     refused("which are not labels", Labels, LeastSquares())
     answers = Labels(Logistic()).fit(DATA, 2, 0)(DATA.x)
@@ -61,9 +61,9 @@ def test_membership_by_itself():
     never, shadows = play(game, 40, workers=1).rows
     # No loss lies below a mean loss of zero.
     assert (never.wins, never.losses) == (400, 400)
-    assert shadows.stated.lower > 0.5
+    assert shadows.success.lower > 0.5
     (guessing,) = play(MembershipGame(NORMALS, Logistic(1e-6), Yeom(), records=10), 80, workers=1).rows
-    assert guessing.stated.upper < 0.6  # it has the share of its classes from its records, and nothing else
+    assert guessing.success.upper < 0.6  # it has the share of its classes from its records, and nothing else
     few = Law("few", TwoNormals(), classes=2, size=30, outside=12)
     with pytest.raises(Exception, match="too few records for 10 members"):
         play(MembershipGame(few, Logistic(), Shokri(2), records=10, auxiliary=5), 1, workers=1)

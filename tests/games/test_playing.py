@@ -31,9 +31,9 @@ def test_counts_add_up(whole):
     assert (whole.outcomes[:, :, :3].sum(axis=2) == 1).all()
     for row in whole.rows:
         assert row.wins + row.ties + row.losses == 60
-        assert row.stated.lower <= row.stated.estimate <= row.stated.upper
-        assert row.advantage.estimate == pytest.approx(2 * row.stated.estimate - 1)
-        assert row.epsilon == pytest.approx(np.log(row.stated.lower / (1 - row.stated.lower)))
+        assert row.success.lower <= row.success.estimate <= row.success.upper
+        assert row.advantage.estimate == pytest.approx(2 * row.success.estimate - 1)
+        assert row.epsilon == pytest.approx(np.log(row.success.lower / (1 - row.success.lower)))
     assert not np.array_equal(play(GAME, n=60, seed=6).outcomes, whole.outcomes)
 
 

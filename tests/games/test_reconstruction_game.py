@@ -30,19 +30,19 @@ def test_labels_come_back_from_public_queries():
     game = ReconstructionGame(NORMALS, Logistic(), (DeletedLabel("public"), DeletedLabel("normal", 200)))
     result = play(game, n=60, seed=1, workers=1)
     for row in result.rows:
-        assert row.right.lower > 0.7
-        assert (row.rounds, row.silent, row.error, row.distance) == (60, 0, None, None)
-    assert list(result.to_dataframe().columns) == ["silent", "right", "lower", "upper"]
+        assert row.correct.lower > 0.7
+        assert (row.rounds, row.unanswered, row.error, row.distance) == (60, 0, None, None)
+    assert list(result.to_dataframe().columns) == ["unanswered", "correct", "lower", "upper"]
 
 
 def test_silence_is_told_apart_and_is_not_right():
     few = ReconstructionGame(NORMALS, Neighbours(1), DeletedLabel("normal", 30))
     (row,) = play(few, n=60, seed=1, workers=1).rows
-    assert 0 < row.silent < 60
-    assert 0 < row.right.estimate <= 1 - row.silent / 60
+    assert 0 < row.unanswered < 60
+    assert 0 < row.correct.estimate <= 1 - row.unanswered / 60
     (row,) = play(few, n=1, seed=1, workers=1).rows
-    assert row.silent == 1
-    assert row.right.estimate == 0
+    assert row.unanswered == 1
+    assert row.correct.estimate == 0
 
 
 def test_responses_come_back_by_the_leverage(tmp_path):
@@ -53,8 +53,8 @@ def test_responses_come_back_by_the_leverage(tmp_path):
     assert own.error < 0.1 * min(own.before, own.after)
     again = load_result(result.save(tmp_path / "r.npz"))
     assert again.rows == result.rows
-    assert json.loads(result.save(tmp_path / "r.json").read_text())["reconstructors"][0]["silent"] == 0
-    assert "error left" in repr(result)
+    assert json.loads(result.save(tmp_path / "r.json").read_text())["reconstructors"][0]["unanswered"] == 0
+    assert "relative error" in repr(result)
 
 
 def test_instances_are_scored_by_their_distance():
@@ -68,7 +68,7 @@ def test_instances_are_scored_by_their_distance():
             return [Guess(x=np.zeros(3))]
 
     (row,) = play(ReconstructionGame(NORMALS, Logistic(), Origin()), n=20, workers=1).rows
-    assert row.right is None
+    assert row.correct is None
     assert row.distance > 0.5
 
 

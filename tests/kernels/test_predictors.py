@@ -9,7 +9,7 @@ import pytest
 from jax.scipy.special import gammaln, logsumexp
 
 from bayesrecon.kernels import score
-from bayesrecon.kernels.predictors import predictors_of, swept, whitened
+from bayesrecon.kernels.predictors import derivatives_along, predictors_of, whitened
 from bayesrecon.precision import x64
 
 WIDTH = 8
@@ -76,7 +76,7 @@ def test_derivatives(given, log_lik):
     found = predictors_of(log_lik, theta[0], {k: v[0] for k, v in records.items()})
     assert found.size == FOUND[log_lik]
     expected = jax.jit(partial(directions, log_lik))
-    value, slopes, lap = jax.jit(partial(swept, found))(*given)
+    value, slopes, lap = jax.jit(partial(derivatives_along, found))(*given)
     for one, other in zip((value, whitened(slopes), lap), expected(*given), strict=True):
         assert one.shape == other.shape
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11 * np.abs(other).max())

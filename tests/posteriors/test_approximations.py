@@ -97,7 +97,7 @@ def test_numbers_of_no_data(laplace):
 def test_numbers_rounded_too_far(laplace):
     mean, covariance = summaries.cut(*laplace, 1)
     found = bayesrecon.recover(gaussian(MODEL, mean, covariance, jacobian=True, digits=1))
-    assert "rounded too far" in found.failures[0]
+    assert "too few digits" in found.failures[0]
 
 
 @pytest.mark.slow

@@ -66,14 +66,14 @@ def test_predictions_are_scikit_learns(kind):
 
 def test_classes_are_counted_from_zero():
     names = np.array(["no", "yes"])[SIDE]
-    assert from_sklearn(logistic().fit(X, names)).notes == ("classes are counted from zero: 0 is no, 1 is yes",)
+    assert from_sklearn(logistic().fit(X, names)).notes == ("classes are numbered from zero: 0 is no, 1 is yes",)
 
 
 def test_a_search_over_a_pipeline_is_its_last_step():
     steps = make_pipeline(StandardScaler(), Ridge())
     search = GridSearchCV(steps, {"ridge__alpha": [0.5, 5.0]}, cv=3).fit(X, LINE)
     release = from_sklearn(search)
-    assert release.notes == ("records are what the last step was given, after StandardScaler",)
+    assert release.notes == ("records are the input of the last step, after StandardScaler",)
     assert release.model.settings["penalty"] == search.best_params_["ridge__alpha"]
     scaled = search.best_estimator_[0].transform(X)
     with x64():

@@ -90,7 +90,7 @@ def test_a_parameter_off_the_stationary_point_is_reported():
     assert "not stationary" in recovery.failures[0]
     assert {row.verdict for row in recovery} == {"undetermined"}
     found = bayesrecon.reconstruct(release, attack=bayesrecon.GradientMatching(n=24, restarts=2, steps=100))
-    assert 0 < found.least <= found.residual
+    assert 0 < found.residual_floor <= found.residual
     assert "not stationary: every data set of at most" in found.warnings[0]
 
 

@@ -16,7 +16,7 @@ import xarray as xr
 
 import bayesrecon
 from bayesrecon import BayesreconError, load_result
-from bayesrecon.errors import visible
+from bayesrecon.errors import Note, visible
 from bayesrecon.results import Recovery
 from bayesrecon.results.recovery import Row
 from bayesrecon.types import PseudoData
@@ -90,6 +90,25 @@ def test_saved_and_loaded(case, tmp_path):
         np.testing.assert_array_equal(again.pseudo.records[name], values)
         assert again.pseudo.records[name].dtype == values.dtype
     assert [file.name for file in tmp_path.iterdir()] == ["result.nc"]
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".npz"])
+def test_notes_are_told_apart_from_warnings(suffix, tmp_path):
+    result = recovery(warnings=(Note("every 2nd draw was used"), "the chains are short"))
+    for one in (result, load_result(result.save(tmp_path / f"result{suffix}"))):
+        document = one.to_dict()
+        assert (document["notes"], document["warnings"]) == (["every 2nd draw was used"], ["the chains are short"])
+        assert {"note: every 2nd draw was used", "warning: the chains are short"} <= set(repr(one).splitlines())
+
+
+def test_a_file_with_fields_of_another_version_is_refused_by_name(tmp_path):
+    path = recovery().save(tmp_path / "result.npz")
+    with np.load(path) as file:
+        content = dict(file)
+    about = str(content["__bayesrecon__"]).replace('"coordinates"', '"places"')
+    np.savez(path, **{**content, "__bayesrecon__": np.array(about)})
+    with pytest.raises(BayesreconError, match=r"was saved by bayesrecon .* has a field 'places'"):
+        load_result(path)
 
 
 def test_the_file_holds_what_the_result_holds(tmp_path):

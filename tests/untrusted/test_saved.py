@@ -101,7 +101,7 @@ def test_what_is_damaged_is_refused_in_one_line(tmp_path, name, told):
         ("tensor.pt", "a tensor of more than its storage"),
         ("tensor_beyond.pt", "a tensor beyond its storage"),
         ("beside.joblib", "its arrays lie in other files"),
-        ("deep.pkl", "there is more than is looked through"),
+        ("deep.pkl", "there is more than can be searched"),
     ],
 )
 def test_what_is_not_read_is_told(tmp_path, name, told):

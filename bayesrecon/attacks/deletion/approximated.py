@@ -80,12 +80,12 @@ def between(pair: Deletion, candidates: Records) -> Approximated:
     weight = np.exp(logs - logs.max())
     if worst > _OFF:
         warnings.append(
-            f"no candidates are what was deleted: the nearest are off by {worst:.3g} times the errors, and all are "
+            f"no candidate explains the change: the nearest is off by {worst:.3g} times the errors, and all are "
             "called equally probable"
         )
         weight = np.ones(len(logs))
     elif not _certain(rows[0]):
-        warnings.append(f"how many records were deleted is not told by their number alone: {count} fit")
+        warnings.append(f"the counts alone do not determine how many records were deleted: {count} fit")
     weight /= weight.sum()
     probability, best = np.zeros(size), np.full(size, -np.inf)
     for column in sets.T:

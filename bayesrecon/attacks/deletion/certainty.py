@@ -66,27 +66,27 @@ def certainty(
     outputs = len(gradient)
     left, right = _functionals(design, at, direction, linear.intercept is not None)
     values = np.einsum("jk,kq,jq->j", left, gradient, right)
-    seen = design @ right.T
-    share = (kappa @ left.T) * seen
+    scores = design @ right.T
+    share = (kappa @ left.T) * scores
     noise = count * (1 + count / len(design)) * np.atleast_2d(np.cov(share.T, bias=True))
-    apart = np.einsum("jk,kq,jq->j", left, gradient - other, right)
-    noise = noise + np.outer(apart, apart)
+    difference = np.einsum("jk,kq,jq->j", left, gradient - other, right)
+    noise = noise + np.outer(difference, difference)
     unit = np.sqrt(np.maximum(np.diag(noise), 1e-300))
-    some = slice(None, None, -(-len(design) // _HYPOTHESES))
-    eta, seen, y = design[some] @ at.T, seen[some], labels[some]
+    subset = slice(None, None, -(-len(design) // _HYPOTHESES))
+    eta, scores, y = design[subset] @ at.T, scores[subset], labels[subset]
     s = np.asarray(slopes(linear, eta, y)).reshape(-1, outputs)
-    each = s @ left.T
+    slopes_along = s @ left.T
     weight = (kappa**2).sum(axis=1)
     freedom = max(float(weight.sum() ** 2 / (weight**2).sum()) - 1, 1.0)
     logs = np.full(len(eta), -np.inf)
     groups = y if linear.labels else np.zeros(len(eta), int)
     for group in np.unique(groups):
-        own = groups == group
-        mean, spread = _given(seen[own], eta[own])
-        apart = (values - each[own] * mean) / unit
-        ranges = each[own] / unit
+        members = groups == group
+        mean, spread = _conditional_moments(scores[members], eta[members])
+        difference = (values - slopes_along[members] * mean) / unit
+        ranges = slopes_along[members] / unit
         covariance = ranges[:, :, None] * ranges[:, None, :] * spread + noise / np.outer(unit, unit)
-        logs[own] = _log_t(apart, covariance, freedom)
+        logs[members] = _log_t(difference, covariance, freedom)
     likelihood = np.exp(logs - logs.max())
     right_ones = (y == label) if label is not None else (s @ direction > 0)
     return float(likelihood[right_ones].sum() / likelihood.sum())
@@ -109,19 +109,19 @@ def _functionals(
     return np.array(left), np.array(right)
 
 
-def _given(seen: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _conditional_moments(scores: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean `(M, D)` and covariance `(D, D)` of the numbers `b_j' z` given eta, as of jointly normal ones."""
-    numbers, predictors = seen - seen.mean(axis=0), eta - eta.mean(axis=0)
+    numbers, predictors = scores - scores.mean(axis=0), eta - eta.mean(axis=0)
     gain = np.linalg.pinv(predictors.T @ predictors, rcond=1e-9, hermitian=True) @ predictors.T @ numbers
-    rest = numbers - predictors @ gain
-    return seen - rest, rest.T @ rest / len(rest)
+    residual = numbers - predictors @ gain
+    return scores - residual, residual.T @ residual / len(residual)
 
 
-def _log_t(apart: np.ndarray, covariance: np.ndarray, freedom: float) -> Any:
+def _log_t(difference: np.ndarray, covariance: np.ndarray, freedom: float) -> Any:
     """Log density of a t law up to a constant, row by row."""
-    size = apart.shape[1]
+    size = difference.shape[1]
     ridge = _RIDGE * np.trace(covariance, axis1=1, axis2=2)
     root = np.linalg.cholesky(covariance + ridge[:, None, None] * np.eye(size))
-    square = (np.linalg.solve(root, apart[:, :, None])[:, :, 0] ** 2).sum(axis=1)
+    square = (np.linalg.solve(root, difference[:, :, None])[:, :, 0] ** 2).sum(axis=1)
     volume = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
     return -volume - 0.5 * (freedom + size) * np.log1p(square / freedom)

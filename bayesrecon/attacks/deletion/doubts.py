@@ -45,7 +45,7 @@ def doubts_about(
         lines.append(f"the {what} is right with probability {probability:.2f}: {other}")
     if absent:
         lines.append(
-            f"no public record has label {', '.join(map(str, absent))}: how probable the label is cannot be told; "
+            f"no public record has label {', '.join(map(str, absent))}: the probability of the label is unknown; "
             "supply records of every label"
         )
     if probability is None and effective < _FEW:

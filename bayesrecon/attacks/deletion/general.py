@@ -27,7 +27,7 @@ from bayesrecon.attacks.deletion.curvature import Curvature, curvature_between
 from bayesrecon.attacks.deletion.doubts import doubts_about, notes_of
 from bayesrecon.attacks.deletion.sketched import Sketched
 from bayesrecon.attacks.matching.descent import descend
-from bayesrecon.attacks.matching.equations import End, Equations
+from bayesrecon.attacks.matching.equations import Equations, Solution
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.score import gradients
 from bayesrecon.knowledge import check_knowledge
@@ -101,11 +101,11 @@ def reconstruct_general(
         *_unexplained(best, len(each) * len(ends), curvature.freedom),
     )
     return DeletedRecord(
-        record={k: v[0] for k, v in equations.records(best.x, best.still).items()},
+        record={k: v[0] for k, v in equations.records(best.x, best.fixed).items()},
         se=None,
         method="HRec",
         evidence=None,
-        effective=effective,
+        effective_size=effective,
         before=pair.before.name,
         after=pair.after.name,
         model=model.name,
@@ -126,9 +126,9 @@ def _equations(pair: Deletion, table: Records, gradient: np.ndarray, curvature: 
     return Equations(model, np.asarray(pair.before.theta)[0], -gradient, knowledge, moved, True, True, curvature.root())
 
 
-def _ends(equations: Equations, table: Records) -> list[End]:
+def _ends(equations: Equations, table: Records) -> list[Solution]:
     """Where descents end that begin at the nearest public records, under every label."""
-    model, moved, metric = equations.model, equations.moved, equations.metric
+    model, moved, metric = equations.model, equations.variable_fields, equations.metric
     assert metric is not None
     discrete = [k for k in model.fields if k not in moved]
     levels = [model.fields[k].domain.levels or np.unique(table[k], axis=0) for k in discrete]
@@ -137,28 +137,28 @@ def _ends(equations: Equations, table: Records) -> list[End]:
         raise BayesreconError(f"{len(labels)} combinations of {', '.join(discrete)}: at most {_LABELS} are tried")
     count, target, starts = len(next(iter(table.values()))), -metric @ equations.base, []
     for label in labels:
-        still = {k: np.repeat(np.asarray(v, table[k].dtype)[None], count, axis=0) for k, v in label.items()}
-        each = np.asarray(gradients(model, equations.theta, {**{k: table[k] for k in moved}, **still}))
+        fixed = {k: np.repeat(np.asarray(v, table[k].dtype)[None], count, axis=0) for k, v in label.items()}
+        each = np.asarray(gradients(model, equations.theta, {**{k: table[k] for k in moved}, **fixed}))
         far = np.linalg.norm((metric @ each.T).T - target, axis=1)
-        one = {k: v[:1] for k, v in still.items()}
+        one = {k: v[:1] for k, v in fixed.items()}
         starts.append([(far[i], i, one) for i in np.argsort(far)[: -(-_STARTS // len(labels))]])
     starts.sort(key=lambda group: group[0][0])
     return [
-        descend(equations, ({k: np.asarray(table[k][i], float)[None] for k in moved}, still), _STEPS, lambda _: None)
+        descend(equations, ({k: np.asarray(table[k][i], float)[None] for k in moved}, fixed), _STEPS, lambda _: None)
         for group in starts[:_DESCENTS]
-        for _, i, still in group
+        for _, i, fixed in group
     ]
 
 
 def _probability(
-    equations: Equations, ends: list[End], best: End, move: np.ndarray, curvature: Curvature | Sketched
+    equations: Equations, ends: list[Solution], best: Solution, move: np.ndarray, curvature: Curvature | Sketched
 ) -> float | None:
     """Of the best record's label among those that were tried: the likelihood of `angle`, each at its best record, whose
     values take as many directions away."""
     if len({_label(end) for end in ends}) < 2:
         return None
     assert equations.metric is not None
-    each = np.concatenate([gradients(equations.model, equations.theta, equations.records(e.x, e.still)) for e in ends])
+    each = np.concatenate([gradients(equations.model, equations.theta, equations.records(e.x, e.fixed)) for e in ends])
     own = ((equations.metric @ each.T) ** 2).sum(axis=0)
     moved, length = (float(v @ curvature.times(v)) for v in (move, equations.theta))
     logs, _ = log_likelihood(each @ move, own, moved, curvature.freedom - equations.flatten(best.x).size, length=length)
@@ -169,16 +169,17 @@ def _probability(
     return float(np.exp(found[_label(best)] - top) / sum(np.exp(v - top) for v in found.values()))
 
 
-def _label(end: End) -> tuple[float, ...]:
-    return tuple(float(v) for k in end.still for v in np.ravel(end.still[k]))
+def _label(end: Solution) -> tuple[float, ...]:
+    return tuple(float(v) for k in end.fixed for v in np.ravel(end.fixed[k]))
 
 
-def _unexplained(best: End, tried: int, freedom: float) -> tuple[str, ...]:
+def _unexplained(best: Solution, tried: int, freedom: float) -> tuple[str, ...]:
     """That the record explains no more of the change than the best of the starts would explain of any change."""
     chance = 1 - tried ** (-2 / max(freedom - 1, 1.0))  # P(cos^2 > c) is about (1 - c)^((nu - 1) / 2)
     if 1 - best.residual**2 > chance:
         return ()
     return (
-        f"the record explains {1 - best.residual**2:.0%} of the change, no more than of any: there are too few "
+        f"the record explains {1 - best.residual**2:.0%} of the change, no more than of an unrelated one: there are "
+        "too few "
         "public records, training stopped short of the optimum or at another one, or more than one record was deleted",
     )

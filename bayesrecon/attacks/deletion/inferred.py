@@ -65,13 +65,13 @@ def infer_deletion(
         raise BayesreconError(f"the candidates lack field {missing[0]} (fields: {', '.join(model.fields)})")
     table = check_knowledge(model, known=candidates).known
     inference = _BY[type(pair)](pair, table, method, public, total)
-    found, probability = inference.log_likelihood, inference.probability
-    weight = np.exp(found - found.max())
+    log_likelihood, probability = inference.log_likelihood, inference.probability
+    weight = np.exp(log_likelihood - log_likelihood.max())
     return DeletionInference(
         weight / weight.sum() if probability is None else probability,
-        found,
+        log_likelihood,
         inference.method,
-        inference.effective,
+        inference.effective_draws,
         pair.before.name,
         pair.after.name,
         model.name,
@@ -81,17 +81,17 @@ def infer_deletion(
 
 
 @dataclass(frozen=True)
-class _Said:
+class _Inference:
     """What a pair says of candidates.
 
     Attributes:
         log_likelihood, probability: `(N,)`; None where the first tells the second.
-        method, effective, deleted: as in the result.
+        method, effective_draws, deleted: as in the result.
     """
 
     log_likelihood: np.ndarray
     method: str
-    effective: float = float("inf")
+    effective_draws: float = float("inf")
     warnings: Sequence[str] = ()
     deleted: tuple[Row, ...] = ()
     probability: np.ndarray | None = None
@@ -99,37 +99,37 @@ class _Said:
 
 def _of_approximations(
     pair: Deletion, table: Records, method: str | None, public: Mapping[str, Any] | None, total: float | None
-) -> _Said:
+) -> _Inference:
     if method not in (None, "totals") or public is not None or total is not None:
-        raise BayesreconError("approximations tell what was deleted: leave method, public and total out")
+        raise BayesreconError("method=, public= and total= have no part in approximations; leave them out")
     known = between(pair, table)
-    return _Said(
+    return _Inference(
         known.log_likelihood, "totals", warnings=known.warnings, deleted=known.deleted, probability=known.probability
     )
 
 
 def _of_trained(
     pair: Deletion, table: Records, method: str | None, public: Mapping[str, Any] | None, total: float | None
-) -> _Said:
+) -> _Inference:
     if pair.before.theta.shape[1] != pair.after.theta.shape[1]:
         raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
     if method not in (None, "gradient"):
         raise BayesreconError(f"method={method!r} needs posterior draws; trained parameters take 'gradient'")
     found, warned = by_gradient(pair, table, public, total)
-    return _Said(found, "gradient", warnings=warned)
+    return _Inference(found, "gradient", warnings=warned)
 
 
 def _of_draws(
     pair: Deletion, table: Records, method: str | None, public: Mapping[str, Any] | None, total: float | None
-) -> _Said:
+) -> _Inference:
     if public is not None:
         raise BayesreconError("posterior draws contain the curvature: leave out public")
     if method in (None, "ratio"):
         found, effective, warned = by_ratio(pair, table)
-        return _Said(found, "ratio", effective, warned)
+        return _Inference(found, "ratio", effective, warned)
     if method == "shift":
         found, effective = by_shift(pair, table)
-        return _Said(found, "shift", effective)
+        return _Inference(found, "shift", effective)
     raise BayesreconError(f"method={method!r}: expected 'ratio' or 'shift'")
 
 

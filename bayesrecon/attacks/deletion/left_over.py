@@ -110,14 +110,16 @@ def _solve(
             "more than one record is missing, the penalty is another one, or training stopped early"
         )
     if error > max(1.0, record_size):
-        warnings.append("the record's gradient is smaller than what training left over: it cannot be seen")
+        warnings.append(
+            "the record's gradient is smaller than the gradient that training left: the record is not determined"
+        )
     return MissingRecord(
         record=record,
         slope=slope,
         amplification=float(np.sqrt(1 + x @ x)) / size,
         error=error,
         disagreement=disagreement,
-        left=remaining,
+        remaining_gradient=remaining,
         release=release.name,
         model=release.model.name,
         warnings=tuple(warnings),

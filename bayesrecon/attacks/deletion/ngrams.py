@@ -90,7 +90,7 @@ def _derived(
     share = np.array(shares)
     if total is None and () in table and (share > 0).sum() < _FEWEST:
         raise BayesreconError(
-            f"probabilities of fewer than {_FEWEST} words alone do not tell their counts; give counts, or totals="
+            f"probabilities of fewer than {_FEWEST} words alone do not determine their counts; give counts, or totals="
         )
     visits = _visits(list(table), grams, share, start, end)
     place = {prefix: i for i, prefix in enumerate(table)}

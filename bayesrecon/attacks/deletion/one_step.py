@@ -57,7 +57,9 @@ class OneStep(Attack[DeletedRecord]):
         step = before - after
         left, sizes, right = np.linalg.svd(step, full_matrices=False)
         if not sizes[0] > _ROUNDING * np.abs(before).max():
-            raise BayesreconError("the step is as short as rounding of the parameters: nothing is told of its record")
+            raise BayesreconError(
+                "the step is as short as rounding of the parameters: it reveals nothing about its record"
+            )
         if abs(right[0, -1]) <= _ROUNDING:
             raise BayesreconError("the step does not move the intercepts: the scale of its record is not determined")
         slope = left[:, 0] * right[0, -1]
@@ -69,7 +71,7 @@ class OneStep(Attack[DeletedRecord]):
             se=None,
             method="one step",
             evidence=None,
-            effective=float("inf"),
+            effective_size=float("inf"),
             before=release.before.name,
             after=release.after.name,
             model=model.name,

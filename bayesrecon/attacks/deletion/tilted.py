@@ -76,7 +76,7 @@ def _reconstruct(pair: Deletion, knows: Knows, most: int, key: Any, progress: Pr
         se=se,
         method="tilt",
         evidence=gain - none,
-        effective=float(weights.sum()),
+        effective_size=float(weights.sum()),
         before=pair.before.name,
         after=pair.after.name,
         model=model.name,

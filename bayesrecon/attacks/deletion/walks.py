@@ -28,11 +28,11 @@ def number(arrows: Counter[Words]) -> int:
     if not begin or not _connected(arrows, begin[0]):
         return 0
     leave, end = _leaving(arrows), _end(arrows, begin[0])
-    many = _trees(arrows, leave, end) * factorial(leave[end])
-    many *= prod(factorial(times - 1) for node, times in leave.items() if node != end)
-    many //= prod(map(factorial, arrows.values()))
+    count = _trees(arrows, leave, end) * factorial(leave[end])
+    count *= prod(factorial(times - 1) for node, times in leave.items() if node != end)
+    count //= prod(map(factorial, arrows.values()))
     # A walk that returns can begin at every node: as often as arrows leave it.
-    return many if len(begin) == 1 else many * arrows.total() // leave[begin[0]]
+    return count if len(begin) == 1 else count * arrows.total() // leave[begin[0]]
 
 
 def draw(arrows: Counter[Words], key: int) -> Words:
@@ -47,23 +47,23 @@ def draw(arrows: Counter[Words], key: int) -> Words:
     exits: dict[Words, list[Words]] = {}
     for gram in arrows.elements():
         exits.setdefault(gram[:-1], []).append(gram)
-    last: dict[Words, Words] = {}
+    last_exit: dict[Words, Words] = {}
     rooted = {end}
     for node in exits:
-        here = node
-        while here not in rooted:
-            last[here] = rng.choice(exits[here])
-            here = last[here][1:]
-        here = node
-        while here not in rooted:
-            rooted.add(here)
-            here = last[here][1:]
+        current = node
+        while current not in rooted:
+            last_exit[current] = rng.choice(exits[current])
+            current = last_exit[current][1:]
+        current = node
+        while current not in rooted:
+            rooted.add(current)
+            current = last_exit[current][1:]
     for node, grams in exits.items():
         if node != end:
-            grams.remove(last[node])
+            grams.remove(last_exit[node])
         rng.shuffle(grams)
         if node != end:
-            grams.append(last[node])
+            grams.append(last_exit[node])
     words, node = start, start
     turn = {node: iter(grams) for node, grams in exits.items()}
     for _ in range(arrows.total()):
@@ -82,9 +82,9 @@ def every(arrows: Counter[Words]) -> Iterator[Words]:
                 yield words
             grams = sorted((gram for gram in remaining if gram[:-1] == node), reverse=True)
             for gram in grams:
-                rest = +(remaining - Counter([gram]))
-                if len(grams) == 1 or _connected(rest, gram[1:]):
-                    waiting.append(((*words, gram[-1]), gram[1:], rest))
+                after_gram = +(remaining - Counter([gram]))
+                if len(grams) == 1 or _connected(after_gram, gram[1:]):
+                    waiting.append(((*words, gram[-1]), gram[1:], after_gram))
 
 
 def _leaving(arrows: Counter[Words]) -> Counter[Words]:
@@ -96,11 +96,11 @@ def _leaving(arrows: Counter[Words]) -> Counter[Words]:
 
 def _surplus(arrows: Counter[Words]) -> dict[Words, int]:
     """How many more arrows leave a node than reach it, where that is not 0."""
-    found: Counter[Words] = Counter()
+    surplus_of: Counter[Words] = Counter()
     for gram, times in arrows.items():
-        found[gram[:-1]] += times
-        found[gram[1:]] -= times
-    return {node: many for node, many in found.items() if many}
+        surplus_of[gram[:-1]] += times
+        surplus_of[gram[1:]] -= times
+    return {node: surplus for node, surplus in surplus_of.items() if surplus}
 
 
 def _starts(arrows: Counter[Words]) -> list[Words]:
@@ -108,11 +108,11 @@ def _starts(arrows: Counter[Words]) -> list[Words]:
     uneven = _surplus(arrows)
     if not uneven:
         return sorted({gram[:-1] for gram in arrows})
-    return [node for node, many in uneven.items() if many == 1] if sorted(uneven.values()) == [-1, 1] else []
+    return [node for node, surplus in uneven.items() if surplus == 1] if sorted(uneven.values()) == [-1, 1] else []
 
 
 def _end(arrows: Counter[Words], start: Words) -> Words:
-    return next((node for node, many in _surplus(arrows).items() if many < 0), start)
+    return next((node for node, surplus in _surplus(arrows).items() if surplus < 0), start)
 
 
 def _connected(arrows: Counter[Words], start: Words) -> bool:
@@ -135,12 +135,12 @@ def _trees(arrows: Counter[Words], leave: Counter[Words], end: Words) -> int:
     laplacian = [[0] * len(place) for _ in place]
     for gram, times in arrows.items():
         if gram[:-1] in place:
-            i, there = place[gram[:-1]], gram[1:]
-            while there in only:
-                there = only[there]
+            i, target = place[gram[:-1]], gram[1:]
+            while target in only:
+                target = only[target]
             laplacian[i][i] += times
-            if there in place:
-                laplacian[i][place[there]] -= times
+            if target in place:
+                laplacian[i][place[target]] -= times
     return _determinant(laplacian)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from bayesrecon.attacks.matching.equations import End, Equations
+from bayesrecon.attacks.matching.equations import Equations, Solution
 
 # Residual at which nothing is left to match: above where rounding may stop a solved descent, or no solution is one; far
 # below where local minima end, or one of them is taken for a solution.
@@ -22,12 +22,14 @@ def floor(least: float) -> float:
     return max(SOLVED, (1 + _NEAR) * least)
 
 
-def at_floor(found: Sequence[End], least: float) -> list[End]:
+def at_floor(found: Sequence[Solution], least: float) -> list[Solution]:
     """The descents that ended there."""
     return [end for end in found if end.residual <= floor(least)]
 
 
-def confirmed(equations: Equations, found: Sequence[End], least: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def confirmed(
+    equations: Equations, found: Sequence[Solution], least: float
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Which records of the best descent every other one at the floor has found, too, and how far they are apart.
 
     Args:
@@ -49,8 +51,8 @@ def confirmed(equations: Equations, found: Sequence[End], least: float) -> tuple
         for k, v in one.items():
             gaps = np.abs(v[:, None] - two[k][None]).reshape(count, count, -1) / scale[k]
             far = np.maximum(far, gaps.max(axis=-1, initial=0.0))
-        for k in best.still:  # a record with another label is another record
-            labels = np.asarray(best.still[k])[:, None] != np.asarray(other.still[k])[None]
+        for k in best.fixed:  # a record with another label is another record
+            labels = np.asarray(best.fixed[k])[:, None] != np.asarray(other.fixed[k])[None]
             far = np.where(labels.reshape(count, count, -1).any(axis=-1), np.finfo(float).max ** 0.5, far)
         rows, columns = linear_sum_assignment(np.minimum(far, 1.0))
         alike &= far[rows, columns] < _SAME
@@ -59,7 +61,7 @@ def confirmed(equations: Equations, found: Sequence[End], least: float) -> tuple
     return alike, apart
 
 
-def _entries(equations: Equations, end: End) -> dict[str, np.ndarray]:
+def _entries(equations: Equations, end: Solution) -> dict[str, np.ndarray]:
     """What a descent solved for, record by record."""
-    entries = {k: np.asarray(end.x[k], float) for k in equations.moved}
+    entries = {k: np.asarray(end.x[k], float) for k in equations.variable_fields}
     return entries | ({"weight": np.asarray(equations.weights(end.x), float)} if "weights" in end.x else {})

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 
-from bayesrecon.attacks.matching.equations import End, Equations
+from bayesrecon.attacks.matching.equations import Equations, Solution
 from bayesrecon.model import Records
 from bayesrecon.regularisers import Regulariser
 
@@ -33,12 +33,12 @@ def descend(
     steps: int,
     tell: Callable[[float], None],
     regulariser: Regulariser | None = None,
-) -> End:
+) -> Solution:
     """Descend on half the squared residual and the regulariser; variables at an end of their box that would leave it
     rest."""
-    like, still = start
+    like, fixed = start
     low, high, scale = equations.box(like)
-    task = _Task(equations, like, still, scale, regulariser)
+    task = _Task(equations, like, fixed, scale, regulariser)
     # Of the mean squared singular value: less throws the first step from a random start out of the box, more costs a
     # few steps until it has fallen.
     v, damping, trace = equations.flatten(like), 1e-2, []
@@ -65,7 +65,7 @@ def descend(
             damping *= 4
         else:
             break
-    return End(equations.unflatten(v, like), still, residual, float(np.linalg.norm(residual)), penalty)
+    return Solution(equations.unflatten(v, like), fixed, residual, float(np.linalg.norm(residual)), penalty)
 
 
 @dataclass(frozen=True)
@@ -74,34 +74,34 @@ class _Task:
 
     equations: Equations
     like: Records
-    still: Records
+    fixed: Records
     scale: np.ndarray
     regulariser: Regulariser | None
 
     def at(self, v: np.ndarray) -> tuple[np.ndarray, float]:
         """The remaining gradient and the penalty."""
         x = self.equations.unflatten(v, self.like)
-        residual = self.equations.residual(x, self.still)
+        residual = self.equations.residual(x, self.fixed)
         if self.regulariser is None:
             return residual, 0.0
-        return residual, float(self.regulariser(self.equations.weights(x), self.equations.records(x, self.still)))
+        return residual, float(self.regulariser(self.equations.weights(x), self.equations.records(x, self.fixed)))
 
     def model(self, v: np.ndarray, left: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Scaled Jacobian of the equations, slope of the objective, and the penalty's second derivatives."""
         x = self.equations.unflatten(v, self.like)
-        jacobian = self.equations.jacobian(x, self.still) * self.scale
+        jacobian = self.equations.jacobian(x, self.fixed) * self.scale
         slope = jacobian.T @ left
         if self.regulariser is None:
             return jacobian, slope, None
-        first, second = _bends(self.regulariser, self.equations, x, self.still)
+        first, second = _bends(self.regulariser, self.equations, x, self.fixed)
         return jacobian, slope + self.scale * first, self.scale[:, None] * second * self.scale
 
 
-def _bends(regulariser: Regulariser, equations: Equations, x: Records, still: Records) -> tuple[np.ndarray, np.ndarray]:
+def _bends(regulariser: Regulariser, equations: Equations, x: Records, fixed: Records) -> tuple[np.ndarray, np.ndarray]:
     """First and second derivatives of the penalty in all variables, in the order of `Equations.flatten`."""
     names, total = tuple(equations.names(x)), equations.knowledge.total
-    fixed = np.ones(len(next(iter(x.values())))) if equations.one else None
-    slope, bend = _derivatives(regulariser, names, total, fixed, {k: x[k] for k in names}, still)
+    unit_weights = np.ones(len(next(iter(x.values())))) if equations.unit_multipliers else None
+    slope, bend = _derivatives(regulariser, names, total, unit_weights, {k: x[k] for k in names}, fixed)
     size = sum(np.size(x[k]) for k in names)
     rows = [
         np.concatenate([np.asarray(bend[i][j]).reshape(np.size(x[i]), np.size(x[j])) for j in names], axis=1)
@@ -113,12 +113,16 @@ def _bends(regulariser: Regulariser, equations: Equations, x: Records, still: Re
 
 @partial(jax.jit, static_argnames=("regulariser", "names", "total"))
 def _derivatives(
-    regulariser: Regulariser, names: tuple[str, ...], total: float | None, fixed: Any, x: Records, still: Records
+    regulariser: Regulariser, names: tuple[str, ...], total: float | None, unit_weights: Any, x: Records, fixed: Records
 ) -> tuple[Any, Any]:
     def value(y: Records) -> Any:
-        weights = fixed if "weights" not in y else y["weights"] * (1.0 if total is None else total / y["weights"].sum())
+        weights = (
+            unit_weights
+            if "weights" not in y
+            else y["weights"] * (1.0 if total is None else total / y["weights"].sum())
+        )
         records = {k: v for k, v in y.items() if k not in ("weights", "strength")}
-        return jnp.asarray(regulariser(weights, {**still, **records}), float)
+        return jnp.asarray(regulariser(weights, {**fixed, **records}), float)
 
     return jax.grad(value)(x), jax.hessian(value)(x)
 

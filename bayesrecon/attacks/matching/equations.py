@@ -48,16 +48,16 @@ _WIDE = 10.0
 
 
 @dataclass(frozen=True)
-class End:
+class Solution:
     """The end of a descent: variables, fixed fields, the remaining gradient `(d,)`, its relative norm, the penalty, and
     whether it started from the measure that the gradients determine."""
 
     x: Records
-    still: Records
+    fixed: Records
     gradient: np.ndarray
     residual: float
     penalty: float = 0.0
-    sown: bool = False
+    from_measure: bool = False
 
     @property
     def objective(self) -> float:
@@ -73,8 +73,8 @@ class Equations:
     theta: np.ndarray
     base: np.ndarray
     knowledge: Knowledge
-    moved: tuple[str, ...]
-    one: bool
+    variable_fields: tuple[str, ...]
+    unit_multipliers: bool
     strength_known: bool
     metric: Any = None
     """`(r, d)`, dense or sparse, in units of whose rows gradients are compared; in parameters' own by default. Of an
@@ -82,13 +82,17 @@ class Equations:
 
     @classmethod
     def of(
-        cls, release: TrainedParameter | Approximation, knowledge: Knowledge, one: bool, strength_known: bool
+        cls,
+        release: TrainedParameter | Approximation,
+        knowledge: Knowledge,
+        unit_multipliers: bool,
+        strength_known: bool,
     ) -> "Equations":
         model, theta = release.model, np.asarray(release.theta)[0]
-        moved = tuple(k for k, f in knowledge.fields.items() if not f.domain.discrete)
+        variable_fields = tuple(k for k, f in knowledge.fields.items() if not f.domain.discrete)
         some = Reference(knowledge.fields).draw(np.random.default_rng(0), 1)
         base = np.asarray(total_score(model, theta, some, np.zeros(1)))
-        found = cls(model, theta, base, knowledge, moved, one, strength_known, release.along)
+        found = cls(model, theta, base, knowledge, variable_fields, unit_multipliers, strength_known, release.along)
         if not found.length > 0:
             raise BayesreconError("the regulariser has no gradient here: without one, zero multipliers match")
         return found
@@ -100,38 +104,38 @@ class Equations:
             if f.domain.levels and not f.shape:
                 levels = np.asarray(f.domain.levels, f.domain.dtype)
                 drawn[k] = levels[np.arange(n) % len(levels)]
-            elif np.isfinite(f.domain.high - f.domain.low) and k in self.moved:
+            elif np.isfinite(f.domain.high - f.domain.low) and k in self.variable_fields:
                 drawn[k] = rng.uniform(f.domain.low, f.domain.high, (n, *f.shape))
             else:
                 drawn[k] = f.domain.draw(rng, (n, *f.shape), 0.0, 1.0)
-        x: Records = {k: np.asarray(drawn[k], float) for k in self.moved}
-        if not self.one:
+        x: Records = {k: np.asarray(drawn[k], float) for k in self.variable_fields}
+        if not self.unit_multipliers:
             x["weights"] = np.full(n, (self.knowledge.total or n) / n)
         if not self.strength_known:
             x["strength"] = np.ones(())
-        return x, {k: v for k, v in drawn.items() if k not in self.moved}
+        return x, {k: v for k, v in drawn.items() if k not in self.variable_fields}
 
     def weights(self, x: Records) -> Any:
-        if self.one:
+        if self.unit_multipliers:
             return np.ones(len(next(iter(x.values()))))
         weights, total = x["weights"], self.knowledge.total
         return weights if total is None else total * weights / weights.sum()
 
-    def records(self, x: Records, still: Records) -> Records:
-        return {k: np.asarray(x[k]) if k in x else still[k] for k in self.model.fields}
+    def records(self, x: Records, fixed: Records) -> Records:
+        return {k: np.asarray(x[k]) if k in x else fixed[k] for k in self.model.fields}
 
-    def residual(self, x: Records, still: Records) -> np.ndarray:
+    def residual(self, x: Records, fixed: Records) -> np.ndarray:
         """The sum of all gradients, `(d,)` or along the metric `(r,)`, relative to the norm of the regulariser's."""
-        each = np.asarray(gradients(self.model, self.theta, self.records(x, still)))
-        return self.measured(self.weights(x) @ each + x.get("strength", 1.0) * self.base)
+        each = np.asarray(gradients(self.model, self.theta, self.records(x, fixed)))
+        return self.in_metric(self.weights(x) @ each + x.get("strength", 1.0) * self.base)
 
-    def jacobian(self, x: Records, still: Records) -> Float[np.ndarray, "d U"]:
+    def jacobian(self, x: Records, fixed: Records) -> Float[np.ndarray, "d U"]:
         """Of `residual` in all variables, fields first, `(d, U)`."""
-        records, weights = self.records(x, still), self.weights(x)
-        each, slopes = _sensitivity(self.model, self.moved, self.theta, records)
+        records, weights = self.records(x, fixed), self.weights(x)
+        each, slopes = _sensitivity(self.model, self.variable_fields, self.theta, records)
         parts = [
             np.moveaxis(np.asarray(slopes[k]).reshape(*np.shape(each), -1) * weights[:, None, None], 1, 0)
-            for k in self.moved
+            for k in self.variable_fields
         ]
         columns = [p.reshape(len(self.base), -1) for p in parts]
         if "weights" in x:
@@ -141,7 +145,7 @@ class Equations:
             columns.append(own)
         if "strength" in x:
             columns.append(self.base[:, None])
-        return self.measured(np.concatenate(columns, axis=1))
+        return self.in_metric(np.concatenate(columns, axis=1))
 
     @property
     def size(self) -> int:
@@ -153,7 +157,7 @@ class Equations:
         """Norm of the regulariser's gradient in the units in which gradients are compared."""
         return float(np.linalg.norm(self.base if self.metric is None else self.metric @ self.base))
 
-    def measured(self, gradients: np.ndarray) -> np.ndarray:
+    def in_metric(self, gradients: np.ndarray) -> np.ndarray:
         """Gradients `(d, ...)` in the units in which they are compared, relative to the regulariser's."""
         return (gradients if self.metric is None else self.metric @ gradients) / self.length
 
@@ -169,14 +173,14 @@ class Equations:
 
     def names(self, x: Records) -> list[str]:
         """Of the variables, in the order in which they are solved for."""
-        return [*self.moved, *(k for k in ("weights", "strength") if k in x)]
+        return [*self.variable_fields, *(k for k in ("weights", "strength") if k in x)]
 
     def box(self, x: Records) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ends and scale of every variable, `(U,)` each."""
         low, high, scale = [], [], []
         for k in self.names(x):
             ends, size = (0.0, np.inf), float(np.mean(x[k]))
-            if k in self.moved:
+            if k in self.variable_fields:
                 domain = self.knowledge.fields[k].domain
                 ends = domain.low, domain.high
                 size = (domain.high - domain.low) / np.sqrt(12) if np.isfinite(domain.high - domain.low) else 1.0
@@ -190,10 +194,10 @@ class Equations:
         names = {k: "weight" if k == "weights" else k for k in size if k != "strength"}
         return {name: float(np.max(size[k], initial=0.0)) or 1.0 for k, name in names.items()}
 
-    def resolve(self, end: End) -> tuple[int, int, np.ndarray, dict[str, np.ndarray]]:
+    def resolve(self, end: Solution) -> tuple[int, int, np.ndarray, dict[str, np.ndarray]]:
         """Independent equations, unknowns, which records are fixed, and how far a small gradient moves them."""
         scale = self.box(end.x)[2]
-        jacobian = self.jacobian(end.x, end.still) * scale
+        jacobian = self.jacobian(end.x, end.fixed) * scale
         _, singular, turned = scipy.linalg.svd(jacobian, full_matrices=False)
         rank = int((singular > _RANK * singular[0]).sum())
         seen = np.sum(turned[:rank] ** 2, axis=0)
@@ -216,11 +220,11 @@ class Equations:
         <u, grad l(z)>)`; u is the direction of what the best measure found leaves. What lies beyond the span of all
         gradients no measure cancels, whatever its mass.
         """
-        size, base = float(np.linalg.norm(left)), self.measured(self.base)
+        size, base = float(np.linalg.norm(left)), self.in_metric(self.base)
         fixed, mass = self.knowledge.total is not None, float(weights.sum())
         mass = mass if fixed else _MASS * max(mass, len(weights))
         fields = self.knowledge.fields
-        box = {k: _ends(fields[k].domain) for k in self.moved}
+        box = {k: _ends(fields[k].domain) for k in self.variable_fields}
         if size <= STATIONARY or not self.strength_known:
             return 0.0, mass, box
         # Along `u` a gradient has the length that its measured one has along `left`.
@@ -234,7 +238,7 @@ class Equations:
         each = np.asarray(gradients(self.model, self.theta, pool))
         found = [value for _, value in lowest(each @ u, pool, box, partial(_pull, self.model, self.theta, u))]
         worst = min(found) if fixed else min(0.0, *found)
-        span = float(np.linalg.norm(beyond(self.measured(each[: len(base) * 5 // 4 + 16].T), base)))
+        span = float(np.linalg.norm(beyond(self.in_metric(each[: len(base) * 5 // 4 + 16].T), base)))
         return max(0.0 if span < _BEYOND else span, float(left / size @ base) + mass * worst), mass, box
 
 
@@ -248,9 +252,9 @@ def _ends(domain: Any) -> tuple[float, float]:
 def _sensitivity(model: Model, moved: tuple[str, ...], theta: Any, records: Records) -> tuple[Any, Records]:
     """Gradients of the records `(M, d)`, and their derivatives in the moving fields `{field: (M, d, *shape)}`."""
 
-    def one(moving: Records, still: Records) -> tuple[Any, Records]:
+    def one(moving: Records, fixed: Records) -> tuple[Any, Records]:
         def gradient(y: Records) -> Any:
-            return jax.grad(model.log_lik)(theta, {**still, **y})
+            return jax.grad(model.log_lik)(theta, {**fixed, **y})
 
         return gradient(moving), jax.jacfwd(gradient)(moving)
 
@@ -259,6 +263,6 @@ def _sensitivity(model: Model, moved: tuple[str, ...], theta: Any, records: Reco
 
 
 @partial(jax.jit, static_argnames="model")
-def _pull(model: Model, theta: Any, u: Any, moving: Records, still: Records) -> Any:
+def _pull(model: Model, theta: Any, u: Any, moving: Records, fixed: Records) -> Any:
     """`<u, grad l(theta, z)>` of one record and its slopes."""
-    return jax.value_and_grad(lambda y: jnp.dot(u, jax.grad(model.log_lik)(theta, {**still, **y})))(moving)
+    return jax.value_and_grad(lambda y: jnp.dot(u, jax.grad(model.log_lik)(theta, {**fixed, **y})))(moving)

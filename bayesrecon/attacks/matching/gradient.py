@@ -10,7 +10,7 @@ from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.matching import measure
 from bayesrecon.attacks.matching.agreement import SOLVED, at_floor, confirmed, floor
 from bayesrecon.attacks.matching.descent import descend
-from bayesrecon.attacks.matching.equations import STATIONARY, End, Equations
+from bayesrecon.attacks.matching.equations import STATIONARY, Equations, Solution
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.estimator import generator
 from bayesrecon.knowledge import Knows, check_knowledge
@@ -96,9 +96,11 @@ class GradientMatching(Attack[Matched]):
         knowledge = check_knowledge(release.model, **{**knows, "total": total})
         return Equations.of(release, knowledge, self.multipliers == "one", self.strength_known)
 
-    def descents(self, equations: Equations, rng: np.random.Generator, progress: Progress) -> tuple[list[End], bool]:
+    def descents(
+        self, equations: Equations, rng: np.random.Generator, progress: Progress
+    ) -> tuple[list[Solution], bool]:
         """The end points of all starts, best first, and whether starts near a measure may confirm each other."""
-        found: list[End] = []
+        found: list[Solution] = []
         unique = None
         while len(found) < self.restarts:
             solved = [end for end in found if end.residual < SOLVED]
@@ -106,45 +108,45 @@ class GradientMatching(Attack[Matched]):
                 if unique is None:
                     unknowns = len(equations.flatten(solved[0].x))
                     unique = measure.independent_equations(equations, rng, self.n) > unknowns
-                if unique or not all(end.sown for end in solved):
+                if unique or not all(end.from_measure for end in solved):
                     break
             done = len(found)
 
             def tell(fraction: float, done: int = done) -> None:
                 progress(f"start {done + 1}", (done + fraction) / self.restarts)
 
-            start = sown = None
+            start = from_measure = None
             if self._sow(found, unique) and measure.pool_size(equations, self.n):
-                moved = _MOVED[sum(end.sown for end in found) % len(_MOVED)]
-                start = sown = measure.start(equations, rng, self.n, moved)
+                moved = _MOVED[sum(end.from_measure for end in found) % len(_MOVED)]
+                start = from_measure = measure.start(equations, rng, self.n, moved)
             end = descend(equations, start or equations.start(rng, self.n), self.steps, tell, self.regulariser)
-            found.append(replace(end, sown=sown is not None))
+            found.append(replace(end, from_measure=from_measure is not None))
         return sorted(found, key=lambda end: end.objective), bool(unique)
 
     @staticmethod
-    def _sow(found: list[End], unique: bool | None) -> bool:
+    def _sow(found: list[Solution], unique: bool | None) -> bool:
         """Whether the next start is from a measure: one of each kind, then the kind that has come lower, unless only
         random ones can confirm what was found."""
         if len(found) < 2 or unique is False:
             return not found
-        return min(found, key=lambda end: end.objective).sown
+        return min(found, key=lambda end: end.objective).from_measure
 
 
 def _result(
     release: Exact,
     equations: Equations,
-    found: list[End],
+    found: list[Solution],
     unique: bool,
     attack: GradientMatching,
     rng: np.random.Generator,
     seconds: float,
 ) -> Matched:
     best = found[0]
-    records, weights = equations.records(best.x, best.still), np.asarray(equations.weights(best.x))
+    records, weights = equations.records(best.x, best.fixed), np.asarray(equations.weights(best.x))
     least, mass, box = equations.certify(best.gradient, weights, rng)
     rank, unknowns, fixed, error = equations.resolve(best)
     alike, apart = confirmed(equations, found, least)
-    alone = not unique and all(end.sown for end in at_floor(found, least))
+    alone = not unique and all(end.from_measure for end in at_floor(found, least))
     alike &= not alone
     determined = fixed & alike
     error = {
@@ -158,7 +160,7 @@ def _result(
     return Matched(
         pseudo=PseudoData(weights, records),
         residual=best.residual,
-        least=least,
+        residual_floor=least,
         mass=mass,
         domain=box,
         strength=float(best.x.get("strength", 1.0)),
@@ -192,7 +194,7 @@ def _warnings(residual: float, least: float, mass: float) -> tuple[str, ...]:
     )
 
 
-def _doubts(found: list[End], fixed: np.ndarray, alike: np.ndarray, alone: bool, least: float) -> tuple[str, ...]:
+def _doubts(found: list[Solution], fixed: np.ndarray, alike: np.ndarray, alone: bool, least: float) -> tuple[str, ...]:
     """Why records that the equations fix are not determined for all that."""
     if not fixed.any() or alike[fixed].all():
         return ()

@@ -48,7 +48,7 @@ def held_out_residual(
     if not 0 < few < len(order):
         raise BayesreconError(f"share={share}: of {len(order)} equations some must be left out, and some kept")
     best = attack.descents(_some(equations, order[few:]), rng, lambda *_: None)[0][0]
-    return float(np.linalg.norm(equations.residual(best.x, best.still)[order[:few]]))
+    return float(np.linalg.norm(equations.residual(best.x, best.fixed)[order[:few]]))
 
 
 def _some(equations: Equations, rows: np.ndarray) -> Equations:

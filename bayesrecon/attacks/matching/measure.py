@@ -38,8 +38,8 @@ _DEALS, _LLOYD = 4, 15
 def pool_size(equations: Equations, n: int) -> int:
     """Records in the pool of a start; none without a known sum, or where a record has too many entries or none, or the
     model too many parameters."""
-    entries = sum(int(np.prod(equations.knowledge.fields[k].shape)) for k in equations.moved)
-    if not 0 < entries <= _ENTRIES or not (equations.one or equations.knowledge.total):
+    entries = sum(int(np.prod(equations.knowledge.fields[k].shape)) for k in equations.variable_fields)
+    if not 0 < entries <= _ENTRIES or not (equations.unit_multipliers or equations.knowledge.total):
         return 0
     size = int(min(_MOST, max(_FEWEST, _PER_UNKNOWN * n * entries), (_WORK / len(equations.base)) ** 0.5))
     return size if size >= _FEWEST else 0
@@ -54,7 +54,7 @@ def independent_equations(equations: Equations, rng: np.random.Generator, n: int
     if not (size := pool_size(equations, n)):
         return 0
     records = equations.records(*equations.start(rng, size))
-    columns = equations.measured(np.asarray(gradients(equations.model, equations.theta, records)).T)
+    columns = equations.in_metric(np.asarray(gradients(equations.model, equations.theta, records)).T)
     singular = scipy.linalg.svdvals(columns)
     return int((singular > _SEEN * singular[0]).sum())
 
@@ -66,23 +66,23 @@ def start(equations: Equations, rng: np.random.Generator, n: int, moved: float =
         moved: how far records are moved from it at random, in units of their fields' spread.
     """
     total = float(equations.knowledge.total or n)
-    moving, still = equations.start(rng, pool_size(equations, n))
-    pool = {k: moving[k] for k in equations.moved}
+    moving, fixed = equations.start(rng, pool_size(equations, n))
+    pool = {k: moving[k] for k in equations.variable_fields}
     spread, scale = _SPREAD, equations.spread(moving)
     for turn in range(_ROUNDS):
-        weights, strength, residual = weigh(equations, pool, still, total)
+        weights, strength, residual = weigh(equations, pool, fixed, total)
         kept = np.flatnonzero(weights > _NOTHING * total / n)
         if residual < _SOLVED or turn == _ROUNDS - 1 or not len(kept):
             break
         around = np.concatenate([kept, rng.choice(kept, max(0, len(weights) - len(kept)))])
-        still = {k: v[around] for k, v in still.items()}
+        fixed = {k: v[around] for k, v in fixed.items()}
         for k, v in pool.items():
             near, domain = v[around], equations.knowledge.fields[k].domain
             near[len(kept) :] += spread * scale[k] * rng.normal(size=near[len(kept) :].shape)
             pool[k] = np.clip(near, domain.low, domain.high)
         spread *= _SHRINKS
     flat = np.concatenate([pool[k].reshape(len(weights), -1) / scale[k] for k in pool], axis=1)
-    labels = [np.asarray(v).reshape(len(weights), -1) for v in still.values()] or [np.zeros((len(weights), 1))]
+    labels = [np.asarray(v).reshape(len(weights), -1) for v in fixed.values()] or [np.zeros((len(weights), 1))]
     chosen, places = deal(rng, flat, np.concatenate(labels, axis=1), weights, n)
     x: Records = {}
     at = 0
@@ -92,19 +92,19 @@ def start(equations: Equations, rng: np.random.Generator, n: int, moved: float =
         domain = equations.knowledge.fields[k].domain
         x[k] = np.clip(near.reshape(n, *v.shape[1:]) * scale[k], domain.low, domain.high)
         at += size
-    if not equations.one:
+    if not equations.unit_multipliers:
         x["weights"] = np.full(n, total / n)
     if not equations.strength_known:
         x["strength"] = np.asarray(strength)
-    return x, {k: v[chosen] for k, v in still.items()}
+    return x, {k: v[chosen] for k, v in fixed.items()}
 
 
-def weigh(equations: Equations, pool: Records, still: Records, total: float) -> tuple[np.ndarray, float, float]:
+def weigh(equations: Equations, pool: Records, fixed: Records, total: float) -> tuple[np.ndarray, float, float]:
     """Non-negative weights `(P,)` of the given sum whose gradients cancel best, the regulariser's strength, and what
     they leave."""
-    records = equations.records(pool, still)
-    columns = equations.measured(np.asarray(gradients(equations.model, equations.theta, records)).T)
-    base = equations.measured(equations.base)[:, None]
+    records = equations.records(pool, fixed)
+    columns = equations.in_metric(np.asarray(gradients(equations.model, equations.theta, records)).T)
+    base = equations.in_metric(equations.base)[:, None]
     both = np.hstack([columns, base])
     if len(both) > both.shape[1]:
         both = np.asarray(np.linalg.qr(both, mode="r"))

@@ -103,7 +103,7 @@ def told_by_held_out(
         visibility=calibration.visibility(spread),
         spread=spread,
         coverage=calibration.coverage,
-        checked=checked,
+        coverage_records=checked,
         draws=np.zeros((0, len(estimate))),
         settings={"view": release.answer.view, "noise": release.noise, **settings},
         warnings=release.notes,

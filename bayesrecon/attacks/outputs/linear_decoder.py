@@ -25,14 +25,14 @@ class LinearDecoder:
 
     Attributes:
         mean: of the records, `(p,)`. centre: of the outputs, `(k,)`. gain: G, `(p, k)`.
-        variance: of every field, `(p,)`. left: of that, what the outputs leave, `(p,)`.
+        variance: of every field, `(p,)`. unexplained: the part of it that the outputs leave, `(p,)`.
     """
 
     mean: np.ndarray
     centre: np.ndarray
     gain: np.ndarray
     variance: np.ndarray
-    left: np.ndarray
+    unexplained: np.ndarray
 
     def __call__(self, outputs: Any) -> np.ndarray:
         """The records `(N, p)` of outputs `(N, k)`.
@@ -49,14 +49,14 @@ class LinearDecoder:
 
     @property
     def visibility(self) -> Float[np.ndarray, " p"]:
-        """`1 - left / variance` of every field, `(p,)`; zero where it does not vary."""
-        seen = 1 - self.left / np.where(self.variance > 0, self.variance, 1.0)
-        return np.where(self.variance > 0, np.clip(seen, 0.0, 1.0), 0.0)
+        """`1 - unexplained / variance` of every field, `(p,)`; zero where it does not vary."""
+        share = 1 - self.unexplained / np.where(self.variance > 0, self.variance, 1.0)
+        return np.where(self.variance > 0, np.clip(share, 0.0, 1.0), 0.0)
 
     @property
     def error(self) -> float:
         """Mean squared error of a field, over all fields."""
-        return float(self.left.mean())
+        return float(self.unexplained.mean())
 
 
 def linear_decoder(
@@ -82,8 +82,8 @@ def linear_decoder(
     if covariance.shape != (width, width) or weights.ndim != 2 or len(weights) != width:
         raise BayesreconError(f"moments of {width} fields, {covariance.shape} and weights {weights.shape}: they differ")
     centre = np.zeros(weights.shape[1]) if centre is None else np.asarray(centre, float)
-    both = covariance @ weights
-    return _decoder(mean, centre, both, weights.T @ both, np.diag(covariance), noise)
+    products = covariance @ weights
+    return _decoder(mean, centre, products, weights.T @ products, np.diag(covariance), noise)
 
 
 def fitted_decoder(x: Any, z: Any, *, noise: float = 0.0) -> LinearDecoder:
@@ -113,16 +113,16 @@ def fitted_decoder(x: Any, z: Any, *, noise: float = 0.0) -> LinearDecoder:
     found = _decoder(
         mean, centre, records.T @ outputs / len(x), outputs.T @ outputs / len(x), (records**2).mean(axis=0), noise
     )
-    unexplained = np.minimum(found.left * ((len(x) - 1) / free), found.variance)
+    unexplained = np.minimum(found.unexplained * ((len(x) - 1) / free), found.variance)
     return LinearDecoder(mean, centre, found.gain, found.variance, unexplained)
 
 
 def _decoder(
-    mean: np.ndarray, centre: np.ndarray, both: np.ndarray, outputs: np.ndarray, variance: np.ndarray, noise: float
+    mean: np.ndarray, centre: np.ndarray, products: np.ndarray, outputs: np.ndarray, variance: np.ndarray, noise: float
 ) -> LinearDecoder:
     if not (np.isfinite(noise) and noise >= 0):
         raise BayesreconError(f"noise={noise}: expected a standard deviation, 0 or more")
     spread = outputs + noise**2 * np.eye(len(outputs))
-    gain = both @ np.linalg.pinv(spread, rcond=_RANK if not noise else 0.0, hermitian=True)
-    unexplained = np.clip(variance - np.einsum("pk,pk->p", gain, both), 0.0, variance)
+    gain = products @ np.linalg.pinv(spread, rcond=_RANK if not noise else 0.0, hermitian=True)
+    unexplained = np.clip(variance - np.einsum("pk,pk->p", gain, products), 0.0, variance)
     return LinearDecoder(mean, centre, gain, np.asarray(variance, float), unexplained)

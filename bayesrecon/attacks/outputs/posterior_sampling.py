@@ -120,7 +120,7 @@ class PosteriorSampling(Attack[InputEstimate]):
             visibility=calibration.visibility(spread),
             spread=spread,
             coverage=calibration.coverage,
-            checked=self.checked,
+            coverage_records=self.checked,
             draws=np.clip(law.records(both), *values),
             settings={
                 "view": release.answer.view,

@@ -17,7 +17,7 @@ from bayesrecon.attacks.records.system import System, make_system
 from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.checks.check import Looked, failures
+from bayesrecon.estimation.checks.check import CheckInput, failures
 from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.checks.correlation import uncorrelated
 from bayesrecon.estimation.checks.kinks import refuse_kinks
@@ -122,7 +122,7 @@ def recover_records(
         draws=release.size,
         effective_draws=draws,
         unknowns=len(system.solution),
-        touched=slots.width,
+        parameters_per_record=slots.width,
         left_out=slots.left_out,
         warnings=(*_warnings(release, columns), *notes),
         failures=_failures(view, system, draws),
@@ -174,7 +174,7 @@ def _probabilities(
     values = options.amplitudes, options.log_prior
     if system.disagreement is None or not affordable(rows):
         why = "half of the draws does not show all of them" if affordable(rows) else "they are too many to decode twice"
-        note = f"stated probabilities of values may be too large: they were not rehearsed, as {why}"
+        note = f"probabilities of values may be too high: a rehearsal could not check them, because {why}"
         return noise.probabilities(scale, rows, [system.solution], *values)[0], [note]
     chosen, solutions = rehearsed(rows, options.amplitudes, options.prior, system.disagreement, rng)
     real, *found = noise.probabilities(scale, rows, [system.solution, *solutions], *values)
@@ -221,7 +221,7 @@ def _failures(view: PosteriorDraws, system: System, independent: float) -> tuple
             return []
         return [draws.part(at, system.scores(x)[at]) for at, x in zip((first, second), system.halves, strict=True)]
 
-    return failures(Looked(called, draws, system.moved, cache(halves), release=view, independent=independent))
+    return failures(CheckInput(called, draws, system.moved, cache(halves), release=view, independent=independent))
 
 
 def _warnings(release: PosteriorDraws, columns: dict[str, Column]) -> tuple[str, ...]:

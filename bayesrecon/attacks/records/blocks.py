@@ -56,9 +56,9 @@ class Blocks:
     def with_(self, other: "Blocks", change: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> "Blocks":
         """Values from this and another in the same places."""
         layers = []
-        for ours, theirs in zip(self.layers, other.layers, strict=True):
-            groups = zip(ours, theirs, strict=True)
-            layers.append(tuple(Group(a.index, change(a.values, b.values)) for a, b in groups))
+        for groups, other_groups in zip(self.layers, other.layers, strict=True):
+            pairs = zip(groups, other_groups, strict=True)
+            layers.append(tuple(Group(a.index, change(a.values, b.values)) for a, b in pairs))
         return Blocks(self.size, tuple(layers))
 
     def times(self, factor: float) -> "Blocks":
@@ -133,12 +133,12 @@ class Blocks:
         for _ in range(_SWEEPS if start is None else 1):
             before = variance
             for i, layer in enumerate(self.layers):
-                rest = sites.sum(axis=0) - sites[i] + more
-                variance = 1 / np.maximum(rest, 1e-300)  # where a row has no block of this layer
-                layers[i] = tuple(_inverse(group, rest) for group in layer)
+                replaced = sites.sum(axis=0) - sites[i] + more
+                variance = 1 / np.maximum(replaced, 1e-300)  # where a row has no block of this layer
+                layers[i] = tuple(_inverse(group, replaced) for group in layer)
                 for group in layers[i]:
                     variance[group.index] = np.einsum("gss->gs", group.values)
-                sites[i] = np.clip(1 / variance - rest, 0.0, diagonals[i])
+                sites[i] = np.clip(1 / variance - replaced, 0.0, diagonals[i])
             if np.median(np.abs(variance - before) / variance) <= _AGREED:
                 break
         return Inverse(Blocks(self.size, tuple(layers)), sites, variance)
@@ -166,20 +166,20 @@ def layered(sets: Sequence[np.ndarray], values: Sequence[np.ndarray], size: int)
     >>> len(layered(sets, [np.eye(2), np.eye(2)], 3).layers)
     2
     """
-    taken: list[np.ndarray] = []
-    found: list[dict[int, list[int]]] = []
+    occupied: list[np.ndarray] = []
+    layers: list[dict[int, list[int]]] = []
     for i, rows in enumerate(sets):
-        layer = next((k for k, t in enumerate(taken) if not t[rows].any()), len(taken))
-        if layer == len(taken):
-            taken.append(np.zeros(size, bool))
-            found.append({})
-        taken[layer][rows] = True
-        found[layer].setdefault(len(rows), []).append(i)
+        layer = next((k for k, t in enumerate(occupied) if not t[rows].any()), len(occupied))
+        if layer == len(occupied):
+            occupied.append(np.zeros(size, bool))
+            layers.append({})
+        occupied[layer][rows] = True
+        layers[layer].setdefault(len(rows), []).append(i)
 
-    def group(own: list[int]) -> Group:
-        return Group(np.stack([sets[i] for i in own]), np.stack([values[i] for i in own]))
+    def group(indices: list[int]) -> Group:
+        return Group(np.stack([sets[i] for i in indices]), np.stack([values[i] for i in indices]))
 
-    return Blocks(size, tuple(tuple(group(own) for own in sizes.values()) for sizes in found))
+    return Blocks(size, tuple(tuple(group(indices) for indices in sizes.values()) for sizes in layers))
 
 
 def _inverse(group: Group, more: np.ndarray) -> Group:

@@ -255,7 +255,7 @@ def recover_from_log_density(
     if spectrum.gap:
         if len(values) < spectrum.rank + 2:
             raise BayesreconError(
-                f"{len(values)} log densities cannot settle {spectrum.rank} features and a constant; "
+                f"{len(values)} log densities do not determine {spectrum.rank} features and a constant; "
                 f"{spectrum.rank + 2} are needed"
             )
         reference = follow_moments(lambda law: solve(law)[0], broad, knowledge)

@@ -22,7 +22,7 @@ def attack_energies(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
             continue
         drop = f"drop {variable.where}"
         if variable.shape or not variable.per_draw:
-            return [], [NotRun(_NAME, "they are not one to a draw of the file", drop, (variable.where,))]
+            return [], [NotRun(_NAME, "there is not exactly one per draw of the file", drop, (variable.where,))]
         energy = variable.values[opened.positions]
         if not np.isfinite(energy).all():
             return [], [NotRun(_NAME, "they hold missing or infinite values", drop, (variable.where,))]

@@ -55,7 +55,7 @@ def _by_numbers(opened: Opened, series: Series) -> Open | None:
     found = recover_from_log_density(
         release, written=written, known=opened.known, key=opened.key, progress=opened.progress
     )
-    note = f"; taken for {reading.words}: of another multiple the counts are others" if reading.words else ""
+    note = f"; read as {reading.words}: another factor would change the counts" if reading.words else ""
     return _made(opened, found, series.where, note)
 
 
@@ -84,7 +84,7 @@ def _by_name(opened: Opened) -> tuple[list[Open], list[NotRun]]:
     if release.log_density is None:
         if not where:
             return [], []
-        return [], [NotRun(_NAME, "they are not one to a draw of the file", f"drop {', '.join(where)}", where)]
+        return [], [NotRun(_NAME, "there is not exactly one per draw of the file", f"drop {', '.join(where)}", where)]
     where = where or ("log density",)
     given = np.asarray(release.log_density)
     if not np.isfinite(given).all() or np.ptp(given) == 0:
@@ -110,7 +110,7 @@ def _misfit(opened: Opened, found: DensityRecovery, where: tuple[str, ...]) -> N
         f"{', '.join(where)}: {found.draws} of them do not settle what a log density of {name} is made of ({left}): it "
         f"has more features than that, or they are of {other}"
     )
-    return NotRun(_NAME, reason, "drop them: with more draws they may tell statistics exactly", where)
+    return NotRun(_NAME, reason, "drop them: with more draws they may reveal statistics exactly", where)
 
 
 def _made(opened: Opened, found: DensityRecovery, where: tuple[str, ...], note: str = "") -> Open:

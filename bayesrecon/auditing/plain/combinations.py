@@ -128,7 +128,7 @@ def _one(
     first = evenly(columns.shape[1], _FIRST)
     found = find_combinations(pool, columns[:, first], look.rng)
     if found is None:
-        reason = f"{len(columns)} draws are too few to tell what is a combination of {len(pool.names)} columns"
+        reason = f"{len(columns)} draws are too few to find combinations among {len(pool.names)} columns"
         drop = f"supply more draws, or drop {variable.where}"
         if not look.is_parameter(variable):
             untried.append(NotRun(NAME, reason, drop, (variable.where,)))

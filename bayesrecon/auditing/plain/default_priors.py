@@ -49,7 +49,7 @@ def _written(look: Look) -> list[Finding]:
         Finding(
             "prior",
             "low",
-            "the constants of priors are made of the data",
+            "constants of the priors are computed from the data",
             ("the program",),
             f"{places(model.data_priors, 3)}: whoever is given these constants, so as to use the model, is given "
             "statistics of the data",

@@ -146,7 +146,7 @@ def _sum(look: Look, estimates: Estimates, own: Mapping[str, Entry]) -> Finding 
 def _count(estimates: Estimates, own: Mapping[str, Entry]) -> Finding | None:
     """A finding on the number of records, from degrees of freedom or from a part of the factors."""
     found: dict[str, tuple[float, tuple[str, ...]]] = {}
-    if estimates.kind not in ("ols", "logit", "poisson") or estimates.closed == WEIGHTED:
+    if estimates.kind not in ("ols", "logit", "poisson") or estimates.unsupported == WEIGHTED:
         return None  # rows with weight zero do not count in the degrees of freedom
     one = {name: float(np.ravel(own[name].values)[0]) for name in _COUNTED if name in own and np.size(own[name].values)}
     if "df.residual" in one and "rank" in one and "edf" not in own:  # smooths have fractional degrees of freedom

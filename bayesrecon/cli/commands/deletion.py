@@ -194,7 +194,7 @@ def _show_all(result: "Deletions") -> Iterable[Any]:
         label = one.record.get("y")
         label_text = str(np.asarray(label)) if label is not None and np.ndim(label) == 0 else ""
         similar = [rich_tables.number(float(v[i])) for v in result.cosines.values()]
-        table.add_row(escape(one.after), label_text, rich_tables.number(one.effective, 3), *similar)
+        table.add_row(escape(one.after), label_text, rich_tables.number(one.effective_size, 3), *similar)
     if len(found) > _MOST_ROWS:
         table.add_row(f"and {len(found) - _MOST_ROWS} more: see --json or --out")
     yield table

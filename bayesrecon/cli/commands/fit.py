@@ -8,7 +8,7 @@ import typer
 from bayesrecon._version import __version__
 from bayesrecon.cli import options
 from bayesrecon.cli.ending import check_places, check_suffix
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 
 if TYPE_CHECKING:
     from bayesrecon.releases import PosteriorDraws
@@ -82,7 +82,7 @@ def fit(
         ]
         document = {"version": __version__, "model": release.model.name, "draws": release.size}
         written = {"out": None if out is None else str(out)}
-        console.emit_json({**document, **written, "parameters": rows, "warnings": list(release.notes)})
+        console.emit_json({**document, **written, "parameters": rows, **_messages(release)})
         return
     console.out.print(_convergence_table(release, state))
     done = "" if out is None else f"wrote {out}; "
@@ -90,6 +90,13 @@ def fit(
 
 
 COMMAND = fit
+
+
+def _messages(release: "PosteriorDraws") -> dict[str, list[str]]:
+    return {
+        "warnings": [message for message in release.notes if not isinstance(message, Note)],
+        "notes": [message for message in release.notes if isinstance(message, Note)],
+    }
 
 
 def _by_name(name: str, settings: dict[str, Any], refresh: bool) -> "PosteriorDraws":

@@ -154,13 +154,13 @@ def _show(result: "GameResult") -> Iterable[Any]:
     for heading in ("names the deleted record", "95 % interval", "ties", "ties as wins", "advantage", "epsilon >="):
         table.add_column(heading, justify="right")
     for row in result.rows:
-        pairs, rate = row.wins + row.ties + row.losses, row.stated
+        pairs, rate = row.wins + row.ties + row.losses, row.success
         cells = [f"{rate.estimate:.1%}", f"{rate.lower:.1%} to {rate.upper:.1%}", f"{row.ties / pairs:.1%}"]
-        cells += [f"{row.counted.estimate:.1%}", f"{row.advantage.estimate:.2f}", f"{row.epsilon:.2f}"]
+        cells += [f"{row.success_with_ties.estimate:.1%}", f"{row.advantage.estimate:.2f}", f"{row.epsilon:.2f}"]
         table.add_row(escape(row.adversary), *cells)
     if result.bound is not None:
-        cells = [f"{result.bound:.1%}", "", "", "", f"{2 * result.bound - 1:.2f}", f"{result.promised:.2f}"]
-        table.add_row("bound of the promised epsilon", *cells, style="bold red" if result.failures else "dim")
+        cells = [f"{result.bound:.1%}", "", "", "", f"{2 * result.bound - 1:.2f}", f"{result.claimed_epsilon:.2f}"]
+        table.add_row("bound of the claimed epsilon", *cells, style="bold red" if result.failures else "dim")
     yield table
     if (count := len(result.rows)) > 1:
         best, rate = result.best, result.best.simultaneous

@@ -164,7 +164,7 @@ def _show(result: "Sanitised", audited: "Audit | None") -> list[Any]:
     if result.bits is not None:
         shifts.append(_bits(result.bits, result.bits_of_draws))
     shifts += [_unit_shifts(name, one) for name, one in (result.units or {}).items()]
-    median, most, largest = result.typical
+    median, most, largest = result.typical_shifts
     return [
         result.headline,
         statistics_table(result),
@@ -218,7 +218,7 @@ def statistics_table(result: "Sanitised") -> "Table":
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for one in result.statistics[:_ROWS]:
-        cells = [one.name, number(one.scatter, 3), number(one.se, 3), number(one.draws, 3)]
+        cells = [one.name, number(one.scatter, 3), number(one.se, 3), number(one.equivalent_draws, 3)]
         table.add_row(*map(escape, cells), f"[{STYLE[one.verdict]}]{one.verdict}[/]")
     return table
 

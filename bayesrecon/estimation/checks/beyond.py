@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 from scipy.special import gammaincc
 
-from bayesrecon.estimation.checks.check import Check, Looked
+from bayesrecon.estimation.checks.check import Check, CheckInput
 from bayesrecon.estimation.checks.ends import (
     FEWEST,
     WIDEST,
@@ -33,12 +33,12 @@ from bayesrecon.estimation.checks.ends import (
 from bayesrecon.estimation.fitted_density import Density
 
 _CUT = 3e-4  # false alarms per release
-_NEAR = 400  # draws nearest to an edge that are moved: a tenth of four thousand
+_MOST_MOVED = 400  # draws nearest to an edge that are moved: a tenth of four thousand
 _SHARE = 0.1  # of the draws, at most
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(41)  # of a standard normal variable
 _HIGHEST = 300.0  # log ratio, above which one draw carries all mass, so that squares are numbers
-_EVEN = 20.0  # moved draws that have to carry the mass, for it and its error to be believed
-_AT_ONCE = 2**12  # draws whose density is computed together
+_LEAST_EFFECTIVE = 20.0  # moved draws that have to carry the mass, for it and its error to be believed
+_BLOCK = 2**12  # draws whose density is computed together
 _NAMED = 3  # edges that are named
 
 
@@ -63,7 +63,7 @@ class _Edge:
     scatter: float
 
 
-def check_beyond(looked: Looked) -> tuple[str, ...]:
+def check_beyond(inputs: CheckInput) -> tuple[str, ...]:
     """One line for draws that were cut off.
 
     >>> from bayesrecon.estimation.scored import ScoredDraws
@@ -75,43 +75,45 @@ def check_beyond(looked: Looked) -> tuple[str, ...]:
     >>> kept = theta[theta[:, 0] > -2.3]  # 99 of a hundred
     >>> for one in (theta, kept):
     ...     draws = ScoredDraws(one, np.full(len(one), 1 / len(one)), np.ones(len(one), int), -one)
-    ...     print(len(check_beyond(Looked(("mu",), draws, none, density=law))))
+    ...     print(len(check_beyond(CheckInput(("mu",), draws, none, density=law))))
     0
     1
     """
-    draws, density = looked.draws, looked.density
+    draws, density = inputs.draws, inputs.density
     width = draws.scores.shape[1]
     if density is None or width > WIDEST or width < draws.theta.shape[1] or np.sum(draws.weights**2) * FEWEST > 1:
         return ()
-    some = thinned(draws)
-    weights = draws.weights[some] / draws.weights[some].sum()
-    theta = np.asarray(draws.theta[some], float)
+    subset = thinned(draws)
+    weights = draws.weights[subset] / draws.weights[subset].sum()
+    theta = np.asarray(draws.theta[subset], float)
     if not (np.ptp(theta, axis=0) > 0).all():
         return ()
-    edges = list(_Moving(looked.names, theta, weights, draws.chain[some], density).edges())
-    both = [edge for edge in edges if edge.of_coordinate]
-    tests = [(edge.name, edge.expected, _chance([edge], density)) for edge in edges]
-    if len(both) > 1:
-        expected = float(sum(edge.expected for edge in both))
-        tests.append(("outermost of all parameters, at both ends together", expected, _chance(both, density)))
-    found = sorted((chance, expected, name) for name, expected, chance in tests if chance * len(tests) < _CUT)
-    if not found:
+    edges = list(_EdgeScan(inputs.names, theta, weights, draws.chain[subset], density).edges())
+    coordinate_edges = [edge for edge in edges if edge.of_coordinate]
+    tests = [(edge.name, edge.expected, _p_value([edge], density)) for edge in edges]
+    if len(coordinate_edges) > 1:
+        expected = float(sum(edge.expected for edge in coordinate_edges))
+        tests.append(
+            ("outermost of all parameters, at both ends together", expected, _p_value(coordinate_edges, density))
+        )
+    alarms = sorted((chance, expected, name) for name, expected, chance in tests if chance * len(tests) < _CUT)
+    if not alarms:
         return ()
-    where = ", ".join(f"{expected:.0f} beyond the {name}" for _, expected, name in found[:_NAMED])
-    more = f" and so on at {len(found) - _NAMED} more ends" if len(found) > _NAMED else ""
+    where = ", ".join(f"{expected:.0f} beyond the {name}" for _, expected, name in alarms[:_NAMED])
+    more = f" and so on at {len(alarms) - _NAMED} more ends" if len(alarms) > _NAMED else ""
     return (
         f"draws end too early: the fitted posterior expects {where}{more}, and there are none (probability "
-        f"{max(found[0][0], 1e-300):.1g}); were they trimmed, kept by a condition or by their density, or drawn from "
-        "another law? Supply them as the sampler left them",
+        f"{max(alarms[0][0], 1e-300):.1g}); were they trimmed, selected by a condition or by their density, or drawn "
+        "from another distribution? Supply them as the sampler left them",
     )
 
 
-def check_edges(looked: Looked) -> tuple[str, ...]:
+def check_edges(inputs: CheckInput) -> tuple[str, ...]:
     """Draws that were clipped, and draws that were cut off: by density, and where that says nothing by the score."""
-    return (*check_clipped(looked), *(check_beyond(looked) or check_cut(looked)))
+    return (*check_clipped(inputs), *(check_beyond(inputs) or check_cut(inputs)))
 
 
-def _chance(edges: list[_Edge], density: Density) -> float:
+def _p_value(edges: list[_Edge], density: Density) -> float:
     """Probability of as many expected draws beyond all of some edges where none is.
 
     A draw may be outermost in several directions: the sum of the exponential variables is taken for a gamma variable
@@ -124,10 +126,10 @@ def _chance(edges: list[_Edge], density: Density) -> float:
     slope = expected @ np.stack([edge.slope for edge in edges]) / total
     scatter = float(np.sum((expected * [edge.scatter for edge in edges]) ** 2)) / total**2
     error = float(np.sqrt(max(slope @ density.covariance @ slope, 0.0) + scatter))
-    common = np.array([[len(np.intersect1d(a.near, b.near)) / len(a.near) for b in edges] for a in edges])
-    count, variance = len(edges), float(common.sum())
-    chances = gammaincc(count**2 / variance, total * np.exp(error * _NODES) * count / variance)
-    return float(_WEIGHTS @ chances / _WEIGHTS.sum())
+    overlap = np.array([[len(np.intersect1d(a.near, b.near)) / len(a.near) for b in edges] for a in edges])
+    count, variance = len(edges), float(overlap.sum())
+    p_values = gammaincc(count**2 / variance, total * np.exp(error * _NODES) * count / variance)
+    return float(_WEIGHTS @ p_values / _WEIGHTS.sum())
 
 
 _Move = Callable[[np.ndarray, float], tuple[np.ndarray, float]]
@@ -135,7 +137,7 @@ _Move = Callable[[np.ndarray, float], tuple[np.ndarray, float]]
 
 
 @dataclass(frozen=True, eq=False)
-class _Moving:
+class _EdgeScan:
     """Draws that are moved over the edges.
 
     Attributes:
@@ -153,15 +155,15 @@ class _Moving:
         d, centre = self.theta.shape[1], self.weights @ self.theta
         spread = np.sqrt(self.weights @ (self.theta - centre) ** 2)
         t = (self.theta - centre) / spread
-        own, inverse, forms = directions(self.names, t, self.weights, d)
+        conditional, inverse, forms = directions(self.names, t, self.weights, d)
         for k, (name, row) in enumerate(forms):
-            along = own @ row / (row @ own @ row) * spread
+            along = conditional @ row / (row @ conditional @ row) * spread
             for side, sign in (("largest", 1.0), ("smallest", -1.0)):
                 yield from self._edge(f"{side}{name}", sign * (t @ row), partial(self._shifted, sign * along), k < d)
         scaled = partial(self._scaled, centre)
         distance = 0.5 * np.log(np.maximum(((t @ inverse) * t).sum(axis=1), 1e-300))
         yield from self._edge("draw farthest from the mean", distance, scaled)
-        parts = np.array_split(self.theta, -(-len(self.theta) // _AT_ONCE))  # slopes are not kept
+        parts = np.array_split(self.theta, -(-len(self.theta) // _BLOCK))  # slopes are not kept
         value = np.concatenate([self.density(part)[0] for part in parts])
         depth = 0.5 * np.log(np.maximum(value.max() - value, 1e-300))
         yield from self._edge("draw of lowest density", depth, scaled, highest=value.max())
@@ -181,22 +183,22 @@ class _Moving:
             q: `(T,)`.
             highest: log density from which q is counted, where it is one.
         """
-        count = int(min(_NEAR, _SHARE * len(q)))
+        count = int(min(_MOST_MOVED, _SHARE * len(q)))
         near = np.argpartition(-q, count)[:count]
         edge, level = float(q.max()), float(q[near].min())
         places, jacobian = move(near, edge - level)
-        before, features = self.density(self.theta[near])
-        after, moved = self.density(places)
+        density_before, features = self.density(self.theta[near])
+        density_after, features_after = self.density(places)
         beyond = np.ones(count, bool)
         if highest is not None:
-            beyond = 0.5 * np.log(np.maximum(highest - after, 1e-300)) > edge
-        beyond &= np.isfinite(after) & np.isfinite(moved).all(axis=1)
-        rise = np.where(beyond, after - before + jacobian, -np.inf)
-        ratio = np.exp(np.minimum(rise, _HIGHEST)) * self.weights[near]
+            beyond = 0.5 * np.log(np.maximum(highest - density_after, 1e-300)) > edge
+        beyond &= np.isfinite(density_after) & np.isfinite(features_after).all(axis=1)
+        log_ratio = np.where(beyond, density_after - density_before + jacobian, -np.inf)
+        ratio = np.exp(np.minimum(log_ratio, _HIGHEST)) * self.weights[near]
         mass = float(ratio.sum())
-        if mass**2 <= _EVEN * float(ratio @ ratio):
+        if mass**2 <= _LEAST_EFFECTIVE * float(ratio @ ratio):
             return
-        moved = np.where(beyond[:, None], moved, features)
+        features_after = np.where(beyond[:, None], features_after, features)
         size = min(independent(np.column_stack([q, q > level]), self.weights, self.chain))
         scatter = float(np.sqrt(ratio @ ratio / (size * np.sum(self.weights**2)))) / mass
         yield _Edge(
@@ -204,7 +206,7 @@ class _Moving:
             of_coordinate,
             near,
             size * mass,
-            ratio @ (moved - features) / mass,
+            ratio @ (features_after - features) / mass,
             scatter,
         )
 

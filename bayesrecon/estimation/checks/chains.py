@@ -1,4 +1,4 @@
-"""Have the chains converged, and are they of one law?"""
+"""Have the chains converged, and do all have the same distribution?"""
 
 from typing import Any
 
@@ -6,84 +6,90 @@ import numpy as np
 import scipy.special
 
 from bayesrecon.diagnostics import effective_sample_size, split_r_hat
-from bayesrecon.estimation.checks.check import Check, Looked
+from bayesrecon.estimation.checks.check import Check, CheckInput
 from bayesrecon.estimation.standard import Combined
 from bayesrecon.running.draws_on_disk import column_blocks, mean_and_covariance
 
-_CHAINS = 1.9e-3  # false alarms per release
+LEVEL = 1.9e-3  # false alarms per release
 _SIMULATED = 20_000  # means of chains of one law, by which the level is kept to a seventh of itself
 _COLUMNS = 400  # up to which they are simulated, in a second; of more Bonferroni's bound is taken
-_AT_ONCE = 500  # of them: a megabyte or so for a hundred coordinates
+_BLOCK = 500  # of them: a megabyte or so for a hundred coordinates
 _NUMBERS = 2**22  # of columns that are looked at together
 _RANK = 1e-10  # of a covariance, below which a coordinate is a function of others
 _R_HAT = 1.01  # Vehtari et al. (2021); where chains are short its own scatter is allowed for
 _SHORTEST = 32  # draws in a chain from which its autocorrelation can be judged
 
 
-def check_chains(looked: Looked) -> tuple[str, ...]:
-    draws = looked.draws
-    return tuple(_chains(looked.names, draws.theta, draws.chain))
+def check_chains(inputs: CheckInput) -> tuple[str, ...]:
+    draws = inputs.draws
+    return tuple(_messages(inputs.names, draws.theta, draws.chain))
 
 
-def _chains(names: tuple[str, ...], theta: Any, chain: np.ndarray) -> list[str]:
-    found = []
+def _messages(names: tuple[str, ...], theta: Any, chain: np.ndarray) -> list[str]:
+    messages = []
     r_hat = np.concatenate([split_r_hat(part, chain) for _, part in column_blocks(theta)])
     worst = int(r_hat.argmax())
     # Over independent draws the excess of R-hat is a chi-squared over the draws of half a chain.
     shortest = np.unique(chain, return_counts=True)[1].min()
     limit = max(_R_HAT, float(np.sqrt(1 + 40 / shortest)))
     if r_hat[worst] > limit:
-        found.append(
+        messages.append(
             f"the chains have not converged: split R-hat of {names[worst]} is {r_hat[worst]:.3f} "
             f"(at most {limit:.2f} expected); is warm-up left in?"
         )
-        return found
+        return messages
     # One coordinate that is moved by itself stands out most in what all others leave of it.
     mean, covariance = mean_and_covariance(theta, np.full(len(theta), 1 / len(theta)))
     d = len(mean)
-    given = np.linalg.lstsq(covariance, np.eye(d), rcond=_RANK)[0].T
-    both = Combined(theta, mean, np.concatenate([np.eye(d), given], axis=1))
-    wide = max(1, _NUMBERS // len(theta))
-    parts = [_apart(both.columns(slice(k, min(k + wide, 2 * d))), chain) for k in range(0, 2 * d, wide)]
-    apart, chance, which = (np.concatenate(one) for one in zip(*parts, strict=True))
-    worst = int(chance.argmin())
-    probability = _of_any(float(chance[worst]), both.matrix.T @ covariance @ both.matrix, len(np.unique(chain)))
-    if probability < _CHAINS:
+    conditional = np.linalg.lstsq(covariance, np.eye(d), rcond=_RANK)[0].T
+    coordinates = Combined(theta, mean, np.concatenate([np.eye(d), conditional], axis=1))
+    block_size = max(1, _NUMBERS // len(theta))
+    parts = [
+        _deviating_chain(coordinates.columns(slice(k, min(k + block_size, 2 * d))), chain)
+        for k in range(0, 2 * d, block_size)
+    ]
+    deviation, p_value, which = (np.concatenate(one) for one in zip(*parts, strict=True))
+    worst = int(p_value.argmin())
+    probability = familywise_p(
+        float(p_value[worst]), coordinates.matrix.T @ covariance @ coordinates.matrix, len(np.unique(chain))
+    )
+    if probability < LEVEL:
         rest = ", given all others," if worst >= len(names) else ""
-        found.append(
-            f"the chains are not of one law: in chain {which[worst]} the mean of {names[worst % len(names)]}{rest} is "
-            f"{apart[worst]:+.2g} standard deviations off that of the others (probability {probability:.1g}); are "
+        messages.append(
+            f"the chains differ in distribution: in chain {which[worst]} the mean of "
+            f"{names[worst % len(names)]}{rest} is {deviation[worst]:+.2g} standard deviations "
+            f"off that of the others (probability {probability:.1g}); are "
             "they all of the same posterior, and converged?"
         )
-    return found
+    return messages
 
 
-def _of_any(chance: float, covariance: np.ndarray, chains: int) -> float:
+def familywise_p(p_value: float, covariance: np.ndarray, chains: int) -> float:
     """Probability that the chain that stands out most in any of K columns, of that `(K, K)` covariance, does so at
-    `chance` or less.
+    `p_value` or less.
 
     Coordinates are correlated, and what is left of one given the others may be the coordinate itself: Bonferroni's
     bound, unless it leaves the question open; then the means of chains of one law, simulated with that correlation.
     """
     count = len(covariance)
-    bound = min(1.0, chance * count)
-    if bound < _CHAINS or chance > _CHAINS or count > _COLUMNS:
+    bound = min(1.0, p_value * count)
+    if bound < LEVEL or p_value > LEVEL or count > _COLUMNS:
         return bound
     spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
     values, vectors = np.linalg.eigh(covariance * inverse * inverse[:, None])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    limit = -scipy.special.ndtri(chance / (2 * chains))
+    limit = -scipy.special.ndtri(p_value / (2 * chains))
     rng = np.random.default_rng(0)
-    beyond_it = 0
-    for _ in range(_SIMULATED // _AT_ONCE):
-        means = rng.normal(size=(_AT_ONCE, chains, count)) @ root.T
-        off = (means - means.mean(axis=1, keepdims=True)) * np.sqrt(chains / (chains - 1))
-        beyond_it += int((np.abs(off).max(axis=(1, 2)) > limit).sum())
-    return beyond_it / _SIMULATED
+    exceeding = 0
+    for _ in range(_SIMULATED // _BLOCK):
+        means = rng.normal(size=(_BLOCK, chains, count)) @ root.T
+        deviation = (means - means.mean(axis=1, keepdims=True)) * np.sqrt(chains / (chains - 1))
+        exceeding += int((np.abs(deviation).max(axis=(1, 2)) > limit).sum())
+    return exceeding / _SIMULATED
 
 
-def _apart(theta: np.ndarray, chain: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _deviating_chain(theta: np.ndarray, chain: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """How far the mean of the chain that stands out most is from that of all others, in standard deviations, the
     probability of as much and the chain, `(d,)` each: t tests, of which each chain has one (Bonferroni), with a chain's
     effective sample size, from that chain alone, for its size.
@@ -96,11 +102,11 @@ def _apart(theta: np.ndarray, chain: np.ndarray) -> tuple[np.ndarray, np.ndarray
     mean, variance = (np.array([f(p, axis=0) for p in parts]) for f in (np.mean, np.var))
     within = np.maximum((size * variance).sum(axis=0) / size.sum(axis=0), 1e-300)
     others = size.sum(axis=0) - size
-    off = mean - ((size * mean).sum(axis=0) - size * mean) / others
-    t = off / np.sqrt(within * (1 / size + 1 / others))
+    difference = mean - ((size * mean).sum(axis=0) - size * mean) / others
+    t = difference / np.sqrt(within * (1 / size + 1 / others))
     worst, every = np.abs(t).argmax(axis=0), np.arange(theta.shape[1])
-    chance = 2 * len(parts) * scipy.special.stdtr(size.sum(axis=0) - len(parts), -np.abs(t[worst, every]))
-    return off[worst, every] / np.sqrt(within), np.minimum(chance, 1.0), numbers[worst]
+    p_value = 2 * len(parts) * scipy.special.stdtr(size.sum(axis=0) - len(parts), -np.abs(t[worst, every]))
+    return difference[worst, every] / np.sqrt(within), np.minimum(p_value, 1.0), numbers[worst]
 
 
 CHECK = Check(30, check_chains)

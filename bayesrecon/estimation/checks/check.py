@@ -1,4 +1,4 @@
-"""What every check of draws and model is: a function of draws that were looked at, with the score of what was fitted.
+"""The interface of a check of draws and model: a function of draws with the score of what was fitted to them.
 
 A module of this package that has `CHECK` adds one: `failures` finds it.
 """
@@ -16,28 +16,28 @@ from bayesrecon.estimation.scored import Moved, ScoredDraws, Unseen
 
 
 def nothing(h: Any, j: np.ndarray, into: np.ndarray) -> np.ndarray:
-    """As `Unseen`, where the whole score is seen."""
+    """The `Unseen` function where the whole score is visible."""
     return np.zeros(into.max(initial=-1) + 1)
 
 
 @dataclass(frozen=True)
-class Looked:
-    """Draws that are looked at.
+class CheckInput:
+    """What the checks of draws and model are given.
 
     Attributes:
         names: `(d,)` of the coordinates.
-        draws: with the score of what was fitted to them.
-        moved: by how much errors of the fitted data move an identity. With many features they show in the identities,
-            and pass for their failure.
-        halves: the same of every other draw alone, each fitted by itself; asked only where something seems to fail.
-        finite: whether the fitted data explain the draws to rounding, as they do where the kernel has finite rank.
-            Elsewhere they are shrunk, and `moved` takes out more than they explain.
-        release: that they are of.
+        draws: the draws with the score of the fitted posterior.
+        moved: how much errors of the fitted data change an identity. With many features these errors would look like
+            a failed identity.
+        halves: the same of every other draw alone, each fitted by itself; computed only if an identity seems to fail.
+        finite: whether the kernel has finite rank, so that the fitted data explain the draws up to rounding. Otherwise
+            they are shrunk, and `moved` subtracts more than they explain.
+        release: the release that the draws belong to.
         independent: number of independent draws.
-        unseen: by how much an identity may be off since part of the score is not seen; asked only where something seems
-            to fail.
-        features: of the kernel, how many the generic records show and how many there are, None where not finite.
-        density: of the posterior of the fitted data, None where these are shrunk or no data were fitted.
+        unseen: how much an identity may be off because part of the score is not visible; computed only if an identity
+            seems to fail.
+        features: number of features that the generic records show, and the kernel's rank (None if it is not finite).
+        density: density of the posterior of the fitted data; None if these are shrunk or no data were fitted.
     """
 
     names: tuple[str, ...]
@@ -62,15 +62,15 @@ class Check:
     """
 
     rank: int
-    failures: Callable[[Looked], tuple[str, ...]]
+    failures: Callable[[CheckInput], tuple[str, ...]]
 
 
 @cache
 def checks() -> tuple[Check, ...]:
-    """All that there are, in their order."""
+    """All checks in their order."""
     return tuple(sorted(discover("bayesrecon.estimation.checks", "CHECK"), key=lambda check: check.rank))
 
 
-def failures(looked: Looked) -> tuple[str, ...]:
+def failures(inputs: CheckInput) -> tuple[str, ...]:
     """Do draws and model belong together: one line for each check that failed."""
-    return tuple(line for check in checks() for line in check.failures(looked))
+    return tuple(line for check in checks() for line in check.failures(inputs))

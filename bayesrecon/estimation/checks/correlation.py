@@ -26,6 +26,6 @@ def uncorrelated(release: PosteriorDraws) -> tuple[str, ...]:
     if np.abs(correlation).max() * np.sqrt(size) > -NormalDist().inv_cdf(_ALONE / pairs / 2):
         return ()
     return (
-        "no two parameters are correlated: is this a variational fit that takes them as independent? Its draws are no "
-        "posterior draws, and no check can always tell; `bayesrecon.posteriors.gaussian` reads a mean and a covariance",
+        "no two parameters are correlated: is this a mean-field variational fit? Its draws are not posterior draws, "
+        "which checks cannot always detect; `bayesrecon.posteriors.gaussian` reads its mean and covariance",
     )

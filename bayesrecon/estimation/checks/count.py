@@ -21,10 +21,10 @@ def miscounted(problem: Problem) -> tuple[str, ...]:
     series, weights = np.asarray(solved.influence(projection.beta)[0]), problem.embedding.weights
     (size,) = effective_sample_size(series, np.asarray(problem.release.chain))
     error = float(np.sqrt(weights @ (series[:, 0] - weights @ series[:, 0]) ** 2 / size))
-    shown = float((solved.target @ projection.beta)[0])
-    if abs(shown - stated) <= _SURE * error + unseen * stated:
+    estimated = float((solved.target @ projection.beta)[0])
+    if abs(estimated - stated) <= _SURE * error + unseen * stated:
         return ()
     return (
-        f"{stated:g} records were stated, but the draws show {shown:.4g} with a standard error of {error:.2g}: "
-        "what is said of them may be wrong",
+        f"{stated:g} records were stated, but the draws show {estimated:.4g} with a standard error of {error:.2g}: "
+        "the results may be wrong",
     )

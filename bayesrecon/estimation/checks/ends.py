@@ -16,27 +16,28 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
-from bayesrecon.estimation.checks.check import Looked
+from bayesrecon.estimation.checks.check import CheckInput
 from bayesrecon.estimation.scored import ScoredDraws, allowed, confirmed
 from bayesrecon.estimation.standard import Rows, Standard
 from bayesrecon.running.draws_on_disk import column_blocks
 
 _CUT = 2e-4  # false alarms per release
 FEWEST = 500
-"""Draws from which ends are looked at."""
-_SHARES = (0.03, 0.1)  # of the draws, at an end, that are looked at
-_MOST, _NUMBERS = 2**16, 2**20  # draws that are looked at, and numbers of them: of more every other one, and so on
+"""The smallest number of draws for which ends are tested."""
+_SHARES = (0.03, 0.1)  # shares of the draws at an end that are tested
+# Draws that are examined at most, and numbers in them. Of more draws evenly spaced ones are taken.
+_MOST_DRAWS, _NUMBERS = 2**16, 2**20
 _AT_ONCE = 2**20  # numbers of a block of columns
 WIDEST = 40
 """Coordinates up to which principal directions have ends as well."""
 _RANK = 1e-12  # of a correlation matrix
-_LOOKED_AT = 8  # ends that seem cut off and are looked at again
+_RECHECKED = 8  # ends that seem cut off and are tested again
 # Draws at the same end that are no coincidence, how many times as many as of any other value, and the least values.
 _LEAST_TIED, _OFTENER, _VALUES = 5, 3, 20
 _NAMED = 3  # ends that are named
 
 
-def check_ends(looked: Looked) -> tuple[str, ...]:
+def check_ends(inputs: CheckInput) -> tuple[str, ...]:
     """One line for draws that were clipped, and one for draws that were cut off.
 
     >>> rng = np.random.default_rng(0)
@@ -44,43 +45,43 @@ def check_ends(looked: Looked) -> tuple[str, ...]:
     >>> whole = ScoredDraws(theta, np.full(4000, 1 / 4000), np.ones(4000, int), -theta)
     >>> kept = theta[:, 0] > -1.5
     >>> none = lambda h, j, into: np.zeros((len(h), into.max() + 1))
-    >>> [len(check_ends(Looked(("mu",), draws, none))) for draws in (whole, whole.part(kept, -theta[kept]))]
+    >>> [len(check_ends(CheckInput(("mu",), draws, none))) for draws in (whole, whole.part(kept, -theta[kept]))]
     [0, 1]
     """
-    return (*check_clipped(looked), *check_cut(looked))
+    return (*check_clipped(inputs), *check_cut(inputs))
 
 
-def check_clipped(looked: Looked) -> tuple[str, ...]:
-    return () if _few(looked.draws) else tuple(_tied(looked.names, looked.draws))
+def check_clipped(inputs: CheckInput) -> tuple[str, ...]:
+    return () if _too_few(inputs.draws) else tuple(_clipped_ends(inputs.names, inputs.draws))
 
 
-def check_cut(looked: Looked) -> tuple[str, ...]:
+def check_cut(inputs: CheckInput) -> tuple[str, ...]:
     """By the score at the draws alone."""
-    if _few(looked.draws):
+    if _too_few(inputs.draws):
         return ()
-    return tuple(_cut(looked))
+    return tuple(_cut_ends(inputs))
 
 
-def _few(draws: ScoredDraws) -> bool:
+def _too_few(draws: ScoredDraws) -> bool:
     return bool(np.sum(draws.weights**2) * FEWEST > 1)
 
 
-def _tied(names: tuple[str, ...], draws: ScoredDraws) -> Iterator[str]:
+def _clipped_ends(names: tuple[str, ...], draws: ScoredDraws) -> Iterator[str]:
     """Many draws of one value at an end, and none so often elsewhere.
 
     A sampler that stays where it is, in one coordinate or in all, visits a value once. Values that were rounded agree
     elsewhere more often, since ends are where fewest draws are. Chains may start from one point.
     """
-    least, found = max(_LEAST_TIED, len(np.unique(draws.chain)) + 1), []
+    fewest, found = max(_LEAST_TIED, len(np.unique(draws.chain)) + 1), []
     for at, columns in column_blocks(draws.theta):
         for name, values in zip(names[at], columns.T, strict=True):
             visits = values[np.r_[True, (values[1:] != values[:-1]) | (draws.chain[1:] != draws.chain[:-1])]]
             count = np.unique(visits, return_counts=True)[1]
             if len(count) < _VALUES:
                 continue
-            for end, here in (("smallest", int(count[0])), ("largest", int(count[-1]))):
-                if here >= max(least, _OFTENER * int(count[1:-1].max())):
-                    found.append((here, f"{here} of {name} have its {end} value"))
+            for end, tied in (("smallest", int(count[0])), ("largest", int(count[-1]))):
+                if tied >= max(fewest, _OFTENER * int(count[1:-1].max())):
+                    found.append((tied, f"{tied} of {name} have its {end} value"))
     if found:
         found.sort(reverse=True)
         yield (
@@ -193,7 +194,7 @@ def directions(
 def thinned(draws: ScoredDraws) -> np.ndarray:
     """Positions of the draws that are looked at: all, or every other one of many, and so on."""
     size, d = draws.theta.shape
-    return evenly(size, max(FEWEST, min(_MOST, _NUMBERS // d)))
+    return evenly(size, max(FEWEST, min(_MOST_DRAWS, _NUMBERS // d)))
 
 
 def _levels(q: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> list[list[tuple[float, float, float]]]:
@@ -217,35 +218,35 @@ def independent(series: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> n
     return np.asarray(sizes / np.sum(weights**2))
 
 
-def _cut(looked: Looked) -> Iterator[str]:
+def _cut_ends(inputs: CheckInput) -> Iterator[str]:
     """Densities that are left where draws end: of single ends, and of those of all parameters together."""
-    draws = looked.draws
+    draws = inputs.draws
     t, s, sd = draws.standardised()
     if not (sd > 0).all():
         return
-    some = thinned(draws)
-    weights, chain, width = draws.weights[some] / draws.weights[some].sum(), draws.chain[some], s.shape[1]
-    atoms, scores = _rows(t, some), _rows(s, some)
-    each = dict(_ends(looked.names, atoms, scores, weights, chain))
+    subset = thinned(draws)
+    weights, chain, width = draws.weights[subset] / draws.weights[subset].sum(), draws.chain[subset], s.shape[1]
+    atoms, scores = _standardised_rows(t, subset), _standardised_rows(s, subset)
+    each = dict(_ends(inputs.names, atoms, scores, weights, chain))
     ends = list(each)
     groups = [(end.name, [end]) for end in ends]
-    own = ends[: 2 * width * len(_SHARES)]
-    groups += [("both ends of all parameters", own[k :: len(_SHARES)]) for k in range(len(_SHARES))]
+    coordinate_ends = ends[: 2 * width * len(_SHARES)]
+    groups += [("both ends of all parameters", coordinate_ends[k :: len(_SHARES)]) for k in range(len(_SHARES))]
     threshold = -NormalDist().inv_cdf(_CUT / len(groups))
     squares = {end: float(weights @ series**2) for end, series in each.items()}
     found: dict[str, float] = {}
 
-    def judged(many: Sequence[list[_End]], errors: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    def means_and_z(many: Sequence[list[_End]], errors: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """The mean of every group of ends, and the same in standard errors."""
-        whole = np.stack([np.sum([each[end] for end in group], axis=0) for group in many], axis=1)
-        series = whole + errors
-        least = [sum(max(_spread(end.share), squares[end]) for end in group) for group in many]
-        widened = least / np.maximum([sum(squares[end] for end in group) for group in many], 1e-300)
-        variance = np.maximum(weights @ (series - weights @ series) ** 2, 1e-300) * widened
+        total = np.stack([np.sum([each[end] for end in group], axis=0) for group in many], axis=1)
+        series = total + errors
+        least_variance = [sum(max(_spread(end.share), squares[end]) for end in group) for group in many]
+        inflation = least_variance / np.maximum([sum(squares[end] for end in group) for group in many], 1e-300)
+        variance = np.maximum(weights @ (series - weights @ series) ** 2, 1e-300) * inflation
         size = np.minimum(
             [np.median([end.size for end in group]) for group in many], independent(series, weights, chain)
         )
-        mean = weights @ whole
+        mean = weights @ total
         return mean, mean / np.sqrt(variance / size)
 
     def fields(group: list[_End]) -> tuple[Rows, np.ndarray, np.ndarray]:
@@ -253,24 +254,25 @@ def _cut(looked: Looked) -> Iterator[str]:
         return h, np.arange(width), np.zeros(width, int)
 
     every = [group for _, group in groups]
-    z = np.concatenate([judged(every[at])[1] for at in _blocks(len(every), len(some))])
-    for k in np.argsort(-z)[:_LOOKED_AT]:
+    z = np.concatenate([means_and_z(every[at])[1] for at in _blocks(len(every), len(subset))])
+    for k in np.argsort(-z)[:_RECHECKED]:
         name, group = groups[k]
         if z[k] <= threshold or name in found:
             continue
-        size, sure = (float(x[0]) for x in judged([group], np.asarray(looked.moved(*fields(group)))[some, :1]))
-        sure = sure if looked.finite else min(sure, float(z[k]))
-        if sure > threshold:
-            sure = float(allowed(size, sure, looked.unseen(*fields(group))[0]))
-        if sure > threshold and (parts := looked.halves()):
-            sure = confirmed(size, sure, float(np.mean([_size(group, half, t, sd) for half in parts])))
-        if sure > threshold:
-            found[name] = sure
+        moved = np.asarray(inputs.moved(*fields(group)))[subset, :1]
+        size, z_of_end = (float(value[0]) for value in means_and_z([group], moved))
+        z_of_end = z_of_end if inputs.finite else min(z_of_end, float(z[k]))
+        if z_of_end > threshold:
+            z_of_end = float(allowed(size, z_of_end, inputs.unseen(*fields(group))[0]))
+        if z_of_end > threshold and (parts := inputs.halves()):
+            z_of_end = confirmed(size, z_of_end, float(np.mean([_size(group, half, t, sd) for half in parts])))
+        if z_of_end > threshold:
+            found[name] = z_of_end
     if found:
-        where = _listed([f"{name} (z {sure:.0f})" for name, sure in found.items()])
+        where = _listed([f"{name} (z {z_of_end:.0f})" for name, z_of_end in found.items()])
         yield (
-            f"draws end too early: under this model their density is not zero at {where}; were they trimmed, kept by a "
-            "condition, or drawn from another law? Supply them as the sampler left them"
+            f"draws end too early: under this model their density is not zero at {where}; were they trimmed, "
+            "selected by a condition, or drawn from another distribution? Supply them as the sampler left them"
         )
 
 
@@ -292,7 +294,7 @@ def _size(ends: Sequence[_End], draws: ScoredDraws, t: Standard, sd: np.ndarray)
     return float(draws.weights @ np.sum([end.series(atoms, scores) for end in ends], axis=0))
 
 
-def _rows(values: Standard, at: np.ndarray) -> np.ndarray:
+def _standardised_rows(values: Standard, at: np.ndarray) -> np.ndarray:
     """Some rows of standardised numbers, which may lie in a file."""
     return np.asarray((values.raw[at] - values.shift) * values.scale)
 

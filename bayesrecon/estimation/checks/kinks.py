@@ -23,14 +23,14 @@ from bayesrecon.models.inspection import plain
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.running.draws_on_disk import as_rows
 
-_POINTS, _RECORDS, _WIDER = 8, 36, (1.0, 1.0, 10.0)  # draws, records of each and how far they lie from plain ones
-_LINES = 32  # that are looked at
+_POINTS, _RECORDS, _SPREADS = 8, 36, (1.0, 1.0, 10.0)  # draws, records of each and how far they lie from plain ones
+_LINES = 32  # lines that are searched for a branch
 _HALVINGS, _STEP = 44, 1e-6  # of a line, and the part of one between a branch and the scores beside it
 _JUMP, _CURVED = 1e-3, 20.0  # of a usual score; of its change over as short a way on one side
 _PLAUSIBLE = 8.0  # log densities below the most likely record, from which records do not matter
-_INSIDE = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+_SUBPROGRAMS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 _CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "checkpoint", "custom_jvp_call", "custom_vjp_call"}
-# What libraries compute by branches that join smoothly, by name; only a saving, others are looked at.
+# What libraries compute by branches that join smoothly, by name; this only saves time, others are tested.
 _SMOOTH = {
     "logaddexp",
     "softplus",
@@ -49,7 +49,7 @@ _SMOOTH = {
     "remainder",
 }
 _LIBRARIES = ("/jax/", "/numpyro/", "/bayesrecon/")
-_WORDS = {
+_OPERATIONS = {
     "abs": "an absolute value",
     "sign": "a sign",
     "clamp": "a clipped value",
@@ -60,26 +60,26 @@ _WORDS = {
     "reduce_min": "a minimum",
 }
 
-_seen: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
+_kinks_found: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
 
 
 def refuse_kinks(release: PosteriorDraws) -> None:
-    """Refuse draws of a model whose score jumps; of a model it is looked for once.
+    """Refuse draws of a model whose score jumps. Each model is tested once.
 
     Raises:
-        BayesreconError: it does, with the operation that makes it.
+        BayesreconError: the score jumps; the message names the operation.
     """
     model = release.model
     if model.smooth or model.gaussian is not None:
         return
     key = model.log_lik_at
-    if key not in _seen:
-        _seen[key] = kink(release)
-    if (what := _seen[key]) is not None:
+    if key not in _kinks_found:
+        _kinks_found[key] = kink(release)
+    if (what := _kinks_found[key]) is not None:
         raise BayesreconError(
             f"{model.name}: {what} makes the score of a record jump as parameters move, as absolute errors, hinges and "
-            "rectifiers do; draws tell totals by scores that are smooth. `bayesrecon audit` attacks log densities, if "
-            "the file has some"
+            "rectifiers do; totals are recovered only from smooth scores. `bayesrecon audit` attacks log densities, if "
+            "the file has any"
         )
 
 
@@ -88,85 +88,86 @@ def kink(release: PosteriorDraws) -> str | None:
     model, rng = release.model, np.random.default_rng(0)
     draws = as_rows(release.theta)
     theta = np.asarray(draws[evenly(release.size, _POINTS)])
-    one = {k: v[0] for k, v in _plain(model, rng).items()}
-    traced = jax.make_jaxpr(model.log_lik)(theta[0], one)
-    moves = [True, *[False] * len(one)]
-    switches = list(_static(traced.jaxpr, moves))
+    example = {k: v[0] for k, v in _plain(model, rng).items()}
+    traced = jax.make_jaxpr(model.log_lik)(theta[0], example)
+    depends = [True, *[False] * len(example)]
+    switches = list(_static(traced.jaxpr, depends))
     if not switches:
         return None
     records = [_records(model, rng, point) for point in theta]
     scale = np.std(draws[evenly(release.size, 1000)], axis=0)
-    looked = _looking(model, traced, moves)
-    places, likely, usual = _ends(looked, theta, records, scale)
+    passes = _compiled_passes(model, traced, depends)
+    places, highest, typical_score = _branches_at_records(passes, theta, records, scale)
     lines = list(_lines(places, len(switches), rng))
     if not lines:
         return None
     starts, stops, which = (np.array(x) for x in zip(*lines, strict=True))
-    flat = {k: np.concatenate([r[k] for r in records]) for k in one}
+    flat = {k: np.concatenate([r[k] for r in records]) for k in example}
     real = {k: f.domain.kind in ("real", "positive", "interval") for k, f in model.fields.items()}
     begin = {k: v[starts] for k, v in flat.items()}
     end = {k: v[stops] if real[k] else begin[k] for k, v in flat.items()}
     points = np.repeat(theta, _RECORDS, axis=0)
-    jump, change, value, broken = looked.jumps(points[starts], points[stops], begin, end, which, scale)
-    counts = (np.asarray(value) > likely - _PLAUSIBLE) & np.isfinite(jump)
-    counts &= (np.asarray(jump) > _JUMP * usual) & (np.asarray(jump) > _CURVED * np.asarray(change))
-    counts |= (np.asarray(value) > likely - _PLAUSIBLE) & (np.asarray(broken) > _JUMP)
-    found = which[counts]
-    return _WORDS[switches[int(np.bincount(found).argmax())]] if found.size else None
+    jump, change, value, discontinuity = passes.jumps(points[starts], points[stops], begin, end, which, scale)
+    kinked = (np.asarray(value) > highest - _PLAUSIBLE) & np.isfinite(jump)
+    kinked &= (np.asarray(jump) > _JUMP * typical_score) & (np.asarray(jump) > _CURVED * np.asarray(change))
+    kinked |= (np.asarray(value) > highest - _PLAUSIBLE) & (np.asarray(discontinuity) > _JUMP)
+    found = which[kinked]
+    return _OPERATIONS[switches[int(np.bincount(found).argmax())]] if found.size else None
 
 
 def _records(model: Model, rng: np.random.Generator, theta: np.ndarray) -> dict[str, np.ndarray]:
     """Records as the model has them with these parameters, `(_RECORDS, ...)`."""
-    made = _plain(model, rng)
+    records = _plain(model, rng)
     if model.simulate is None:
-        return made
+        return records
     try:
-        drawn = model.simulate(model.constrain(theta), made, jax.random.key(0))
+        drawn = model.simulate(model.constrain(theta), records, jax.random.key(0))
     except Exception:  # a law that cannot be sampled
-        return made
-    return {k: np.asarray(drawn[k]) for k in made}
+        return records
+    return {k: np.asarray(drawn[k]) for k in records}
 
 
 def _plain(model: Model, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Records of no parameters."""
-    wide = np.resize(_WIDER, _RECORDS)
-    made = {}
+    spreads = np.resize(_SPREADS, _RECORDS)
+    records = {}
     for k, field in model.fields.items():
         values = np.asarray(plain(field.domain, rng, (_RECORDS, *field.shape)))
         if field.domain.kind == "real":
-            values = (values - 1.0) * 2 * wide.reshape(-1, *[1] * len(field.shape))
-        made[k] = values
-    return made
+            values = (values - 1.0) * 2 * spreads.reshape(-1, *[1] * len(field.shape))
+        records[k] = values
+    return records
 
 
 @dataclass(frozen=True)
-class _Looking:
-    """Compiled passes over points and records: branches, values and scores; what is beside a branch."""
+class _Passes:
+    """Compiled passes over points and records: the branches, values and scores at them, and the jumps beside
+    branches."""
 
     ends: Callable[..., Any]
     jumps: Callable[..., Any]
 
 
-def _looking(model: Model, traced: Any, moves: Sequence[bool]) -> _Looking:
-    def branches(theta: Any, one: Any) -> list[Any]:
-        values = jax.tree.leaves((theta, one))
-        found: list[Any] = []
+def _compiled_passes(model: Model, traced: Any, depends: Sequence[bool]) -> _Passes:
+    def branches(theta: Any, record: Any) -> list[Any]:
+        values = jax.tree.leaves((theta, record))
+        taken: list[Any] = []
         _run(
             traced.jaxpr,
             traced.consts,
             [jnp.asarray(v, a) for v, a in zip(values, _types(traced), strict=True)],
-            moves,
-            found,
+            depends,
+            taken,
         )
-        return found
+        return taken
 
     score = jax.value_and_grad(model.log_lik)
 
     @jax.jit
     def ends(theta: Any, records: Any, scale: Any) -> Any:
-        def single(t: Any, one: Any) -> Any:
-            value, slope = score(t, one)
-            return branches(t, one), value, jnp.linalg.norm(slope * scale)
+        def single(t: Any, record: Any) -> Any:
+            value, slope = score(t, record)
+            return branches(t, record), value, jnp.linalg.norm(slope * scale)
 
         return jax.vmap(single)(theta, records)
 
@@ -174,37 +175,37 @@ def _looking(model: Model, traced: Any, moves: Sequence[bool]) -> _Looking:
     def jumps(t0: Any, t1: Any, z0: Any, z1: Any, which: Any, scale: Any) -> Any:
         def single(t0: Any, t1: Any, z0: Any, z1: Any, which: Any) -> Any:
             def at(u: Any) -> tuple[Any, Any]:
-                return t0 + u * (t1 - t0), jax.tree.map(lambda a, b: a if _whole(a) else a + u * (b - a), z0, z1)
+                return t0 + u * (t1 - t0), jax.tree.map(lambda a, b: a if _is_integer(a) else a + u * (b - a), z0, z1)
 
             first = branches(t0, z0)
 
-            def same(u: Any) -> Any:
-                now = branches(*at(u))
-                return jnp.stack([jnp.all(a == b) for a, b in zip(first, now, strict=True)])[which]
+            def same_branch(u: Any) -> Any:
+                current = branches(*at(u))
+                return jnp.stack([jnp.all(a == b) for a, b in zip(first, current, strict=True)])[which]
 
-            def halved(_: int, ends: Any) -> Any:
+            def bisect(_: int, ends: Any) -> Any:
                 low, high = ends
-                middle = (low + high) / 2
-                stays = same(middle)
-                return jnp.where(stays, middle, low), jnp.where(stays, high, middle)
+                midpoint = (low + high) / 2
+                unchanged = same_branch(midpoint)
+                return jnp.where(unchanged, midpoint, low), jnp.where(unchanged, high, midpoint)
 
-            low, high = jax.lax.fori_loop(0, _HALVINGS, halved, (0.0, 1.0))
-            theta, one = at((low + high) / 2)
-            way = jnp.where(jnp.any(t0 != t1), t1 - t0, scale)
-            values, slopes = jax.vmap(lambda step: score(theta + step * way, one))(
+            low, high = jax.lax.fori_loop(0, _HALVINGS, bisect, (0.0, 1.0))
+            theta, record = at((low + high) / 2)
+            direction = jnp.where(jnp.any(t0 != t1), t1 - t0, scale)
+            values, slopes = jax.vmap(lambda step: score(theta + step * direction, record))(
                 _STEP * jnp.array([-3.0, -1.0, 1.0, 3.0])
             )
             slopes = slopes * scale
             size = jnp.linalg.norm(slopes[1:] - slopes[:-1], axis=1)
-            broken = jnp.abs(values[2] - values[1]) / (1 + jnp.abs(values[1]))
-            return size[1], jnp.maximum(size[0], size[2]), jnp.maximum(values[1], values[2]), broken
+            discontinuity = jnp.abs(values[2] - values[1]) / (1 + jnp.abs(values[1]))
+            return size[1], jnp.maximum(size[0], size[2]), jnp.maximum(values[1], values[2]), discontinuity
 
         return jax.vmap(single)(t0, t1, z0, z1, which)
 
-    return _Looking(ends, jumps)
+    return _Passes(ends, jumps)
 
 
-def _whole(values: Any) -> bool:
+def _is_integer(values: Any) -> bool:
     return not jnp.issubdtype(values.dtype, jnp.floating)
 
 
@@ -212,30 +213,30 @@ def _types(traced: Any) -> list[Any]:
     return [v.aval.dtype for v in traced.jaxpr.invars]
 
 
-def _ends(
-    looked: _Looking, theta: np.ndarray, records: Sequence[dict[str, np.ndarray]], scale: np.ndarray
+def _branches_at_records(
+    passes: _Passes, theta: np.ndarray, records: Sequence[dict[str, np.ndarray]], scale: np.ndarray
 ) -> tuple[list[np.ndarray], float, float]:
     """Branches `(T R, ...)` that are taken, the highest density, and a usual score."""
     flat = {k: np.concatenate([r[k] for r in records]) for k in records[0]}
-    branches, values, slopes = looked.ends(np.repeat(theta, _RECORDS, axis=0), flat, scale)
+    branches, values, slopes = passes.ends(np.repeat(theta, _RECORDS, axis=0), flat, scale)
     values, slopes = np.asarray(values), np.asarray(slopes)
     finite = np.isfinite(values) & np.isfinite(slopes)
     if not finite.any():
         return [], 0.0, 0.0
-    likely = float(values[finite].max())
-    near = finite & (values > likely - _PLAUSIBLE)
-    return [np.asarray(b).reshape(len(values), -1) for b in branches], likely, float(np.median(slopes[near]))
+    highest = float(values[finite].max())
+    plausible = finite & (values > highest - _PLAUSIBLE)
+    return [np.asarray(b).reshape(len(values), -1) for b in branches], highest, float(np.median(slopes[plausible]))
 
 
 def _lines(places: Sequence[np.ndarray], count: int, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
     """Pairs of points on either side of a branch, some of each branch, `_LINES` in all or none."""
-    found = []
+    pairs = []
     for k, taken in enumerate(places):
-        one, other = (rng.permutation(len(taken)) for _ in range(2))
-        apart = np.flatnonzero((taken[one] != taken[other]).any(axis=1))[: max(1, _LINES // count)]
-        found += [(int(one[i]), int(other[i]), k) for i in apart]
-    if found:
-        yield from (found[i % len(found)] for i in range(_LINES))
+        first, second = (rng.permutation(len(taken)) for _ in range(2))
+        differing = np.flatnonzero((taken[first] != taken[second]).any(axis=1))[: max(1, _LINES // count)]
+        pairs += [(int(first[i]), int(second[i]), k) for i in differing]
+    if pairs:
+        yield from (pairs[i % len(pairs)] for i in range(_LINES))
 
 
 # The traced program
@@ -245,7 +246,7 @@ def _inner(eqn: Any) -> Any:
     """The program that an equation calls, where it is one."""
     if eqn.primitive.name not in _CALLS:
         return None
-    return next((eqn.params[k] for k in _INSIDE if k in eqn.params), None)
+    return next((eqn.params[k] for k in _SUBPROGRAMS if k in eqn.params), None)
 
 
 def _smooth(eqn: Any, outermost: bool) -> bool:
@@ -267,82 +268,82 @@ def _called(eqn: Any) -> str:
     return getattr(getattr(getattr(inner, "jaxpr", inner), "debug_info", None), "func_name", "")
 
 
-def _static(jaxpr: Any, moves: Sequence[bool]) -> Iterator[str]:
+def _static(jaxpr: Any, depends: Sequence[bool]) -> Iterator[str]:
     """Names of the operations that branch by what moves."""
-    yield from _walked(jaxpr, moves)[1]
+    yield from _branching_operations(jaxpr, depends)[1]
 
 
-def _walked(jaxpr: Any, moves: Sequence[bool], outermost: bool = True) -> tuple[list[bool], list[str]]:
-    moving, found = dict(zip(jaxpr.invars, moves, strict=True)), []
+def _branching_operations(jaxpr: Any, depends: Sequence[bool], outermost: bool = True) -> tuple[list[bool], list[str]]:
+    depending, names = dict(zip(jaxpr.invars, depends, strict=True)), []
 
     def of(v: Any) -> bool:
-        return not hasattr(v, "val") and moving.get(v, False)
+        return not hasattr(v, "val") and depending.get(v, False)
 
     for eqn in jaxpr.eqns:
-        given = [of(v) for v in eqn.invars]
-        inner, smooth = _inner(eqn), any(given) and _smooth(eqn, outermost)
-        if inner is not None and any(given) and not smooth:
-            out, more = _walked(getattr(inner, "jaxpr", inner), given, False)
-            found += more
+        inputs_depend = [of(v) for v in eqn.invars]
+        inner, smooth = _inner(eqn), any(inputs_depend) and _smooth(eqn, outermost)
+        if inner is not None and any(inputs_depend) and not smooth:
+            out, more = _branching_operations(getattr(inner, "jaxpr", inner), inputs_depend, False)
+            names += more
         else:
-            if not smooth and _branch(eqn.primitive.name, given):
-                found.append(eqn.primitive.name)
-            out = [any(given) and eqn.primitive.name != "stop_gradient"] * len(eqn.outvars)
-        moving.update(zip(eqn.outvars, out, strict=True))
-    return [of(v) for v in jaxpr.outvars], found
+            if not smooth and _branch(eqn.primitive.name, inputs_depend):
+                names.append(eqn.primitive.name)
+            out = [any(inputs_depend) and eqn.primitive.name != "stop_gradient"] * len(eqn.outvars)
+        depending.update(zip(eqn.outvars, out, strict=True))
+    return [of(v) for v in jaxpr.outvars], names
 
 
-def _branch(name: str, moves: Sequence[bool]) -> bool:
-    return name in _WORDS and (moves[0] if name == "select_n" else any(moves))
+def _branch(name: str, depends: Sequence[bool]) -> bool:
+    return name in _OPERATIONS and (depends[0] if name == "select_n" else any(depends))
 
 
 def _run(
     jaxpr: Any,
     consts: Sequence[Any],
     values: Sequence[Any],
-    moves: Sequence[bool],
-    found: list[Any],
+    depends: Sequence[bool],
+    taken: list[Any],
     outermost: bool = True,
 ) -> Any:
-    """The program's results, and whether they move; the branches that are taken go to `found`."""
+    """The program's results, and whether they move; the branches that are taken are appended to `taken`."""
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True)) | dict(zip(jaxpr.invars, values, strict=True))
-    moving = dict(zip(jaxpr.invars, moves, strict=True))
+    depending = dict(zip(jaxpr.invars, depends, strict=True))
 
     def of(v: Any) -> tuple[Any, bool]:
-        return (v.val, False) if hasattr(v, "val") else (env[v], moving.get(v, False))
+        return (v.val, False) if hasattr(v, "val") else (env[v], depending.get(v, False))
 
     for eqn in jaxpr.eqns:
-        given, move = zip(*map(of, eqn.invars), strict=True) if eqn.invars else ((), ())
-        name, inner, smooth = eqn.primitive.name, _inner(eqn), any(move) and _smooth(eqn, outermost)
-        if inner is not None and any(move) and not smooth:
+        values_in, depends_in = zip(*map(of, eqn.invars), strict=True) if eqn.invars else ((), ())
+        name, inner, smooth = eqn.primitive.name, _inner(eqn), any(depends_in) and _smooth(eqn, outermost)
+        if inner is not None and any(depends_in) and not smooth:
             program, consts = getattr(inner, "jaxpr", inner), getattr(inner, "consts", ())
-            out, out_moves = _run(program, consts, given, move, found, False)
+            out, out_moves = _run(program, consts, values_in, depends_in, taken, False)
         else:
-            if not smooth and _branch(name, move):
-                found.append(_taken(eqn, given))
+            if not smooth and _branch(name, depends_in):
+                taken.append(_branch_taken(eqn, values_in))
             bound = eqn.primitive.get_bind_params(eqn.params)  # a pair before JAX 0.9
             functions, params = bound if isinstance(bound, tuple) else ((), bound)
-            out = eqn.primitive.bind(*functions, *given, **params)
+            out = eqn.primitive.bind(*functions, *values_in, **params)
             out = out if eqn.primitive.multiple_results else [out]
-            out_moves = [any(move) and name != "stop_gradient"] * len(out)
+            out_moves = [any(depends_in) and name != "stop_gradient"] * len(out)
         env.update(zip(eqn.outvars, out, strict=True))
-        moving.update(zip(eqn.outvars, out_moves, strict=True))
+        depending.update(zip(eqn.outvars, out_moves, strict=True))
     result = [of(v) for v in jaxpr.outvars]
     return [v for v, _ in result], [m for _, m in result]
 
 
-def _taken(eqn: Any, given: Sequence[Any]) -> Any:
+def _branch_taken(eqn: Any, operands: Sequence[Any]) -> Any:
     name = eqn.primitive.name
     if name in ("abs", "sign"):
-        return jnp.real(given[0]) >= 0
+        return jnp.real(operands[0]) >= 0
     if name in ("max", "min"):
-        return given[0] >= given[1]
+        return operands[0] >= operands[1]
     if name == "clamp":
-        low, value, high = given
+        low, value, high = operands
         return jnp.where(value < low, 0, jnp.where(value > high, 2, 1))
     if name == "select_n":
-        return jnp.asarray(given[0], int)
+        return jnp.asarray(operands[0], int)
     axes = tuple(eqn.params["axes"])
-    rest = [k for k in range(given[0].ndim) if k not in axes]
-    whole = jnp.transpose(given[0], (*rest, *axes)).reshape(*(given[0].shape[k] for k in rest), -1)
-    return jnp.argmax(whole if name == "reduce_max" else -whole, axis=-1)
+    kept_axes = [k for k in range(operands[0].ndim) if k not in axes]
+    flattened = jnp.transpose(operands[0], (*kept_axes, *axes)).reshape(*(operands[0].shape[k] for k in kept_axes), -1)
+    return jnp.argmax(flattened if name == "reduce_max" else -flattened, axis=-1)

@@ -1,15 +1,15 @@
 """Was found where the data lie?"""
 
-from bayesrecon.estimation.checks.check import Check, Looked
+from bayesrecon.estimation.checks.check import Check, CheckInput
 
 
-def check_located(looked: Looked) -> tuple[str, ...]:
+def check_located(inputs: CheckInput) -> tuple[str, ...]:
     """Generic records that show less of the kernel than there is to see are not where the data lie."""
-    shown, rank = looked.features
-    if rank is None or shown >= rank:
+    visible, rank = inputs.features
+    if rank is None or visible >= rank:
         return ()
     return (
-        f"where the data lie was not found: the generic records show {shown} of {rank} features; say in which "
+        f"the location of the data was not found: generic records show {visible} of {rank} features; say in which "
         "range the fields lie with domain=",
     )
 

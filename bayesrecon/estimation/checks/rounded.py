@@ -1,11 +1,11 @@
 """Were draws rounded so that it is felt?"""
 
-from bayesrecon.estimation.checks.check import Check, Looked
+from bayesrecon.estimation.checks.check import Check, CheckInput
 from bayesrecon.estimation.rounding import felt_rounding
 
 
-def check_rounded(looked: Looked) -> tuple[str, ...]:
-    rounded = felt_rounding(looked.release, looked.independent)
+def check_rounded(inputs: CheckInput) -> tuple[str, ...]:
+    rounded = felt_rounding(inputs.release, inputs.independent)
     return () if rounded is None else (rounded,)
 
 

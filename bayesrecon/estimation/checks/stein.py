@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesrecon.diagnostics import effective_sample_size
-from bayesrecon.estimation.checks.check import Check, Looked
+from bayesrecon.estimation.checks.check import Check, CheckInput
 from bayesrecon.estimation.checks.normality import READ, normal
 from bayesrecon.estimation.fields import Fields
 from bayesrecon.estimation.scored import Moved, ScoredDraws, Unseen, allowed, confirmed
@@ -26,38 +26,38 @@ _SCORE, _MOMENTS = 1.2e-3, 1e-4
 _FEWEST = 500  # draws, from which fields are tested: with a hundred, three good releases in a hundred fail
 _SMALLEST_SIZE = 0.05  # violations of one identity below this are not worth a failure however significant
 _PAIRED = 40  # coordinates up to which all pairs are tested
-_LOOKED_AT = 64  # violations of an identity that are looked at again, the largest first
+_RECHECKED = 64  # violations of an identity that are looked at again, the largest first
 _NUMBERS = 2**22  # of the series of identities that are looked at together
 
 
-def check_identities(looked: Looked) -> tuple[str, ...]:
+def check_identities(inputs: CheckInput) -> tuple[str, ...]:
     """Test the Stein identities; one line for each family of them that fails."""
-    draws, once = looked.draws, cache(looked.halves)
+    draws, fit_halves = inputs.draws, cache(inputs.halves)
     t, s, sd = draws.standardised()
 
     def in_units(h: Rows, j: np.ndarray) -> Rows:
         return Rows(lambda at: h[at] * sd[j], h.shape)
 
     def errors(h: Rows, j: np.ndarray, into: np.ndarray) -> np.ndarray:
-        return looked.moved(in_units(h, j), j, into)
+        return inputs.moved(in_units(h, j), j, into)
 
     def unseen(h: Rows, j: np.ndarray, into: np.ndarray) -> np.ndarray:
-        return looked.unseen(in_units(h, j), j, into)
+        return inputs.unseen(in_units(h, j), j, into)
 
-    found = [
+    messages = [
         f"draws and model disagree: {what} should be 0 and is off for {which}; is the prior right, and are these "
         "converged draws of this very model?"
         for what, which in (
-            *_identities(looked.names, draws, t, s, errors, unseen, once),
-            *_together(draws, t, s, errors, unseen, once, looked.finite),
+            *_coordinate_identities(inputs.names, draws, t, s, errors, unseen, fit_halves),
+            *_field_identities(draws, t, s, errors, unseen, fit_halves, inputs.finite),
         )
     ]
-    if found and normal(draws):
-        found[-1] = f"{found[-1]} {READ}"
-    return tuple(found)
+    if messages and normal(draws):
+        messages[-1] = f"{messages[-1]} {READ}"
+    return tuple(messages)
 
 
-def _identities(
+def _coordinate_identities(
     names: tuple[str, ...],
     draws: ScoredDraws,
     t: Standard,
@@ -72,27 +72,27 @@ def _identities(
         level, i, j = power.level, power.i, power.j
         size, z = power.judged(s, draws)
         threshold = -NormalDist().inv_cdf(level / len(z) / 2)
-        broken = np.flatnonzero((z > threshold) & (np.abs(size) > _SMALLEST_SIZE))
-        if broken.size:
-            broken = broken[np.argsort(-z[broken])][:_LOOKED_AT]
-            series = power.values(s, broken) + moved(power.rows(i[broken]), j[broken], np.arange(len(broken)))
-            z[broken] = _significance(series, size[broken], draws.weights, draws.chain)
-            broken = broken[z[broken] > threshold]
-        if broken.size:
-            hidden = unseen(power.rows(i[broken]), j[broken], np.arange(len(broken)))
-            z[broken] = allowed(size[broken], z[broken], hidden)
-            broken = broken[z[broken] > threshold]
-        if broken.size and (parts := halves()):
-            others = np.mean([_sizes_of_powers(half, label)[broken] for half in parts], axis=0)
-            z[broken] = confirmed(size[broken], z[broken], others)
-            broken = broken[z[broken] > threshold]
-        if broken.size:
-            order = broken[np.argsort(-z[broken])][:3]
+        violated = np.flatnonzero((z > threshold) & (np.abs(size) > _SMALLEST_SIZE))
+        if violated.size:
+            violated = violated[np.argsort(-z[violated])][:_RECHECKED]
+            series = power.values(s, violated) + moved(power.rows(i[violated]), j[violated], np.arange(len(violated)))
+            z[violated] = _significance(series, size[violated], draws.weights, draws.chain)
+            violated = violated[z[violated] > threshold]
+        if violated.size:
+            hidden = unseen(power.rows(i[violated]), j[violated], np.arange(len(violated)))
+            z[violated] = allowed(size[violated], z[violated], hidden)
+            violated = violated[z[violated] > threshold]
+        if violated.size and (parts := halves()):
+            half_sizes = np.mean([_power_means(half, label)[violated] for half in parts], axis=0)
+            z[violated] = confirmed(size[violated], z[violated], half_sizes)
+            violated = violated[z[violated] > threshold]
+        if violated.size:
+            order = violated[np.argsort(-z[violated])][:3]
             which = ", ".join(
                 f"{names[j[k]]}{'' if i[k] == j[k] else ' with ' + names[i[k]]} by {size[k]:+.2g} (z {z[k]:.0f})"
                 for k in order
             )
-            more = f" and {broken.size - len(order)} more" if broken.size > len(order) else ""
+            more = f" and {violated.size - len(order)} more" if violated.size > len(order) else ""
             found.append((label, which + more))
     return found
 
@@ -155,12 +155,12 @@ def _powers(t: Standard, s: Standard) -> dict[str, _Power]:
     }
 
 
-def _sizes_of_powers(draws: ScoredDraws, label: str) -> np.ndarray:
+def _power_means(draws: ScoredDraws, label: str) -> np.ndarray:
     t, s, _ = draws.standardised()
     return _powers(t, s)[label].sizes(s, draws.weights)
 
 
-def _together(
+def _field_identities(
     draws: ScoredDraws,
     t: Standard,
     s: Standard,
@@ -179,7 +179,7 @@ def _together(
     errors = moved(h, every, into)
     sums = fields.sums()
     sizes = fields.sizes(sums, draws.weights)
-    others: list[float] = []
+    half_sizes: list[float] = []
     found = []
     for k, (label, levels) in enumerate(Fields.labels.items()):
         size, values = sizes[k], sums[:, k, None]
@@ -191,20 +191,20 @@ def _together(
             for series in ((corrected,) if finite else (corrected, values))
         )
         if z > threshold:
-            some = np.flatnonzero(into == k)
-            own = Rows(lambda at, some=some: h[at][:, some], (len(t), len(some)))
-            z = float(allowed(size, z, unseen(own, every[some], np.zeros(len(some), int))[0]))
+            columns = np.flatnonzero(into == k)
+            columns_of_field = Rows(lambda at, columns=columns: h[at][:, columns], (len(t), len(columns)))
+            z = float(allowed(size, z, unseen(columns_of_field, every[columns], np.zeros(len(columns), int))[0]))
         if z <= threshold:
             continue
         if parts := halves():
-            others = others or np.mean([_sizes(half) for half in parts], axis=0).tolist()
-            z = confirmed(size, z, others[k])
+            half_sizes = half_sizes or np.mean([_field_means(half) for half in parts], axis=0).tolist()
+            z = confirmed(size, z, half_sizes[k])
         if z > threshold:
             found.append((f"E[<h, score> + div h], h {label},", f"all coordinates together (z {z:.1f})"))
     return found
 
 
-def _sizes(draws: ScoredDraws) -> list[float]:
+def _field_means(draws: ScoredDraws) -> list[float]:
     t, s, _ = draws.standardised()
     fields = Fields.of(t, s)
     return fields.sizes(fields.sums(), draws.weights)

@@ -60,7 +60,7 @@ def errors_from_misfit(
             errors,
             None,
             (
-                f"{count + 1} points do not tell {rank} features of the data and how far the log density is off; "
+                f"{count + 1} points do not determine {rank} features of the data and the error of the log density; "
                 f"{2 * rank + _FREEDOM + 1} or more are needed"
             ),
         )

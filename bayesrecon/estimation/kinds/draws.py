@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.checks.check import Looked, failures, nothing
+from bayesrecon.estimation.checks.check import CheckInput, failures, nothing
 from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.checks.correlation import uncorrelated
 from bayesrecon.estimation.checks.count import miscounted
@@ -67,7 +67,7 @@ class OfDraws(Kind):
         release, spectrum = problem.release, problem.solved.spectrum
         # Beyond the end of a box there is nothing, whatever the density says there.
         everywhere = str(problem.estimator.coordinates) != "constrained"
-        looked = Looked(
+        inputs = CheckInput(
             release.model.coordinates,
             _draws(release, fitted),
             partial(_moved_by_data, problem),
@@ -79,8 +79,8 @@ class OfDraws(Kind):
             partial(_unseen, problem),
             Density(release.model, problem.solved) if spectrum.gap and everywhere else None,
         )
-        found = failures(looked)
-        if found and np.ptp(looked.draws.weights) > 0:
+        found = failures(inputs)
+        if found and np.ptp(inputs.draws.weights) > 0:
             found = (*found[:-1], f"{found[-1]}. Or are the weights not those of these draws?")
         return found
 
@@ -114,8 +114,8 @@ def _unrounded(problem: Problem, rounding: Rounding) -> Problem:
         return problem
     release, solved = found
     note = (
-        f"{rounding.summary}: digits that were cut, to the nearest step, are taken for noise, which errors contain; as "
-        f"they are, these draws would move totals by about {rounding.share:.1%}"
+        f"{rounding.summary}: the lost digits are treated as noise, which the errors include; without that correction "
+        f"totals would be off by about {rounding.share:.1%}"
     )
     release = replace(release, notes=(*release.notes, note))
     return replace(problem, release=release, embedding=embedding_of(release, metric), solved=solved)
@@ -153,8 +153,10 @@ def _moved_by_data(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) ->
     if values is None:
         # Of finite rank, a quarter more records than features tell as much, the most unlike ones.
         if solved.spectrum.gap:
-            some = spanning(solved.cross)[: solved.basis.size * 5 // 4 + 16]
-            solved = replace(solved, probes={k: v[some] for k, v in solved.probes.items()}, cross=solved.cross[some])
+            chosen = spanning(solved.cross)[: solved.basis.size * 5 // 4 + 16]
+            solved = replace(
+                solved, probes={k: v[chosen] for k, v in solved.probes.items()}, cross=solved.cross[chosen]
+            )
         values = slopes_at_every_atom(embedding, solved.probes, h, j)
     beta = solved.project(summed(values, into)).beta
     return -np.asarray(solved.influence(beta)[0])
@@ -167,10 +169,12 @@ def _unseen(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) -> np.nda
     if solved.ridge is None:
         return nothing(h, j, into)
     records, cross = solved.distant or (solved.probes, solved.cross)
-    near, far = (summed(slopes_at_every_atom(problem.embedding, z, h, j), into) for z in (solved.probes, records))
-    rest = far - cross @ solved.project(near).beta
-    apart = deviation(solved.cross, solved.target, solved.ridge, solved.size)
-    return solved.size * apart * np.sqrt(np.mean(rest**2, axis=0))
+    values_at_probes, values_far_out = (
+        summed(slopes_at_every_atom(problem.embedding, z, h, j), into) for z in (solved.probes, records)
+    )
+    residual = values_far_out - cross @ solved.project(values_at_probes).beta
+    law_deviation = deviation(solved.cross, solved.target, solved.ridge, solved.size)
+    return solved.size * law_deviation * np.sqrt(np.mean(residual**2, axis=0))
 
 
 def slopes_at_every_atom(embedding: OneRelease, records: Records, h: Any, j: np.ndarray) -> Float[np.ndarray, "M P"]:

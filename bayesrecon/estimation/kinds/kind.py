@@ -74,5 +74,5 @@ def kind_of(release: Release) -> Kind:
     lost = [plugin for plugin in kinds.skipped if plugin.package == type(release).__module__.partition(".")[0]]
     if base is None or (base is not type(release) and lost):
         reason = lost[0].reason if lost else f"{type(release).__name__} has no kind (bayesrecon.estimation.kinds)"
-        raise BayesreconError(f"what {release.name} says cannot be told: {reason}")
+        raise BayesreconError(f"{release.name} cannot be read: {reason}")
     return kinds.found[base]

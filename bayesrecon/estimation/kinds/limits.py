@@ -25,7 +25,7 @@ class OfLimits(Kind):
 
     def opened(self, release: Release, coordinates: str) -> Release:
         raise BayesreconError(
-            f"{release.name} leaves the equations of its data open: `recover` says within which limits statistics lie; "
+            f"{release.name} has no equations of its data: `recover` says within which limits statistics lie; "
             "supply the correlations of its estimates"
         )
 
@@ -92,7 +92,7 @@ def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...
         if total < count.lower * (1 - _ARITHMETIC):
             wrong = (f"{total:g} records were stated, but the standard errors need {count.lower:.6g} or more",)
         if total > count.upper * (1 + _ARITHMETIC):
-            wrong = (f"{total:g} records were stated, but the standard errors tell {count.upper:.6g} or fewer",)
+            wrong = (f"{total:g} records were stated, but the standard errors allow {count.upper:.6g} or fewer",)
     every = moments(components(knowledge.fields, (), {}, {})).statistics
     determined = {name for name, limit in limits.items() if limit.estimate is not None}
     known = {

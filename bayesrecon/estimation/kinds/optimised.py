@@ -1,4 +1,4 @@
-"""A fit of an optimiser: equations with what is left of the optimisation, of a size that they or iterates tell."""
+"""A fit of an optimiser: its equations hold up to optimisation errors of a size that they or iterates determine."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,27 +27,27 @@ class OfOptimisedFit(Kind):
 
 
 def with_ascent(problem: Problem, noise: Noise, refined: Model | None, unit: ascent.Unit) -> Problem:
-    """The same with what an optimiser left as errors of the equations, weighed by them."""
-    given: Any = problem.release
-    release, own, solved, size = given, problem.embedding.metric, problem.solved, 1.0
+    """The problem with the optimisation errors added to those of the equations, which are weighted by them."""
+    original: Any = problem.release
+    release, metric, solved, size = original, problem.embedding.metric, problem.solved, 1.0
     embedding, errors, wrong = problem.embedding, problem.solved.errors, None
     for _ in range(PASSES):
-        rest = ascent.final_errors(given, own, solved.pseudo)
-        release = replace(given, theta=rest.theta[None])
-        normal, bounded, rule = equation_errors(release, noise, refined, own, solved.pseudo)
-        weights = error_whitening(np.column_stack([normal, size * rest.errors]), bounded)
-        embedding = AdaptiveEmbedding(release, own @ weights, problem.embedding.progress)
+        final = ascent.final_errors(original, metric, solved.pseudo)
+        release = replace(original, theta=final.theta[None])
+        normal, bounded, rule = equation_errors(release, noise, refined, metric, solved.pseudo)
+        weights = error_whitening(np.column_stack([normal, size * final.errors]), bounded)
+        embedding = AdaptiveEmbedding(release, metric @ weights, problem.embedding.progress)
         solved = fit(embedding, problem.reference, problem.rng, expected=solved.spectrum.rank)
         features = features_of(embedding, solved)
-        weighed = weights.T @ normal, weights.T @ bounded, weights.T @ rule
-        known = EquationErrors(*weighed, left=np.zeros((0, bounded.shape[1])), right=np.zeros(0))
-        left = weights.T @ rest.errors
+        weighted = weights.T @ normal, weights.T @ bounded, weights.T @ rule
+        known = EquationErrors(*weighted, constraints=np.zeros((0, bounded.shape[1])), constraint_values=np.zeros(0))
+        optimisation_errors = weights.T @ final.errors
         errors, size, wrong = ascent.with_optimisation_errors(
-            release, own, weights, features, known, left, rest.freedom, unit
+            release, metric, weights, features, known, optimisation_errors, final.freedom, unit
         )
-        wrong = rest.wrong or wrong
-    solved, found = replace(solved, errors=errors), () if wrong is None else (wrong,)
-    return replace(problem, release=release, embedding=embedding, solved=solved, contradicted=found)
+        wrong = final.wrong or wrong
+    solved, contradictions = replace(solved, errors=errors), () if wrong is None else (wrong,)
+    return replace(problem, release=release, embedding=embedding, solved=solved, contradicted=contradictions)
 
 
 KIND = OfOptimisedFit()

@@ -82,7 +82,7 @@ class Model:
 
     def _graph(self, content: bytes, depth: int) -> Pairs:
         if depth > _DEEPEST:
-            raise Unreadable("graphs nested deeper than is looked")
+            raise Unreadable("graphs nested deeper than is searched")
         found: list[tuple[Any, Any]] = []
         for number, kind, value in self._fields(content):
             if kind == 2 and number == 1:

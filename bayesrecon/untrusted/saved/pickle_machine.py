@@ -262,7 +262,9 @@ class Machine:
     def _found(self, key: Any) -> Any:
         found = None if self._resolve is None else self._resolve(key)
         return (
-            Elsewhere("a persistent id, of which only the program that wrote it knows", key) if found is None else found
+            Elsewhere("a persistent id, which only the program that wrote it can resolve", key)
+            if found is None
+            else found
         )
 
     def _ext1(self, code: int) -> None:

@@ -35,7 +35,7 @@ class Archive:
 
     def _node(self, tree: Any, depth: int) -> Any:
         if depth > _DEEPEST:
-            raise Unreadable("nested deeper than is looked")
+            raise Unreadable("nested deeper than is searched")
         if not isinstance(tree, dict):
             return tree
         known = tree.get("__id__")

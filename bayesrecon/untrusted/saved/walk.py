@@ -65,7 +65,7 @@ class Walk:
             place, node, depth, of = waiting.pop()
             visits += 1
             if depth > _DEEPEST or visits > _VISITS or len(self.items) > MOST_THINGS:
-                self.unread.append((place or "the object", "there is more than is looked through"))
+                self.unread.append((place or "the object", "there is more than can be searched"))
                 if depth > _DEEPEST:
                     continue
                 break

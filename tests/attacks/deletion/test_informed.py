@@ -68,7 +68,7 @@ def test_the_error_is_what_the_check_says(tolerance):
         errors.append(np.linalg.norm(found.record["x"] - x[i]))
         bounds.append(found.error)
         assert np.isfinite(found.error) or (
-            "not determined" in found.headline and "cannot be seen" in found.warnings[-1]
+            "not determined" in found.headline and "the record is not determined" in found.warnings[-1]
         )
         assert found.error <= 1 or found.warnings
     errors, bounds = np.array(errors), np.array(bounds)
@@ -98,7 +98,7 @@ def test_an_error_that_nothing_checks_is_conditional():
         from_sklearn(Ridge(2.0).fit(X, LINE)), {"x": X[1:], "y": LINE[1:]}, tolerance=1e-6
     )
     assert found.disagreement is None
-    assert found.left == 1e-6
+    assert found.remaining_gradient == 1e-6
     assert "if training left a gradient of 1e-06 or less" in found.headline
 
 

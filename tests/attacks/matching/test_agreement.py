@@ -7,15 +7,15 @@ import pytest
 from networks import problem_of, trained
 
 from bayesrecon.attacks.matching.agreement import SOLVED, confirmed, floor
-from bayesrecon.attacks.matching.equations import End
+from bayesrecon.attacks.matching.equations import Solution
 from bayesrecon.precision import x64
 
 X = np.array([[0.1, 0.2], [0.5, -0.4], [-0.3, 0.9]])
 
 
 def ends(*records, residual=1e-12, labels=None):
-    still = {} if labels is None else {"y": np.asarray(labels)}
-    return [End({"x": np.asarray(x), "weights": np.ones(len(x))}, still, np.zeros(1), residual) for x in records]
+    fixed = {} if labels is None else {"y": np.asarray(labels)}
+    return [Solution({"x": np.asarray(x), "weights": np.ones(len(x))}, fixed, np.zeros(1), residual) for x in records]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_records_that_only_one_start_found_are_not_confirmed(events):
 def test_records_with_another_label_are_others(events):
     one, two = ends(X, X, labels=[0, 1, 2])
     assert confirmed(events, [one, two], 0.0)[0].all()
-    assert confirmed(events, [one, replace(two, still={"y": np.array([0, 2, 1])})], 0.0)[0].tolist() == [
+    assert confirmed(events, [one, replace(two, fixed={"y": np.array([0, 2, 1])})], 0.0)[0].tolist() == [
         True,
         False,
         False,

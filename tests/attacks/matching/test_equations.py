@@ -14,11 +14,11 @@ def test_the_jacobian_is_that_of_the_equations(total, strength_known):
     release, _ = trained("softmax", 12)
     with x64():
         problem = problem_of(release, total=total, strength_known=strength_known)
-        x, still = problem.start(np.random.default_rng(3), 4)
+        x, fixed = problem.start(np.random.default_rng(3), 4)
         v = problem.flatten(x) + 0.1
-        found = problem.jacobian(problem.unflatten(v, x), still)
+        found = problem.jacobian(problem.unflatten(v, x), fixed)
         step = 1e-6 * np.eye(len(v))
-        ends = [[problem.residual(problem.unflatten(v + s * e, x), still) for s in (1, -1)] for e in step]
+        ends = [[problem.residual(problem.unflatten(v + s * e, x), fixed) for s in (1, -1)] for e in step]
         np.testing.assert_allclose(found, np.array([(a - b) / 2e-6 for a, b in ends]).T, atol=1e-6)
 
 
@@ -31,8 +31,8 @@ def test_no_measure_falls_below_the_certificate():
     rng = np.random.default_rng(0)
     with x64():
         problem = problem_of(release, total=2.0)
-        x, still = problem.start(rng, 4)
-        least, mass, _ = problem.certify(problem.residual(x, still), problem.weights(x), rng)
+        x, fixed = problem.start(rng, 4)
+        least, mass, _ = problem.certify(problem.residual(x, fixed), problem.weights(x), rng)
         assert least > 0
         assert mass == 2
         for _ in range(200):

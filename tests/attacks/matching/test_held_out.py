@@ -28,12 +28,12 @@ def test_a_regularised_descent_ends_at_a_stationary_point(one, total):
         start = problem.start(np.random.default_rng(0), 4)
         end = descend(problem, start, 200, lambda _: None, middle)
         v, (low, high, _) = problem.flatten(end.x), problem.box(end.x)
-        left = problem.residual(end.x, end.still)
+        left = problem.residual(end.x, end.fixed)
 
         def value(v):
             x = problem.unflatten(v, end.x)
-            half = 0.5 * np.sum(problem.residual(x, end.still) ** 2)
-            return half + float(middle(problem.weights(x), problem.records(x, end.still)))
+            half = 0.5 * np.sum(problem.residual(x, end.fixed) ** 2)
+            return half + float(middle(problem.weights(x), problem.records(x, end.fixed)))
 
         assert end.residual == pytest.approx(np.linalg.norm(left))
         assert end.objective == pytest.approx(value(v))

@@ -33,7 +33,7 @@ def test_real_records_of_an_approximation_are_never_certified_away(fitted, six):
     assert equations.size == 6
     assert np.linalg.norm(equations.residual(six, {})) < 1e-6
     found = reconstruct(fitted, attack=ONE)
-    assert found.least == 0
+    assert found.residual_floor == 0
     assert not any("every data set" in line for line in found.warnings)
 
 

@@ -83,8 +83,8 @@ def test_weights_are_not_negative_and_sum_to_the_total():
     release, _ = two_layers(10, 2, 6)
     with x64():
         equations = GradientMatching(n=6, multipliers="one").equations(release, {})
-        pool, still = equations.start(np.random.default_rng(0), 400)
-        weights, strength, left = measure.weigh(equations, pool, still, 6.0)
+        pool, fixed = equations.start(np.random.default_rng(0), 400)
+        weights, strength, left = measure.weigh(equations, pool, fixed, 6.0)
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(6.0, rel=1e-3)
     assert strength == 1.0

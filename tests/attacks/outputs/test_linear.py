@@ -21,7 +21,7 @@ def test_from_moments_it_is_a_regression_of_many_records():
     z = (X - MEAN) @ WEIGHTS + np.arange(4.0)
     np.testing.assert_allclose(decoder(z[:5]), LinearRegression().fit(z, X).predict(z[:5]), atol=0.2)
     errors = ((decoder(z) - X) ** 2).mean(axis=0)
-    np.testing.assert_allclose(decoder.left, errors, rtol=0.05)
+    np.testing.assert_allclose(decoder.unexplained, errors, rtol=0.05)
     np.testing.assert_allclose(decoder.visibility, 1 - errors / np.diag(COVARIANCE), atol=0.03)
 
 
@@ -30,13 +30,13 @@ def test_from_public_records_it_is_least_squares():
     decoder, regression = fitted_decoder(x, z), LinearRegression().fit(z, x)
     np.testing.assert_allclose(decoder(z), regression.predict(z), atol=1e-8)
     free = ((x - regression.predict(z)) ** 2).sum(axis=0) / (300 - 5)
-    np.testing.assert_allclose(decoder.left, np.minimum(free * 299 / 300, x.var(axis=0)), rtol=1e-6)
+    np.testing.assert_allclose(decoder.unexplained, np.minimum(free * 299 / 300, x.var(axis=0)), rtol=1e-6)
 
 
 def test_only_the_span_counts_without_noise():
     turned = WEIGHTS @ RNG.normal(size=(4, 4))
     plain, other = (linear_decoder(MEAN, COVARIANCE, w) for w in (WEIGHTS, np.hstack([turned, WEIGHTS[:, :1]])))
-    np.testing.assert_allclose(plain.left, other.left, rtol=1e-6)
+    np.testing.assert_allclose(plain.unexplained, other.unexplained, rtol=1e-6)
     assert other((X[:2] - MEAN) @ np.hstack([turned, WEIGHTS[:, :1]])) == pytest.approx(
         plain((X[:2] - MEAN) @ WEIGHTS), rel=1e-6
     )
@@ -48,7 +48,7 @@ def test_noise_and_rounding_leave_what_is_said(decimals):
     decoder = linear_decoder(MEAN, COVARIANCE, WEIGHTS, noise=noise)
     exact = (X - MEAN) @ WEIGHTS
     for z in (exact + noise * RNG.normal(size=exact.shape), exact.round(decimals)):
-        np.testing.assert_allclose(decoder.left, ((decoder(z) - X) ** 2).mean(axis=0), rtol=0.06)
+        np.testing.assert_allclose(decoder.unexplained, ((decoder(z) - X) ** 2).mean(axis=0), rtol=0.06)
     assert decoder.error > linear_decoder(MEAN, COVARIANCE, WEIGHTS).error
 
 

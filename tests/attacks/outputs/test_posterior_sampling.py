@@ -29,7 +29,7 @@ def drawn():
 def test_of_a_normal_law_and_a_linear_model_they_are_the_exact_posterior(drawn):
     mean, covariance = PUBLIC.mean(axis=0), np.cov(PUBLIC, rowvar=False)
     exact = linear_decoder(mean, covariance, WEIGHTS, noise=0.2, centre=mean @ WEIGHTS)
-    sd = np.sqrt(exact.left)
+    sd = np.sqrt(exact.unexplained)
     np.testing.assert_allclose((drawn.estimate - exact(linear(PRIVATE[:1]))[0]) / sd, 0, atol=0.45)
     np.testing.assert_allclose(drawn.draws.std(axis=0) / sd, 1, atol=0.25)
     assert drawn.draws.shape == (300, WIDTH)
@@ -40,7 +40,7 @@ def test_of_a_normal_law_and_a_linear_model_they_are_the_exact_posterior(drawn):
 @pytest.mark.slow
 def test_their_intervals_hold(drawn):
     assert 0.88 < drawn.coverage <= 1
-    assert drawn.checked == 20
+    assert drawn.coverage_records == 20
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ def test_full_precision_is_exact_from_rank_plus_two_draws():
     assert round(found["n"].estimate) == fits.SIZE
     for row in found.rows:
         assert row.estimate == pytest.approx(truth[row.name], rel=1e-5)
-    with pytest.raises(BayesreconError, match="6 log densities cannot settle 6 features"):
+    with pytest.raises(BayesreconError, match="6 log densities do not determine 6 features"):
         recover_from_log_density(release(count=3))
 
 

@@ -119,7 +119,7 @@ def test_the_verbs_find_it_by_its_name(run, database):
     found = document(run("recover", name, "--draws", 1000, "--json"))
     assert {row["verdict"] for row in found["statistics"]} == {"determined"}
     found = verdict(name).found
-    assert (found.statistics, found.determined, found.rank, found.finite, found.sound) == (6, 6, 6, True, True)
+    assert (found.statistics, found.determined, found.rank, found.finite, found.consistent) == (6, 6, 6, True, True)
     assert found.z < 4
 
 

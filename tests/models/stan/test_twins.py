@@ -132,7 +132,7 @@ def _split(release, model):
 def test_a_centred_prior_is_taken_non_centred_and_draws_are_mapped():
     model = from_stan(GROUPED, constants={"J": GROUPS})
     assert model.coordinates == ("mu", "tau", "u_raw[1]", "u_raw[2]", "u_raw[3]", "u_raw[4]")
-    assert "u (line 3) is written non-centred" in " ".join(model.notes)
+    assert "u (line 3) is rewritten as non-centred" in " ".join(model.notes)
     rng = np.random.default_rng(0)
     mu, tau = rng.normal(size=(1, 7)), rng.gamma(2, size=(1, 7))
     u = rng.normal(size=(1, 7, GROUPS))
