@@ -82,7 +82,7 @@ def test_sparse_scores_equal_dense_ones(both, monkeypatch):
 @pytest.mark.parametrize(
     "parts, atoms",
     [
-        (2, None),
+        pytest.param(2, None, marks=pytest.mark.slow),
         pytest.param(4, np.arange(5, 600, 7), marks=pytest.mark.slow),
         pytest.param(2, np.arange(5, 600, 7), marks=pytest.mark.slow),
         pytest.param(4, None, marks=pytest.mark.slow),

@@ -193,7 +193,7 @@ ORACLES = {
     "prophet": (prophet, TREND),
     "bym2_offset_only": (bym2, AREAS),
 }
-QUICK = {"losscurve_sislob"}
+QUICK = {"bym2_offset_only"}
 
 
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in ORACLES])

@@ -203,6 +203,7 @@ def test_low_rank_has_its_own_equations(start):
     assert 6 < release.directions.shape[1] <= 9
 
 
+@pytest.mark.slow
 def test_an_autodelta_guide_is_a_trained_parameter():
     guide = guide_of("AutoDelta")
     release = from_guide(MODEL, guide, {"beta_auto_loc": [1.0, 0.5], "variance_auto_loc": 2.0}, residual=0.0)
@@ -243,7 +244,12 @@ def elsewhere(x, y=None):
     ("guide", "change", "message"),
     [
         (lambda: guide_of("AutoMultivariateNormal", other), {}, "has no site variance"),
-        (lambda: guide_of("AutoMultivariateNormal", elsewhere), {}, "transforms variance otherwise"),
+        pytest.param(
+            lambda: guide_of("AutoMultivariateNormal", elsewhere),
+            {},
+            "transforms variance otherwise",
+            marks=pytest.mark.slow,
+        ),
         (lambda: guide_of("AutoIAFNormal"), {}, "AutoIAFNormal is not read; expected AutoDelta"),
         (lambda: autoguide.AutoNormal(variational.program), {}, "was not run"),
         (lambda: 3, {}, "a int is not read"),
@@ -276,6 +282,7 @@ def test_another_prior_is_another_model():
         from_guide(model, guide_of("AutoNormal", narrow), {"slope_auto_loc": 0.0, "slope_auto_scale": 1.0})
 
 
+@pytest.mark.slow
 def test_a_density_without_derivatives():
     from dataclasses import replace
 

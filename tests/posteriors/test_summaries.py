@@ -134,6 +134,7 @@ def test_a_table_of_a_fit_with_an_offset():
         assert found["mean(less)"].estimate == pytest.approx(np.mean(INCOME - offset), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_weighted_fits_of_statsmodels(tmp_path):
     weights, counts = RNG.gamma(2, 0.8, len(AGE)), RNG.integers(1, 5, len(AGE))
     design = sm.add_constant(pd.DataFrame({"age": AGE}))

@@ -216,6 +216,7 @@ model {
 """
 
 
+@pytest.mark.slow
 def test_loops_of_other_lengths_in_every_turn_of_an_outer_one_are_scans():
     """No more operations than for one turn; outside of their bounds the logarithm of a probability of zero waits."""
     rng = np.random.default_rng(0)

@@ -113,6 +113,7 @@ def test_what_has_no_shipped_model_is_recovered_by_its_program(database, name):
             assert row.se == pytest.approx(same.se, rel=1e-5, abs=1e-12)  # of a centred column the mean is zero
 
 
+@pytest.mark.slow
 def test_the_verbs_find_it_by_its_name(run, database):
     name = "kilpisjarvi_mod-kilpisjarvi"
     assert name in available()[0]
