@@ -89,7 +89,7 @@ def check(found, expected, tolerance=1e-12):
         assert np.abs(one - other).max() <= tolerance * np.abs(other).max()
 
 
-@pytest.mark.parametrize("embeddings", [DenseEmbedding, GaussianEmbedding])
+@pytest.mark.parametrize("embeddings", [pytest.param(DenseEmbedding, marks=pytest.mark.slow), GaussianEmbedding])
 def test_threads_give_the_same_numbers(release, small, embeddings):
     alone = passes(release, embeddings)
     with ThreadPoolExecutor(3) as pool, using(pool):
@@ -220,7 +220,7 @@ def test_the_extra_is_named(release, small, monkeypatch):
         passes(release)
 
 
-@pytest.mark.parametrize("decays", [False, True])
+@pytest.mark.parametrize("decays", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_pass_stays_on_the_device(release, small, moved, decays):
     """Anchors and coefficients go there once, a block's atoms and weights when it is their turn, a part's metric and
     scalars with it; sums come back once. Nothing else moves: JAX refuses whatever is not asked for."""

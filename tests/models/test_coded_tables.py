@@ -149,6 +149,7 @@ def test_with_correlations_levels_are_counted_too():
     assert stated["n[group=baseline]"].estimate == pytest.approx(30)
 
 
+@pytest.mark.slow
 def test_a_formula_counts_levels_with_correlations_too():
     level = of_levels((30, 18, 12))
     x = RNG.normal(size=60)

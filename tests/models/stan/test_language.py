@@ -152,6 +152,7 @@ def test_coordinates_of_correlations_come_in_the_order_of_stan(kind):
         np.testing.assert_allclose(there.backward(there.forward(x, (4, 4))[0]), x, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_unit_vectors_are_points_of_the_sphere():
     """In one coordinate fewer than Stan's, which has the length as well: its density at length one, up to a constant,
     with the Jacobian of the projection."""

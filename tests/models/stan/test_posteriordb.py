@@ -87,7 +87,7 @@ BY_HAND = {  # the programs once more, by hand
     "sblrc-blr": lambda: twin("y", {"X": (5,)}, X, BLR, scale=lambda: dist.HalfNormal(10.0)),
     "sblri-blr": lambda: twin("y", {"X": (5,)}, X, BLR, scale=lambda: dist.HalfNormal(10.0)),
 }
-QUICK = {"kilpisjarvi_mod-kilpisjarvi", "kidiq_with_mom_work-kidscore_interaction_z"}
+QUICK = {"kilpisjarvi_mod-kilpisjarvi"}
 
 
 def letters(name):
