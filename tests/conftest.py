@@ -66,6 +66,17 @@ def programs_forgotten():
     forget_programs()
 
 
+@pytest.fixture(scope="module")
+def hardly_optimised():
+    """Programs that run once or twice: optimising them takes longer than it saves, in the slow part too."""
+    import jax
+
+    before = jax.config.jax_disable_most_optimizations
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
 def pytest_runtest_teardown(item):
     """A file of long tests may compile thousands."""
     if item.get_closest_marker("slow"):

@@ -37,6 +37,8 @@ from bayesrecon.types import (
     shortly,
 )
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 TRIED = (
     PosteriorDraws,
     TrainedParameter,

@@ -19,6 +19,8 @@ from bayesrecon.models.registry import load, shipped
 from bayesrecon.precision import x64
 from bayesrecon.types import PosteriorDraws
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 
 def with_draws(model, centre=None):
     """Two hundred draws of some law: the check looks at where they lie alone."""

@@ -10,6 +10,8 @@ from bayesrecon.factors import Factor, factors_by_name
 from bayesrecon.posteriors import from_table
 from bayesrecon.posteriors.printed.numbers import cell
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 sm = pytest.importorskip("statsmodels.api")
 
 COUNTS = (8, 5, 2)

@@ -19,6 +19,8 @@ from bayesrecon.posteriors.made.programs import entry_of
 from bayesrecon.precision import x64
 from bayesrecon.types import simulated
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 N, HC = stats.norm.logpdf, stats.halfcauchy.logpdf
 
 

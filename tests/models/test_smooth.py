@@ -8,6 +8,8 @@ from scipy import special, stats
 from bayesrecon.models import load
 from bayesrecon.models.catalogue import mixtures, smooth, trends
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 N = stats.norm.logpdf
 RNG = np.random.default_rng(5)
 

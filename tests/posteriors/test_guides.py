@@ -17,6 +17,8 @@ from bayesrecon.models import find, from_numpyro
 from bayesrecon.posteriors import from_guide, from_posteriordb
 from bayesrecon.posteriors.made.database import read_data
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 MODEL = from_numpyro(variational.program, {"x": (1,), "y": ()})
 
 

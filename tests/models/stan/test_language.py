@@ -12,6 +12,8 @@ from bayesrecon.models.stan.parsing import parse  # noqa: E402
 from bayesrecon.models.stan.posterior import Posterior  # noqa: E402
 from bayesrecon.precision import x64  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 HEAD = """
 data { int N; vector[N] y; array[N] int k; matrix[N, 2] X; array[2] vector[3] w; }
 parameters { real x; real<lower=0> s; real<lower=0, upper=1> p; vector[3] v; vector<lower=0>[3] u; cov_matrix[3] S;

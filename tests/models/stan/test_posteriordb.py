@@ -33,7 +33,7 @@ POSTERIORS = [
 ]
 
 
-pytestmark = pytest.mark.usefixtures("database")
+pytestmark = pytest.mark.usefixtures("database", "hardly_optimised")
 
 
 @pytest.mark.parametrize(("name", "domain"), POSTERIORS)

@@ -9,6 +9,8 @@ from scipy.special import expit
 from bayesrecon.models import from_stan
 from bayesrecon.precision import x64
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 pytest.importorskip("lark")
 
 REGRESSION = (
