@@ -71,7 +71,7 @@ def hardly_optimised():
     """Programs that run once or twice: optimising them takes longer than it saves, in the slow part too."""
     import jax
 
-    before = jax.config.jax_disable_most_optimizations
+    before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", before)
