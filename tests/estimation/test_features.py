@@ -104,6 +104,7 @@ def test_other_draws_have_other_features():
         )
 
 
+@pytest.mark.slow
 def test_halves_of_the_draws_are_the_same(without):
     with x64():
         problem = solve_release(regression(1000))

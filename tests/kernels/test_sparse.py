@@ -61,6 +61,7 @@ def same(one, other):
     return np.allclose(one, other, rtol=1e-7, atol=1e-9 * np.abs(one).max())
 
 
+@pytest.mark.slow
 def test_a_record_touches_its_own_group_and_what_all_share(both):
     _, sparse, basis, _ = both
     assert sparse.folds is not None

@@ -252,7 +252,12 @@ def elsewhere(x, y=None):
             "transforms variance otherwise",
             marks=pytest.mark.slow,
         ),
-        (lambda: guide_of("AutoIAFNormal"), {}, "AutoIAFNormal is not read; expected AutoDelta"),
+        pytest.param(
+            lambda: guide_of("AutoIAFNormal"),
+            {},
+            "AutoIAFNormal is not read; expected AutoDelta",
+            marks=pytest.mark.slow,
+        ),
         (lambda: autoguide.AutoNormal(variational.program), {}, "was not run"),
         (lambda: 3, {}, "a int is not read"),
         (None, {"params": None}, "expected a dict"),
