@@ -22,23 +22,14 @@ elif "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")  # what is compiled says not where it comes from
 os.environ["XLA_FLAGS"] = quickly_compiled(os.environ.get("XLA_FLAGS", ""))
 
 import numpy as np
 import pytest
-from jaxtyping import install_import_hook
+import shaped
 
-KERNELS = Path(__file__).parent.parent / "bayesrecon" / "kernels"
-# Before the package is loaded: what its annotations say of arrays and their shapes is checked at every call. Compiled
-# functions (`score`) could not be sent to other processes when they are wrapped.
-install_import_hook(
-    [
-        *(f"bayesrecon.kernels.{path.stem}" for path in sorted(KERNELS.glob("*.py")) if path.stem != "score"),
-        "bayesrecon.estimation",
-        "bayesrecon.attacks",
-    ],
-    "shaped.checked",
-)
+shaped.install()  # what annotations say of arrays and their shapes is checked at every call
 
 from command import Outcome  # noqa: E402
 from documents import check_document  # noqa: E402
@@ -73,6 +64,17 @@ def programs_forgotten():
     """Compiled programs are let go of before a process holds too many of them."""
     yield
     forget_programs()
+
+
+@pytest.fixture(scope="module")
+def hardly_optimised():
+    """Programs that run once or twice: optimising them takes longer than it saves, in the slow part too."""
+    import jax
+
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 def pytest_runtest_teardown(item):

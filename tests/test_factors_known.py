@@ -25,6 +25,7 @@ def test_bounds_hold_and_need_no_domain_of_the_columns():
         bayesrecon.bound(FIT, domain={"y": (-4.0, 4.0)})
 
 
+@pytest.mark.slow
 def test_records_stand_at_one_level():
     found = bayesrecon.reconstruct(FIT, total=15, domain={"y": (-4.0, 4.0)}, factors=FACTORS)
     weights, (b, c) = found.pseudo.weights, (found.pseudo.records[name] for name in FACTORS["g"])

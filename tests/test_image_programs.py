@@ -90,5 +90,5 @@ def test_deleted_drawings(end, tmp_path):
                     Image.fromarray(drawn).save(stream, "PNG")
                     name = f"images_background_small1/{alphabet}/character{character:02d}/0{character}_{person:02d}.png"
                     archive.writestr(name, stream.getvalue())
-    rows = end("games.instances", "--data", tmp_path, "--deletions", 30, "--approximations", 10)
+    rows = end("games.instances", "--data", tmp_path, "--deletions", 12, "--approximations", 6)
     assert rows["omniglot"]["alphabets"] == ["Greek", "Latin"]

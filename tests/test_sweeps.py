@@ -34,6 +34,7 @@ def both(rows, count):
     return alone
 
 
+@pytest.mark.slow
 def test_coverage_studies(program):
     calibration = program("calibration")
     rows = both(lambda: calibration.intervals(6, ["normal_mean"]), 6)

@@ -32,7 +32,7 @@ def check(parts: Parts, model: Model) -> None:
         records = _possible(parts, model, terms, count, seed + 1)
         if records is None:
             continue
-        joint, single = jax.jit(_joint(parts, model, records)), jax.jit(_single(model, records))
+        joint, single = jax.jit(_joint(parts, model, records)), _single(model, records, terms)
         if _compared(parts, model, records, joint, single):
             return
     raise BayesreconError(
@@ -72,14 +72,18 @@ def _joint(parts: Parts, model: Model, records: Records) -> Any:
     return jax.value_and_grad(value)
 
 
-def _single(model: Model, records: Records) -> Any:
-    """Prior, terms `(n,)`, gradient of the prior, and of the terms `(n, d)`."""
-    batch = {k: jnp.asarray(v) for k, v in records.items()}
+def _single(model: Model, records: Records, terms: Any) -> Any:
+    """Prior, terms `(n,)`, gradient of the prior, and of the terms `(n, d)`.
+
+    Terms are those of `terms`, which is compiled already for more records: these are repeated.
+    """
+    count = len(next(iter(records.values())))
+    batch = {k: jnp.asarray(v[np.arange(max(count, POOL)) % count]) for k, v in records.items()}
+    prior_of = jax.jit(jax.value_and_grad(model.log_prior))
 
     def values(theta: Any) -> Any:
-        prior, of_prior = jax.value_and_grad(model.log_prior)(theta)
-        terms, of_terms = jax.vmap(jax.value_and_grad(model.log_lik), in_axes=(None, 0))(theta, batch)
-        return prior, terms, of_prior, of_terms
+        (prior, of_prior), (each, of_terms) = jax.device_get((prior_of(theta), terms(theta, batch)))
+        return prior, each[:count], of_prior, of_terms[:count]
 
     return values
 
@@ -94,7 +98,7 @@ def _compared(parts: Parts, model: Model, records: Records, joint: Any, single: 
     done, moved, varies = 0, False, len(next(iter(records.values()))) == 1
     for trial in range(4 * POINTS):
         theta = rng.normal(size=model.dimension) * _SCALES[trial % 3 if trial >= POINTS else 0]
-        (whole, slope), (prior, terms, of_prior, of_terms) = joint(theta), single(theta)
+        (whole, slope), (prior, terms, of_prior, of_terms) = jax.device_get(joint(theta)), single(theta)
         if not (np.isfinite(whole) and np.isfinite(slope).all()):
             continue
         size = 1 + abs(float(prior)) + float(np.abs(terms).sum())

@@ -348,7 +348,7 @@ def resampled_logistic(data, draws, rng):
 def test_intervals_hold_where_draws_are_few_and_the_spectrum_decays():
     """A thousand draws of a logistic regression on 200 records: no bias that the stated errors do not cover."""
     model, rng, outcomes = from_numpyro(standard_logistic, {"a": (), "b": (), "y": ()}), np.random.default_rng(0), []
-    for _ in range(8):
+    for _ in range(5):
         data = {name: rng.normal(size=200) for name in "ab"}
         data["y"] = (rng.random(200) < 1 / (1 + np.exp(-0.5 - data["a"] + 0.7 * data["b"]))).astype(int)
         result = bayesrecon.recover(from_draws(resampled_logistic(data, 1000, rng), model))
@@ -359,9 +359,9 @@ def test_intervals_hold_where_draws_are_few_and_the_spectrum_decays():
                 outcomes.append((row.name, z, row.lower <= truth[row.name] <= row.upper))
     inside = np.array([held for _, _, held in outcomes])
     z = np.array([score for name, score, _ in outcomes if name == "n"])
-    assert len(z) == 8
-    assert len(inside) > 60
-    assert inside.mean() >= 0.93
+    assert len(z) == 5
+    assert len(inside) > 36
+    assert inside.mean() >= 0.9  # one in nine would not hold, were they a fifth too narrow
     assert np.sqrt(np.mean(z**2)) < 1.8
     assert np.abs(z).max() < 3.5
 

@@ -125,6 +125,7 @@ def test_draws_that_tell_sums_of_cells_show_the_record_that_is_most_of_one(of_ce
     assert KIND not in [f.kind for f in bayesrecon.audit(negative, of_cells, remedies=False)]
 
 
+@pytest.mark.slow
 def test_intervals_of_draws_hold(of_cells):
     rng = np.random.default_rng(2)
     seen = missed = 0

@@ -240,6 +240,7 @@ def test_a_fit_of_rstanarm_gives_its_model_and_the_means_of_its_covariates():
     assert np.ptp(beside_lp(model, release, {name: PATIENTS[name] for name in model.fields})) < 1e-9
 
 
+@pytest.mark.slow
 def test_effects_of_a_fit_of_rstanarm_come_back():
     """Of a Poisson regression with an effect of each clinic, one of a new clinic among them."""
     contents = held("stanreg_glmer-stripped.rds")

@@ -35,6 +35,7 @@ def test_the_command_line_says_it_in_words(run, database):
     assert row["verdict"] in ("most records given away one by one", "every record given away one by one")
 
 
+@pytest.mark.slow
 def test_effects_of_eight_schools_give_their_records(database):
     found = verdict(EIGHT)
     assert (found.attacked, found.records, found.draws) == (Attacked.RECORDS, 8, 10_000)

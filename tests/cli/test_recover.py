@@ -123,6 +123,7 @@ def test_everything_known(run, database):
         assert document(outcome)["consistent"] is False
 
 
+@pytest.mark.slow
 def test_the_same_draws_from_other_files(run, database):
     """An archive and CmdStan's CSV files hold the draws of posteriordb: the same numbers to the last digit."""
     options = ("--model", "kidscore_momiq", "--json")

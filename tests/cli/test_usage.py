@@ -149,7 +149,9 @@ def test_a_report_needs_no_extra():
 SPECIALISTS = ("floor", "visibility", "metric", "coordinates", "eigen", "rank")
 
 
-@pytest.mark.parametrize("command", [("recover",), ("diagnose",), ("reconstruct", "-n", 8)])
+@pytest.mark.parametrize(
+    "command", [("recover",), ("diagnose",), pytest.param(("reconstruct", "-n", 8), marks=pytest.mark.slow)]
+)
 def test_first_tables_have_no_words_of_specialists(run, draws, command):
     call = (command[0], "draws.npz", "--model", "kidscore_momiq", *command[1:])
     outcome = run(*call)

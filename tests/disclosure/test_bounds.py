@@ -73,10 +73,10 @@ def test_a_mean_field_bounds_what_it_does_not_tell(digits):
 
 @pytest.mark.slow
 def test_bounds_cover():
-    """Stated to hold jointly at 99 %: at least 14 of 16 data sets (at 98 % a false alarm in 250 runs), many more in
-    benchmarks/draws/calibration.py."""
+    """Stated to hold jointly at 99 %: at least 7 of 8 data sets (at 98 % a false alarm in a hundred runs; bounds that
+    hold for half of all sets pass once in 28), many more in benchmarks/draws/calibration.py."""
     rng, hits = np.random.default_rng(1), 0
-    for i in range(16):
+    for i in range(8):
         data, release, domain = (logistic if i % 2 else poisson)(rng)
         truth = true_statistics(release.model, data)
         result = bayesrecon.bound(release, domain=domain, key=i, variances=False)
@@ -84,4 +84,4 @@ def test_bounds_cover():
             (x.lower is None or x.lower <= truth[x.name]) and (x.upper is None or truth[x.name] <= x.upper)
             for x in result.intervals
         )
-    assert hits >= 14
+    assert hits >= 7

@@ -208,9 +208,12 @@ def test_the_index_grows_with_what_a_model_sees():
 
 @pytest.mark.slow
 def test_standard_errors_are_the_scatter_between_chains(database):
-    """Ten chains of every linear posterior with draws, recovered separately: no truth is needed."""
+    """Ten chains of every third linear posterior with draws, recovered separately: no truth is needed.
+
+    Errors that are stated a sixth too small or too large would be found.
+    """
     deviations, count = [], 0
-    for name in LINEAR:
+    for name in LINEAR[::3]:
         try:
             release = from_posteriordb(name, build=False)
         except bayesrecon.BayesreconError:
@@ -224,5 +227,5 @@ def test_standard_errors_are_the_scatter_between_chains(database):
         centred = estimate[:, usable] - estimate[:, usable].mean(axis=0)
         deviations.append((centred * np.sqrt(10 / 9) / se[:, usable]).ravel())
     z = np.concatenate(deviations)
-    assert count >= 30
-    assert 0.9 <= np.sqrt(np.mean(z**2)) <= 1.1
+    assert count >= 10
+    assert 0.88 <= np.sqrt(np.mean(z**2)) <= 1.12

@@ -46,8 +46,11 @@ def without(monkeypatch):
 # With 300 draws the sums of stretches are kept apart for the jackknife, with 4,000 they are not.
 @pytest.mark.parametrize(
     "draws, options",
-    [(300, {}), (4000, {"total": RECORDS}), (4000, {"statistics": {"cube": lambda z: z["y"] ** 3}})],
-    ids=["stretches", "known", "not seen"],
+    [
+        pytest.param(300, {}, id="stretches"),
+        pytest.param(4000, {"total": RECORDS}, id="known", marks=pytest.mark.slow),
+        pytest.param(4000, {"statistics": {"cube": lambda z: z["y"] ** 3}}, id="not seen", marks=pytest.mark.slow),
+    ],
 )
 def test_rows_are_the_same(draws, options, without):
     release = regression(draws)
@@ -101,6 +104,7 @@ def test_other_draws_have_other_features():
         )
 
 
+@pytest.mark.slow
 def test_halves_of_the_draws_are_the_same(without):
     with x64():
         problem = solve_release(regression(1000))

@@ -95,13 +95,13 @@ def test_releases_with_cells_are_pooled_by_their_errors(printed):
 @pytest.mark.slow
 @pytest.mark.parametrize("digits", [2, 3])
 def test_intervals_cover(digits):
-    """Of 5 statistics in 40 releases; below 0.9 once in thousands of runs for independent ones."""
+    """Of 5 statistics in 20 releases; below 0.88 once in two hundred runs for independent ones."""
     inside = []
-    for seed in range(40):
+    for seed in range(20):
         truth, release = drawn(1000, digits, seed)
         found = bayesrecon.recover(release, force=True)
         inside += [found[k].lower <= v <= found[k].upper for k, v in truth.items()]
-    assert np.mean(inside) > 0.9
+    assert np.mean(inside) > 0.88
 
 
 def test_it_is_what_is_fitted_that_fills_the_cells(printed):

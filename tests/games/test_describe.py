@@ -54,6 +54,7 @@ def test_equal_values_are_described_alike_and_others_otherwise(make):
     assert one != other
 
 
+@pytest.mark.slow
 def test_another_process_says_the_same():
     code = (
         "import json; from bayesrecon.games import load; from bayesrecon.games.describe import described; "

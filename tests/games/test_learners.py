@@ -54,6 +54,7 @@ def test_logistic_regression_without_records_is_a_refit(classes, rows):
     np.testing.assert_allclose(quick(NEW), anew(NEW), rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_wide_logistic_regression_is_as_exact():
     """Of more parameters than a Hessian is factorised for."""
     x = RNG.normal(size=(60, 700))

@@ -215,6 +215,7 @@ def test_noise_of_a_normal_law(pairs):
     np.testing.assert_allclose(one, other, rtol=CLOSE, atol=CLOSE * np.abs(other).max())
 
 
+@pytest.mark.slow
 def test_known_scales_and_a_mean_alone():
     """Scales that differ between records and are known, and a program without a scale of its own."""
     import numpyro

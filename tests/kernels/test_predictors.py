@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.scipy.special import gammaln, logsumexp
+from quick import quick
 
 from bayesrecon.kernels import score
 from bayesrecon.kernels.predictors import derivatives_along, predictors_of, whitened
@@ -70,7 +71,7 @@ def given():
     return jax.tree.map(jnp.asarray, (rng.normal(size=(D, D)) / 5, rng.normal(size=(3, D)) / 3, records))
 
 
-@pytest.mark.parametrize("log_lik", FOUND, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("log_lik", quick(FOUND, [classes, two_predictors]), ids=lambda f: f.__name__)
 def test_derivatives(given, log_lik):
     _, theta, records = given
     found = predictors_of(log_lik, theta[0], {k: v[0] for k, v in records.items()})

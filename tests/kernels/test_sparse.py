@@ -61,6 +61,7 @@ def same(one, other):
     return np.allclose(one, other, rtol=1e-7, atol=1e-9 * np.abs(one).max())
 
 
+@pytest.mark.slow
 def test_a_record_touches_its_own_group_and_what_all_share(both):
     _, sparse, basis, _ = both
     assert sparse.folds is not None
@@ -82,7 +83,7 @@ def test_sparse_scores_equal_dense_ones(both, monkeypatch):
 @pytest.mark.parametrize(
     "parts, atoms",
     [
-        (2, None),
+        pytest.param(2, None, marks=pytest.mark.slow),
         pytest.param(4, np.arange(5, 600, 7), marks=pytest.mark.slow),
         pytest.param(2, np.arange(5, 600, 7), marks=pytest.mark.slow),
         pytest.param(4, None, marks=pytest.mark.slow),

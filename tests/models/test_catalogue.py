@@ -16,6 +16,8 @@ from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.inspection import plain
 from bayesrecon.precision import x64
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 KEPT = json.loads((Path(__file__).resolve().parents[1] / "fixtures" / "catalogue.json").read_text())
 QUICK = {"GLM_Poisson_model", "surgical_model", "kidscore_momiq"}  # others with the slow tests
 

@@ -10,6 +10,8 @@ from bayesrecon.factors import Factor, factors_by_name
 from bayesrecon.posteriors import from_table
 from bayesrecon.posteriors.printed.numbers import cell
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 sm = pytest.importorskip("statsmodels.api")
 
 COUNTS = (8, 5, 2)
@@ -149,6 +151,7 @@ def test_with_correlations_levels_are_counted_too():
     assert stated["n[group=baseline]"].estimate == pytest.approx(30)
 
 
+@pytest.mark.slow
 def test_a_formula_counts_levels_with_correlations_too():
     level = of_levels((30, 18, 12))
     x = RNG.normal(size=60)

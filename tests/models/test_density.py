@@ -12,6 +12,8 @@ from bayesrecon.models.callback import called
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 SHAPES = {"beta": (2,), "sigma": ()}
 RECORD = {"mom_iq": (), "kid_score": ()}
 POSITIVE = {"sigma": "positive"}

@@ -12,6 +12,8 @@ from bayesrecon.models._smooth_laws import log_beta, smooth
 from bayesrecon.models.inspection import log_prob
 from bayesrecon.precision import x64
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 ACROSS = np.linspace(7.9, 8.1, 21)  # where `betaln` changes its formula
 
 

@@ -21,6 +21,8 @@ from bayesrecon.posteriors.made.programs import served_by
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.precision import x64
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 POSTERIORS = [(name, entry.name) for entry in shipped().values() for name in entry.posteriors]
 FAMILIES = (gaussian_linear, glm, logistic, mixtures)
 SIMPLE = {e.name for family in FAMILIES for e in family.MODELS}

@@ -19,6 +19,8 @@ from bayesrecon.posteriors.made.programs import entry_of
 from bayesrecon.precision import x64
 from bayesrecon.types import simulated
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 N, HC = stats.norm.logpdf, stats.halfcauchy.logpdf
 
 
@@ -266,7 +268,8 @@ def test_density_of_the_published_program_and_map_of_its_draws(name):
     check_density(model, oracle, draw_records(model, 8), spread=0.5, atol=TOLERANCE.get(name, 1e-8))
 
 
-@pytest.mark.parametrize("name", ["arma11", *(pytest.param(n, marks=pytest.mark.slow) for n in DRAWN[1:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DRAWN)
 def test_series_are_drawn_from_the_law_whose_density_is_given(name):
     """The score of records drawn at theta has mean zero at theta."""
     model = load(name, **ORACLES[name][1])

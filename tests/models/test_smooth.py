@@ -8,6 +8,8 @@ from scipy import special, stats
 from bayesrecon.models import load
 from bayesrecon.models.catalogue import mixtures, smooth, trends
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 N = stats.norm.logpdf
 RNG = np.random.default_rng(5)
 
@@ -193,7 +195,7 @@ ORACLES = {
     "prophet": (prophet, TREND),
     "bym2_offset_only": (bym2, AREAS),
 }
-QUICK = {"losscurve_sislob"}
+QUICK = {"bym2_offset_only"}
 
 
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in ORACLES])

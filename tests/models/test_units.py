@@ -16,6 +16,8 @@ from bayesrecon.models import load
 from bayesrecon.posteriors.made.nuts import check_records
 from bayesrecon.posteriors.made.programs import served_by
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 N, HC = stats.norm.logpdf, stats.halfcauchy.logpdf
 
 

@@ -239,7 +239,9 @@ class TestSummary:
         boxes = [ax.get_tightbbox() for ax in axes]
         assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
-    @pytest.mark.parametrize("suffix, start", [("pdf", b"%PDF"), ("svg", b"<?xml"), ("PNG", b"\x89PNG")])
+    @pytest.mark.parametrize(
+        "suffix, start", [pytest.param("pdf", b"%PDF", marks=pytest.mark.slow), ("svg", b"<?xml"), ("PNG", b"\x89PNG")]
+    )
     def test_save(self, tmp_path, suffix, start):
         rows = [row(name, 1.0 + i, 0.1) for i, name in enumerate(HOSTILE if suffix == "svg" else ["n"])]
         path = tmp_path / f"summary.{suffix}"

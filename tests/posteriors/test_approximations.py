@@ -10,6 +10,8 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.models import load
 from bayesrecon.posteriors import gaussian
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 
 @pytest.fixture(scope="module")
 def laplace():

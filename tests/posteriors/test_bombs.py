@@ -104,7 +104,7 @@ QUOTED = {
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="memory is not measured there")
-@pytest.mark.parametrize("name", quick(QUOTED, ["quotes in a name", "after empty lines"]))
+@pytest.mark.parametrize("name", quick(QUOTED, ["after empty lines"]))
 def test_many_columns_in_more_than_a_line(tmp_path, name):
     path = tmp_path / "a.csv"
     path.write_bytes(QUOTED[name])

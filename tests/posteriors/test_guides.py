@@ -17,6 +17,8 @@ from bayesrecon.models import find, from_numpyro
 from bayesrecon.posteriors import from_guide, from_posteriordb
 from bayesrecon.posteriors.made.database import read_data
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 MODEL = from_numpyro(variational.program, {"x": (1,), "y": ()})
 
 
@@ -203,6 +205,7 @@ def test_low_rank_has_its_own_equations(start):
     assert 6 < release.directions.shape[1] <= 9
 
 
+@pytest.mark.slow
 def test_an_autodelta_guide_is_a_trained_parameter():
     guide = guide_of("AutoDelta")
     release = from_guide(MODEL, guide, {"beta_auto_loc": [1.0, 0.5], "variance_auto_loc": 2.0}, residual=0.0)
@@ -243,8 +246,18 @@ def elsewhere(x, y=None):
     ("guide", "change", "message"),
     [
         (lambda: guide_of("AutoMultivariateNormal", other), {}, "has no site variance"),
-        (lambda: guide_of("AutoMultivariateNormal", elsewhere), {}, "transforms variance otherwise"),
-        (lambda: guide_of("AutoIAFNormal"), {}, "AutoIAFNormal is not read; expected AutoDelta"),
+        pytest.param(
+            lambda: guide_of("AutoMultivariateNormal", elsewhere),
+            {},
+            "transforms variance otherwise",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            lambda: guide_of("AutoIAFNormal"),
+            {},
+            "AutoIAFNormal is not read; expected AutoDelta",
+            marks=pytest.mark.slow,
+        ),
         (lambda: autoguide.AutoNormal(variational.program), {}, "was not run"),
         (lambda: 3, {}, "a int is not read"),
         (None, {"params": None}, "expected a dict"),
@@ -276,6 +289,7 @@ def test_another_prior_is_another_model():
         from_guide(model, guide_of("AutoNormal", narrow), {"slope_auto_loc": 0.0, "slope_auto_scale": 1.0})
 
 
+@pytest.mark.slow
 def test_a_density_without_derivatives():
     from dataclasses import replace
 

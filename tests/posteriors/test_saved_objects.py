@@ -313,6 +313,7 @@ def test_records_one_by_one_are_no_settings(tmp_path):
     assert any("#/age" in f.where and "private column 'age'" in f.title for f in found)
 
 
+@pytest.mark.slow
 def test_on_the_command_line(save, run):
     shown = run("audit", str(save("ols_removed.pickle")), "--no-remedies", "--json")
     assert shown.code == 0

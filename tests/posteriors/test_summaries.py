@@ -7,6 +7,8 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.models import load
 from bayesrecon.posteriors import from_statsmodels, from_table
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 sm = pytest.importorskip("statsmodels.api")
 
 RNG = np.random.default_rng(2)
@@ -105,7 +107,7 @@ def test_a_table_of_analytic_weights():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_rounded_tables_of_analytic_weights_hold(seed):
     rng = np.random.default_rng(seed)
     x, weights = rng.normal(3, 1 + rng.gamma(2), 200), rng.gamma(2, 1, 200)
@@ -134,6 +136,7 @@ def test_a_table_of_a_fit_with_an_offset():
         assert found["mean(less)"].estimate == pytest.approx(np.mean(INCOME - offset), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_weighted_fits_of_statsmodels(tmp_path):
     weights, counts = RNG.gamma(2, 0.8, len(AGE)), RNG.integers(1, 5, len(AGE))
     design = sm.add_constant(pd.DataFrame({"age": AGE}))
@@ -200,9 +203,9 @@ def test_a_printed_table_bounds_the_statistics(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_three_digits_hold(seed):
-    """Of 60 tables by chance at most two may miss: none does where the bounds are right."""
+    """In each of 20 tables: bounds that missed one in ten would be found seven times in eight."""
     rng = np.random.default_rng(seed)
     x = rng.normal(rng.normal(0, 3), 1 + rng.gamma(2), 200)
     y = 1 + x + rng.normal(0, 2, 200)

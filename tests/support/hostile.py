@@ -10,7 +10,8 @@ import pickle
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +80,23 @@ def zipped(members: dict[str, bytes], packed: bool = False) -> bytes:
     return written.getvalue()
 
 
+def _bomb(pack: Callable[[bytes], bytes]) -> bytes:
+    return pack(bytes(2**27))
+
+
 def _array(shape: bytes, code: bytes = b"f8", raw: bytes = b"\x8e" + struct.pack("<Q", 0)) -> bytes:
     """An array by `_frombuffer`, whose shape and type are anything."""
     dtype = b"\x8c\x05numpy\x8c\x05dtype\x93\x8c" + bytes([len(code)]) + code + b"\x89\x88\x87R"
     return PROTO + b"\x8c\x13numpy._core.numeric\x8c\x0b_frombuffer\x93(" + raw + dtype + shape + b"\x8c\x01CtR."
+
+
+PACKED = {"gz": gzip.compress, "zlib": zlib.compress, "xz": lzma.compress, "bz2": bz2.compress}
+UNPACK: dict[str, Callable[[], bytes]] = {
+    **{f"bomb_{name}.joblib": partial(_bomb, pack) for name, pack in PACKED.items()},
+    "zip_bomb.pt": lambda: zipped({"a/data.pkl": b"N.", "a/data/0": bytes(2**29)}, packed=True),
+    "zip_bomb.skops": lambda: zipped({"schema.json": bytes(2**29)}, packed=True),
+}
+"""Files that unpack to gigabytes, made when they are called: they take long to pack."""
 
 
 def bombs() -> Iterator[Named]:
@@ -121,16 +135,13 @@ def bombs() -> Iterator[Named]:
         PROTO + b"\x8d" + struct.pack("<Q", 10**6) + b"x" * 10**6 + b"\x94](" + b"h\x00" * 10**5 + b"e.",
     )
     yield "keys.pkl", PROTO + b"}(" + b"]N" * 10**4 + b"u."
-    for name, pack in (("gz", gzip.compress), ("zlib", zlib.compress), ("xz", lzma.compress), ("bz2", bz2.compress)):
-        yield f"bomb_{name}.joblib", pack(bytes(2**27))
+    for name, pack in PACKED.items():
         yield f"cut_{name}.joblib", pack(os.urandom(2**12))[:-9]
     yield "lz4.joblib", b"\x04\x22\x4d\x18" + bytes(50)
     yield "beside.joblib", b"\x80\x02cjoblib.numpy_pickle\nNDArrayWrapper\n)\x81}U\x08filenameU\x06/a.npysb."
     yield "tensor.pt", tensor(size=(2**20, 2**20), stride=(0, 0))
     yield "tensor_beyond.pt", tensor(size=(5,), stride=(1,))
     yield "tensor_before.pt", tensor(size=(1,), stride=(1,), offset=-1)
-    yield "zip_bomb.pt", zipped({"a/data.pkl": b"N.", "a/data/0": bytes(2**29)}, packed=True)
-    yield "zip_bomb.skops", zipped({"schema.json": bytes(2**29)}, packed=True)
     yield "deep.skops", zipped({"schema.json": b'{"content":' * 50_000 + b"1" + b"}" * 50_000})
     yield "wide.safetensors", struct.pack("<Q", 2**63) + b"{}"
     yield "beyond.safetensors", safetensors({"w": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}})

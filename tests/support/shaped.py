@@ -1,9 +1,44 @@
 """What annotations say of arrays and their shapes, checked at every call; other annotations are pyright's."""
 
+import inspect
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, get_args
 
+import jaxtyping
 from beartype import beartype
 from jaxtyping import AbstractArray
+
+KERNELS = Path(__file__).parent.parent.parent / "bayesrecon" / "kernels"
+
+
+def install() -> None:
+    """Before the package is loaded.
+
+    Compiled functions (`score`) could not be sent to other processes when they are wrapped. The hook of jaxtyping wraps
+    every function, closures at every call of what makes them: those without arrays are left as they are.
+    """
+    jaxtyping.jaxtyped = _where_there_are_arrays
+    jaxtyping.install_import_hook(
+        [
+            *(f"bayesrecon.kernels.{path.stem}" for path in sorted(KERNELS.glob("*.py")) if path.stem != "score"),
+            "bayesrecon.estimation",
+            "bayesrecon.attacks",
+        ],
+        "shaped.checked",
+    )
+
+
+def _where_there_are_arrays(*, typechecker: Any, jaxtyped: Callable = jaxtyping.jaxtyped) -> Callable:
+    """`jaxtyping.jaxtyped`, which the hook calls by this name."""
+
+    def decorated(wrapped: Any) -> Any:
+        one = getattr(wrapped, "fget", None) or getattr(wrapped, "__func__", wrapped)
+        hints = getattr(one.__init__ if inspect.isclass(one) else one, "__annotations__", {}).values()
+        found = any(isinstance(hint, str) or _of_arrays(hint) for hint in hints)
+        return jaxtyped(wrapped, typechecker=typechecker) if found else wrapped
+
+    return decorated
 
 
 def checked(function: Any, *args: Any, **kwargs: Any) -> Any:

@@ -303,7 +303,7 @@ class PreparedHRec:
         return doubts_about(
             probability,
             what="sign" if found.label is None else "label",
-            effective_size=found.public_records,
+            effective=found.public_records,
             absent=self._absent,
             excess=found.excess,
             spanned=(len(self.x), self.design.shape[1]) if free else None,
@@ -322,7 +322,7 @@ class PreparedHRec:
             se=None,
             method="HRec",
             evidence=None,
-            effective_size=found.public_records,
+            effective=found.public_records,
             before=pair.before.name,
             after=pair.after.name,
             model=self.model.name,

@@ -24,7 +24,7 @@ def deleted(found):
     return {row.name: row for row in found.deleted}
 
 
-@pytest.mark.parametrize("rows", [[7], [7, 30]])
+@pytest.mark.parametrize("rows", [pytest.param([7], marks=pytest.mark.slow), [7, 30]])
 @pytest.mark.parametrize("digits", [None, *(pytest.param(k, marks=pytest.mark.slow) for k in (5, 4))])
 def test_modes_tell_which_records_were_deleted(rows, digits):
     pair = bayesrecon.deletion(laplace(DATA, digits), laplace(without(rows), digits))

@@ -37,6 +37,7 @@ def test_real_records_of_an_approximation_are_never_certified_away(fitted, six):
     assert not any("every data set" in line for line in found.warnings)
 
 
+@pytest.mark.slow
 def test_the_bound_holds_along_the_directions_of_an_approximation(fitted, six):
     """The certificate of any records at all lies below what the real ones leave."""
     equations, rng = ONE.equations(fitted, {}), np.random.default_rng(1)

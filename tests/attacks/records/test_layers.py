@@ -151,6 +151,7 @@ def test_the_release_in_layers_is_the_release(system):
     np.testing.assert_allclose(sparse.halves, dense.halves, atol=1e-6 * np.abs(dense.halves).max())
 
 
+@pytest.mark.slow
 def test_its_noise_is_that_of_the_array_or_the_array_itself(system, monkeypatch):
     dense, sparse = system
     columns = scipy.sparse.csc_array(np.diag(np.linspace(1, 2, len(dense.target))))

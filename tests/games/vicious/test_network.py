@@ -78,6 +78,7 @@ def test_centred_logits_have_no_mean_and_softmax_sees_none(digits):
     np.testing.assert_allclose(model(x[:20]).mean(axis=1), 0.0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_stopped_and_gone_on_with_it_is_the_same_to_the_bit(digits, tmp_path):
     x, y, path = digits[0][:300], digits[1][:300], tmp_path / "kept.npz"
     full, half = (Schedule(epochs=n, batch=50, seed=1) for n in (4, 2))
@@ -92,6 +93,7 @@ def test_stopped_and_gone_on_with_it_is_the_same_to_the_bit(digits, tmp_path):
         small(x, y, ratio=1.0, schedule=full, checkpoint=path)
 
 
+@pytest.mark.slow
 def test_seeds_differ_and_repeat(digits):
     x, y = digits[0][:300], digits[1][:300]
     first, second, other = (small(x, y, schedule=Schedule(epochs=1, seed=s)).losses for s in (0, 0, 1))

@@ -11,6 +11,8 @@ import bayesrecon
 from bayesrecon.models import stan_data
 from bayesrecon.posteriors import nuts
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 
 def test_a_centred_design_is_a_field_whose_columns_sum_to_zero():
     data = CASES["poisson"].data(np.random.default_rng(0))

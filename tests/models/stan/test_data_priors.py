@@ -59,6 +59,7 @@ def test_the_audit_says_that_priors_are_made_of_the_data():
     assert "line 6: alpha ~ normal(mean(y), 10);" in told.summary
 
 
+@pytest.mark.slow
 def test_default_priors_of_brms_are_read_in_the_program_of_a_model():
     program = """
     data { int N; vector[N] Y; } parameters { real Intercept; real<lower=0> sigma; }

@@ -12,6 +12,8 @@ from bayesrecon.models.stan.parsing import parse  # noqa: E402
 from bayesrecon.models.stan.posterior import Posterior  # noqa: E402
 from bayesrecon.precision import x64  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 HEAD = """
 data { int N; vector[N] y; array[N] int k; matrix[N, 2] X; array[2] vector[3] w; }
 parameters { real x; real<lower=0> s; real<lower=0, upper=1> p; vector[3] v; vector<lower=0>[3] u; cov_matrix[3] S;
@@ -152,6 +154,7 @@ def test_coordinates_of_correlations_come_in_the_order_of_stan(kind):
         np.testing.assert_allclose(there.backward(there.forward(x, (4, 4))[0]), x, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_unit_vectors_are_points_of_the_sphere():
     """In one coordinate fewer than Stan's, which has the length as well: its density at length one, up to a constant,
     with the Jacobian of the projection."""
@@ -216,6 +219,7 @@ model {
 """
 
 
+@pytest.mark.slow
 def test_loops_of_other_lengths_in_every_turn_of_an_outer_one_are_scans():
     """No more operations than for one turn; outside of their bounds the logarithm of a probability of zero waits."""
     rng = np.random.default_rng(0)

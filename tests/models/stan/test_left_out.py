@@ -53,6 +53,7 @@ def model_of_groups():
     return from_stan(GROUPS, sizes=sizes)
 
 
+@pytest.mark.slow
 def test_effects_give_back_what_they_are_made_of():
     own, computed = drawn(np.random.default_rng(0))
     model = knowing(model_of_groups(), {"means": [3.0, -2.0]})

@@ -11,6 +11,8 @@ from bayesrecon.models import from_stan
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 pytest.importorskip("lark")
 
 HEAD = "data { int N; vector[N] x; vector[N] y; int K; matrix[N, K] X; array[N] int<lower=1, upper=3> g; } "

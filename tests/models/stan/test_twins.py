@@ -14,6 +14,8 @@ import bayesrecon
 from bayesrecon.models import from_numpyro, from_stan
 from bayesrecon.posteriors import nuts
 
+pytestmark = pytest.mark.usefixtures("hardly_optimised")
+
 N, GROUPS = 90, 4
 
 LINEAR = """data { int<lower=0> N; vector[N] x; vector[N] y; }
