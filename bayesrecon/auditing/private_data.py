@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.model import Model, Records
 
 
@@ -24,7 +25,7 @@ class Private:
 
     columns: Mapping[str, Any]
     records: Records | None
-    stamp: dict[str, Any] | None
+    stamp: Json | None
 
 
 def read_private(data: Any, model: Model | None) -> Private | None:

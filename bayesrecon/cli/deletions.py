@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Deletions(Result):
     cosines: Mapping[str, np.ndarray]
     warnings: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only."""
         return self._document(deletions=[f.to_dict() for f in self.found], cosine_similarity=self.cosines)
 

@@ -1,7 +1,6 @@
 """`bayesrecon posteriors --verdict`: what each posterior of posteriordb gives away, in words."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from bayesrecon.auditing.outcomes import (
     Given,
@@ -12,6 +11,7 @@ from bayesrecon.auditing.outcomes import (
     Values,
     Verdict,
 )
+from bayesrecon.json_types import Json
 
 COLUMNS = {
     "posterior": "posterior",
@@ -39,7 +39,7 @@ _GIVEN = {
 }
 
 
-def row(verdict: Verdict) -> dict[str, Any]:
+def row(verdict: Verdict) -> Json:
     """A verdict in words, by `COLUMNS`."""
     found = verdict.found
     if isinstance(found, RecordsFound):
@@ -63,7 +63,7 @@ def row(verdict: Verdict) -> dict[str, Any]:
     return {name: cells[name] for name in COLUMNS}
 
 
-def cells(row: dict[str, Any]) -> list[str]:
+def cells(row: Json) -> list[str]:
     """A row of the table as text."""
     return [f"{row[name]:.0f}" if name == "seconds" else str(row[name]) for name in COLUMNS]
 

@@ -11,6 +11,7 @@ from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import private_folder, write_whole
 from bayesrecon.games.describe import described
+from bayesrecon.json_types import Json
 
 _ABOUT = "game.json"
 _DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
@@ -48,7 +49,7 @@ class Store:
             text = json.dumps(about, indent=1) + "\n"
             write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
-    def _compare(self, path: Path, about: dict[str, Any]) -> None:
+    def _compare(self, path: Path, about: Json) -> None:
         try:
             held = json.loads(path.read_text(encoding="utf-8"))
             differs = [name for name in about if held[name] != json.loads(json.dumps(about[name]))]

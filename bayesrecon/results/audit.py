@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bayesrecon.errors import visible
+from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 from bayesrecon.results.findings import (
     LEVELS,
@@ -123,7 +124,7 @@ class Audit(Result):
         """This audit together with the audit of its cleaned copy."""
         return replace(self, fixed=fixed)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only: tool version, inputs, settings, thresholds and findings."""
         names = ("name", "format", "model", "draws", "verdict", "severity", "advice", "files", "settings", "seconds")
         return self._document(

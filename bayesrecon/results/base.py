@@ -11,6 +11,7 @@ import numpy as np
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, Note, visible
 from bayesrecon.files import write_netcdf, write_whole
+from bayesrecon.json_types import Json
 from bayesrecon.results.archive import packed
 from bayesrecon.results.cells import as_cells
 from bayesrecon.results.json_values import plain
@@ -43,7 +44,7 @@ class Result:
         """The complete table."""
         raise NotImplementedError
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only. Values that are not determined are None."""
         raise NotImplementedError
 
@@ -110,7 +111,7 @@ class Result:
             raise BayesreconError(f"{path}: a {type(self).__name__} is written to {known}")
         return path
 
-    def _document(self, **body: Any) -> dict[str, Any]:
+    def _document(self, **body: Any) -> Json:
         """What `to_dict` returns: schema and version, and the body with warnings and notes in plain types."""
         checks = {"consistent": self.consistent, "failures": self.failures, "condition": self.condition}
         named = {"schema": f"{type(self).__name__}/{VERSION}", "version": __version__}

@@ -1,8 +1,9 @@
 """The result of `bound`: intervals over all data sets that the release does not distinguish."""
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
+from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Bounds(Result):
 
     release: str
     level: float
-    domain: dict[str, Any]
+    domain: Json
     intervals: tuple[Interval, ...]
     failures: tuple[str, ...] = ()
     model: str = ""
@@ -47,7 +48,7 @@ class Bounds(Result):
                 return interval
         raise KeyError(name)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only."""
         return self._document(**{k: v for k, v in asdict(self).items() if k != "failures"})
 

@@ -1,10 +1,11 @@
 """Results about a deletion: the deleted record, the probabilities of candidates, and the one unknown record."""
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesrecon.json_types import Json
 from bayesrecon.model import entry
 from bayesrecon.results.base import Result
 from bayesrecon.results.row import Row
@@ -49,7 +50,7 @@ class DeletedRecord(Result):
     probability: float | None = None
     doubts: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only."""
         names = ("before", "after", "model", "method", "record", "se", "evidence", "effective_size", "probability")
         return self._document(**{name: getattr(self, name) for name in names})
@@ -112,7 +113,7 @@ class DeletionInference(Result):
         """Row numbers of the candidates, most likely first."""
         return np.argsort(-self.log_likelihood, kind="stable")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only."""
         names = ("before", "after", "model", "method", "effective_draws", "probability", "log_likelihood", "ranking")
         return self._document(
@@ -154,7 +155,7 @@ class MissingRecord(Result):
         warnings: one line each.
     """
 
-    record: dict[str, Any]
+    record: Json
     slope: np.ndarray
     amplification: float
     error: float
@@ -164,7 +165,7 @@ class MissingRecord(Result):
     model: str
     warnings: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only."""
         return self._document(**{k: v for k, v in vars(self).items() if k != "warnings"})
 

@@ -1,10 +1,11 @@
 """The result of `diagnose`: what a release determines about its data."""
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 from bayesrecon.results.plan import Plan
 
@@ -92,7 +93,7 @@ class Diagnosis(Result):
                 return feature
         raise KeyError(name)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only. Numbers that are not determined are None."""
         body = {k: v for k, v in asdict(replace(self, plan=None)).items() if k not in ("warnings", "failures")}
         return self._document(**{**body, "plan": None if self.plan is None else self.plan.to_dict()})

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from bayesrecon.json_types import Json
 from bayesrecon.results.json_values import plain
 
 Severity = Literal["info", "low", "medium", "high"]
@@ -106,7 +107,7 @@ class Remedy:
             return "not tried"
         return "measured" if self.measured is not None else "predicted" if self.predicted is not None else "stated"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only, without the individual trials."""
         return {k: v for k, v in vars(self).items() if k not in ("untried", "trials", "rows")} | {"status": self.status}
 
@@ -138,7 +139,7 @@ class Finding:
     score: RecordScore | None = None
     drop: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only, with None for missing numbers and only the first rows of the records."""
         document = {k: getattr(self, k) for k in ("kind", "severity", "title", "summary", "needs")}
         document |= {"where": self.where, "drop": self.drop}

@@ -3,10 +3,11 @@
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class GameResult(Result):
     def __getitem__(self, adversary: str) -> GameRow:
         return next(row for row in self.rows if row.adversary == adversary)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only."""
         names = ("game", "data", "learner", "variant", "seed", "seconds", "claimed_epsilon", "bound")
         rows = [
@@ -260,7 +261,7 @@ class ReconstructionResult(Result):
     def headline(self) -> str:
         return f"{self.game}: {self.learner} on {self.data}, {len(self.numbers)} deletions"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only."""
         names = ("game", "data", "learner", "classes", "seed", "seconds")
         rows = [asdict(r) for r in self.rows]
@@ -274,7 +275,7 @@ class ReconstructionResult(Result):
 
         table = []
         for r in self.rows:
-            row: dict[str, Any] = {"reconstructor": r.reconstructor, "unanswered": r.unanswered}
+            row: Json = {"reconstructor": r.reconstructor, "unanswered": r.unanswered}
             if self.classes:
                 rate = r.correct or Rate(np.nan, np.nan, np.nan)
                 row |= {"correct": rate.estimate, "lower": rate.lower, "upper": rate.upper}

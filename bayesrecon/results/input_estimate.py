@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesrecon.json_types import Json
 from bayesrecon.model import entry
 from bayesrecon.results.base import Result
 from bayesrecon.results.diagnosis import Diagnosis
@@ -46,7 +47,7 @@ class InputEstimate(Result):
     coverage: float | None
     coverage_records: int
     draws: np.ndarray
-    settings: dict[str, Any]
+    settings: Json
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -72,7 +73,7 @@ class InputEstimate(Result):
         """The estimate in the record's own shape."""
         return self.estimate.reshape(self.shape)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only, without the draws."""
         names = ("release", "method", "shape", "gain", "coverage", "coverage_records", "settings", "seconds")
         values = {name: getattr(self, name) for name in names}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, Note
+from bayesrecon.json_types import Json
 from bayesrecon.model import PseudoData
 from bayesrecon.results.archive import ABOUT, classes_of_results
 from bayesrecon.results.base import Result
@@ -57,7 +58,7 @@ def _recovery(path: Path) -> Recovery:
         )
         prefix = "record_"
         records = {key[len(prefix) :]: values for key, values in data.items() if key.startswith(prefix)}
-        meta: dict[str, Any] = {name: attributes[f"bayesrecon_{name}"] for name in META}
+        meta: Json = {name: attributes[f"bayesrecon_{name}"] for name in META}
         meta = {k: v.item() if isinstance(v, np.generic) else v for k, v in meta.items()}
         meta["gap"] = bool(meta["gap"])
         warnings = tuple(str(w) for w in json.loads(attributes["bayesrecon_warnings"]))

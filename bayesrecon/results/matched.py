@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesrecon.json_types import Json
 from bayesrecon.model import PseudoData
 from bayesrecon.results.base import Result
 
@@ -43,7 +44,7 @@ class Matched(Result):
     residual: float
     residual_floor: float
     mass: float
-    domain: dict[str, Any]
+    domain: Json
     strength: float
     residuals: tuple[float, ...]
     equations: int
@@ -63,7 +64,7 @@ class Matched(Result):
         """Sum of the multipliers. It equals N if the visibility of n in `recover` says that n is determined."""
         return float(np.sum(self.pseudo.weights))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only, without the records."""
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _LEFT_OUT}
         return self._document(n=len(self.pseudo.weights), total=self.total, **given)

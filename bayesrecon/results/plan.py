@@ -1,12 +1,13 @@
 """The result of `plan`: what an attacker would recover from thinner or rounder releases."""
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Plan(Result):
                 found[way] = max((k for k, s in errors.items() if s and s >= wide * error), default=None)
         return found
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only."""
         return self._document(**{k: v for k, v in asdict(self).items() if k not in ("failures", "warnings")})
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesrecon.json_types import Json
 from bayesrecon.model import PseudoData, Records
 from bayesrecon.results.base import Result
 
@@ -54,7 +55,7 @@ class Reconstruction(Result):
     relative_gap: float | None
     gap_in_noise: float | None
     certificate: str
-    domain: dict[str, Any]
+    domain: Json
     mass: float | None
     rank: int
     weights: str
@@ -72,7 +73,7 @@ class Reconstruction(Result):
         found |= {f"mean({n})": float(v) for n, v in zip(names, mean, strict=True)}
         return found | {f"var({n})": float(v) for n, v in zip(names, variance, strict=True)}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only, without records and trace."""
         meta = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _LEFT_OUT}
         return self._document(**meta, statistics=self.statistics())

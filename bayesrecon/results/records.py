@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.json_types import Json
 from bayesrecon.model import Records
 from bayesrecon.results.base import Result
 
@@ -152,7 +153,7 @@ class RecordTable(Result):
             found["least_probability"] = table.groupby(fields, sort=False)["probability"].min()
         return found.sort_values("bits", ascending=False)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only; what is not determined is None."""
         meta = {k: getattr(self, k) for k in _META}
         return self._document(**meta, unit=self.unit, records=self.to_dataframe().to_dict(orient="records"))

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, Note, near
+from bayesrecon.json_types import Json
 from bayesrecon.model import PseudoData
 from bayesrecon.results.base import Result
 from bayesrecon.results.row import Row as Row
@@ -93,7 +94,7 @@ class Recovery(Result):
                 return row
         raise KeyError(f"no statistic {name!r}{near(name, (r.name for r in self.rows))}")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only. Numbers that are not determined are None."""
         meta = {name: getattr(self, name) for name in META}
         return self._document(**meta, statistics=[asdict(row) for row in self.rows])
@@ -118,7 +119,7 @@ class Recovery(Result):
         import pandas as pd
         from scipy.special import ndtr
 
-        lines: dict[float, dict[str, Any]] = {}
+        lines: dict[float, Json] = {}
         matched = [(row, found) for row in self.rows if (found := _OF_A_UNIT.match(row.name))]
         name = matched[-1][1].group(2) if matched else ""  # units come after the categories of fields
         for row, found in matched:

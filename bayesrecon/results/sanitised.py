@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.model import entry
 from bayesrecon.results.base import Result
 
@@ -196,7 +197,7 @@ class Sanitised(Result):
         found = pd.DataFrame({"mode": mean, "sd": np.sqrt(np.diag(covariance))}, pd.Index(names, name="coordinate"))
         return found.join(pd.DataFrame(covariance, found.index, [f"cov({name})" for name in names]))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only, without the draws."""
         own = [
             f.name for f in fields(self) if f.init and f.name not in ("statistics", "changes", "warnings", "failures")

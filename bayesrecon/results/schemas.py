@@ -3,9 +3,9 @@
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.json_types import Json
 
 VERSION = 2
 """Of all schemas; one more whenever a key is added, renamed, or changes its type."""
@@ -16,7 +16,7 @@ def _text() -> str:
     return Path(__file__).with_name("documents.json").read_text(encoding="utf-8")
 
 
-def schema(name: str) -> dict[str, Any]:
+def schema(name: str) -> Json:
     """The JSON Schema (draft 2020-12) of one kind of document.
 
     Args:

@@ -1,8 +1,9 @@
 """The result of `deleted_sentence`: the sentence, and how many others explain the change equally well."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class DeletedSentence(Result):
         alone = "the only sentence" if self.count == 1 else f"one of {self.count} sentences"
         return f"deleted: {' '.join(self.words)!r}, {alone} with these {self.length}-grams"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only."""
         names = ("words", "count", "probability", "listed", "complete", "length")
         return self._document(**{name: getattr(self, name) for name in names})

@@ -1,10 +1,11 @@
 """The result of `witness`: a density of the private records over one or two fields."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Witness(Result):
         found = {"density": self.values.ravel(), "se": self.se.ravel(), "visibility": self.visibility.ravel()}
         return pd.DataFrame({**columns, **found})
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Plain types only."""
         return self._document(**vars(self))
 

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from bayesrecon.discovery import is_plugin_for
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.untrusted.message import pieces, unpack
 from bayesrecon.untrusted.process import HEAD, OVER
 
@@ -49,7 +50,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         answers.flush()
 
 
-def _done(request: dict[str, Any], held: dict[str, Any]) -> Any:
+def _done(request: Json, held: dict[str, Any]) -> object:
     key, what = f"{request['reader']} {request['path']}", request["what"]
     if what in ("open", "close"):
         for other in list(held):

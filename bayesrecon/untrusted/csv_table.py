@@ -73,7 +73,7 @@ class CsvTable:
         return {"sep": sep, "decimal": "," if comma else "."}
 
 
-def _values(column: Any) -> Any:
+def _values(column: object) -> Any:
     values = np.asarray(column)
     if not values.dtype.hasobject:
         return values

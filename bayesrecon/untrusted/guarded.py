@@ -81,7 +81,7 @@ class Guarded:
             raise AttributeError(method)
         return lambda *arguments: self._ask(method, *arguments)
 
-    def _ask(self, what: str, *arguments: Any) -> Any:
+    def _ask(self, what: str, *arguments: object) -> object:
         value, spent = PROCESS.ask(self._reader, self._path, what, arguments, self._left, self._limits)
         self._left -= spent
         return value

@@ -7,13 +7,17 @@ names: a file from a stranger could put this machine's files into a report.
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.untrusted.hdf5_inventory import inventory
 from bayesrecon.untrusted.plain_values import Key
+
+if TYPE_CHECKING:
+    import h5py
 
 # What the formats below (HDF5's dimension scales, netCDF-4) keep for themselves.
 _INTERNAL = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_nc3_strict"}
@@ -51,7 +55,7 @@ class HDF5File:
         """Let go of the file."""
         self._file.close()
 
-    def describe(self, groups: Sequence[str] | None = None) -> dict[str, Any]:
+    def describe(self, groups: Sequence[str] | None = None) -> Json:
         """What the file holds, without the values.
 
         Args:
@@ -72,7 +76,7 @@ class HDF5File:
             "contents": {name: self.describe_group(name) for name in wanted},
         }
 
-    def describe_group(self, name: str) -> dict[str, Any]:
+    def describe_group(self, name: str) -> Json:
         """One group, as in `describe`; it may lie in another one, or be the root, "/"."""
         group = self._file[name]
         scales, variables, size = _scales(group), {}, 0
@@ -101,7 +105,7 @@ class HDF5File:
         return np.asarray(item[key])
 
 
-def check_within(file: Any, path: Path) -> None:
+def check_within(file: "h5py.File", path: Path) -> None:
     """Refuse a file with anything that reads other files. Soft links lead to what is looked at anyway."""
     import h5py
 

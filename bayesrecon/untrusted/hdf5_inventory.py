@@ -7,12 +7,15 @@ attributes where somebody wrote something else into them, a block before the fil
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.untrusted.hdf5_leftovers import leftovers
 from bayesrecon.untrusted.plain_values import plain_values, text_of
+
+if TYPE_CHECKING:
+    import h5py
 
 MOST_VALUES = 2**21
 """Values that are read of one thing."""
@@ -26,7 +29,7 @@ Found = tuple[str, str, Any]
 """Place, kind and values, as of `bayesrecon.posteriors.contents.Entry`."""
 
 
-def inventory(file: Any, path: Path) -> dict[str, list[Any]]:
+def inventory(file: "h5py.File", path: Path) -> dict[str, list[Any]]:
     """Everything besides what `HDF5File.describe` tells.
 
     Returns:
@@ -42,7 +45,7 @@ def inventory(file: Any, path: Path) -> dict[str, list[Any]]:
     return {"found": [*found, *leftovers(file, path), *_around(path)], "unread": unread}
 
 
-def _things(file: Any, unread: list[tuple[str, str]]) -> Iterator[Found]:
+def _things(file: "h5py.File", unread: list[tuple[str, str]]) -> Iterator[Found]:
     import h5py
 
     yield from _own_attributes(file, "the file")
@@ -193,7 +196,7 @@ def _own_attributes(item: Any, where: str) -> Iterator[Found]:
             yield f"@{where}@{key}", "attribute", _attribute(item, key)
 
 
-def _attribute(item: Any, key: str) -> Any:
+def _attribute(item: Any, key: str) -> object:
     import h5py
 
     value = item.attrs[key]

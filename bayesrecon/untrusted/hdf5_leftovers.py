@@ -7,9 +7,12 @@ that unpacks, are none of them.
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import h5py
 
 _RUN = 8  # numbers in a row, none of them zero, that no table of the format holds
 _LEAST, _LARGEST = 1e-6, 1e9
@@ -19,7 +22,7 @@ _STREAMS = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 Found = tuple[str, str, Any]
 
 
-def leftovers(file: Any, path: Path) -> Iterator[Found]:
+def leftovers(file: "h5py.File", path: Path) -> Iterator[Found]:
     """Numbers between the arrays, as of `bayesrecon.untrusted.hdf5_inventory`."""
     content = np.fromfile(path, np.uint8, _MOST_BYTES)
     count = 0
@@ -32,7 +35,7 @@ def leftovers(file: Any, path: Path) -> Iterator[Found]:
                 return
 
 
-def _gaps(file: Any, size: int) -> Iterator[tuple[int, int]]:
+def _gaps(file: "h5py.File", size: int) -> Iterator[tuple[int, int]]:
     """What lies between the bytes of arrays."""
     import h5py
 

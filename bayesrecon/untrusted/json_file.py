@@ -134,7 +134,7 @@ class JsonFile:
         return content
 
 
-def _loose(value: Any) -> Any:
+def _loose(value: object) -> object:
     """A list of numbers as an array, anything else as it is."""
     try:
         return _column("", value)
@@ -142,7 +142,7 @@ def _loose(value: Any) -> Any:
         return json.dumps(value)
 
 
-def _numbers(name: str, key: str, draws: list[Any]) -> np.ndarray:
+def _numbers(name: str, key: str, draws: list[object]) -> np.ndarray:
     try:
         array = np.asarray(draws)
     except (ValueError, OverflowError):  # lists within, of unequal length
@@ -153,7 +153,7 @@ def _numbers(name: str, key: str, draws: list[Any]) -> np.ndarray:
     return array.astype(np.float64)
 
 
-def _column(what: str, value: Any) -> Any:
+def _column(what: str, value: object) -> object:
     """A list as an array of numbers, with NaN for null; one of texts as it is."""
     if not isinstance(value, list):
         return value

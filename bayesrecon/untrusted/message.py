@@ -8,7 +8,7 @@ import numpy as np
 _HEAD = 8  # bytes of the length of the JSON text
 
 
-def pack(value: Any) -> bytes:
+def pack(value: object) -> bytes:
     """Dictionaries, lists, texts, bytes, numbers and arrays as bytes; other objects become their text.
 
     >>> unpack(pack({"mu": np.arange(2), "of": ["a", None, 2.5, b"x"]}))
@@ -17,7 +17,7 @@ def pack(value: Any) -> bytes:
     return b"".join(pieces(value))
 
 
-def pieces(value: Any) -> list[Any]:
+def pieces(value: object) -> list[Any]:
     """What is packed, piece by piece: arrays are not copied."""
     parts = _Parts()
     tree = json.dumps(_packed(value, parts)).encode()
@@ -34,7 +34,7 @@ class _Parts:
     """Pieces of bytes one after another."""
 
     def __init__(self) -> None:
-        self.pieces: list[Any] = []
+        self.pieces: list[object] = []
         self._size = 0
 
     def add(self, content: Any) -> list[int]:
@@ -44,7 +44,7 @@ class _Parts:
         return [begin, self._size]
 
 
-def _packed(value: Any, parts: _Parts) -> Any:
+def _packed(value: object, parts: _Parts) -> object:
     if isinstance(value, dict):
         return {"dict": [[str(key), _packed(each, parts)] for key, each in value.items()]}
     if isinstance(value, list | tuple):
@@ -66,7 +66,7 @@ def _packed(value: Any, parts: _Parts) -> Any:
     return str(value)
 
 
-def _unpacked(value: Any, rest: memoryview) -> Any:
+def _unpacked(value: object, rest: memoryview) -> object:
     if not isinstance(value, dict):
         return value
     (kind, *_) = value

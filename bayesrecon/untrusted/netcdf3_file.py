@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.untrusted.plain_values import Key
 
 MAGIC = b"CDF"
@@ -81,11 +82,11 @@ class NetCDF3File:
         """Let go of the file."""
         del self._bytes
 
-    def describe(self, groups: Sequence[str] | None = None) -> dict[str, Any]:
+    def describe(self, groups: Sequence[str] | None = None) -> Json:
         """Attributes of the file. The format has no groups: all arrays lie at the root, "/"."""
         return {"attributes": self._attributes, "groups": [], "contents": {}}
 
-    def describe_group(self, name: str) -> dict[str, Any]:
+    def describe_group(self, name: str) -> Json:
         """All arrays, as in `HDF5File.describe`."""
         described = {}
         for key, one in self._variables.items():

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from bayesrecon.json_types import Json
 
-def no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+
+def no_repeats(pairs: list[tuple[str, Any]]) -> Json:
     """A JSON object in which no key stands twice: libraries differ in which of them they take.
 
     Raises:

@@ -8,7 +8,7 @@ Key = tuple[Any, ...]
 """What an array is indexed by: integers, slices and vectors of integers."""
 
 
-def plain_values(content: Any) -> np.ndarray:
+def plain_values(content: object) -> np.ndarray:
     """Numbers or texts, whatever they were stored as: columns of a table side by side, lists one after another."""
     values = np.asarray(content)
     if values.dtype.names:
@@ -33,7 +33,7 @@ def plain_values(content: Any) -> np.ndarray:
     return values
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """A text, which some libraries give as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 

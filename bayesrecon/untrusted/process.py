@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.untrusted.message import pack, unpack
 
 SECONDS, BYTES_A_SECOND = 10.0, 2**20
@@ -112,7 +113,7 @@ class Process:
         # A process that was forked from ours must not talk through our pipes.
         return self._running is not None and self._owner == os.getpid() and self._running.poll() is None
 
-    def _exchange(self, request: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    def _exchange(self, request: Json, limits: Limits) -> Json:
         if not self._alive():
             self.stop()
             self._start()

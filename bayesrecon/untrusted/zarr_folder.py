@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.untrusted.plain_values import Key, text_of
 from bayesrecon.untrusted.size_limits import check_declared
 from bayesrecon.untrusted.zarr_inventory import zarr_inventory
@@ -47,7 +48,7 @@ class ZarrFolder:
         with _files_beside():
             # Metadata that were gathered may be stale or absent; a folder on disk is quick to walk.
             self._root: Any = zarr.open_group(str(path), mode="r", use_consolidated=False)
-        self._arrays: dict[str, dict[str, Any]] = {}  # of groups that were looked at
+        self._arrays: dict[str, Json] = {}  # of groups that were looked at
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -68,7 +69,7 @@ class ZarrFolder:
                 "refused; save it anew with larger chunks"
             )
 
-    def describe(self, groups: Sequence[str] | None = None) -> dict[str, Any]:
+    def describe(self, groups: Sequence[str] | None = None) -> Json:
         """What the folder holds, without the values: see `HDF5File.describe`."""
         with _files_beside():
             names = sorted(map(str, self._root.group_keys()))
@@ -76,7 +77,7 @@ class ZarrFolder:
             contents = {name: self.describe_group(name) for name in wanted}
         return {"attributes": dict(self._root.attrs), "groups": names, "contents": contents}
 
-    def describe_group(self, name: str) -> dict[str, Any]:
+    def describe_group(self, name: str) -> Json:
         """One group, as in `describe`; the root is "/"."""
         name = name.strip("/")
         with _files_beside():
@@ -87,7 +88,7 @@ class ZarrFolder:
     def _group(self, name: str) -> Any:
         return self._root[name] if name else self._root
 
-    def _arrays_of(self, name: str) -> dict[str, Any]:
+    def _arrays_of(self, name: str) -> Json:
         if name not in self._arrays:
             self._arrays[name] = dict(self._group(name).arrays())
         return self._arrays[name]
@@ -117,7 +118,7 @@ def is_readable(dtype: np.dtype) -> bool:
     return dtype.kind in _NUMBERS + _TEXTS
 
 
-def _variable(name: str, item: Any) -> dict[str, Any]:
+def _variable(name: str, item: Any) -> Json:
     attributes, fill = dict(item.attrs), None
     named = getattr(item.metadata, "dimension_names", None)
     if item.metadata.zarr_format == 2:  # where what is filled in stands for missing values, as in netCDF
@@ -137,7 +138,7 @@ def _variable(name: str, item: Any) -> dict[str, Any]:
     }
 
 
-def _fill(value: Any, dtype: np.dtype) -> Any:
+def _fill(value: object, dtype: np.dtype) -> object:
     """A fill value as xarray writes it to zarr 3: eight bytes in base 64 for a float."""
     if dtype.kind == "f" and isinstance(value, str):
         return struct.unpack("<d", base64.standard_b64decode(value))[0]

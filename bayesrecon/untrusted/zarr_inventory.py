@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.json_types import Json
 from bayesrecon.untrusted.plain_json import no_repeats
 from bayesrecon.untrusted.plain_values import plain_values
 
@@ -38,7 +39,7 @@ def zarr_inventory(path: Path, odd: Collection[str] = ()) -> dict[str, list[Any]
     if len(files) > _MOST_FILES:
         unread.append((str(path.name), f"only the first {_MOST_FILES} of its {len(files)} files were looked at"))
         files = files[:_MOST_FILES]
-    arrays: dict[str, Any] = {}
+    arrays: dict[str, Json] = {}
     groups: set[str] = set()
     found: list[Found] = []
     for file in files:
@@ -61,7 +62,7 @@ def zarr_inventory(path: Path, odd: Collection[str] = ()) -> dict[str, list[Any]
     return {"found": found, "unread": unread}
 
 
-def _metadata(file: Path, node: str, document: dict[str, Any]) -> Iterator[Found]:
+def _metadata(file: Path, node: str, document: Json) -> Iterator[Found]:
     """Keys that zarr does not know, what is filled in, attributes out of the reach of groups, and stale copies."""
     place = node or "the folder"
     if file.name == ".zattrs":
@@ -84,7 +85,7 @@ def _metadata(file: Path, node: str, document: dict[str, Any]) -> Iterator[Found
         yield from _stale(file.parent, str(key), copied)
 
 
-def _stale(folder: Path, key: str, copied: Any) -> Iterator[Found]:
+def _stale(folder: Path, key: str, copied: object) -> Iterator[Found]:
     """Copies of metadata that are not those of the nodes."""
     direct = folder / key
     source = direct if direct.is_file() else direct / _V3
@@ -95,7 +96,7 @@ def _stale(folder: Path, key: str, copied: Any) -> Iterator[Found]:
         yield f"@{key} (copied metadata)", "attribute", json.dumps(copied)
 
 
-def _stray(path: Path, files: list[Path], arrays: dict[str, dict[str, Any]]) -> Iterator[Found]:
+def _stray(path: Path, files: list[Path], arrays: dict[str, Json]) -> Iterator[Found]:
     for file in files:
         if file.name in _KNOWN:
             continue
@@ -114,7 +115,7 @@ def _parents(inside: str) -> Iterator[str]:
     yield ""
 
 
-def _is_chunk(key: str, document: dict[str, Any]) -> bool:
+def _is_chunk(key: str, document: Json) -> bool:
     """Whether this is the name of a chunk that the array has."""
     grid = document.get("chunk_grid") or {}
     each = document.get("chunks") or (grid.get("configuration") or {}).get("chunk_shape") or document["shape"]
@@ -127,7 +128,7 @@ def _is_chunk(key: str, document: dict[str, Any]) -> bool:
     )
 
 
-def _array(path: Path, node: str, document: dict[str, Any], unread: list[tuple[str, str]]) -> list[Found]:
+def _array(path: Path, node: str, document: Json, unread: list[tuple[str, str]]) -> list[Found]:
     """An array that no group at the root has, with its name."""
     import zarr
 

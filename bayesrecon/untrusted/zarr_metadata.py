@@ -11,11 +11,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.untrusted.plain_json import no_repeats
 
 NUMBERS = frozenset(
@@ -96,7 +96,7 @@ def _files(path: Path) -> Iterator[Path]:
             yield entry
 
 
-def _parsed(file: Path) -> Any:
+def _parsed(file: Path) -> object:
     if file.stat().st_size > _LARGEST:
         raise BayesreconError(f"{file}: {file.stat().st_size / 2**20:.0f} MiB of metadata, refused")
     text = file.read_bytes().decode("utf-8")
@@ -105,7 +105,7 @@ def _parsed(file: Path) -> Any:
     return json.loads(text, object_pairs_hook=no_repeats)
 
 
-def _nodes(document: Any, gathered: bool, where: str) -> Iterator[dict[str, Any]]:
+def _nodes(document: object, gathered: bool, where: str) -> Iterator[Json]:
     """Groups and arrays that a file of metadata describes: its own, and those that are copied into it."""
     if not isinstance(document, dict):
         raise BayesreconError(f"{where}: metadata are not a JSON object")
@@ -119,7 +119,7 @@ def _nodes(document: Any, gathered: bool, where: str) -> Iterator[dict[str, Any]
                 yield from _nodes(node, False, where)
 
 
-def _check_codecs(node: dict[str, Any], where: str, depth: int = 0) -> None:
+def _check_codecs(node: Json, where: str, depth: int = 0) -> None:
     if depth > _DEEPEST:
         raise BayesreconError(f"{where}: codecs within codecs within codecs, refused")
     listed = [c for key in ("codecs", "index_codecs", "filters") for c in _list(node.get(key), where)]
@@ -140,7 +140,7 @@ def _check_codecs(node: dict[str, Any], where: str, depth: int = 0) -> None:
         _check_codecs(inner, where, depth + 1)
 
 
-def _list(value: Any, where: str) -> list[Any]:
+def _list(value: object, where: str) -> list[object]:
     if value is None:
         return []
     if not isinstance(value, list):
@@ -148,7 +148,7 @@ def _list(value: Any, where: str) -> list[Any]:
     return value
 
 
-def _add_size(found: Declared, node: dict[str, Any], where: str) -> None:
+def _add_size(found: Declared, node: Json, where: str) -> None:
     """Bytes in memory, where numbers take eight bytes or more and one chunk is unpacked as a whole; and chunks."""
     if "shape" not in node:
         return
@@ -167,7 +167,7 @@ def _add_size(found: Declared, node: dict[str, Any], where: str) -> None:
         each = smaller
 
 
-def _sizes(value: Any, where: str) -> list[int]:
+def _sizes(value: object, where: str) -> list[int]:
     if not isinstance(value, list) or not all(type(n) is int and n >= 0 for n in value):
         raise BayesreconError(f"{where}: a shape is not a list of sizes")
     return value
@@ -179,7 +179,7 @@ def _pieces(shape: list[int], each: list[int], where: str) -> int:
     return math.prod(-(-n // max(k, 1)) for n, k in zip(shape, each, strict=True))
 
 
-def _shards(codecs: Any) -> Iterator[Any]:
+def _shards(codecs: object) -> Iterator[object]:
     """Shapes of the chunks within shards, and of those within these."""
     for codec in codecs if isinstance(codecs, list) else ():
         inner = codec.get("configuration") if isinstance(codec, dict) else None
@@ -188,7 +188,7 @@ def _shards(codecs: Any) -> Iterator[Any]:
             yield from _shards(inner.get("codecs"))
 
 
-def _width(kind: Any) -> int:
+def _width(kind: object) -> int:
     """Bytes of one value, at least those of a number as it is kept here."""
     if isinstance(kind, dict):  # zarr 3: {"name": ..., "configuration": {"length_bytes": ...}}
         inner = kind.get("configuration")

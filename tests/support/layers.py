@@ -48,6 +48,7 @@ VOCABULARY = {
     "factors",
     "files",
     "inexact",
+    "json_types",
     "knowledge",
     "model",
     "moved",

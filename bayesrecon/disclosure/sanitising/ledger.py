@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.disclosure.sanitising.secret import Secret, keyed
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import private_folder, write_whole
+from bayesrecon.json_types import Json
 from bayesrecon.model import PseudoData
 
 _VERSION = 1  # of the file's format; no other version is read
@@ -64,7 +64,7 @@ class Account:
 class Ledger:
     """An open ledger; `opened_ledger` gives one."""
 
-    def __init__(self, path: Path, content: dict[str, Any]):
+    def __init__(self, path: Path, content: Json):
         self._path, self._content = path, content
 
     def tilt(
@@ -139,7 +139,7 @@ def opened_ledger(path: Path) -> Iterator[Ledger]:
         yield Ledger(path, _read(path))
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Json:
     state = path.stat()
     if not stat.S_ISREG(state.st_mode):
         raise BayesreconError(f"{path} is not a regular file; name another ledger (ledger=)")

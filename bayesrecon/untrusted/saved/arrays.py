@@ -30,11 +30,11 @@ _FIELDS, _ITEM = 500, 2**24
 class Objects:
     """An array of Python's objects: their descriptions in order."""
 
-    items: Sequence[Any]
+    items: Sequence[object]
     shape: tuple[int, ...]
 
 
-def is_array(node: Any) -> bool:
+def is_array(node: object) -> bool:
     """Whether a description is one of an array or a tensor, or of one of NumPy's numbers."""
     return isinstance(node, Made) and (
         node.is_of(_RECONSTRUCT)
@@ -79,7 +79,7 @@ def array_of(node: Made) -> np.ndarray | Objects:
     return from_bytes(bytes_of(raw), kind, shape, "F" if fortran is True else "C")
 
 
-def objects(items: Sequence[Any], shape: Any) -> Objects:
+def objects(items: Sequence[object], shape: object) -> Objects:
     """An array of objects.
 
     Raises:
@@ -91,7 +91,7 @@ def objects(items: Sequence[Any], shape: Any) -> Objects:
     return Objects(items, sizes)
 
 
-def from_bytes(raw: bytes, dtype: np.dtype, shape: Any, order: Any) -> np.ndarray:
+def from_bytes(raw: bytes, dtype: np.dtype, shape: object, order: object) -> np.ndarray:
     """Numbers or texts that lie as bytes.
 
     Raises:
@@ -108,7 +108,7 @@ def from_bytes(raw: bytes, dtype: np.dtype, shape: Any, order: Any) -> np.ndarra
     return values.reshape(sizes[::-1]).T if order == "F" else values.reshape(sizes)
 
 
-def sizes_of(shape: Any) -> tuple[int, ...]:
+def sizes_of(shape: object) -> tuple[int, ...]:
     """A shape of whole numbers."""
     sizes = (shape,) if isinstance(shape, int) else shape
     if not isinstance(sizes, tuple | list) or len(sizes) > 32:
@@ -179,7 +179,7 @@ def _unit(state: tuple[Any, ...]) -> str:
     return unit if count == 1 else f"{count}{unit}"
 
 
-def is_bytes(node: Any) -> bool:
+def is_bytes(node: object) -> bool:
     """Whether a description is one of bytes."""
     return isinstance(node, bytes) or (isinstance(node, Made) and (node.is_of(_ENCODE) or node.is_of(_BYTES)))
 
@@ -218,7 +218,7 @@ def _latin(text: str) -> bytes:
         raise Unreadable("its values are a text") from None
 
 
-def _exactly(values: Any, count: int) -> tuple[Any, ...]:
+def _exactly(values: object, count: int) -> tuple[Any, ...]:
     if not isinstance(values, tuple) or len(values) != count:
         raise Unreadable("an array that is described otherwise than NumPy does")
     return values

@@ -96,7 +96,7 @@ class SavedFile:
         stream, packed = opened_stream(self._path)
         machine = Machine(stream, (row := torches.Row()).resolve)
         machine.after_state(Joblib(stream, machine.names))
-        roots: list[Any] = []
+        roots: list[object] = []
         try:
             while len(roots) < _PICKLES:
                 roots.append(machine.run())
@@ -184,7 +184,7 @@ def _follows(stream: Any) -> bool:
 _MISSING = object()
 
 
-def _attribute(node: Any, name: str) -> Any:
+def _attribute(node: object, name: str) -> object:
     """The last value that this attribute would be given."""
     if isinstance(node, Pairs):
         return _last(node, name)
@@ -198,11 +198,11 @@ def _attribute(node: Any, name: str) -> Any:
     return _MISSING
 
 
-def _last(pairs: Pairs, name: str) -> Any:
+def _last(pairs: Pairs, name: str) -> object:
     return next((v for k, v in reversed(pairs.pairs) if isinstance(k, str) and k == name), _MISSING)
 
 
-def _plain(node: Any) -> Any:
+def _plain(node: object) -> object:
     if node is None or isinstance(node, bool | float | str):
         return node
     if isinstance(node, int):

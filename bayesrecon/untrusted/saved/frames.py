@@ -54,7 +54,7 @@ def columns_of(node: Made) -> Columns | None:
     return None
 
 
-def _state(node: Made) -> Any:
+def _state(node: Made) -> object:
     return node.states[-1] if node.states else Pairs()
 
 
@@ -178,7 +178,7 @@ def _index(node: Any) -> np.ndarray:
     return np.zeros(0) if data is None else _index(data) if isinstance(data, Made) else plain_list(data)
 
 
-def plain_list(values: Any) -> np.ndarray:
+def plain_list(values: object) -> np.ndarray:
     """A list of numbers or of texts as an array.
 
     Raises:
@@ -205,7 +205,7 @@ def _plain(found: np.ndarray | Objects) -> np.ndarray:
     return plain_list(items).reshape(found.shape)
 
 
-def _item(value: Any) -> Any:
+def _item(value: Any) -> object:
     if is_array(value):
         found = array_of(value)
         return (

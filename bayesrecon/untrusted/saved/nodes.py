@@ -36,7 +36,7 @@ class Made:
     of: Any
     arguments: Any = ()
     states: list[Any] = field(default_factory=list)
-    items: list[Any] = field(default_factory=list)
+    items: list[object] = field(default_factory=list)
     pairs: list[tuple[Any, Any]] = field(default_factory=list)
     stored: Any = None
 
@@ -71,7 +71,7 @@ class Pairs:
 class Group:
     """A set."""
 
-    items: list[Any] = field(default_factory=list)
+    items: list[object] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)

@@ -47,7 +47,7 @@ class Machine:
         """
         self.names: dict[tuple[str, str], bool] = {}
         self.count = 0
-        self.discarded: list[Any] = []
+        self.discarded: list[object] = []
         self._stream, self._resolve = stream, resolve
         self._built: Callable[[Made], None] | None = None
         self._do = {name: getattr(self, f"_{name.lower()}") for name in _HANDLED}
@@ -62,7 +62,7 @@ class Machine:
         Raises:
             Unreadable: an opcode that does not exist, a stack that does not fit it, an end that is missing, too many.
         """
-        self._stack: list[Any] = []
+        self._stack: list[object] = []
         self._below: list[list[Any]] = []
         self._memo: dict[int, Any] = {}
         position = 0
@@ -87,56 +87,56 @@ class Machine:
             raise Unreadable(f"damaged behind byte {position}: {short_error(error)}; copy or save it again") from None
         raise Unreadable("it has no end")
 
-    def _marked(self) -> list[Any]:
+    def _marked(self) -> list[object]:
         """Everything above the topmost mark."""
         found, self._stack = self._stack, self._below.pop()
         return found
 
-    def _mark(self, _: Any) -> None:
+    def _mark(self, _: object) -> None:
         self._below.append(self._stack)
         self._stack = []
 
-    def _pop(self, _: Any) -> None:
+    def _pop(self, _: object) -> None:
         if self._stack:
             self.discarded.append(self._stack.pop())
         else:
             self.discarded += self._marked()
 
-    def _pop_mark(self, _: Any) -> None:
+    def _pop_mark(self, _: object) -> None:
         self.discarded += self._marked()
 
-    def _dup(self, _: Any) -> None:
+    def _dup(self, _: object) -> None:
         self._stack.append(self._stack[-1])
 
-    def _none(self, _: Any) -> None:
+    def _none(self, _: object) -> None:
         self._stack.append(None)
 
-    def _newtrue(self, _: Any) -> None:
+    def _newtrue(self, _: object) -> None:
         self._stack.append(True)
 
-    def _newfalse(self, _: Any) -> None:
+    def _newfalse(self, _: object) -> None:
         self._stack.append(False)
 
-    def _empty_list(self, _: Any) -> None:
+    def _empty_list(self, _: object) -> None:
         self._stack.append([])
 
-    def _list(self, _: Any) -> None:
+    def _list(self, _: object) -> None:
         found = self._marked()
         self._stack.append(found)
 
-    def _append(self, _: Any) -> None:
+    def _append(self, _: object) -> None:
         value = self._stack.pop()
         self._add(self._stack[-1], [value])
 
-    def _appends(self, _: Any) -> None:
+    def _appends(self, _: object) -> None:
         values = self._marked()
         self._add(self._stack[-1], values)
 
-    def _additems(self, _: Any) -> None:
+    def _additems(self, _: object) -> None:
         self._appends(None)
 
     @staticmethod
-    def _add(target: Any, values: list[Any]) -> None:
+    def _add(target: object, values: list[object]) -> None:
         if isinstance(target, list):
             target += values
         elif isinstance(target, Made | Group):
@@ -144,20 +144,20 @@ class Machine:
         else:
             raise Unreadable(f"something is appended to a {type(target).__name__}")
 
-    def _empty_tuple(self, _: Any) -> None:
+    def _empty_tuple(self, _: object) -> None:
         self._stack.append(())
 
-    def _tuple(self, _: Any) -> None:
+    def _tuple(self, _: object) -> None:
         values = tuple(self._marked())
         self._stack.append(values)
 
-    def _tuple1(self, _: Any) -> None:
+    def _tuple1(self, _: object) -> None:
         self._stack[-1:] = [(self._stack[-1],)]
 
-    def _tuple2(self, _: Any) -> None:
+    def _tuple2(self, _: object) -> None:
         self._last(2)
 
-    def _tuple3(self, _: Any) -> None:
+    def _tuple3(self, _: object) -> None:
         self._last(3)
 
     def _last(self, count: int) -> None:
@@ -165,31 +165,31 @@ class Machine:
             raise Unreadable("a tuple of more than there is")
         self._stack[-count:] = [tuple(self._stack[-count:])]
 
-    def _empty_dict(self, _: Any) -> None:
+    def _empty_dict(self, _: object) -> None:
         self._stack.append(Pairs())
 
-    def _dict(self, _: Any) -> None:
+    def _dict(self, _: object) -> None:
         found = Pairs(_paired(self._marked()))
         self._stack.append(found)
 
-    def _setitem(self, _: Any) -> None:
+    def _setitem(self, _: object) -> None:
         value, key = self._stack.pop(), self._stack.pop()
         self._set(self._stack[-1], [(key, value)])
 
-    def _setitems(self, _: Any) -> None:
+    def _setitems(self, _: object) -> None:
         pairs = _paired(self._marked())
         self._set(self._stack[-1], pairs)
 
     @staticmethod
-    def _set(target: Any, pairs: list[tuple[Any, Any]]) -> None:
+    def _set(target: object, pairs: list[tuple[Any, Any]]) -> None:
         if not isinstance(target, Made | Pairs):
             raise Unreadable(f"a key is set in a {type(target).__name__}")
         target.pairs += pairs
 
-    def _empty_set(self, _: Any) -> None:
+    def _empty_set(self, _: object) -> None:
         self._stack.append(Group())
 
-    def _frozenset(self, _: Any) -> None:
+    def _frozenset(self, _: object) -> None:
         found = Group(self._marked())
         self._stack.append(found)
 
@@ -203,10 +203,10 @@ class Machine:
 
     _binput = _long_binput = _put
 
-    def _memoize(self, _: Any) -> None:
+    def _memoize(self, _: object) -> None:
         self._memo[len(self._memo)] = self._stack[-1]
 
-    def _name(self, module: Any, name: Any, called: bool = False) -> Named:
+    def _name(self, module: object, name: object, called: bool = False) -> Named:
         if not isinstance(module, str) or not isinstance(name, str):
             raise Unreadable("a module or a name in it is no text")
         self.names[module, name] = self.names.get((module, name), False) or called
@@ -216,22 +216,22 @@ class Machine:
         module, _, name = argument.partition(" ")
         self._stack.append(self._name(module, name))
 
-    def _stack_global(self, _: Any) -> None:
+    def _stack_global(self, _: object) -> None:
         name, module = self._stack.pop(), self._stack.pop()
         self._stack.append(self._name(module, name))
 
-    def _make(self, of: Any, arguments: Any) -> None:
+    def _make(self, of: object, arguments: object) -> None:
         if isinstance(of, Named):
             self._name(of.module, of.name, called=True)
         self._stack.append(Made(of, arguments))
 
-    def _reduce(self, _: Any) -> None:
+    def _reduce(self, _: object) -> None:
         arguments, of = self._stack.pop(), self._stack.pop()
         self._make(of, arguments)
 
     _newobj = _reduce
 
-    def _newobj_ex(self, _: Any) -> None:
+    def _newobj_ex(self, _: object) -> None:
         named, arguments, of = self._stack.pop(), self._stack.pop(), self._stack.pop()
         self._make(of, (*arguments, named) if isinstance(arguments, tuple) else (arguments, named))
 
@@ -239,11 +239,11 @@ class Machine:
         module, _, name = argument.partition(" ")
         self._make(self._name(module, name), tuple(self._marked()))
 
-    def _obj(self, _: Any) -> None:
+    def _obj(self, _: object) -> None:
         of, *arguments = self._marked()
         self._make(of, tuple(arguments))
 
-    def _build(self, _: Any) -> None:
+    def _build(self, _: object) -> None:
         state = self._stack.pop()
         target = self._stack[-1]
         if not isinstance(target, Made):
@@ -253,13 +253,13 @@ class Machine:
         if self._built is not None:
             self._built(target)
 
-    def _persid(self, argument: Any) -> None:
+    def _persid(self, argument: object) -> None:
         self._stack.append(self._found(argument))
 
-    def _binpersid(self, _: Any) -> None:
+    def _binpersid(self, _: object) -> None:
         self._stack.append(self._found(self._stack.pop()))
 
-    def _found(self, key: Any) -> Any:
+    def _found(self, key: object) -> object:
         found = None if self._resolve is None else self._resolve(key)
         return (
             Elsewhere("a persistent id, which only the program that wrote it can resolve", key)
@@ -273,21 +273,21 @@ class Machine:
 
     _ext2 = _ext4 = _ext1
 
-    def _next_buffer(self, _: Any) -> None:
+    def _next_buffer(self, _: object) -> None:
         self._stack.append(Elsewhere("a buffer outside the pickle"))
 
-    def _readonly_buffer(self, _: Any) -> None:
+    def _readonly_buffer(self, _: object) -> None:
         if not self._stack:
             raise Unreadable("no buffer to make readable alone")
 
-    def _proto(self, _: Any) -> None:
+    def _proto(self, _: object) -> None:
         """Opcodes are the same in all protocols."""
 
-    def _frame(self, _: Any) -> None:
+    def _frame(self, _: object) -> None:
         """Frames say how to read ahead."""
 
 
-def _paired(values: list[Any]) -> list[tuple[Any, Any]]:
+def _paired(values: list[object]) -> list[tuple[Any, Any]]:
     if len(values) % 2:
         raise Unreadable("a key without a value")
     return list(zip(values[::2], values[1::2], strict=True))

@@ -83,7 +83,7 @@ class Model:
     def _refused(self, why: str) -> BayesreconError:
         return BayesreconError(f"{self._path}: cannot be read as a model of PMML: {why}")
 
-    def _type(self, *_: Any) -> None:
+    def _type(self, *_: object) -> None:
         raise self._refused("it declares a document type, whose entities are not expanded")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -105,7 +105,7 @@ class Model:
 
 def _counted(parts: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Parts by names of their own: several of one name as columns, or as a list where they have parts themselves."""
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[object]] = {}
     for name, part in parts:
         found.setdefault(name, []).append(part)
     return [
@@ -117,7 +117,7 @@ def _is_row(part: Any) -> bool:
     return isinstance(part, Made) and part.of.name == _ROW
 
 
-def _columns(parts: list[Any]) -> Any:
+def _columns(parts: list[Any]) -> object:
     flat = [dict(p.states[0].pairs) if isinstance(p, Made) else None for p in parts]
     if any(f is None or any(not isinstance(v, int | float | str) for v in f.values()) for f in flat):
         return parts
@@ -126,7 +126,7 @@ def _columns(parts: list[Any]) -> Any:
     return Made(parts[0].of, (), [Pairs(columns)])
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     """A number where it is one."""
     try:
         return int(text) if text.lstrip("+-").isdecimal() and len(text) < 19 else float(text)
@@ -134,5 +134,5 @@ def _value(text: str) -> Any:
         return text
 
 
-def _entries(values: list[Any]) -> Any:
+def _entries(values: list[object]) -> object:
     return values if any(isinstance(v, str) for v in values) else np.array(values)

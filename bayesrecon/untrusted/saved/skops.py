@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from bayesrecon.json_types import Json
 from bayesrecon.untrusted.plain_json import no_repeats
 from bayesrecon.untrusted.saved.nodes import Group, Made, Named, Pairs, Unreadable
 from bayesrecon.untrusted.saved.zips import Members, array_of_npy
@@ -33,7 +34,7 @@ class Archive:
         self.about = {k: v for k, v in tree.items() if k in ("protocol", "_skops_version")}
         self.rest = [name for name in members.sizes if name not in self._used and not name.endswith("/")]
 
-    def _node(self, tree: Any, depth: int) -> Any:
+    def _node(self, tree: object, depth: int) -> object:
         if depth > _DEEPEST:
             raise Unreadable("nested deeper than is searched")
         if not isinstance(tree, dict):
@@ -46,7 +47,7 @@ class Archive:
             self._found[known] = node
         return node
 
-    def _made(self, tree: dict[str, Any], depth: int) -> Any:
+    def _made(self, tree: Json, depth: int) -> object:
         kind, content = tree.get("__loader__"), tree.get("content")
         name, module = tree.get("__class__"), tree.get("__module__")
         if kind == "JsonNode":
@@ -77,7 +78,7 @@ class Archive:
                 made.states.append(state if isinstance(state, Pairs) else Pairs([(key, state)]))
         return made
 
-    def _json(self, content: Any) -> Any:
+    def _json(self, content: object) -> object:
         try:
             found = json.loads(content) if isinstance(content, str) else content
         except (ValueError, RecursionError):
@@ -86,10 +87,10 @@ class Archive:
             return Pairs(list(found.items()))
         return found if isinstance(found, str | int | float | bool | None) else str(content)
 
-    def _dictionary(self, tree: dict[str, Any], content: dict[str, Any], depth: int) -> Pairs:
+    def _dictionary(self, tree: Json, content: Json, depth: int) -> Pairs:
         return Pairs([(key, self._node(value, depth + 1)) for key, value in content.items()])
 
-    def _file(self, tree: dict[str, Any], of: Named, depth: int) -> Any:
+    def _file(self, tree: Json, of: Named, depth: int) -> object:
         name, content = tree.get("file"), tree.get("content")
         if tree.get("type") == "json" and isinstance(content, list):  # an array of objects
             return [self._node(one, depth + 1) for one in content]

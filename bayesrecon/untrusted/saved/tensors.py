@@ -1,7 +1,5 @@
 """Tensors of torch out of their descriptions: parts of storages, which are plain bytes."""
 
-from typing import Any
-
 import numpy as np
 
 from bayesrecon.untrusted.saved.nodes import Made, Named, Storage, Unreadable
@@ -16,7 +14,7 @@ _TYPES = {
 }  # fmt: skip
 
 
-def storage(raw: bytes, kind: Any) -> np.ndarray:
+def storage(raw: bytes, kind: object) -> np.ndarray:
     """Bytes as numbers of a type of torch: `torch.FloatStorage`, `torch.float32`, or its name in safetensors.
 
     Raises:

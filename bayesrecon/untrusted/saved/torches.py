@@ -53,7 +53,7 @@ class Archive:
         """All of them, by their keys."""
         return self._found
 
-    def _resolve(self, key: Any) -> Any:
+    def _resolve(self, key: object) -> object:
         """`("storage", type, key, location, count)`."""
         if not isinstance(key, tuple) or len(key) < 5 or key[0] != "storage" or not isinstance(key[2], str):
             return None
@@ -73,7 +73,7 @@ class Row:
     def __init__(self) -> None:
         self._found: dict[str, tuple[Storage, Any]] = {}
 
-    def resolve(self, key: Any) -> Any:
+    def resolve(self, key: object) -> Any:
         """`("storage", type, key, location, count, view)`."""
         if not isinstance(key, tuple) or len(key) < 5 or key[0] != "storage" or not isinstance(key[2], str):
             return None
@@ -83,7 +83,7 @@ class Row:
         """All of them, by their keys."""
         return {key: made for key, (made, _) in self._found.items()}
 
-    def fill(self, stream: Any, keys: Any) -> None:
+    def fill(self, stream: Any, keys: object) -> None:
         """Take the storages of these keys from the stream."""
         if not isinstance(keys, list) or len(keys) > _STORAGES or not all(isinstance(k, str) for k in keys):
             raise Unreadable("keys of storages that are none")

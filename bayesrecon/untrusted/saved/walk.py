@@ -57,7 +57,7 @@ class Walk:
         self._seen: dict[int, Any] = {}  # by id, and kept, so that no id is given twice
         self._names: dict[str, tuple[str, str]] = {}
 
-    def over(self, root: Any, where: str = "") -> None:
+    def over(self, root: object, where: str = "") -> None:
         """List everything that hangs on this one."""
         waiting: list[tuple[str, Any, int, str]] = [(where, root, 0, "")]
         visits = 0
@@ -87,7 +87,7 @@ class Walk:
         ]
         self._names = {}
 
-    def _visit(self, where: str, node: Any, of: str) -> Iterator[tuple[str, Any, str]]:
+    def _visit(self, where: str, node: object, of: str) -> Iterator[tuple[str, Any, str]]:
         if node is None or isinstance(node, Named):
             return
         if isinstance(node, Elsewhere):
@@ -140,7 +140,7 @@ class Walk:
         if node.pairs:
             yield where, Pairs(node.pairs), kind
 
-    def _state(self, where: str, state: Any, of: str) -> Iterator[tuple[str, Any, str]]:
+    def _state(self, where: str, state: object, of: str) -> Iterator[tuple[str, Any, str]]:
         parts: tuple[Any, ...] = state if isinstance(state, tuple) and len(state) == 2 else (state,)
         if all(part is None or isinstance(part, Pairs) for part in parts):
             for part in parts:
@@ -219,7 +219,7 @@ class Walk:
             visible_values = visible_values.astype(float)
         self._add(where, kind, np.ascontiguousarray(visible_values), of)
 
-    def _scalar(self, where: str, value: Any, of: str) -> None:
+    def _scalar(self, where: str, value: object, of: str) -> None:
         if isinstance(value, int) and value.bit_length() > _WHOLE:
             value = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
         if isinstance(value, bytes):
@@ -233,7 +233,7 @@ class Walk:
         else:
             self.unread.append((where or "the object", f"it is a {type(value).__name__}"))
 
-    def _add(self, where: str, kind: str, values: Any, of: str) -> None:
+    def _add(self, where: str, kind: str, values: object, of: str) -> None:
         self.items.append({"where": where or "the object", "kind": kind, "values": values, "of": of})
 
 
@@ -241,7 +241,7 @@ def _key(where: str, name: str) -> str:
     return f"{where}/{name[:_KEY]}" if where else name[:_KEY]
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any) -> object:
     if is_array(value):
         found = array_of(value)
         return found.item() if isinstance(found, np.ndarray) and found.size == 1 else value
