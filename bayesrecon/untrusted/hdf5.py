@@ -109,10 +109,11 @@ def check_within(file: "h5py.File", path: Path) -> None:
     """Refuse a file with anything that reads other files. Soft links lead to what is looked at anyway."""
     import h5py
 
-    waiting, seen = [file], {_address(file)}
+    waiting: list[h5py.Group] = [file]
+    seen = {_address(file)}
     while waiting:
         group = waiting.pop()
-        for key in group:
+        for key in map(str, group):
             where = f"{(group.name or '').rstrip('/')}/{key}"
             kind = group.id.links.get_info(key.encode("utf-8", "surrogateescape")).type
             if kind not in (_HARD, _SOFT):

@@ -49,7 +49,8 @@ def _things(file: "h5py.File", unread: list[tuple[str, str]]) -> Iterator[Found]
     import h5py
 
     yield from _own_attributes(file, "the file")
-    waiting, seen = [(file, "", 0)], {_address(file)}
+    waiting: list[tuple[h5py.Group, str, int]] = [(file, "", 0)]
+    seen = {_address(file)}
     while waiting:
         group, place, depth = waiting.pop()
         for key in group:

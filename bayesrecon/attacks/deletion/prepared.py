@@ -322,7 +322,7 @@ class PreparedHRec:
             se=None,
             method="HRec",
             evidence=None,
-            effective=found.public_records,
+            effective_size=found.public_records,
             before=pair.before.name,
             after=pair.after.name,
             model=self.model.name,
