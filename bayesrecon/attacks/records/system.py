@@ -24,7 +24,7 @@ from bayesrecon.attacks.records.blocks import Blocks, NotSolved, layered
 from bayesrecon.attacks.records.dense import halves_of, solved
 from bayesrecon.attacks.records.layers import in_layers, pays
 from bayesrecon.attacks.records.slots import Slots
-from bayesrecon.errors import BayesreconError, check_memory
+from bayesrecon.errors import BayesreconError, check_memory, memory
 from bayesrecon.estimation.scored import summed
 from bayesrecon.kernels.score import Pairs, base_scores, curvatures
 from bayesrecon.kernels.touched import scatter
@@ -37,7 +37,7 @@ blas: Any = scipy.linalg.blas
 REMEDY = "give fewer known rows: those of the units of interest, or a part at a time"
 
 _BLOCK = 2**23  # doubles in a block of derivatives
-_KEPT = 10**8  # doubles of derivatives that are kept for the errors instead of computed twice
+_KEPT = 6  # derivatives up to this part of the machine's memory are kept for errors and checks, not computed again
 _FEWEST, _MOST = 128, 1024  # draws in a block: enough for a product to pay, few enough to fit
 _COPIES = 8  # of the blocks of K that are held at once
 _AHEAD = 2  # blocks that are computed ahead
@@ -163,7 +163,7 @@ def make_system(
     parts = [np.zeros((len(rows), len(rows)), order="F") for rows in sets]
     weights, at = np.asarray(release.weights), 0
     kept = []
-    keep = release.size * size * (slots.width + 1) <= _KEPT
+    keep = 8 * release.size * size * (slots.width + 1) <= memory() // _KEPT
     half: tuple[Any, np.ndarray] | None = None
     split = 0
     assembled = partial(layered, sets, size=size) if layers else partial(_assembled, sets, size=size)
