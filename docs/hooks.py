@@ -66,10 +66,10 @@ def commands():
     """The options of every command, as its help has them: a table each."""
     from typer.main import get_command
 
-    from bayesrecon.cli.main import _SHOWN, app
+    from bayesrecon.cli.main import SHOWN, app
 
     group, parts = get_command(app), []
-    for name, (panel, example) in sorted(_SHOWN.items(), key=lambda item: list(_SHOWN).index(item[0])):
+    for name, (panel, example) in sorted(SHOWN.items(), key=lambda item: list(SHOWN).index(item[0])):
         command = group.get_command(None, name)
         parts.append(f"## {name}\n\n*{panel}.* {_escaped(command.help or '')}\n\n```sh\nbayesrecon {example}\n```\n")
         rows = [row for param in command.params if (row := _row(param))]

@@ -141,7 +141,7 @@ def test_the_record_between_two_tables(tables):
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        ([], "table0.csv leaves its equations open; read it with its correlations"),
+        ([], "table0.csv has only limits, no equations of its data; read it with its correlations"),
         (["--correlations", "table0_r.csv"], "1 --correlations for 2 tables"),
         (["--power", "0.5"], "no part in a table"),
     ],

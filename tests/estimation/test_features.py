@@ -126,7 +126,7 @@ def test_digits_that_are_lost_leave_the_records(monkeypatch):
     """Where features taken to records and back are others, or a kernel has no factor, a basis of records is found."""
     release = regression(300)
     whole = bayesrecon.recover(release)
-    for name, less in (("_TAKEN_BACK", 0.0), ("solver", lambda _: None)):
+    for name, less in (("_ROUND_TRIP_ERROR", 0.0), ("solver", lambda _: None)):
         with monkeypatch.context() as patched, x64():
             patched.setattr(solve, name, less)
             assert not isinstance(solve_release(release).solved, solve.FeatureFit)

@@ -49,7 +49,7 @@ def test_responses_come_back_by_the_leverage(tmp_path):
     game = ReconstructionGame(LINE, LeastSquares(), (KnownInstance(), KnownInstance(10.0)), known=True)
     result = play(game, n=80, seed=1)
     own, constant = result.rows
-    assert own.left.upper < 0.1 < constant.left.lower
+    assert own.relative_error.upper < 0.1 < constant.relative_error.lower
     assert own.error < 0.1 * min(own.before, own.after)
     again = load_result(result.save(tmp_path / "r.npz"))
     assert again.rows == result.rows

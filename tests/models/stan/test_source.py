@@ -43,7 +43,7 @@ REFUSED = {
     "a series": ("y[2:N] ~ normal(a * y[1:(N - 1)], 1);", "line 3: records are coupled here"),
     "a mean": ("y ~ normal(a, 1 + sd(y));", "line 3: records are coupled here"),
     "a constant": ("a ~ normal(0, 1); target += sum(y);", "does not depend on any parameter"),
-    "a function": ("y ~ normal(nothing(a), 1);", "line 3, column 20: the function nothing is not there"),
+    "a function": ("y ~ normal(nothing(a), 1);", "line 3, column 20: there is no function nothing"),
     "a word": ("y ~~ normal(a, 1);", "line 3, column 12"),
 }
 
