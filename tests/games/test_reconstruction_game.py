@@ -50,7 +50,7 @@ def test_responses_come_back_by_the_leverage(tmp_path):
     result = play(game, n=80, seed=1)
     own, constant = result.rows
     assert own.relative_error.upper < 0.1 < constant.relative_error.lower
-    assert own.error < 0.1 * min(own.before, own.after)
+    assert own.error < 0.1 * min(own.error_before, own.error_after)
     again = load_result(result.save(tmp_path / "r.npz"))
     assert again.rows == result.rows
     assert json.loads(result.save(tmp_path / "r.json").read_text())["reconstructors"][0]["unanswered"] == 0
