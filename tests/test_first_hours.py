@@ -133,7 +133,7 @@ def test_a_reader_of_a_table(hour):
     (hour.folder / "table.csv").write_text(text.replace(".", ",").replace("std, error", "std. error") + "\n")
     told = hour.run("audit", "table.csv", "--model", "ols", codes=(0, 3))
     assert "434" in told
-    found = json.loads(hour.run("recover", "table.csv", "--model", "ols", "--json").partition(" warning")[0])
+    found = json.loads(hour.run("recover", "table.csv", "--model", "ols", "--json").partition(" note")[0])
     rows = {row["name"]: row for row in found["statistics"]}
     assert rows["mean(iq)"]["lower"] < iq.mean() < rows["mean(iq)"]["upper"]
 

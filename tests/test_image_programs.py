@@ -54,7 +54,7 @@ def test_deletions(folder, end):
     rows = end("deletion.mnist", "softmax", "--data", folder, "--part", "all", "--deletions", 2)
     (section,) = rows.values()
     assert section["facts"]["accuracy"] > 0.8
-    assert "500 private, 500 public records" in section["notes"][0]
+    assert "500 private and 500 public records" in section["notes"][0]
 
 
 def test_linear_outputs(folder, end, tmp_path):

@@ -28,7 +28,7 @@ def test_the_command_line_says_it_in_words(run, database):
     (row,) = document(run("posteriors", "--verdict", EIGHT, "--json"))
     (values,) = row["found"]["fields"]
     assert (row["attack"], row["source"], row["records"], row["draws"]) == ("records", "reference", 8, 10_000)
-    assert row["recovered"] == f"y: {values['right'] / 8:.1%} exact"
+    assert row["recovered"] == f"y: {values['correct'] / 8:.1%} exact"
     assert row["error"] == f"RMSE {values['error']:.3g}"
     assert (row["expected"], row["floor"]) == (f"{values['expected']:.3g}", f"{values['floor']:.3g}")
     assert row["naive"] == "0.0%"

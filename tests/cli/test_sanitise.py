@@ -41,7 +41,7 @@ def test_a_file_that_may_be_published(run, folder, suffix):
     assert not [f for f in told if f.severity in ("medium", "high")]
     assert told.verdict != "incomplete"  # everything in it has an account, its attribute too
     again = run("recover", out, "--model", "kidscore_momiq")
-    assert "these draws say that they were sanitised (worth 100 draws" in again.err
+    assert "these draws are marked as sanitised (worth 100 draws" in again.err
     if os.name != "nt":
         assert stat.S_IMODE((folder / "book/ledger.json").stat().st_mode) == 0o600
 
