@@ -116,8 +116,8 @@ def _unpacked(value: Any, content: dict[str, np.ndarray], classes: dict[str, typ
         fields = {k: _unpacked(v, content, classes, version) for k, v in value["fields"].items()}
         if unknown := sorted(set(fields) - {f.name for f in dataclasses.fields(classes[inner])}):
             raise _OtherFields(
-                f"by bayesrecon {version}, whose {inner} has a field {unknown[0][:40]!r} that this version does not have: "
-                "load it with that version, or compute the result again"
+                f"by bayesrecon {version}, whose {inner} has a field {unknown[0][:40]!r} that this version does not "
+                "have: load it with that version, or compute the result again"
             )
         return classes[inner](**fields)
     if kind == "array":
