@@ -317,5 +317,5 @@ def _listed(layout: Layout, answer: Answer | None) -> tuple[str, ...]:
     if count > _LISTED:
         return (f"{count} ways to fill the cells ({names}) with whole numbers of records print this table",)
     each = "; ".join(", ".join(f"{v:g}" for v in row) for row in answer.counts)
-    ways = "one way" if count == 1 else f"{count} ways"
-    return (f"{ways} to fill the cells ({names}) with whole numbers of records print this table: {each}",)
+    ways, verb = ("one way", "prints") if count == 1 else (f"{count} ways", "print")
+    return (f"{ways} to fill the cells ({names}) with whole numbers of records {verb} this table: {each}",)
