@@ -17,6 +17,7 @@ from bayesrecon.knowledge import KNOWS, check_keywords
 from bayesrecon.pairs import Deletion, paired
 from bayesrecon.precision import x64
 from bayesrecon.releases import Release, refuse_others
+from bayesrecon.running.mappings import make_room
 from bayesrecon.running.threads import one_thread
 
 P = ParamSpec("P")
@@ -131,6 +132,7 @@ def verb(
             model, force = options.pop("model", None), options.pop("force", False)
             if uses is not None:
                 check_keywords({k: v for k, v in options.items() if k in KNOWS or k not in named}, name, uses)
+            make_room()
             with x64(), one_thread() if alone else nullcontext():
                 release = opens(held, model)
                 for one in release if isinstance(release, list) else [release]:
