@@ -95,8 +95,9 @@ def resident():
 
 def forget_programs():
     if "jax" in sys.modules and sys.platform == "linux":
-        mappings = Path("/proc/self/maps").read_bytes().count(b"\n")
-        if resident() > max(LARGE, LEFT[0] + MORE) or mappings > MAPPINGS:
+        from bayesrecon.running.mappings import used
+
+        if resident() > max(LARGE, LEFT[0] + MORE) or used() > MAPPINGS:
             sys.modules["jax"].clear_caches()
             gc.collect()
             with contextlib.suppress(AttributeError):  # a C library without it

@@ -18,7 +18,7 @@ def program():
 
 @pytest.mark.parametrize(("limit", "left"), [(2.0, 0), (float("inf"), 1)])
 def test_programs_are_dropped_where_they_take_most_of_what_is_allowed(program, monkeypatch, limit, left):
-    monkeypatch.setattr(mappings, "mapped", lambda: 2)
+    monkeypatch.setattr(mappings, "used", lambda: 2)
     monkeypatch.setattr(mappings, "allowed", lambda: limit)
     mappings.make_room()
     assert program._cache_size() == left
@@ -26,7 +26,7 @@ def test_programs_are_dropped_where_they_take_most_of_what_is_allowed(program, m
 
 
 def test_every_verb_makes_room(program, monkeypatch):
-    monkeypatch.setattr(mappings, "mapped", lambda: 2)
+    monkeypatch.setattr(mappings, "used", lambda: 2)
     monkeypatch.setattr(mappings, "allowed", lambda: 2.0)
     with pytest.raises(bayesrecon.BayesreconError):
         bayesrecon.recover(from_draws)

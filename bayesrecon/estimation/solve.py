@@ -207,9 +207,8 @@ def _shrunk(plain: Fit) -> Fit:
     spread = cross.T @ cross / len(cross)
     size = max(1.0, float(np.linalg.norm(target) / np.linalg.norm(cross.mean(axis=0))))
     noise = embedding.normal_noise(plain.basis, simulated=True)
-    if not (
-        np.diag(noise) <= _LARGEST_NOISE * np.diag(plain.gram)
-    ).all():  # a scale and its effects are never large at once
+    # A scale and its effects are never large at once.
+    if not (np.diag(noise) <= _LARGEST_NOISE * np.diag(plain.gram)).all():
         noise = embedding.normal_noise(plain.basis)
     ridge = noise / embedding.effective_size
     damping = _DAMPING * plain.gram / embedding.effective_size

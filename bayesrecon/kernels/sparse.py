@@ -10,12 +10,11 @@ posterior. Coordinates that no record touches together share a sweep (Curtis, Po
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -23,9 +22,10 @@ from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.definite import largest
 from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
 from bayesrecon.kernels.metric_view import CHUNK, Part, View
+from bayesrecon.kernels.record_products import kernel_between, own_kernel
 from bayesrecon.kernels.score import along_coordinates, gradients, prior_score, touches
 from bayesrecon.kernels.sums import covariance, either_way, kernels, numbers, plus
-from bayesrecon.kernels.touched import NONE, Touched, coloured, pays
+from bayesrecon.kernels.touched import Touched, coloured, pays
 from bayesrecon.model import Model, Records
 from bayesrecon.running.engine import block_entries, on_host, placed, pooled, spread
 
@@ -277,9 +277,9 @@ def _score(inputs: _PassInputs, block: _Block, prior: Any) -> Any:
 
 def _residual(inputs: _PassInputs, block: _Block, score: Any) -> Any:
     """`<phi_m, score> + tau tr(Sigma Hess l_m)`, `(C, M)`."""
-    whitened_score = score @ block.sigma
+    scaled_score = score @ block.sigma
     pairs = zip(inputs.touched.index, block.slopes, strict=True)
-    return sum((slope * whitened_score[:, column] for column, slope in pairs), inputs.temperature * block.lap)
+    return sum((slope * scaled_score[:, column] for column, slope in pairs), inputs.temperature * block.lap)
 
 
 def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
@@ -304,7 +304,7 @@ def _shift_of(inputs: _PassInputs, block: _Block) -> Any:
 def _moments(inputs: _PassInputs, block: _Block, prior: Any, shift: Any) -> tuple[Any, ...]:
     heavy, index = block.weights[:, None], inputs.touched.index
     value = block.value @ inputs.functions - shift
-    gram = _kernel(block.slopes * heavy**0.5, index, block.sigma)
+    gram = own_kernel(block.slopes * heavy**0.5, index, block.sigma)
     target = -(block.weights @ _residual(inputs, block, prior))
     return gram, target, block.weights @ value, (value * heavy).T @ value
 
@@ -323,7 +323,7 @@ def _cross(inputs: _PassInputs, first: _Block, second: _Block) -> Any:
     assert inputs.others is not None
     rows, columns = inputs.others.index, inputs.touched.index
     pairs = np.indices((len(rows), len(columns))).reshape(2, -1).T
-    return _products(first.slopes * first.weights[:, None], second.slopes, rows, columns, first.sigma, pairs)
+    return kernel_between(first.slopes * first.weights[:, None], second.slopes, rows, columns, first.sigma, pairs)
 
 
 def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
@@ -366,45 +366,6 @@ def _shares(index: Any, sigma: Any) -> tuple[Any, Any]:
 @either_way
 def _no_pairs(index: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros((0, 2), int), np.zeros((0, index.shape[1]))
-
-
-def _kernel(slopes: Any, index: Any, sigma: Any) -> Any:
-    """Of the records with themselves: of two colours, one product is the transpose of the other."""
-    i, j = np.tril_indices(len(index))
-    pairs = np.stack([i, j], axis=1)
-    diagonal, off_diagonal = (
-        _products(slopes, slopes, index, index, sigma, pairs[chosen]) for chosen in (i == j, i > j)
-    )
-    return diagonal + off_diagonal + off_diagonal.T
-
-
-def _products(x: Any, y: Any, rows: Any, columns: Any, sigma: Any, pairs: np.ndarray) -> Any:
-    """`sum_ab Sigma[rows_a, columns_b] x_a' y_b` over pairs of colours, `x (q, C, M)`, `y (p, C, N)`."""
-    total = np.zeros((x.shape[2], y.shape[2]))
-    if not isinstance(x, np.ndarray):
-        return jax.lax.scan(partial(_added, x, y, rows, columns, sigma), jnp.asarray(total), jnp.asarray(pairs))[0]
-    for a, b in pairs:
-        row, column = _at(rows[a]), _at(columns[b])
-        if isinstance(row, int) or isinstance(column, int):  # a product of vectors needs no entry for every pair
-            share = np.atleast_1d(sigma[row, column])
-            left, right = (x[a] * share, y[b]) if isinstance(column, int) else (x[a], y[b] * share)
-            total += left.T @ right
-        else:
-            part = x[a].T @ y[b]
-            part *= sigma.take(column, axis=1).take(row, axis=0)
-            total += part
-    return total
-
-
-def _at(coordinates: np.ndarray) -> Any:
-    """The one coordinate of all records that have one of this colour, else those of each."""
-    some = coordinates[coordinates != NONE]
-    return int(some[0]) if some.size and (some == some[0]).all() else coordinates
-
-
-def _added(x: Any, y: Any, rows: Any, columns: Any, sigma: Any, total: Any, pair: Any) -> tuple[Any, None]:
-    a, b = pair
-    return total + (x[a].T @ y[b]) * sigma[rows[a][:, None], columns[b]], None
 
 
 def chunk_of(touched: Touched) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 _SHARE = 0.6  # of what is allowed: a call compiles a hundred programs or so, and a few hundred fit into the rest
 
 
-def mapped() -> int:
+def used() -> int:
     """Number of memory mappings of this process; 0 where the system does not say."""
     try:
         return Path("/proc/self/maps").read_bytes().count(b"\n")
@@ -32,6 +32,6 @@ def make_room() -> None:
 
     >>> make_room()
     """
-    if "jax" in sys.modules and mapped() > _SHARE * allowed():
+    if "jax" in sys.modules and used() > _SHARE * allowed():
         sys.modules["jax"].clear_caches()
         gc.collect()
