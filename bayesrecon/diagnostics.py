@@ -10,6 +10,7 @@ Z95 = 1.959964
 
 
 _AT_ONCE = 2**20  # numbers of a block of series; the transforms take about nine times as much
+_FEW_LAGS = 24  # autocorrelations that are computed one by one; an even number
 _SHORTEST = 8  # draws in a chain from which its series can be judged
 
 
@@ -74,26 +75,61 @@ def effective_sample_size(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
 
 def _sizes(chains: np.ndarray, draws: int) -> np.ndarray:
     """Effective sizes of series `(chains, n, S)` that were cut from so many draws."""
+    m, n, _ = chains.shape
+    means = chains.mean(axis=1)
+    centred = np.ascontiguousarray(np.moveaxis(chains - means[:, None], 2, 0))
+    total = np.vecdot(centred, centred).mean(axis=1) / n + means.var(axis=0, ddof=1)
+    time = np.ones(len(total))
+    varying = np.flatnonzero(total > 0)
+    time[varying] = _autocorrelation_times(centred[varying], total[varying])
+    # Antithetic chains can beat independent draws; the bound is the customary one.
+    return draws / np.where(total > 0, np.maximum(time, 1.0 / np.log10(max(m * n, 10))), 1.0)
+
+
+def _autocorrelation_times(centred: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Integrated autocorrelation times of series `(S, chains, n)` of a variance `(S,)`.
+
+    The first lags decide about most series. Only those whose sequence goes on beyond them are transformed.
+    """
+    n = centred.shape[2]
+    within = np.vecdot(centred, centred).mean(axis=1) / n
+    time, lowest, pending = np.full(len(total), -1.0), np.full(len(total), np.inf), np.arange(len(total))
+    for lag in range(0, n - 1, 2):
+        if lag == _FEW_LAGS:
+            covariance = _autocovariance(centred, lag)
+        else:
+            covariance = np.stack([_lagged(centred, lag), _lagged(centred, lag + 1)], axis=1)
+        rho = 1.0 - (within[:, None] - covariance) * n / (n - 1) / total[:, None]
+        if lag == 0:
+            rho[:, 0] = 1.0
+        pairs = rho[:, : rho.shape[1] // 2 * 2].reshape(len(rho), -1, 2).sum(axis=2)
+        lowest = np.minimum.accumulate(np.c_[lowest, pairs], axis=1)[:, 1:]
+        time[pending] += 2.0 * np.maximum(lowest, 0.0).sum(axis=1)
+        goes_on = lowest[:, -1] > 0
+        if lag == _FEW_LAGS or not goes_on.any():
+            break
+        lowest = lowest[:, -1]
+        if not goes_on.all():
+            pending, lowest, within, total = (part[goes_on] for part in (pending, lowest, within, total))
+            centred = centred[goes_on]
+    return time
+
+
+def _lagged(centred: np.ndarray, lag: int) -> np.ndarray:
+    """Biased autocovariance at one lag, `(S,)`, the mean of the chains."""
+    n = centred.shape[2]
+    return np.asarray(np.vecdot(centred[:, :, : n - lag], centred[:, :, lag:]).mean(axis=1) / n)
+
+
+def _autocovariance(centred: np.ndarray, first: int) -> np.ndarray:
+    """Biased autocovariances from a lag on, `(S, n - first)`, by the fast Fourier transform."""
     from scipy import fft
 
-    m, n, _ = chains.shape
-    centred = np.ascontiguousarray(np.moveaxis(chains - chains.mean(axis=1, keepdims=True), 1, 2))
+    n = centred.shape[2]
     size = fft.next_fast_len(2 * n - 1, real=True)
     transformed = np.asarray(fft.rfft(centred, size, axis=2))
-    spectrum = (np.real(transformed) ** 2 + np.imag(transformed) ** 2).mean(axis=0)
-    covariance = np.asarray(fft.irfft(spectrum, size, axis=1))[:, :n].T / n  # (n, S), biased
-    within = covariance[0] * n / (n - 1)
-    total = within * (n - 1) / n + chains.mean(axis=1).var(axis=0, ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rho = 1.0 - (within - covariance * n / (n - 1)) / total
-    rho[0] = 1.0
-    pairs = rho[: n // 2 * 2].reshape(n // 2, 2, -1).sum(axis=1)
-    alive = np.cumprod(pairs > 0, axis=0).astype(bool)
-    monotone = np.minimum.accumulate(np.where(alive, pairs, 0.0), axis=0)
-    time = -1.0 + 2.0 * monotone.sum(axis=0)
-    # Antithetic chains can beat independent draws; the bound is the customary one.
-    time = np.maximum(time, 1.0 / np.log10(max(m * n, 10)))
-    return np.where(total > 0, draws / time, float(draws))
+    spectrum = (np.real(transformed) ** 2 + np.imag(transformed) ** 2).mean(axis=1)
+    return np.asarray(fft.irfft(spectrum, size, axis=1))[:, first:n] / n
 
 
 def split_r_hat(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
