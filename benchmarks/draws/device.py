@@ -46,6 +46,22 @@ _UNTRIED = (
 )
 """What the page says before there are rows."""
 
+_COLUMNS = (
+    "Every case runs in a process of its own, some of them side by side.",
+    "",
+    "* *Cold*: the first run, with nothing compiled. *Warm*: the second run of the same process.",
+    "* *Compiled before*: the first run of another process that finds compiled programs in the cache, as every later "
+    "command does.",
+    "* *On the host*: share of the warm run in which no kernel of the accelerator ran.",
+    "* *Read back* and *sent*: transfers in one run.",
+    "* *Off*: the largest difference of the results from those of the processor, relative to the largest number of "
+    "its kind; of averages over chains, in standard errors of their difference.",
+    "",
+    "QR, singular values and Cholesky are timed by LAPACK and on the accelerator, copies there and back included. "
+    "`recover` leaves them to LAPACK, like the jackknife, non-negative least squares, effective sample sizes and "
+    "the checks of draws: together they are most of what a warm run spends on the host.",
+)
+
 Row = dict[str, Any]
 
 
@@ -229,51 +245,48 @@ def _drawn(tiny: bool) -> None:
 
 
 def machine() -> Row:
-    return {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
+    """Of a run: cores, architecture, Python, the compiler's flags and processes at once."""
+    found = {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
+    return found | {"flags": os.environ.get("XLA_FLAGS", ""), "at once": _LANES}
 
 
-def page(rows: Any) -> str:
+def page(runs: Any) -> str:
     """What was measured, the accelerator beside the processor."""
     lines = ["# On an accelerator", "", "Made by `python -m benchmarks.draws.device`.", ""]
-    if not rows:
+    if not runs:
         return "\n".join([*lines, *_UNTRIED, ""])
-    found = {(row["case"], row["side"]): row for row in rows["cases"]}
-    there = next((row for row in rows["cases"] if row["side"] == "gpu" and "device" in row), {})
-    cores, python = rows["machine"]["cores"], rows["machine"]["python"]
-    lines += [
-        f"{there.get('device', 'No accelerator')} beside {cores} cores ({rows['machine']['machine']}) of the same "
-        f"machine, JAX {there.get('jax', '')}, Python {python}. Every case ran in a process of its own with "
-        f"{there.get('cores', '')} cores, {_LANES['gpu']} at once on the accelerator and {_LANES['cpu']} on the "
-        "processor: cold with nothing compiled, then warm. *Compiled before* is the first run of another process that "
-        "finds compiled "
-        "programs in the cache, as every later command does. *On the host* is the share of the warm "
-        "run in which no kernel of the accelerator ran. *Read back* and *sent* count transfers in one run. *Off* is "
-        "the largest difference of the results from those of the processor, relative to the largest number of its "
-        "kind; of averages over chains, in standard errors of their difference.",
+    return "\n".join([*lines, *_COLUMNS, "", *(line for run in runs for line in _run(run))])
+
+
+def _run(run: Row) -> list[str]:
+    """One session on a machine."""
+    found = {(row["case"], row["side"]): row for row in run["cases"]}
+    there = next((row for row in run["cases"] if row["side"] == "gpu" and "device" in row), {})
+    machine, flags = run["machine"], run["machine"]["flags"]
+    lines = [
+        f"## {f'XLA_FLAGS={flags}' if flags else 'Without flags of XLA'}",
+        "",
+        f"{there.get('device', 'No accelerator')} beside {machine['cores']} cores ({machine['machine']}) of the same "
+        f"machine, {machine['at once']['gpu']} processes at once on the accelerator and {machine['at once']['cpu']} on "
+        f"the processor, {there.get('cores', '')} cores each, JAX {there.get('jax', '')}, Python {machine['python']}.",
         "",
     ]
-    head = (
-        "case",
-        "processor, cold s",
-        "warm s",
-        "accelerator, cold s",
-        "compiled before, s",
-        "warm s",
-        "times faster, warm",
-    )
-    more = ("on the host, %", "kernels", "read back", "sent", "peak there, MiB", "off")
+    head = ["case", "processor, cold s", "warm s", "accelerator, cold s", "compiled before, s", "warm s"]
+    head += ["times faster, warm", "on the host, %", "kernels", "read back", "sent", "peak there, MiB", "off"]
     cells = []
-    for name in dict.fromkeys(row["case"] for row in rows["cases"]):
+    for name in dict.fromkeys(row["case"] for row in run["cases"]):
         cpu, gpu = (found.get((name, side), {}) for side in ("cpu", "gpu"))
+        if "cold, s" not in gpu:
+            continue
         both = "warm, s" in cpu and "warm, s" in gpu
-        ratio = f"{cpu['warm, s'] / gpu['warm, s']:.2g}" if both else ""
         times = [_cell(cpu, "cold, s"), _cell(cpu, "warm, s"), _cell(gpu, "cold, s")]
         times += [_cell(gpu, "compiled before, s"), _cell(gpu, "warm, s")]
+        ratio = f"{cpu['warm, s'] / gpu['warm, s']:.2g}" if both else ""
         keys = ("on the host, %", "kernels", "read back", "sent", "peak on the device, MiB", "off")
         cells.append([name, *times, ratio, *(_cell(gpu, key) for key in keys)])
-    lines += [table([*head, *more], cells), ""]
-    failed = [f"* {row['case']}, {row['side']}: {row['failed']}" for row in rows["cases"] if "failed" in row]
-    return "\n".join([*lines, *(["Not measured:", "", *failed, ""] if failed else [])])
+    failed = [row["case"] for row in run["cases"] if "failed" in row and row["side"] == "gpu"]
+    more = [f"Not measured: {'; '.join(failed)}.", ""] if failed else []
+    return [*lines, table(head, cells), "", *more]
 
 
 def _cell(row: Row, key: str) -> str:
@@ -287,7 +300,7 @@ STUDY = Study(__file__, page)
 def main() -> None:
     parser = STUDY.parser(__doc__)
     parser.add_argument("--rows", type=Path, help="write what was measured here, not to the page")
-    parser.add_argument("--keep", type=Path, help="rows that another machine wrote")
+    parser.add_argument("--keep", type=Path, nargs="+", help="rows that another machine wrote, a file for each session")
     parser.add_argument("--seconds", type=float, default=280.0, help="after which nothing is begun or waited for")
     parser.add_argument("--only", default="", help="cases with this in their name")
     parser.add_argument("--tiny", action="store_true", help="sizes that only show that all of it works")
@@ -298,12 +311,14 @@ def main() -> None:
     if given.one:
         print(json.dumps(measured(given.one, given.tiny, given.held, given.again)))
         return
-    rows = json.loads(given.keep.read_text()) if given.keep else None
-    rows = rows or {"machine": machine(), "cases": all_of(given.tiny, given.seconds, given.only)}
+    if given.keep:
+        STUDY.keep([json.loads(path.read_text()) for path in given.keep])
+        return
+    run = {"machine": machine(), "cases": all_of(given.tiny, given.seconds, given.only)}
     if given.rows:
-        given.rows.write_text(form(rows))
+        given.rows.write_text(form(run))
     else:
-        STUDY.keep(rows)
+        STUDY.keep([run])
 
 
 if __name__ == "__main__":
