@@ -15,7 +15,7 @@ from bayesrecon.auditing.last_record import last_record, tells_all_fields
 from bayesrecon.auditing.presumed import presumptions, with_the_number
 from bayesrecon.auditing.small_counts import counts_of, small_counts
 from bayesrecon.auditing.words import places
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note, labelled
 from bayesrecon.estimation.recovered import recovered
 from bayesrecon.inexact import UNTOLD
 from bayesrecon.knowledge import of_model
@@ -159,7 +159,7 @@ def _presumed(
     for one in presumptions(release, knows, "n" in before):
         then = recovered(release, **one.knows, key=key).judged()
         if then.failures:
-            notes.append(f"tried whether {one.words}: {then.failures[0]}")
+            notes.append(Note(f"tried whether {one.words}: {then.failures[0]}"))
             continue
         new = [row for row in stated(then) if row.name not in before]
         n = next((row for row in stated(then) if row.name == "n"), None)
@@ -172,7 +172,7 @@ def _presumed(
         counts = counts_of(then, release.about, _HOW)
         findings += small_counts(counts, limits.small_count, (release.name,), needs, f", if {one.words}")
         findings += dominance(release, then, one.knows, needs, f", if {one.words}")
-        notes += [f"if {one.words}: {line}" for line in then.warnings if line not in found.warnings]
+        notes += [labelled(f"if {one.words}", line) for line in then.warnings if line not in found.warnings]
         break
     return tuple(findings), tuple(notes)
 

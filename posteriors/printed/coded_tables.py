@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.errors import Note
 from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limit, Limits, Statements
 from bayesrecon.model import Field
@@ -315,7 +316,7 @@ def _listed(layout: Layout, answer: Answer | None) -> tuple[str, ...]:
     count = len(answer.counts)
     names = ", ".join(layout.named(cell) for cell in layout.cells)
     if count > _LISTED:
-        return (f"{count} ways to fill the cells ({names}) with whole numbers of records print this table",)
+        return (Note(f"{count} combinations of whole cell counts ({names}) give this table"),)
     each = "; ".join(", ".join(f"{v:g}" for v in row) for row in answer.counts)
-    ways, verb = ("one way", "prints") if count == 1 else (f"{count} ways", "print")
-    return (f"{ways} to fill the cells ({names}) with whole numbers of records {verb} this table: {each}",)
+    found = "only one combination" if count == 1 else f"{count} combinations"
+    return (Note(f"{found} of whole cell counts ({names}) {'gives' if count == 1 else 'give'} this table: {each}"),)

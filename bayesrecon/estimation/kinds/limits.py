@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.estimation.statistics import components, moments
 from bayesrecon.estimation.weighted_fits import presumed
@@ -73,7 +73,7 @@ def _cost(note: str, release: StatedLimits, rows: Sequence[Row]) -> str:
         return note
     left = [row.name for row in rows if row.name not in determined]
     if not left:
-        return f"{UNTOLD}, and nothing is lost by that: every statistic is determined"
+        return Note(f"{UNTOLD}, and are not needed: every statistic is determined")
     if release.model.name != "ols":
         return note
     more = f" and {len(left) - _LISTED} more" if len(left) > _LISTED else ""
