@@ -130,12 +130,12 @@ def _adapted(
     likelihood = [n for n, s in three.items() if s.kind in ("observed", "factor") and s.terms != two[n].terms]
     if not likelihood:
         raise BayesreconError(
-            f"{title}: no observed site follows the records; observe a field, "
+            f"{title}: no observed site depends on the records; observe a field, "
             'e.g. numpyro.sample("y", ..., obs=y) inside a plate over the records'
         )
     parameters = tuple(parameter(n, s, title) for n, s in three.items() if s.kind == "latent")
     if not parameters:
-        raise BayesreconError(f"{title} has no latent site: there is nothing to release")
+        raise BayesreconError(f"{title} has no latent site, so it has no posterior")
 
     fields = {k: Field(tuple(shape), given.get(k, observed.get(k, REAL))) for k, shape in record.items()}
 
@@ -238,13 +238,13 @@ def _check_factorises(
             break
     else:
         raise BayesreconError(
-            f"{model.name}: the likelihood is not finite at any of the points tried, so that it cannot be checked; "
+            f"{model.name}: the likelihood is not finite at any point that was tried, so it cannot be checked; "
             "state where the fields lie with domain="
         )
     if not np.isclose(whole, single, rtol=1e-8, atol=1e-8):
         raise BayesreconError(
-            f"{model.name}: the likelihood is not a product over records (three records together give "
-            f"{float(whole):.6g}, one by one {float(single):.6g}); a mean, a scale or a lag taken over the data "
+            f"{model.name}: the likelihood is not a product over records (three records jointly give "
+            f"{float(whole):.6g}, separately {float(single):.6g}); a mean, a scale or a lag computed from the data "
             "belongs in the record itself"
         )
     for n, difference in prior.items():

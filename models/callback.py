@@ -75,7 +75,7 @@ def called(pairs: Pairs) -> Callable[[Any, Records], Any]:
         return (v, slope), (slope @ t, hessian_product(theta, t, record))
 
     def bent_jvp(at: Any, moved: Any) -> Any:
-        raise BayesreconError("a density that other software evaluates has no third derivatives")
+        raise BayesreconError("a density evaluated by other software has no third derivatives")
 
     value.defjvp(value_jvp, symbolic_zeros=True)
     both.defjvp(both_jvp, symbolic_zeros=True)
@@ -94,7 +94,8 @@ def _still(tangent: Any) -> bool:
 def _check_still(record: Any) -> None:
     if not all(_still(leaf) for leaf in jax.tree_util.tree_leaves(record, is_leaf=lambda x: hasattr(x, "dtype"))):
         raise BayesreconError(
-            "this attack moves records along derivatives of the density in the data, and other software gives none; "
+            "this attack needs derivatives of the density with respect to the data, which other software does not "
+            "give; "
             "write the model with models.from_numpyro"
         )
 

@@ -66,9 +66,9 @@ def from_density(
     """
     title = name or getattr(log_density, "__name__", "density").replace("<lambda>", "density")
     if not parameters:
-        raise BayesreconError(f"{title}: parameters name none: there is nothing to release")
+        raise BayesreconError(f"{title}: there are no parameters, so there is no posterior")
     if not record:
-        raise BayesreconError(f"{title}: record names no field: there is nothing to recover")
+        raise BayesreconError(f"{title}: the record has no fields, so there is nothing to recover")
     for k in support or {}:
         if k not in parameters:
             raise BayesreconError(f"support: {k!r} is not a parameter ({', '.join(parameters)}){near(k, parameters)}")
@@ -112,7 +112,7 @@ def _parameter(name: str, shape: tuple[int, ...], support: Any, title: str) -> P
     else:
         raise BayesreconError(
             f'{title}: the support of {name} is "real", "positive", "ordered" or (low, high), got {support!r}; '
-            "of others make the unconstrained values the parameter, and give prepare=, which maps the draws to them"
+            "for other supports use unconstrained parameters, and supply prepare=, which maps the draws to them"
         )
     return parameter(name, Site("latent", shape, support=law), title)
 
@@ -156,7 +156,7 @@ class _Oracle:
                 break
         else:
             raise BayesreconError(
-                f"{self.title}: the log density is not finite at any of the points tried, so that it cannot be "
+                f"{self.title}: the log density is not finite at any point that was tried, so it cannot be "
                 "checked; state where the fields lie with domain="
             )
         single = self.priors(theta, {})
@@ -165,9 +165,9 @@ class _Oracle:
             single = single[0] + value, single[1] + slope
         if not all(np.allclose(a, b, rtol=1e-8, atol=1e-8) for a, b in zip(joint, single, strict=True)):
             raise BayesreconError(
-                f"{self.title}: the likelihood is not a product over records (three records together give "
-                f"{joint[0][0]:.6g}, one by one {single[0][0]:.6g}); a mean, a scale or a lag taken over the data "
-                "belongs in the record itself, or into what dataset= holds fixed"
+                f"{self.title}: the likelihood is not a product over records (three records jointly give "
+                f"{joint[0][0]:.6g}, separately {single[0][0]:.6g}); a mean, a scale or a lag computed from the data "
+                "belongs in the record itself, or in what dataset= holds fixed"
             )
         self._check_gradient(theta, records, joint)
 
@@ -225,7 +225,7 @@ class _Oracle:
 
     def _fails(self, records: Records) -> str | None:
         """Why the log density of these data cannot be used; None where it can, at some point."""
-        reason = "it is not finite at any of the points tried; state where the fields lie with domain="
+        reason = "it is not finite at any point that was tried; state where the fields lie with domain="
         try:
             data = self._data(records)
         except Exception as error:

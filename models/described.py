@@ -31,7 +31,7 @@ def program_fields(program: Any, given: Mapping[str, Any] | None = None) -> list
     try:
         found = inspect.signature(program).parameters.values()
     except (TypeError, ValueError, OverflowError) as error:
-        raise BayesreconError(f"cannot see the arguments of the program: {first_line(error)}") from None
+        raise BayesreconError(f"cannot inspect the arguments of the program: {first_line(error)}") from None
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return [
         p.name

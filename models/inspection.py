@@ -59,8 +59,8 @@ def trace(
     except Exception as error:
         text = str(error).strip().splitlines()
         raise BayesreconError(
-            f"{title} fails on a few records of the declared shapes and domains, each of which must stand on its "
-            f"own (a lag belongs in the record): {type(error).__name__}{': ' + text[0] if text else ''}"
+            f"{title} fails on a few records of the declared shapes and domains, each of which must be "
+            f"independent (a lag belongs in the record): {type(error).__name__}{': ' + text[0] if text else ''}"
         ) from error
 
 
@@ -128,17 +128,17 @@ def check_sites(two: Mapping[str, Site], three: Mapping[str, Site], title: str) 
     """Refuse what cannot be a target, comparing the sites for two and for three records."""
     if set(two) != set(three):
         odd = ", ".join(sorted(set(two) ^ set(three)))
-        raise BayesreconError(f"{title}: the sites {odd} appear for some numbers of records only")
+        raise BayesreconError(f"{title}: the sites {odd} appear only for some numbers of records")
     for name, site in three.items():
         if site.subsampled:
-            raise BayesreconError(f"{title}: plate {name!r} subsamples; give it all records (no subsample_size)")
+            raise BayesreconError(f"{title}: plate {name!r} subsamples; use all records (no subsample_size)")
         if site.kind == "param":
             raise BayesreconError(
                 f"{title}: {name!r} is a numpyro.param, which has no prior; make it a numpyro.sample site"
             )
         if site.kind == "factor" and two[name].terms == site.terms:
             raise BayesreconError(
-                f"{title}: factor {name!r} is one number for all records; give it one term per record inside "
+                f"{title}: factor {name!r} is one number for all records; make it one term per record inside "
                 "the plate, or write it as a sample site"
             )
         if site.kind != "latent":

@@ -74,7 +74,7 @@ def from_loss(
     everything, structure = jax.tree_util.tree_flatten(params)
     arrays = named_leaves(params)
     if not arrays:
-        raise BayesreconError(f"{title}: params hold no arrays")
+        raise BayesreconError(f"{title}: params contains no arrays")
     if response not in record:
         raise BayesreconError(f"{title}: the response {response!r} is not a field of the record ({', '.join(record)})")
     given = domains_of(domain, record)

@@ -52,7 +52,7 @@ class Draws:
         if len(leading) < 2 or 0 in leading:
             raise BayesreconError(
                 f"{self.name}: {first!r} has shape {values[first].shape}; "
-                "(chains, draws, ...) with at least one draw is needed"
+                "expected (chains, draws, ...) with at least one draw"
             )
         log_density = None if self.log_density is None else _numbers("log_density", self.log_density)
         for key, value in values.items():
@@ -100,7 +100,7 @@ class Draws:
         keep, rest = divmod(count, length)
         if keep and rest:
             raise BayesreconError(
-                f"{self.name}: draws={count} would cut a chain of {length} in two; "
+                f"{self.name}: draws={count} would split a chain of {length} draws; "
                 f"take {keep * length} or {(keep + 1) * length}, or {length} or fewer"
             )
         cut = (slice(-keep, None), slice(None)) if keep else (slice(-1, None), slice(-rest, None))
@@ -137,7 +137,7 @@ def assemble(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         base, index = _split(column)
         group = groups.setdefault(base, {})
         if index in group:
-            raise BayesreconError(f"columns {group[index]!r} and {column!r} are the same entry")
+            raise BayesreconError(f"columns {group[index]!r} and {column!r} are the same element")
         group[index] = column
     if len({np.shape(column) for column in columns.values()}) > 1:
         raise BayesreconError("the columns do not all hold the same number of draws")
@@ -148,7 +148,7 @@ def check_names(names: Iterable[str], source: object = "the draws") -> None:
     """Refuse more names than any model has: each costs time."""
     if (count := len(set(names))) > MAX_NAMES:
         raise BayesreconError(
-            f"{source}: {count} parameters, more than {MAX_NAMES}; entries of one are named a.1, a.2, ..."
+            f"{source}: {count} parameters, more than {MAX_NAMES}; elements of one array are named a.1, a.2, ..."
         )
 
 

@@ -96,7 +96,7 @@ def accepted_draws(
             f"(its parameters: {_some(expected)}); is this the right model?"
         )
     if unknown:
-        notes.append(Note(f"model {model.name} does not have {_some(unknown)}: left out"))
+        notes.append(Note(f"model {model.name} does not have {_some(unknown)}: ignored"))
     columns = {k: _column(p, values[k]) for k, p in expected.items()}
     shapes = {v.shape[:2] for v in columns.values()}
     if len(shapes) > 1:
@@ -116,7 +116,7 @@ def accepted_draws(
     if edge.any():
         notes.append(f"{edge.sum()} of {edge.size} draws lie on a boundary of the support and were dropped")
     if (~edge).sum() < 2:
-        raise BayesreconError(f"{(~edge).sum()} draw is not a sample; for a trained parameter use posteriors.dirac")
+        raise BayesreconError(f"{(~edge).sum()} draw is too few; for a trained parameter use posteriors.dirac")
     log_density = None if draws.log_density is None else np.asarray(draws.log_density, float).reshape(-1)[~edge]
     count = int((~edge).sum())
     release = PosteriorDraws(
@@ -221,7 +221,7 @@ def stored_model(draws: Draws) -> Model:
     name = draws.attributes.get("bayesrecon_model")
     if name is None:
         raise BayesreconError(
-            f"{draws.name} does not say which model it belongs to; pass one (model=, or --model NAME or file.py:name)"
+            f"{draws.name} does not name its model; pass one (model=, or --model NAME or file.py:name)"
         )
     try:
         settings = json.loads(draws.attributes.get("bayesrecon_model_settings", "{}"))

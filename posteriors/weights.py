@@ -60,27 +60,27 @@ def weights_among(values: Mapping[str, Any], parameters: Iterable[str], asked: s
         return None
     if isinstance(asked, str):
         if asked not in values:
-            raise BayesreconError(f"weights={asked!r}: the draws have no such variable{near(asked, values)}")
+            raise BayesreconError(f"weights={asked!r}: the draws have no variable of this name{near(asked, values)}")
         found = [asked]
     else:
         found = [name for name in weight_names(values, parameters) if _one_a_draw(values[name])]
     if len(found) > 1:
         raise BayesreconError(
-            f"the draws hold {' and '.join(found)}, of which only one can be their weights: name it with weights="
+            f"the draws hold {' and '.join(found)}, which both look like weights; choose one with weights="
         )
     if not found:
         return None
     (name,) = found
     given = np.asarray(values[name], float)
     if not _one_a_draw(given):
-        raise BayesreconError(f"weights={name!r}: its shape is {given.shape}, and one number a draw is needed")
+        raise BayesreconError(f"weights={name!r}: its shape is {given.shape}, but one number per draw is needed")
     given = given.reshape(given.shape[:2])
     if name.startswith("log"):
         given = np.exp(given - given.max()) if np.isfinite(given.max()) else given
     if not (np.isfinite(given).all() and (given >= 0).all()):
         raise BayesreconError(
-            f"{name} is read as the weights of the draws, and some are negative or not finite; weights=False "
-            "(--weights none) takes draws as equal"
+            f"{name} holds the weights of the draws, but some are negative or not finite; weights=False "
+            "(--weights none) gives all draws equal weight"
         )
     return Weights(name, given)
 
@@ -93,20 +93,21 @@ def weighted(release: Any, weights: Weights, kept: np.ndarray) -> Any:
     """
     own = weights.values.reshape(-1)[kept]
     if not own.any():
-        raise BayesreconError(f"{weights.name} is read as the weights of the draws, and all are zero")
+        raise BayesreconError(f"{weights.name} holds the weights of the draws, but all are zero")
     if np.ptp(own) == 0:
         return release
     own = own / own.sum()
     effective = 1 / np.sum(own**2)
     if effective < min(_FEWEST, len(own)):
         raise BayesreconError(
-            f"by {weights.name} {len(own)} draws count as {effective:.0f}, and {_FEWEST} are needed: draw from a law "
-            "nearer to the posterior, or, if these are no weights, say weights=False (--weights none)"
+            f"with the weights {weights.name} the effective sample size of {len(own)} draws is {effective:.0f}, below "
+            f"{_FEWEST}: draw from a "
+            "distribution closer to the posterior, or pass weights=False (--weights none) if these are not weights"
         )
     if weights.counted:
-        meaning = f"each state counts as often as {weights.name} says"
+        meaning = f"each state is repeated {weights.name} times"
     else:
-        meaning = f"draws are weighted by {weights.name}, and count as {effective:.0f} of {len(own)}"
+        meaning = f"draws are weighted by {weights.name}: effective sample size {effective:.0f} of {len(own)}"
     note = Note(f"{meaning}; weights=False (--weights none) gives all draws equal weight")
     return replace(release, weights=own, notes=(*release.notes, note))
 

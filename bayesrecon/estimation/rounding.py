@@ -117,7 +117,7 @@ def rounding_of(release: PosteriorDraws, independent: float = 1.0) -> Rounding |
     model, values = release.model, jax.vmap(release.model.constrain)(theta)
     ends, start = [], 0
     constrained: list[bool] = []
-    reasons = ["the model's coordinates are made of published ones"] if model.prepare is not None else []
+    reasons = ["the model's coordinates are computed from the published ones"] if model.prepare is not None else []
     coarsest = 0.0  # share of a variance by itself, of values whose cells are not those of a coordinate
     for p in model.parameters:
         own, free = np.asarray(values[p.name]).reshape(len(theta), -1), theta[:, start : start + p.size]
@@ -125,12 +125,12 @@ def rounding_of(release: PosteriorDraws, independent: float = 1.0) -> Rounding |
         low, high = _cells_of(own)
         rounded = bool((high > low).any())
         if rounded and p.bounds is None:
-            reasons.append(f"the entries of {p.name} are not free of each other")
+            reasons.append(f"the elements of {p.name} are constrained jointly")
             coarsest = max(coarsest, float((_noise(low, high) / np.maximum(own.var(axis=0), 1e-300)).max()))
         if not rounded or p.bounds is None:
             low, high = _cells_of(free)
         elif _emptied(low, high, *p.bounds):
-            reasons.append(f"draws of {p.name} may have been rounded onto its bound and left out")
+            reasons.append(f"draws of {p.name} may have been rounded onto its bound and dropped")
         constrained.append(rounded and p.bounds is not None)
         ends.append((low, high))
     low, high = (np.concatenate(sides, axis=1) for sides in zip(*ends, strict=True))
@@ -145,7 +145,7 @@ def rounding_of(release: PosteriorDraws, independent: float = 1.0) -> Rounding |
         summary += " given all others"
     share = max(share, coarsest)
     if not share <= _MOST:
-        reasons.append("too much of them is gone")
+        reasons.append("the loss of precision is too large")
     least = math.sqrt(2 / (theta.shape[1] * independent))
     return Rounding(low, high, tuple(constrained), share, share / least, summary, reasons[0] if reasons else None)
 
@@ -164,9 +164,9 @@ def felt_rounding(release: PosteriorDraws, independent: float) -> str | None:
     found = rounding_of(release, independent)
     if found is None or found.felt <= _FELT:
         return None
-    why = f" and cannot be mended, since {found.unmended}" if found.unmended else ""
+    why = f" and this cannot be corrected, since {found.unmended}" if found.unmended else ""
     return (
-        f"{found.summary}{why}: totals are off by about {found.share:.1%}, which their errors do not tell; supply "
+        f"{found.summary}{why}: totals are off by about {found.share:.1%}, which their errors do not include; supply "
         f"draws with more digits"
     )
 

@@ -53,7 +53,7 @@ class DensityLaw(dist.Distribution):
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
         if self._draw is None:
-            raise BayesreconError("this law has no sampler: its records cannot be simulated")
+            raise BayesreconError("this distribution has no sampler, so its records cannot be simulated")
         if math.prod(sample_shape) == 1:
             return jnp.reshape(self._draw(key), (*sample_shape, *self.shape()))
         keys = jax.random.split(key, math.prod(sample_shape))

@@ -101,8 +101,8 @@ def _without_means(draws: dict[str, np.ndarray], *, covariates: int) -> dict[str
         return rebuild(_ABILITY)(draws)
     if "theta" in draws and "theta_raw" not in draws:
         raise BayesreconError(
-            "draws of theta hold what the covariates of the persons add to it, and those are in no draws; supply "
-            "theta_raw = theta - lambda_adj[1] - W_adj lambda_adj[2:], W_adj being the covariates as the program "
+            "draws of theta include the effects of the persons' covariates, which are not in the draws; supply "
+            "theta_raw = theta - lambda_adj[1] - W_adj lambda_adj[2:], where W_adj are the covariates as the program "
             "scales them"
         )
     return draws

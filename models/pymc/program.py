@@ -108,7 +108,7 @@ class _Reader:
         if not observed:
             raise BayesreconError(f"{self.title} has no observed variable; pass observed= to the one that is data")
         if not free:
-            raise BayesreconError(f"{self.title} has no free variable: there is nothing to release")
+            raise BayesreconError(f"{self.title} has no free variable, so it has no posterior")
         for v in free:
             if v.name.endswith("_unobserved"):
                 raise BayesreconError(
@@ -118,7 +118,7 @@ class _Reader:
                 raise BayesreconError(f"{self.title}: {v.name} is discrete; sum it out of the likelihood (pm.Mixture)")
         for v in observed:
             if "Minibatch" in type(v.owner.op).__name__:
-                raise BayesreconError(f"{self.title}: {v.name} is scaled by total_size; give it all records")
+                raise BayesreconError(f"{self.title}: {v.name} is scaled by total_size; use all records")
 
     def _count(self) -> int:
         """N, and whether all observed variables have as many records."""
@@ -215,14 +215,15 @@ class _Reader:
                 seen |= bool(np.isfinite(all_).any())
         if not seen:
             raise BayesreconError(
-                f"{self.title}: the likelihood is not finite at any of the points tried, so that it cannot be checked"
+                f"{self.title}: the likelihood is not finite at any point that was tried, so it cannot be checked"
             )
 
     def not_a_product(self, why: str = "") -> BayesreconError:
         grown = [v.name for v in self.free if self.count in self.start[v.name].shape]
         if grown:
             remedy = (
-                f"{', '.join(grown)} has an entry per record, and a latent may not grow with the records: index a "
+                f"{', '.join(grown)} has an entry per record, and the number of latent values must not depend on the "
+                "number of records: index a "
                 "fixed number of units by an array (effect[unit])"
             )
         else:

@@ -62,7 +62,7 @@ class Record:
             return self.inputs[names[0]].reshape((1, *held.shape[1:])).astype(leaf.type.dtype)
         if is_constant(held):
             return pt.constant(held[:1], dtype=leaf.type.dtype)
-        raise NotOneRecordError("an array with an entry per record that the likelihood does not have")
+        raise NotOneRecordError("an array with an entry per record that is not part of the likelihood")
 
     def _column(self, name: str, level: int | None) -> Any:
         return self.inputs[name] if level is None else library("pytensor.tensor").eq(self.inputs[name], level)
@@ -132,7 +132,7 @@ def named(
         if same is None:
             held = ", ".join(f"{c.name or 'an array'} {c.values.shape}" for c in columns) or "none"
             raise BayesreconError(
-                f"record: {name} {values.shape} is no array of {title} that has an entry per record: {held}"
+                f"record: {name} {values.shape} is not an array of {title} with an entry per record: {held}"
             )
         take(name, same)
     for name, array in known.items():

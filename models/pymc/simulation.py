@@ -48,7 +48,7 @@ def drawn(
         chosen, generators = _chosen(rebuilt([weights])[0], shape)
         found = pt.take_along_axis(each, chosen[..., None], axis=-1)[..., 0]
         return found, [*generators, *(g for _, more in parts for g in more)]
-    raise NotDrawnError(f"{kind} is not drawn from")
+    raise NotDrawnError(f"{kind} cannot be simulated")
 
 
 def _chosen(share: Any, shape: tuple[int, ...]) -> tuple[Any, list[Any]]:

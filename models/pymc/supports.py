@@ -63,13 +63,13 @@ def support_of(variable: Any, transform: Any, title: str) -> Any:
         return constraints.simplex
     if kind == "Ordered":
         if not transform.ascending:
-            raise BayesreconError(f"{title}: {name} is in descending order; order it ascending")
+            raise BayesreconError(f"{title}: {name} is in descending order; use ascending order")
         return constraints.positive_ordered_vector if transform.positive else constraints.ordered_vector
     if kind == "ZeroSum":
         return constraints.zero_sum(len(transform.zerosum_axes))
     if kind == "Circular":
         return constraints.interval(-math.pi, math.pi)
-    raise BayesreconError(f"{title}: the transform {kind} of {name} is not read; expected {READ}")
+    raise BayesreconError(f"{title}: the transform {kind} of {name} is not supported; expected {READ}")
 
 
 def packed(transform: Any, shape: tuple[int, ...]) -> PackedCholesky | None:

@@ -36,7 +36,7 @@ def check(parts: Parts, model: Model) -> None:
         if _compared(parts, model, records, joint, single):
             return
     raise BayesreconError(
-        f"{parts.name}: the log density is not finite at any of the points tried, so that it cannot be checked; state "
+        f"{parts.name}: the log density is not finite at any point that was tried, so it cannot be checked; state "
         "where the fields lie with domain="
     )
 
@@ -113,9 +113,9 @@ def _compared(parts: Parts, model: Model, records: Records, joint: Any, single: 
             break
     if done and not moved:
         _explain_constant(parts, model)
-        raise BayesreconError(f"{parts.name}: the term of a record does not depend on any parameter")
+        raise BayesreconError(f"{parts.name}: the likelihood term of a record does not depend on any parameter")
     if done and not varies:
-        raise BayesreconError(f"{parts.name}: the term of a record does not depend on the record")
+        raise BayesreconError(f"{parts.name}: the likelihood term of a record does not depend on the record")
     return done > 0
 
 
@@ -151,7 +151,7 @@ def _by_line(terms: Any) -> dict[int, float]:
 def _coupled(parts: Parts, model: Model, records: Records, theta: np.ndarray, whole: float, total: float) -> str:
     """Which line gives something else to records together than one by one."""
     count = len(next(iter(records.values())))
-    evidence = f"{count} records together give {whole:.6g}, one by one {total:.6g}"
+    evidence = f"{count} records jointly give {whole:.6g}, separately {total:.6g}"
     params = model.constrain(jnp.asarray(theta))
     joint = _by_line(parts.run_joint(params, records, count).terms)
     single: dict[int, float] = {}
@@ -161,7 +161,7 @@ def _coupled(parts: Parts, model: Model, records: Records, theta: np.ndarray, wh
     for line in sorted(joint.keys() | single.keys()):
         one, other = joint.get(line, 0.0), single.get(line, 0.0)
         if not abs(one - other) <= 1e-7 * (1 + abs(one) + abs(other)):
-            evidence = f"{count} records together give {one:.6g}, one by one {other:.6g}"
+            evidence = f"{count} records jointly give {one:.6g}, separately {other:.6g}"
             return (
                 f"{parts.name}, line {line}: records are coupled here ({text_of(parts, line)}): {evidence}; "
                 "the likelihood has to be a product over records"

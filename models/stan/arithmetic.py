@@ -95,7 +95,7 @@ def _truncated(a: Any, b: Any) -> Any:
     if isinstance(a, jax.Array) or isinstance(b, jax.Array):
         return jnp.trunc(a / b)
     if b == 0:
-        raise StanError("a whole number is divided by zero")
+        raise StanError("an integer is divided by zero")
     return int(abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
 
 
@@ -111,7 +111,7 @@ def _power(a: Any, b: Any) -> Any:
 
 def _remainder(a: Any, b: Any) -> Any:
     if not isinstance(b, jax.Array) and np.any(np.asarray(b) == 0):
-        raise StanError("a remainder by zero")
+        raise StanError("a modulus of zero")
     return xp_of(a, b).fmod(a, b).astype(int) if isinstance(a, jax.Array) or np.ndim(a) else int(np.fmod(a, b))
 
 

@@ -58,13 +58,13 @@ def bounded(low: Any, high: Any) -> Bounded:
         if infinite.all() and (np.sign(value) == sign).all():
             return None
         if infinite.any():
-            raise StanError("bounds of which some entries are infinite are not supported")
+            raise StanError("bounds with some infinite elements are not supported")
         return np.asarray(value, float)
 
     low, high = end(low, -1.0), end(high, 1.0)
     known = not isinstance(low, jax.Array) and not isinstance(high, jax.Array)
     if low is not None and high is not None and known and not np.all(low < high):
-        raise StanError("a lower bound is not below the upper one")
+        raise StanError("a lower bound is not below the upper bound")
     return Bounded(low, high)
 
 

@@ -164,7 +164,7 @@ def _segment(x: V, start: V, n: V) -> V:
 
 def _block(x: V, row: V, column: V, rows: V, columns: V) -> V:
     r, c, n, m = (number(v, "a place") for v in (row, column, rows, columns))
-    _need(r > 0 and c > 0 and r - 1 + n <= x.shape[0] and c - 1 + m <= x.shape[1], "block outside of its matrix")
+    _need(r > 0 and c > 0 and r - 1 + n <= x.shape[0] and c - 1 + m <= x.shape[1], "the block exceeds its matrix")
     return V("matrix", x.a[r - 1 : r - 1 + n, c - 1 : c - 1 + m])
 
 

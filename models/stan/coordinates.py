@@ -104,7 +104,7 @@ class Coordinates:
         published = {p.name: p for p in self.places if p.name in draws}
         missing = [p.name for p in self.places if p.name not in draws and _free(self.rules, p.name) not in draws]
         if missing:
-            raise BayesreconError(f"the draws lack {missing[0]}, of which other parameters are computed")
+            raise BayesreconError(f"the draws lack {missing[0]}, from which other parameters are computed")
 
         def one(values: dict[str, Any]) -> dict[str, Any]:
             frame = dict(self.frame)
@@ -140,7 +140,7 @@ def _in_order(rules: Mapping[str, Rule], machine: Machine) -> tuple[Rule, ...]:
         ready = [n for n, r in waiting.items() if not (r.needs & waiting.keys())]
         if not ready:
             raise BayesreconError(
-                f"{machine.program.name}: the parameters {', '.join(waiting)} depend on each other in a circle"
+                f"{machine.program.name}: the parameters {', '.join(waiting)} depend on each other cyclically"
             )
         done += [waiting.pop(n) for n in ready]
     return tuple(done)
@@ -166,7 +166,7 @@ def dependent_rule(machine: Machine, place: Place, names: set[str]) -> Rule:
 
     name = _unused(f"{place.name}_free", names)
     note = Note(
-        f"the bounds of {place.name} depend on {', '.join(sorted(needs))}: its coordinates are relative to them"
+        f"the bounds of {place.name} depend on {', '.join(sorted(needs))}, so its coordinates are relative to them"
     )
     return Rule(place, name, needs, apply, invert, note)
 
@@ -268,7 +268,7 @@ def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[s
         return moves[1](y, *ends(frame))
 
     name = _unused(f"{place.name}_raw", names)
-    note = Note(f"{place.name} (line {prior.line}) is rewritten as non-centred, {name}: its draws are converted")
+    note = Note(f"{place.name} (line {prior.line}) is rewritten as non-centred, {name}, and its draws are converted")
     return Rule(place, name, frozenset(needed & names), apply, invert, note)
 
 

@@ -56,8 +56,8 @@ def coupled_column(parts: Parts) -> Column | None:
             line, column = node.at
             raise MadeOfAllError(
                 node.name,
-                f"{parts.name}, line {line}, column {column}: {node.name} is made of all records; it cannot be "
-                f'recovered from one: state it as constants={{"{node.name}": ...}}, or make it part of the record',
+                f"{parts.name}, line {line}, column {column}: {node.name} is computed from all records; it cannot be "
+                f'recovered from one: pass it in constants={{"{node.name}": ...}}, or make it part of the record',
             )
     return None
 

@@ -77,7 +77,7 @@ class Expressions(ABC):
             raise StanError(f"there is no variable {node.name}")
         found = frame[node.name]
         if isinstance(found, Slot):
-            raise Untraceable(f"{node.name} is read as a whole in a loop that writes it")
+            raise Untraceable(f"{node.name} is read in full inside a loop that assigns its elements")
         return found
 
     def _unary(self, node: tree.Unary, frame: Frame, run: Run) -> V:
@@ -163,7 +163,7 @@ class Expressions(ABC):
         assert function.body is not None
         run.calls += 1
         if run.calls > CALLS:
-            raise StanError(f"functions call each other more than {CALLS} deep")
+            raise StanError(f"function calls are nested more than {CALLS} deep")
         inner = {a.name: as_declared(v, a.base) for a, v in zip(function.args, args, strict=True)}
         frozen, run.frozen = run.frozen, frozenset()  # names of the program: a function has names of its own
         try:
@@ -173,7 +173,7 @@ class Expressions(ABC):
         if function.base == "void":
             return V("void", None)
         if not isinstance(end, Leave) or end.kind != "return" or end.value is None:
-            raise StanError(f"{name} ends without a result")
+            raise StanError(f"{name} ends without returning a value")
         return as_declared(end.value, function.base)
 
     def decided(self, test: V, run: Run) -> V:

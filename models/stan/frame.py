@@ -55,7 +55,7 @@ class Run:
         """Counts what a value takes."""
         self.entries += math.prod(v.shape) * self.width
         if self.entries > ENTRIES:
-            raise StanError(f"the program makes more than {ENTRIES} entries")
+            raise StanError(f"the program creates more than {ENTRIES} elements")
         if not v.known:
             self.spend(TRACED)
         return v
@@ -63,7 +63,7 @@ class Run:
     def widened(self, turns: int) -> int:
         """Turns of this loop and of those around it together."""
         if self.width * turns > ENTRIES:
-            raise StanError(f"loops in loops run more than {ENTRIES} times")
+            raise StanError(f"nested loops run more than {ENTRIES} times")
         return self.width * turns
 
     def total(self, tainted: bool | None = None) -> Any:
@@ -108,7 +108,7 @@ def unforeseen(error: Exception) -> StanError:
 def chosen_of(test: V, one: V, other: V) -> V:
     """One of two values of one shape."""
     if one.shape != other.shape:
-        raise Untraceable(f"two branches leave values of sizes {one.shape} and {other.shape}")
+        raise Untraceable(f"two branches give values of shapes {one.shape} and {other.shape}")
     base = "real" if "real" in (one.base, other.base) and one.base != other.base else one.base
     tainted = test.tainted or one.tainted or other.tainted
     return V(base, jnp.where(jnp.asarray(test.a) != 0, one.a, other.a), one.depth, tainted)

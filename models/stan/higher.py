@@ -27,7 +27,7 @@ def _function(machine: Expressions, node: tree.Call) -> str:
         if name.endswith(suffix):
             name = name.removesuffix(suffix) + suffix.replace("u", "")
     if name not in machine.functions:
-        raise StanError(f"{node.name} takes a function that the program defines")
+        raise StanError(f"{node.name} needs a function that is defined in the program")
     return name
 
 
@@ -70,7 +70,7 @@ def _solved(machine: Expressions, node: tree.Call, frame: Frame, run: Run) -> V:
 
     edges = np.concatenate([[float(t0.a)], np.asarray(times.a, float)])
     if len(edges) > 1 and (np.diff(edges) <= 0).any():
-        raise StanError(f"the times of {node.name} do not increase")
+        raise StanError(f"the times of {node.name} are not increasing")
     y0 = jnp.asarray(start.a, float)
     _, states = jax.lax.scan(interval, y0, (jnp.asarray(edges[:-1]), jnp.asarray(edges[1:])))
     tainted = any(v.tainted for v in args)

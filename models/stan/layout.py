@@ -94,7 +94,7 @@ def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> 
             if found.setdefault(*solved) != solved[1]:
                 raise BayesreconError(
                     f"{program.name}: the draws give {solved[0]} as {found[solved[0]]} and as {solved[1]} "
-                    f"({d.name} has sizes {shape}); are they of this program?"
+                    f"({d.name} has sizes {shape}); do they belong to this program?"
                 )
     return found | _told_lists(program, lists)
 
@@ -157,7 +157,7 @@ def constants_of(
         if node.name in given and node.name in told and not np.array_equal(given[node.name], told[node.name]):
             raise BayesreconError(
                 f"{program.name}: {node.name} is given as {given[node.name]}, and the draws give it as "
-                f"{told[node.name]}; are they of this program?"
+                f"{told[node.name]}; do they belong to this program?"
             )
         if value is None:
             missing.append(node.name)
@@ -172,7 +172,7 @@ def constants_of(
         listed = ", ".join(missing)
         example = ", ".join(f'"{name}": ...' for name in missing[:2])
         raise BayesreconError(
-            f"{program.name}: neither the record nor the draws tell {listed}: state constants={{{example}}} "
+            f"{program.name}: neither the record nor the draws determine {listed}: pass constants={{{example}}} "
             "(--constants FILE.json)"
         )
     return frame

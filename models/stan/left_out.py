@@ -162,7 +162,7 @@ class LeftOut:
         for name, value in given.items():
             place = self.places.get(name)
             if place is not None and np.size(value) != int(np.prod(place.shape)):
-                raise BayesreconError(f"{name} has sizes {place.shape}, and the draws of it {np.shape(value)}")
+                raise BayesreconError(f"{name} has shape {place.shape}, but its draws have {np.shape(value)}")
             if place is not None:
                 frame[name] = V(place.base, jnp.asarray(value).reshape(place.shape), place.depth)
         return frame

@@ -47,7 +47,7 @@ def linear_form(parts: Parts, model: Model) -> GaussianPredictor | None:
         machine = _Reading(parts.record)
         _, run = parts.run_record(params, record, machine, Run(selects=False))
         if len(machine.terms) != 1 or any(tainted for *_, tainted in run.terms):
-            raise StanError("a record has other terms than one normal density")
+            raise StanError("a record has terms other than one normal density")
         if any(np.size(a) != 1 for a in machine.terms[0]):
             raise StanError("a record has several responses")
         location, scale, value = (jnp.reshape(jnp.asarray(a, float), ()) for a in machine.terms[0])

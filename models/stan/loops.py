@@ -109,7 +109,7 @@ def _at_once(
     held = {name: held_of(frame[name]) for name in written}
     for name, v in held.items():
         if not v.shape or not 1 <= every[0] <= every[-1] <= v.shape[0]:
-            raise Untraceable(f"{name} does not have an entry for every iteration of the loop")
+            raise Untraceable(f"{name} does not have an element for every iteration of the loop")
     spent = 0
     while groups:
         group = groups.pop()
@@ -122,7 +122,7 @@ def _at_once(
             groups += [group[split.values == value] for value in np.unique(split.values)]
             spent += split.steps - before
             if len(groups) + len(left) > GROUPS or spent > TRIED:
-                raise Untraceable("the iterations of a loop differ too much") from None
+                raise Untraceable("the iterations of a loop differ in structure") from None
             continue
         left.append((group, rows))
         added.append(terms)

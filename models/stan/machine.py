@@ -85,7 +85,7 @@ class Machine(Expressions):
     def both(self, test: V, then: Any, other: Any, rest: Any, frame: Frame, run: Run) -> Leave | None:
         """Both branches of what is not known, and a choice between what they leave."""
         if not run.selects:
-            raise Untraceable("a branch depends on the variable of a loop")
+            raise Untraceable("a branch depends on a loop variable")
         before, run.context = run.context, run.context or test.tainted
         unsure, run.unsure = run.unsure, True
         ends, frames, added = [], [], []
@@ -114,7 +114,7 @@ class Machine(Expressions):
         if all(end is None for end in ends):
             return _FINISHED if leaves else None
         if any(end is None or end.kind != "return" or end.value is None for end in ends):
-            raise Untraceable("a branch that leaves a loop depends on what is not a constant")
+            raise Untraceable("a branch that leaves a loop depends on a value that is not constant")
         return Leave("return", chosen_of(test, *(end.value for end in ends)))  # type: ignore[union-attr, arg-type]
 
     def _declare(self, node: tree.Declare, frame: Frame, run: Run) -> None:
@@ -140,7 +140,9 @@ class Machine(Expressions):
             return blank(base, shape, len(kind.dims))
         given = self.value(node.value, frame, run)
         if given.shape != shape:
-            raise StanError(f"{node.name} is declared with sizes {shape} and gets a {given.words} of {given.shape}")
+            raise StanError(
+                f"{node.name} is declared with shape {shape} but assigned a {given.words} of shape {given.shape}"
+            )
         return own_copy(as_declared(given, base)).with_taint(run.context)
 
     def _assign(self, node: tree.Assign, frame: Frame, run: Run) -> None:
@@ -156,7 +158,7 @@ class Machine(Expressions):
             nodes[:0] = to.indices
             to = to.of
         if not isinstance(to, tree.Variable):
-            raise StanError("only variables and their entries can be assigned to")
+            raise StanError("only variables and their elements can be assigned")
         held = frame.get(to.name)
         if held is None:
             raise StanError(f"there is no variable {to.name}")
@@ -168,9 +170,9 @@ class Machine(Expressions):
     def _assigned(self, held: V, nodes: tuple[Any, ...], value: V, frame: Frame, run: Run) -> V:
         if not nodes:
             if held.shape != value.shape:
-                raise StanError(f"a value of sizes {value.shape} is assigned to a variable of sizes {held.shape}")
+                raise StanError(f"a value of shape {value.shape} is assigned to a variable of shape {held.shape}")
             if held.base == "int" and value.base != "int":
-                raise StanError(f"a {value.words} is assigned to a whole number")
+                raise StanError(f"a {value.words} is assigned to an integer")
             return own_copy(V(held.base, value.a, held.depth, value.tainted or run.context, value.turns))
         return assign_at(held, self.indices(nodes, held, frame, run), value, run.context)
 

@@ -88,7 +88,7 @@ ONE: dict[str, Callable[[Any], Any]] = {
 
 
 def _unsupported(name: str) -> Any:
-    raise StanError(f"{name} of what is not a constant is not supported")
+    raise StanError(f"{name} of a value that is not constant is not supported")
 
 
 def _max(x: Any, y: Any) -> Any:
@@ -133,7 +133,7 @@ TWO: dict[str, Callable[[Any, Any], Any]] = {
 
 def _order(n: Any) -> int:
     if isinstance(n, jax.Array) or n not in (0, 1):
-        raise StanError("Bessel functions are those of order 0 and 1")
+        raise StanError("only Bessel functions of order 0 and 1 are supported")
     return int(n)
 
 
@@ -164,7 +164,7 @@ def _broadcast(*args: V) -> tuple[str, int]:
     """Base and depth of what functions of several numbers return."""
     shaped = [v for v in args if not v.scalar]
     if len({v.shape for v in shaped}) > 1:
-        raise StanError(f"containers of shapes {' and '.join(str(v.shape) for v in shaped)} are taken together")
+        raise StanError(f"containers of shapes {' and '.join(str(v.shape) for v in shaped)} are combined")
     if not shaped:
         return "real", 0
     base = shaped[0].base
@@ -203,7 +203,7 @@ def choose(n: V, k: V) -> V:
         return V("int", jnp.round(numbers(lambda x, y: jnp.exp(special.log_choose(x, y)), [n, k]).a), n.depth)
     found = numbers(lambda x, y: np.round(scipy.special.binom(x, y)), [n, k])
     if np.max(found.a, initial=0.0) >= 2**31:
-        raise StanError("a binomial coefficient is more than a whole number holds")
+        raise StanError("a binomial coefficient overflows an integer")
     return V("int", np.asarray(found.a).astype(int) if found.shape else int(found.a), found.depth)
 
 

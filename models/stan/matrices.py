@@ -42,7 +42,7 @@ def _inverse(x: V) -> V:
         try:
             return _matrix(np.linalg.inv(x.a))
         except np.linalg.LinAlgError:
-            raise StanError("a matrix that is inverted is singular") from None
+            raise StanError("a singular matrix cannot be inverted") from None
     return _matrix(jnp.linalg.inv(x.a))
 
 

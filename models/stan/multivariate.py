@@ -18,7 +18,7 @@ def _rows(*values: V) -> list[Any]:
     arrays = [jnp.asarray(v.a, float) if v.depth else jnp.asarray(v.a, float)[None] for v in values]
     counts = {len(a) for a in arrays} - {1}
     if len(counts) > 1:
-        raise StanError(f"arrays of {' and '.join(map(str, sorted(counts)))} vectors are taken together")
+        raise StanError(f"arrays of {' and '.join(map(str, sorted(counts)))} vectors are combined")
     count = max((len(a) for a in arrays), default=1)
     if any(len(a) == 0 for a in arrays):
         count = 0

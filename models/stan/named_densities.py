@@ -88,7 +88,7 @@ def _entries(f: Callable[..., Any], args: list[V]) -> Any:
     """A function of numbers over containers, which all have one length."""
     shapes = {v.shape for v in args if v.shape}
     if len(shapes) > 1 and len({s if len(s) == 1 else None for s in shapes}) > 1:
-        raise StanError(f"containers of {' and '.join(str(s[0]) for s in sorted(shapes))} entries are taken together")
+        raise StanError(f"containers of {' and '.join(str(s[0]) for s in sorted(shapes))} elements are combined")
     return f(*(jnp.asarray(v.a, float) for v in args))
 
 

@@ -27,7 +27,7 @@ def parse(text: str, name: str = "program") -> tree.Program:
     """
     lark = library("lark", "a Stan program", "stan")
     if len(text) > LONGEST:
-        raise BayesreconError(f"{name}: {len(text)} characters, more than {LONGEST}; this is no Stan program")
+        raise BayesreconError(f"{name}: {len(text)} characters, more than {LONGEST}; this is not a Stan program")
     _check_brackets(text, name)
     try:
         blocks = _builder().transform(_shallow(_parser().parse(text), name))
@@ -68,7 +68,7 @@ def _shallow(found: Any, name: str) -> Any:
         node, depth = waiting.pop()
         if depth > 3 * DEEPEST:
             raise BayesreconError(
-                f"{name}, line {node.meta.line}: nested more than {DEEPEST} deep; split the expression in parts"
+                f"{name}, line {node.meta.line}: nested more than {DEEPEST} deep; split the expression"
             )
         waiting.extend((child, depth + 1) for child in node.children if hasattr(child, "children"))
     return found
@@ -83,7 +83,7 @@ def _check_depth(program: tree.Program) -> None:
         node, depth = waiting.pop()
         if depth > DEEPEST:
             raise BayesreconError(
-                f"{program.name}, line {node.at[0]}: nested more than {DEEPEST} deep; split the expression in parts"
+                f"{program.name}, line {node.at[0]}: nested more than {DEEPEST} deep; split the expression"
             )
         deeper = depth + isinstance(node, tree.Node)
         waiting.extend((child, deeper) for child in tree.children(node))
@@ -113,7 +113,7 @@ def _builder() -> Any:
     def _wholes(token: Any) -> int:
         value = int(token.replace("_", ""))
         if value > 2**31 - 1:
-            raise BayesreconError(f"line {token.line}: {token[:40]} is larger than a whole number can be")
+            raise BayesreconError(f"line {token.line}: {token[:40]} is too large for an integer")
         return value
 
     def shaped(base: str, bounds: Any, *sizes: Any) -> tree.Type:

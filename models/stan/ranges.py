@@ -62,8 +62,8 @@ def presumed_notes(program: tree.Program, fields: Mapping[str, Field]) -> tuple[
     presumed = {name: field.domain for name, field in fields.items() if field.domain.presumed}
     literals = {name: ", ".join(f"{c:g}" for c in sorted({c for _, c in compared[name]})) for name in presumed}
     return tuple(
-        f"{name} has no bounds in the program: it is presumed to be {domain.words}, as it is compared with "
-        f"{literals[name]} and used in no other way; domain= states another range"
+        f"{name} has no bounds in the program: it is assumed to be {domain.words}, because it is compared with "
+        f"{literals[name]} and used in no other way; set another range with domain="
         for name, domain in presumed.items()
     )
 

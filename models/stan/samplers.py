@@ -86,7 +86,7 @@ def drawn(name: str, y: V, args: list[V], key: Any) -> Any:
     if name in SAMPLERS:
         whole = jnp.broadcast_shapes(shape, *(v.shape for v in values))
         if whole != shape:
-            raise StanError(f"a response of sizes {shape} has parameters of sizes {whole}")
+            raise StanError(f"a response of shape {shape} has parameters of shape {whole}")
         return SAMPLERS[name](key, shape, *values)
     if name == "categorical":
         return random.categorical(key, jnp.log(values[0]), shape=shape) + 1
@@ -95,4 +95,4 @@ def drawn(name: str, y: V, args: list[V], key: Any) -> Any:
     if name in ("ordered_logistic", "ordered_probit"):
         table = ordered_logs(values[0], values[1], log_inv_logit if name == "ordered_logistic" else log_normal_cdf)
         return random.categorical(key, table, shape=shape) + 1
-    raise StanError(f"responses of {name} are not drawn")
+    raise StanError(f"responses of {name} cannot be simulated")

@@ -160,7 +160,7 @@ def in_a_scan(
         return kept, tuple(jnp.where(counts, a, 0.0) for a in summed(inner))
 
     if any(v.base == "int" for v in held.values()):
-        raise Untraceable("a whole number changes between iterations")
+        raise Untraceable("an integer changes between iterations")
     start = {name: jnp.asarray(np.nan_to_num(v.a) if v.known else v.a, float) for name, v in held.items()}
     for _ in range(1 + len(held)):  # until what depends on a record is known, which one turn hands to the next
         before = dict(taints)

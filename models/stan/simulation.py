@@ -67,7 +67,7 @@ class _Drawing(Meeting):
         for _, density in shares:
             self.done, side = list(before), fork(frame)
             if not self.met(str(density_of_call(density.name)), density.args[0], density.args[1:], side, run):
-                raise StanError("a component of a mixture is no density of a field")
+                raise StanError("a component of a mixture is not the density of a field")
             after.append(self.done)
             sides.append(side)
         (field, _), at = (
@@ -105,7 +105,7 @@ class _Drawing(Meeting):
             return None
         found = self.value(node, frame, run)
         if not found.known:
-            raise StanError("which entry a response is depends on what is not a constant")
+            raise StanError("the index of a response is not constant")
         return int(found.a) if found.scalar else None
 
 
@@ -122,7 +122,7 @@ def simulation(parts: Parts, params: Params) -> Callable[[Params, Records, Any],
         machine = _Drawing(parts.record, fields, key)
         frame, run = parts.run_record(params, record, machine, Run(selects=False))
         if not machine.done or any(tainted for *_, tainted in run.terms):
-            raise StanError("a term of the record is no density of a field")
+            raise StanError("a term of the record is not the density of a field")
         new = {name for name, _ in machine.done}
         return {**record, **{name: parts.field_of(name, frame[name], record[name]) for name in new}}
 

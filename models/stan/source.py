@@ -179,7 +179,9 @@ def read_program(source: str | os.PathLike[str], name: str | None = None) -> tre
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file")
     if path.stat().st_size > LARGEST_FILE:
-        raise BayesreconError(f"{path}: {path.stat().st_size} bytes, more than {LARGEST_FILE}; this is no Stan program")
+        raise BayesreconError(
+            f"{path}: {path.stat().st_size} bytes, more than {LARGEST_FILE}; this is not a Stan program"
+        )
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -233,7 +235,7 @@ def _model(
         notes=(*_read_off(parts), *presumed_notes(parts.machine.program, parts.fields), *parts.coordinates.notes),
     )
     if not model.parameters:
-        raise BayesreconError(f"{program.name} has no parameters: there is nothing to release")
+        raise BayesreconError(f"{program.name} has no parameters, so it has no posterior")
     check(parts, model)
     model = replace(model, notes=(*model.notes, *pointwise_notes(program, parts, model)))
     simulate = simulation(parts, model.constrain(np.zeros(model.dimension)))
@@ -252,7 +254,7 @@ def _parts(
     fields = _all_data(small, given) if count is None else columns(small, count)
     if fields is None:
         raise BayesreconError(
-            f"{program.name}: sizes of data depend on {count} in more than one way; name another count with record="
+            f"{program.name}: sizes of data depend on {count} in more than one way; choose another count with record="
         )
     if count is not None and not fields and not cut:
         raise BayesreconError(f"{program.name}: no data have the size {count}")
@@ -279,7 +281,7 @@ def _parts(
         described[k] = replace(described[k], domain=stated)
     if not described:
         raise BayesreconError(
-            f"{program.name}: no data enter the density: there is nothing to recover; declare them in the data block"
+            f"{program.name}: the density uses no data, so there is nothing to recover; declare data in the data block"
         )
     coordinates = Coordinates(machine, base, found, tainted)
     record = machine_of(record_part(small, tainted))
@@ -317,7 +319,7 @@ def _own(
     found = own_parameters(tuple(uses), count)
     if found is None:
         raise BayesreconError(
-            f"{program.name}, line {uses[0].at[0]}: {uses[0].name} follows the number of records, and not by one axis"
+            f"{program.name}, line {uses[0].at[0]}: {uses[0].name} must have exactly one axis of the number of records"
         )
     return found, int(units)
 
@@ -368,8 +370,8 @@ def _check_sizes(program: tree.Program, found: Any, sizes: Mapping[str, Any]) ->
     for p in found:
         if p.name in sizes and tuple(sizes[p.name]) != p.shape and int(np.prod(sizes[p.name])) != int(np.prod(p.shape)):
             raise BayesreconError(
-                f"{program.name}: {p.name} has sizes {p.shape}, and the draws of it {tuple(sizes[p.name])}; "
-                "are they of this program?"
+                f"{program.name}: {p.name} has shape {p.shape}, but its draws have {tuple(sizes[p.name])}; "
+                "do they belong to this program?"
             )
 
 

@@ -45,7 +45,7 @@ def pointwise_notes(program: tree.Program, parts: Parts, model: Model) -> tuple[
     if stated is None or parts.count is None:
         return ()
     if stated != parts.count:
-        return (f"{NAME} has an entry for each of {stated}, while the records are {parts.count}",)
+        return (f"{NAME} has an entry for each of {stated}, but the records are {parts.count}",)
     count = parts.units if parts.unit else RECORDS
     records = {k: jnp.asarray(v) for k, v in parts.blank(count, 1).items()}
     statements, machine = computing(program, NAME), machine_of(program)
@@ -66,4 +66,4 @@ def pointwise_notes(program: tree.Program, parts: Parts, model: Model) -> tuple[
     apart, size = np.abs(np.diff(own - terms, axis=0)), 1 + np.abs(terms).max()
     if not np.isfinite(apart).any() or np.nanmax(apart) <= _CLOSE * size:
         return ()
-    return (f"{NAME} is not the term of a record in the target: the two differ by more than a constant",)
+    return (f"{NAME} differs from a record's term in the target by more than a constant",)

@@ -124,12 +124,12 @@ def settled(v: V) -> V:
 def number(v: V, what: str) -> int:
     """A whole number that has to be known: a size or a bound."""
     if not v.scalar:
-        raise StanError(f"{what} must be a whole number, not a {v.words}")
+        raise StanError(f"{what} must be an integer, not a {v.words}")
     v = decided(v)
     if isinstance(v.a, jax.Array):
-        raise Untraceable(f"{what} depends on {'a record' if v.tainted else 'what is not a constant'}")
+        raise Untraceable(f"{what} depends on {'a record' if v.tainted else 'a value that is not constant'}")
     if not float(v.a).is_integer():
-        raise StanError(f"{what} is not a whole number but {float(v.a):g}")
+        raise StanError(f"{what} is not an integer but {float(v.a):g}")
     return int(v.a)
 
 
@@ -232,7 +232,7 @@ def _fill(v: V) -> Any:
 
 def _zero_based(i: V, size: int) -> Any:
     if i.base != "int":
-        raise StanError(f"an index must be a whole number, not a {i.words}")
+        raise StanError(f"an index must be an integer, not a {i.words}")
     if isinstance(i.a, jax.Array):
         at = jnp.round(i.a).astype(int) if jnp.issubdtype(i.a.dtype, jnp.floating) else i.a
         return jnp.where(at < 1, size, at - 1)
@@ -241,7 +241,7 @@ def _zero_based(i: V, size: int) -> Any:
         at = np.rint(at).astype(int)
     if at.size and (at.min() < 1 or at.max() > size):
         bad = at[(at < 1) | (at > size)].flat[0]
-        raise StanError(f"index {bad} is out of range, which is 1 to {size}")
+        raise StanError(f"index {bad} is out of range 1 to {size}")
     return int(at) - 1 if at.ndim == 0 else at - 1
 
 
@@ -269,7 +269,7 @@ def assign_at(v: V, indices: list[Any], value: V, context: bool) -> V:
         at = _outer(at, shape)
     target = np.zeros(shape)[tuple(at)].shape if not any(isinstance(i, jax.Array) for i in at) else None
     if target is not None and np.shape(new) != target:
-        raise StanError(f"a value of shape {np.shape(new)} is assigned to a place of shape {target}")
+        raise StanError(f"a value of shape {np.shape(new)} is assigned to a slot of shape {target}")
     if isinstance(a, np.ndarray) and not _loose(a) and xp_of(new, *at) is not jnp:
         a[tuple(at)] = new
         return V(v.base, a, v.depth, tainted)

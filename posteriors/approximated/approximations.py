@@ -163,7 +163,7 @@ def _release(
         ]
     except np.linalg.LinAlgError:
         raise BayesreconError(
-            "the covariance is not positive definite: are standard errors and correlations of one fit, and printed "
+            "the covariance is not positive definite: are standard errors and correlations from one fit, and printed "
             "with enough digits?"
         ) from None
     if not np.isfinite(phi).all():
@@ -207,11 +207,12 @@ def _check_fit(fit: str, covariance: np.ndarray, coordinates: str, draws: float 
         raise BayesreconError(f"fit={fit!r}: expected {FULL_RANK!r} or {MEAN_FIELD!r}")
     if draws is not None or jacobian is not None or coordinates != "unconstrained":
         raise BayesreconError(
-            f"fit={fit!r}: a variational fit is normal in unconstrained coordinates, with the Jacobian, and no draws; "
-            "leave draws=, jacobian= and coordinates= out"
+            f"fit={fit!r}: a variational fit is normal in unconstrained coordinates with the Jacobian, and has no "
+            "draws; "
+            "omit draws=, jacobian= and coordinates="
         )
     if fit == MEAN_FIELD and np.any(covariance != np.diag(np.diag(covariance))):
-        raise BayesreconError(f"fit={fit!r}: the covariance of a mean field is diagonal; this one is not")
+        raise BayesreconError(f"fit={fit!r}: a mean-field covariance must be diagonal")
 
 
 def _has_jacobian(model: Model) -> bool:
@@ -228,7 +229,7 @@ def _moves(parameter: Any) -> bool:
 
 def _check_draws(draws: float, entries: int) -> None:
     if not (np.isfinite(draws) and draws > 0):
-        raise BayesreconError(f"draws={draws!r}: expected how many draws the mean and covariance are of")
+        raise BayesreconError(f"draws={draws!r}: expected the number of draws behind the mean and covariance")
     if draws < _FEWEST * entries:
         raise BayesreconError(
             f"{draws:g} draws are too few for a mean and covariance of {entries} entries; {_FEWEST * entries} or more "
@@ -279,7 +280,8 @@ def _covariance(model: Model, covariance: Any) -> np.ndarray:
     if np.abs(unit).max() > 1 + _SYMMETRIC:
         i, j = np.unravel_index(np.argmax(np.abs(unit)), unit.shape)
         raise BayesreconError(
-            f"the correlation of {model.coordinates[i]} and {model.coordinates[j]} is {unit[i, j]:.4g}, above one"
+            f"the correlation of {model.coordinates[i]} and {model.coordinates[j]} is {unit[i, j]:.4g}, greater than "
+            "one"
         )
     if np.linalg.eigvalsh(unit)[0] <= 0:
         raise BayesreconError("the covariance is not positive definite")
@@ -290,7 +292,7 @@ def _numbers(values: Any, what: str) -> np.ndarray:
     try:
         values = np.asarray(values, float)
     except (TypeError, ValueError, OverflowError):
-        raise BayesreconError(f"{what} does not consist of numbers") from None
+        raise BayesreconError(f"{what} must be numeric") from None
     if not np.isfinite(values).all():
         raise BayesreconError(f"{what} holds missing or infinite values")
     return values

@@ -25,7 +25,7 @@ _FLAT = ("AutoDiagonalNormal", "AutoMultivariateNormal", "AutoLowRankMultivariat
 GUIDES = ("AutoDelta", "AutoNormal", *_FLAT)
 """Guides that are read, by their names."""
 
-_SLOW = "factors of low rank come to rest long after the others in some directions, and in others never"
+_SLOW = "low-rank factors converge slowly in some directions, and in others not at all"
 _REMEMBERED = 64  # guides, so that compiled functions are reused
 _LOG_PRIOR = 1e-4  # relative, from which two priors differ: guides are often fitted in single precision
 
@@ -43,9 +43,9 @@ def autoguide_law(model: Model, guide: Any, params: Any, iterates: Sequence[Any]
     """
     kind = type(guide).__name__
     if kind not in GUIDES:
-        raise BayesreconError(f"the guide {kind} is not read; expected {', '.join(GUIDES)}")
+        raise BayesreconError(f"the guide {kind} is not supported; expected {', '.join(GUIDES)}")
     if getattr(guide, "prototype_trace", None) is None:
-        raise BayesreconError("the guide was not run: its sites are not known; call it once, on records of any value")
+        raise BayesreconError("the guide has not run, so its sites are unknown; call it once, with any records")
     _check_program(model, guide)
     read = _flat if kind in _FLAT else _by_site
     names, shapes, native_of, phi = read(model, guide, kind)
@@ -149,7 +149,8 @@ def _laplace(model: Model, guide: Any, params: Any, at: Callable[[Any], Any]) ->
     covariance = covariance[np.ix_(order, order)]
     if not np.isfinite(covariance).all() or np.linalg.eigvalsh(covariance)[0] <= 0:
         raise BayesreconError(
-            "the density has no negative definite Hessian at these parameters: no mode, or it cannot be differentiated"
+            "the Hessian of the density is not negative definite at these parameters: this is not a mode, or the "
+            "density is not differentiable"
         )
     scale = pack(model, np.zeros(model.dimension), covariance)[model.dimension :]
     return lambda x: jnp.concatenate([at(x), jnp.asarray(scale)])
@@ -195,6 +196,7 @@ def _check_program(model: Model, guide: Any) -> None:
     check_transforms(model, moved, "guide")
     if model.program is not None and not abs(theirs - ours) <= _LOG_PRIOR * max(1.0, abs(ours)):
         raise BayesreconError(
-            f"the guide's program has another prior than model {model.name} (log density {float(theirs):.6g} and "
-            f"{float(ours):.6g} at one point): it is of another model"
+            f"the prior of the guide's program differs from that of model {model.name} (log density "
+            f"{float(theirs):.6g} and "
+            f"{float(ours):.6g} at one point): it belongs to another model"
         )

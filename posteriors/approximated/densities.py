@@ -71,22 +71,22 @@ def _points(model: Model, points: Any) -> np.ndarray:
     listed = ", ".join(model.coordinates[:6]) + (" ..." if d > 6 else "")
     if points is None:
         raise BayesreconError(
-            f"points= is missing: give some hundred draws of q, (T, {d}), in unconstrained coordinates ({listed})"
+            f"points= is missing: supply a few hundred draws of q, (T, {d}), in unconstrained coordinates ({listed})"
         )
     try:
         found = np.asarray(points, float)
     except (TypeError, ValueError, OverflowError):
-        raise BayesreconError("points= does not consist of numbers") from None
+        raise BayesreconError("points= must be numeric") from None
     if found.ndim != 2 or found.shape[1] != d:
         raise BayesreconError(f"points of shape {found.shape}: expected (T, {d}), the columns {listed}")
     if not np.isfinite(found).all():
         raise BayesreconError("points= holds missing or infinite values")
     found = np.unique(found, axis=0) if len(np.unique(found, axis=0)) < len(found) else found
     if len(found) < max(3, d + 2):
-        raise BayesreconError(f"{len(found)} different points: give some hundred draws of q")
+        raise BayesreconError(f"{len(found)} different points are too few: supply a few hundred draws of q")
     still = np.flatnonzero(np.ptp(found, axis=0) == 0)
     if still.size:
-        raise BayesreconError(f"all points have the same {model.coordinates[still[0]]}: give draws of q")
+        raise BayesreconError(f"all points have the same {model.coordinates[still[0]]}: supply draws of q")
     return found[evenly(len(found), _MOST)]
 
 
@@ -108,12 +108,12 @@ def _values(log_q: Callable[[Any], Any], points: np.ndarray) -> np.ndarray:
         if any(value.size != 1 for value in each):
             raise BayesreconError(
                 f"log_q gives an array of shape {found.shape} for points {points.shape}, and one of shape "
-                f"{each[0].shape} for one of them; expected one number a point"
+                f"{each[0].shape} for one of them; expected one number per point"
             )
         found = np.array([value.item() for value in each])
     bad = int((~np.isfinite(found)).sum())
     if bad:
-        raise BayesreconError(f"log_q is not finite at {bad} of {len(points)} points; give points inside its support")
+        raise BayesreconError(f"log_q is not finite at {bad} of {len(points)} points; supply points inside its support")
     if np.ptp(found) == 0:
         raise BayesreconError("log_q is the same at all points: is it a log density?")
     return found

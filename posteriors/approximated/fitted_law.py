@@ -61,13 +61,15 @@ def placed(model: Model, positions: Mapping[str, Any], what: str) -> np.ndarray:
     for name in expected:
         if name not in positions:
             raise BayesreconError(
-                f"the {what} has no site {name}, which model {model.name} has{near(name, positions)}: it is of another "
+                f"the {what} has no site {name}, which model {model.name} has{near(name, positions)}: it belongs to "
+                "another "
                 "model"
             )
     for name in positions:
         if name not in expected:
             raise BayesreconError(
-                f"the {what} has a site {name}, which model {model.name} does not have{near(name, expected)}: it is of "
+                f"the {what} has a site {name}, which model {model.name} does not have{near(name, expected)}: it "
+                "belongs to "
                 "another model"
             )
     for name, p in expected.items():
@@ -105,7 +107,7 @@ def check_transforms(model: Model, values: Mapping[str, Any], what: str) -> None
         here, there = _transformed(model)[p.name], np.asarray(values[p.name])
         if here.shape != there.shape or not np.allclose(here, there, rtol=_ALIKE, atol=_ALIKE):
             raise BayesreconError(
-                f"the {what} transforms {p.name} otherwise than model {model.name} does "
+                f"the {what} transforms {p.name} differently from model {model.name} "
                 f"({type(p.transform).__name__}): the two are not in the same coordinates"
             )
 
@@ -119,7 +121,7 @@ def numbers(values: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
     try:
         found = np.asarray(values, float)
     except (TypeError, ValueError, OverflowError):
-        raise BayesreconError(f"{name} does not consist of numbers") from None
+        raise BayesreconError(f"{name} must be numeric") from None
     if found.shape != shape:
         raise BayesreconError(f"{name} has shape {found.shape}, expected {shape}")
     if not np.isfinite(found).all():

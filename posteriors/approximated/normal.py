@@ -79,7 +79,7 @@ def whitening(model: Model, phi: np.ndarray) -> np.ndarray:
 def _derived(model: Model, name: str, log_lik_at: Any, log_prior_at: Any) -> Model:
     d = model.dimension
     if d > MOST:
-        raise BayesreconError(f"{model.name} has {d} parameters: covariances of more than {MOST} are not read")
+        raise BayesreconError(f"{model.name} has {d} parameters: covariances of more than {MOST} are not supported")
     return Model(
         name=f"{model.name}, {name}",
         parameters=(Parameter("mean", (d,)), Parameter("scale", (d * (d + 1) // 2,))),
@@ -237,7 +237,7 @@ def _moments(values: np.ndarray, log_w: np.ndarray) -> tuple[np.ndarray, np.ndar
     w /= w.sum()
     if not 1 / np.sum(w**2) > _EVEN * len(w):
         raise BayesreconError(
-            "the posterior of the data that fit is too far from a normal law for its mean and covariance to be "
+            "the posterior of the fitted data is too far from a normal distribution for its mean and covariance to be "
             "matched; supply the draws themselves"
         )
     centre = w @ values

@@ -30,7 +30,7 @@ def check_smooth(model: Model, theta: np.ndarray) -> None:
     if jumps.any():
         raise BayesreconError(
             f"the prior of model {model.name} has no derivative in {model.coordinates[int(np.argmax(jumps))]} at its "
-            "released value: nothing is stationary there"
+            "released value, so the estimates are not stationary"
         )
 
 

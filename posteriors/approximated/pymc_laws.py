@@ -39,7 +39,7 @@ def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[Any]) -> Fi
     """
     kind = type(fit).__name__
     if kind not in APPROXIMATIONS:
-        raise BayesreconError(f"PyMC's approximation {kind} is not read; expected {', '.join(APPROXIMATIONS)}")
+        raise BayesreconError(f"PyMC's approximation {kind} is not supported; expected {', '.join(APPROXIMATIONS)}")
     variables = {str(v.name): v for v in fit.model.free_RVs}
     values = {str(fit.model.rvs_to_values[v].name): name for name, v in variables.items()}
     positions = {}

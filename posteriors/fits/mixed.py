@@ -37,7 +37,7 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
     fitted = result.model
     if getattr(fitted, "reml", True) or getattr(result, "method", "ML") == "REML":
         raise BayesreconError(
-            "MixedLM by REML is not read: its likelihood does not factorise over groups; fit with reml=False"
+            "MixedLM by REML is not supported: its likelihood does not factorise over groups; fit with reml=False"
         )
     if not getattr(result, "converged", True):
         raise BayesreconError("this MixedLM has not converged; fit it with another method=")
@@ -67,7 +67,9 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
     block = covariance[np.ix_(at, at)]
     slope = _TOLERANCE * len(fitted.endog) / (2 * np.sqrt(max(ratio, 1e-300)))  # the root of the ratio is what is moved
     if not slope * np.sqrt(block[-1, -1]) < _FAR:
-        raise BayesreconError("the variance of the intercepts is zero: at the boundary nothing is stationary; fit OLS")
+        raise BayesreconError(
+            "the variance of the intercepts is zero: estimates on the boundary are not stationary; fit OLS"
+        )
     mean = np.concatenate([coefficient, [ratio, sigma]])
     return _release(model.in_constrained_coordinates, mean, block, p, slope, name)
 
@@ -85,7 +87,7 @@ def from_known_law(estimates: Estimates) -> Release:
     """
     values, covariance, labels = estimates.values, estimates.covariance, list(estimates.labels)
     if values is None or covariance is None or not 0 < estimates.groups < estimates.rows <= _MOST_ROWS:
-        raise BayesreconError("a mixed model of so many groups and rows is not read")
+        raise BayesreconError("a mixed model with so many groups and rows is not supported")
     order = sorted(range(len(labels)), key=lambda i: labels[i] != "const")
     covariates = [labels[i] for i in order if labels[i] != "const"]
     sizes = [1] * (estimates.groups - 1) + [estimates.rows - estimates.groups + 1]  # the widest that there can be

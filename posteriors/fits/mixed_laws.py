@@ -37,7 +37,7 @@ def mixed(covariates: Sequence[str], response: str, intercept: bool, size: int) 
     """
     _check((*covariates, response, "within"))
     if size < 2:
-        raise BayesreconError(f"groups of {size} row do not tell the variance within them from that between them")
+        raise BayesreconError(f"groups of {size} row do not separate the variances within and between groups")
     return _mixed(tuple(covariates), response, bool(intercept), int(size))
 
 
@@ -136,7 +136,7 @@ def correlated(covariates: Sequence[str], response: str, intercept: bool, sizes:
 def _check(names: tuple[str, ...]) -> None:
     if len(set(names)) < len(names):
         own = " or ".join(repr(name) for name in names if name in ("within", "weight", "rows", "products"))
-        raise BayesreconError(f"distinct covariates are needed, a response that is not one of them, and none {own}")
+        raise BayesreconError(f"covariates must be distinct, must not include the response, and must not be {own}")
 
 
 @cache  # releases of one model belong together by the model object

@@ -61,18 +61,18 @@ def release_of_saved(source: Any, model: Any, power: float | None) -> Release | 
     if not isinstance(source, str | os.PathLike) or Path(source).suffix.lower() not in SUFFIXES:
         return None
     if model is not None or power is not None:
-        raise BayesreconError("a saved model has its model already; leave model= and power= out")
+        raise BayesreconError("a saved model needs no model= or power=; omit them")
     contents = read_saved(source)
     fits = contents.saved.fits if contents.saved is not None else ()
     read = [fit.release for fit in fits if fit.release is not None]
     if len(read) == 1:
         return read[0]
-    why = f"{len(read)} fits" if read else fits[0].reason if fits else "no fit whose numbers are read"
-    raise BayesreconError(f"{source}: it holds {why}; bayesrecon audit lists what is in it")
+    why = f"{len(read)} fits" if read else fits[0].reason if fits else "no fit of a supported kind"
+    raise BayesreconError(f"{source}: it holds {why}; bayesrecon audit lists its content")
 
 
 def _no_draws(source: Any, *, name: str | None = None, trusted: bool = False) -> NoReturn:
-    raise BayesreconError(f"{source}: a saved object is no file of draws; bayesrecon audit lists what is in it")
+    raise BayesreconError(f"{source}: a saved object is not a file of draws; bayesrecon audit lists its content")
 
 
 FORMAT = Format("saved object", SUFFIXES, _no_draws, read_saved, rank=80, guarded=True)

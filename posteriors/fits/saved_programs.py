@@ -61,7 +61,7 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
     lacking = [name for name in model_names(model) if name not in found]
     if lacking:
         raise BayesreconError(
-            f"the draws lack {lacking[0]}, and what they hold does not determine it; save all parameters "
+            f"the draws lack {lacking[0]}, which the saved parameters do not determine; save all parameters "
             "(brms: save_pars(all = TRUE))"
         )
     computed = sorted(name for name in model_names(model) if name in found and name not in some)

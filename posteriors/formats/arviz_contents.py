@@ -68,7 +68,7 @@ def read_arviz_contents(
             present = [g for g in groups if g.removeprefix("warmup_") in GROUPS]
             if not present:
                 listed = f"its groups are {', '.join(list(groups)[:10])}" if groups else "it has no groups"
-                raise BayesreconError(f"{path}: none of ArviZ's groups is in it ({listed}); is this a fit?")
+                raise BayesreconError(f"{path}: it has none of ArviZ's groups ({listed}); is this a fit?")
         if progress is not None:
             progress("reading the file", 0.5)
         found = _contents(groups, root, title, form)

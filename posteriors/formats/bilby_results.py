@@ -50,7 +50,7 @@ def _read(source: Any, name: str | None, trusted: bool) -> tuple[Draws, Beside]:
 def _draws(columns: Mapping[str, np.ndarray], name: str) -> Draws:
     numbers = {k: v for k, v in columns.items() if is_numeric(v.dtype) and v.ndim == 1}
     if not numbers:
-        raise BayesreconError(f"{name}: this result of bilby holds no posterior draws")
+        raise BayesreconError(f"{name}: this bilby result has no posterior draws")
     return Draws({key: values[None] for key, values in numbers.items()}, None, name)
 
 
@@ -59,7 +59,7 @@ def _of_json(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], Beside]:
         content = file.document(trusted)
     table = _plain(content.pop(_DRAWS, {}))
     if not isinstance(table, dict):
-        raise BayesreconError(f"{path}: its posterior is no table")
+        raise BayesreconError(f"{path}: its posterior is not a table")
     return {str(key): _array(values) for key, values in table.items()}, _entries(content)
 
 
@@ -107,7 +107,7 @@ def _entries(content: Mapping[str, Any]) -> Beside:
     entries: list[Entry] = []
     for where, value in _walk(content, "", 0):
         if len(entries) >= _MOST:
-            return entries, [Unread("the result", f"more than {_MOST} things in it")]
+            return entries, [Unread("the result", f"it contains more than {_MOST} items")]
         if isinstance(value, np.ndarray):
             if is_numeric(value.dtype):
                 entries.append(Entry(where, "array", value))

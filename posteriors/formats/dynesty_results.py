@@ -29,7 +29,8 @@ _MARKS = {_SAMPLES, _LOGS, "logl", "logvol"}
 _COUNTS, _BOUNDS = {"nlive", "niter", "eff"}, {"samples_bound", "bound_iter"}
 _NOTES = (
     Note(
-        "dynesty does not name parameters: the columns of its samples are the vector x; to use them with a model, pass "
+        "dynesty does not name parameters, so the columns of its samples are the vector x; to use them with a model, "
+        "pass "
         "{name: samples[None, :, k], 'log_weight': logwt[None]}"
     ),
 )

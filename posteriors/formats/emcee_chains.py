@@ -22,10 +22,10 @@ NAME = "x"
 _CHAIN, _DENSITY, _ITERATION, _GROUP = "chain", "log_prob", "iteration", "mcmc"
 _NOTES = (
     Note(
-        "emcee does not name parameters: the columns of its chain are the vector x; "
+        "emcee does not name parameters, so the columns of its chain are the vector x; "
         "to use them with a model, pass {name: chain[:, :, k].T}"
     ),
-    "every walker is read as one chain from its first step on: emcee keeps the burn-in; remove it first",
+    "every walker is one chain that starts at its first step; emcee keeps the burn-in, so remove it first",
 )
 
 
@@ -70,7 +70,7 @@ def _arrays(
     chain = found.pop(_CHAIN)
     done = group["attributes"].get(_ITERATION, len(chain))
     if not isinstance(done, int | np.integer) or not 0 < done <= len(chain):
-        raise BayesreconError(f"{path}: says that {str(done)[:40]} of {len(chain)} steps were done")
+        raise BayesreconError(f"{path}: it claims {str(done)[:40]} of {len(chain)} steps")
     density = found.pop(_DENSITY, None)
     steps = int(done)  # room was made for more
     return chain[:steps], None if density is None else density[:steps], found, group["attributes"]
@@ -95,7 +95,7 @@ def _contents(
     entries += [Entry(f"{_GROUP}/{key}", "array", values) for key, values in rest.items() if key != "accepted"]
     entries += [Entry(f"@{where}", "attribute", value) for where, value in attributes.items()]
     unread = [Unread(*one) for one in around["unread"]]
-    unread += [Unread(group, "a group beside the one that emcee writes, which is not looked at") for group in others]
+    unread += [Unread(group, "a group that emcee did not write; it was not searched") for group in others]
     found = from_named_draws(draws, "emcee HDF5", (stamp(source),), notes=_NOTES, unread=tuple(unread))
     more = _densities(density)
     if (accepted := rest.get("accepted")) is not None:

@@ -54,7 +54,7 @@ def _read(path: Path, name: str | None, trusted: bool) -> tuple[Draws, tuple[str
             break
     draws = Draws(values, density, name or path.stem)
     read = f"{draws.chains} chains of {draws.length} draws" if grouped else f"one chain of {draws.length} draws"
-    return draws, (Note(f"the file does not say how its draws are arranged: read as {read}"),), entries
+    return draws, (Note(f"the file does not say how its draws are arranged; they are read as {read}"),), entries
 
 
 def is_grouped(arrays: dict[str, np.ndarray]) -> bool:

@@ -65,7 +65,9 @@ def from_file(
     if path is not None and path.exists():
         raise BayesreconError(f"{path} exists already; name another file for the draws, or remove it")
     if model.prepare is not None:
-        raise BayesreconError(f"model {model.name} makes its coordinates of all draws at once; read them into memory")
+        raise BayesreconError(
+            f"model {model.name} computes its coordinates from all draws at once; read the draws into memory"
+        )
     paths = [Path(p) for p in ([source] if isinstance(source, str | os.PathLike) else source)]
     for one in paths:
         if not one.exists():
@@ -106,7 +108,7 @@ def _written(pieces: Iterator[tuple[int, Draws]], model: Model, path: Path | Non
                 density = None if found.log_density is None else [*density, np.asarray(found.log_density)]
     count = total - lost
     if count < 2:
-        raise BayesreconError(f"{name}: {count} draw is not a sample; for a trained parameter use posteriors.dirac")
+        raise BayesreconError(f"{name}: {count} draw is too few; for a trained parameter use posteriors.dirac")
     notes = [f"{lost} of {total} draws lie on a boundary of the support and were dropped"] if lost else []
     return PosteriorDraws(
         theta=rows.done(),
@@ -126,7 +128,7 @@ def _pieces(paths: Sequence[Path], model: Model, trusted: bool) -> Iterator[tupl
             for piece in _csv_pieces(path, model, trusted):
                 yield number, piece
     elif len(paths) > 1:
-        raise BayesreconError(f"{paths[1]}: only CmdStan CSV files are several to one release")
+        raise BayesreconError(f"{paths[1]}: only CmdStan CSV files can be combined into one release")
     else:
         kind, file = _opened(paths[0], trusted)
         with reading(paths[0], kind), file as held:
@@ -148,7 +150,7 @@ def _opened(path: Path, trusted: bool) -> tuple[str, Any]:
 def _refuse_weights(path: Path, names: Iterable[str], parameters: Iterable[str]) -> None:
     if found := weight_names(names, parameters):
         raise BayesreconError(
-            f"{path}: {found[0]} may be the weights of the draws, which are not read in pieces; take it out, or read "
+            f"{path}: {found[0]} may be the weights of the draws, which cannot be read in blocks; remove it, or read "
             "the file into memory with posteriors.from_cmdstan or from_arviz"
         )
 

@@ -95,7 +95,9 @@ def read_cmdstan_contents(
                 unpacked = total * file.size() / max(path.stat().st_size, 1)
                 plan = _plan(path, header, unpacked / max(file.first_row(), 1), settings)
             elif header != plan.header or settings.get("method", "sample") != plan.method:
-                raise BayesreconError(f"{path}: its columns are not those of {paths[0]}: not chains of one fit")
+                raise BayesreconError(
+                    f"{path}: its columns differ from those of {paths[0]}: these are not chains of one fit"
+                )
             skip = 0 if settings.get("algorithm") == "fixed_param" else saved_warmup(path, settings)
             cut = file.is_cut(settings)
             whole = max(file.size(), 1)
@@ -191,7 +193,7 @@ def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
         density = found.sampler.get("lp__")
         draws = Draws(arrays, None if density is None else density.copy(), title)
     elif plan.method not in ("sample", "generate_quantities"):
-        unread.append(Unread("draws", f"CmdStan's method {plan.method!r} wrote them, which are none of the posterior"))
+        unread.append(Unread("draws", f"they are from CmdStan's method {plan.method!r} and are not posterior draws"))
     each, length = plan.step // plan.keep, narrow.shape[1]
     rows = np.concatenate([c * length + np.arange(0, length, each) for c in range(len(chains))])
     if plan.wide:
@@ -214,7 +216,7 @@ def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
         entries=() if marked else (Entry(title, "text", "a table without columns or comments of CmdStan"),),
         unread=(
             *unread,
-            *(Unread("comments", f"only the first {COMMENT_LETTERS} letters were read") for _ in over[:1]),
+            *(Unread("comments", f"only the first {COMMENT_LETTERS} characters were read") for _ in over[:1]),
         ),
     )
 
@@ -231,7 +233,7 @@ def _kept(chains: list[_Chain], plan: _Plan) -> int:
 def _alike(every: list[_Chain]) -> tuple[list[_Chain], list[str], list[Unread]]:
     """Those chains that, cut to the shortest of them, are the most draws; what is to be said; and what is left out."""
     notes = [
-        f"{c.name} ends within a row, as of a chain that was killed: that row was left out" for c in every if c.cut
+        f"{c.name} ends in the middle of a row (was the chain killed?): that row was dropped" for c in every if c.cut
     ]
     lengths = sorted((chain.rows for chain in every), reverse=True)
     if lengths[0] <= 0:
@@ -243,7 +245,7 @@ def _alike(every: list[_Chain]) -> tuple[list[_Chain], list[str], list[Unread]]:
     said = ", ".join(str(max(chain.rows, 0)) for chain in every)
     notes.append(f"chains of unequal length ({said} draws): the first {length} draws of {len(used)} chains were used")
     dropped = [f"{c.name}: {max(c.rows, 0) - (length if c in used else 0)} draws" for c in every if c.rows != length]
-    reason = f"beyond the {length} draws that the chains have in common; audit the file alone to look at them"
+    reason = f"after the first {length} draws, which all chains have; audit the file alone to search them"
     return used, notes, [Unread(where, reason) for where in dropped]
 
 

@@ -25,7 +25,7 @@ WEIGHT, DENSITY = "weight", "minuslogpost"
 of the parameters as they are named, so that it is no log density of a sampler in coordinates of its own."""
 
 _EXPORT = (
-    "its columns have no names: getdist keeps them in a file .paramnames beside it, CODA in CODAindex.txt; or write a "
+    "its columns have no names. getdist stores them in a .paramnames file, CODA in CODAindex.txt; or add a "
     "first line of names"
 )
 
@@ -65,13 +65,13 @@ def _read(
     check_header(header, title)
     for path, (other, _) in zip(paths[1:], chains[1:], strict=True):
         if other != header:
-            raise BayesreconError(f"{path}: its columns are not those of {paths[0]}: not chains of one fit")
+            raise BayesreconError(
+                f"{path}: its columns differ from those of {paths[0]}: these are not chains of one fit"
+            )
     lengths = {len(values) for _, values in chains}
     alike = len(lengths) == 1
     matrix = np.stack([v for _, v in chains]) if alike else np.concatenate([v for _, v in chains])[None]
-    notes = (
-        () if alike else (Note(f"{len(chains)} chains of unequal length were joined one after another, as one chain"),)
-    )
+    notes = () if alike else (Note(f"{len(chains)} chains of unequal length were concatenated into one chain"),)
     columns = {column: matrix[:, :, k] for k, column in enumerate(header)}
     if not ({WEIGHT, DENSITY} & set(columns) or any(map(index_of, paths))):
         check_draws({key: column.ravel() for key, column in columns.items()}, title)
@@ -106,7 +106,7 @@ def _coda(path: Path, index: Path, values: np.ndarray) -> tuple[list[str], np.nd
     with reading(index, "an index of CODA"), opened(TextTable, index) as file:
         lines = [line.rsplit(None, 2) for line in file.lines()]
     if not lines or any(len(line) != 3 or not (line[1] + line[2]).isdecimal() for line in lines):
-        raise BayesreconError(f"{index}: a line of CODA's index is a name, its first row and its last row")
+        raise BayesreconError(f"{index}: each line of CODA's index must have a name, its first row and its last row")
     places = [(name.strip('"'), int(first), int(last)) for name, first, last in lines]
     lengths = {last - first for _, first, last in places}
     ends = [0, *(last for _, _, last in places)]
@@ -115,12 +115,12 @@ def _coda(path: Path, index: Path, values: np.ndarray) -> tuple[list[str], np.nd
         or min(lengths) < 0
         or any(first != end + 1 for (_, first, _), end in zip(places, ends, strict=False))
     ):
-        raise BayesreconError(f"{index}: its parameters do not follow one another in equal numbers of rows")
+        raise BayesreconError(f"{index}: its parameters must be consecutive blocks of equally many rows")
     if ends[-1] != len(values):
-        raise BayesreconError(f"{path}: {len(values)} rows, but {index.name} counts {ends[-1]}")
+        raise BayesreconError(f"{path}: {len(values)} rows, but {index.name} declares {ends[-1]}")
     each = values.reshape(len(places), -1, 2)
     if (each[:, :, 0] != each[0, :, 0]).any():
-        raise BayesreconError(f"{path}: the parameters are not of the same iterations")
+        raise BayesreconError(f"{path}: the parameters have different iterations")
     return [name for name, _, _ in places], each[:, :, 1].T, [index]
 
 

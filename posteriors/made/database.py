@@ -51,7 +51,7 @@ def open_database(path: str | os.PathLike[str] | None = None, *, download: bool 
                 ) from error
     remedy = "set POSTERIOR_DB_PATH to its folder posterior_database, pass a path, or use download=True"
     if path is None:
-        raise BayesreconError(f"no copy of posteriordb is known: {remedy}")
+        raise BayesreconError(f"no copy of posteriordb was found: {remedy}")
     if not (Path(path) / "posteriors").is_dir():
         raise BayesreconError(f"{path} is not a posterior database (no folder 'posteriors' in it): {remedy}")
     return posteriordb.PosteriorDatabase(str(path))

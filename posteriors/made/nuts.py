@@ -93,7 +93,7 @@ def check_records(model: Model, records: Mapping[str, Any]) -> Records:
         checked[name] = values.astype(field.domain.dtype)
     lengths = {name: len(v) for name, v in checked.items()}
     if not all(lengths.values()):
-        raise BayesreconError("the data hold no records")
+        raise BayesreconError("the data have no records")
     if len(set(lengths.values())) > 1:
         raise BayesreconError(f"the fields differ in length: {', '.join(f'{k} {n}' for k, n in lengths.items())}")
     return checked
@@ -102,11 +102,11 @@ def check_records(model: Model, records: Mapping[str, Any]) -> Records:
 def check_run(chains: int, draws: int, warmup: int, thinning: int, target_accept: float, key: Any) -> None:
     """Refuse settings of a run that cannot work, before any work is done."""
     if min(chains, draws, thinning) < 1 or warmup < 0:
-        raise BayesreconError("chains, draws and thinning must be at least 1, and warmup not negative")
+        raise BayesreconError("chains, draws and thinning must be at least 1, and warmup at least 0")
     if not 0 < target_accept < 1:
         raise BayesreconError(f"target_accept={target_accept}: expected a rate between 0 and 1, e.g. 0.9")
     if isinstance(key, (int, np.integer)) and key < 0:
-        raise BayesreconError(f"key {key}: a seed is a whole number from 0 on")
+        raise BayesreconError(f"key {key}: a seed must be a non-negative integer")
 
 
 def nuts(
@@ -173,7 +173,7 @@ def sample(
     if model.program is None:
         raise BayesreconError(f"model {model.name} has no NumPyro program to sample; build it with from_numpyro")
     if any(isinstance(p.transform, Identity) and p.bounds != (-math.inf, math.inf) for p in model.parameters):
-        raise BayesreconError(f"{model.name} has constrained coordinates; sample the model that it was made of")
+        raise BayesreconError(f"{model.name} has constrained coordinates; sample the model that it was derived from")
     check_run(chains, draws, warmup, thinning, target_accept, key)
     records = check_records(model, data)
     settings = Settings(warmup, target_accept, max_tree_depth, model.dimension <= DENSE)

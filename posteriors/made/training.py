@@ -178,7 +178,7 @@ def _factor(matrix: np.ndarray) -> Any:
         return scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True)
     except np.linalg.LinAlgError:
         raise BayesreconError(
-            "the Hessian is singular: add a penalty, or drop features that others determine"
+            "the Hessian is singular: add a penalty, or drop features that depend on others"
         ) from None
 
 
@@ -219,8 +219,8 @@ def train(model: Model, records: Mapping[str, Any], *, tolerance: float = 1e-8, 
     outer, reached = _newton(objective, base, start[None], np.zeros((1, len(objective.x))), np.full(1, tolerance))
     if not reached[0] <= tolerance:
         raise BayesreconError(
-            f"training ended at a relative gradient norm of {reached[0]:.1e}: is there an optimum at all? "
-            "Separable classes have none without a penalty"
+            f"training stopped at a relative gradient norm of {reached[0]:.1e}: does an optimum exist? "
+            "Separable classes have no optimum without a penalty"
         )
     if objective.linear.labels and np.abs(objective.slopes(objective.predictors(outer))).max() < _SEPARATED:
         raise BayesreconError("the classes are separable: without a penalty there is no optimum; add one")

@@ -70,7 +70,7 @@ def read_acro(source: str | Path) -> list[AcroOutput]:
         document = file.document()
     outputs = document.get("results") if isinstance(document, dict) else None
     if not isinstance(outputs, dict) or len(outputs) > _MOST:
-        raise BayesreconError(f"{path}: expected the outputs of a check of ACRO under 'results'")
+        raise BayesreconError(f"{path}: expected ACRO's outputs under 'results'")
     return [_output(path.parent, str(name), one) for name, one in outputs.items() if isinstance(one, dict)]
 
 
@@ -105,7 +105,7 @@ def _response(files: list[Path]) -> str:
 def _inside(folder: Path, file: dict[str, Any]) -> Path:
     name = str(file.get("name", ""))
     if not name or Path(name).name != name:
-        raise BayesreconError(f"{folder}: the name of a file, {json.dumps(name)[:80]}, is not one in this folder")
+        raise BayesreconError(f"{folder}: the name of a file, {json.dumps(name)[:80]}, is not in this folder")
     return folder / name
 
 

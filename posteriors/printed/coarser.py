@@ -67,13 +67,13 @@ def estimates_alone(release: Derived) -> Release:
     """
     model = _base(release)
     if release.model not in (laplace(model, True), laplace(model, False)):
-        raise BayesreconError("only of a mode the estimates alone are stationary")
+        raise BayesreconError("the estimates alone are stationary only for a mode")
     return replace(release, directions=np.asarray(release.directions)[:, : model.dimension])
 
 
 def _base(release: Derived) -> Model:
     if release.about is release.model or [p.name for p in release.model.parameters] != ["mean", "scale"]:
-        raise BayesreconError(f"{release.name} is no mean with a covariance")
+        raise BayesreconError(f"{release.name} is not a mean with a covariance")
     return release.about
 
 

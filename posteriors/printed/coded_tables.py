@@ -72,7 +72,7 @@ class Coded:
     def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
         printed = self.below.records(len(self.coefficients))
         if printed is not None and total is not None and not printed[0] - 0.5 <= total <= printed[1] + 0.5:
-            failure = f"{total:g} records were stated, and the numbers below the table say {printed[0]:.6g}"
+            failure = f"{total:g} records were stated, and the footer of the table says {printed[0]:.6g}"
             return Statements({}, (), (failure,))
         if printed is not None and total is None and printed[0] == printed[1]:
             total = printed[0]
@@ -196,7 +196,7 @@ def weights_of(kind: str, ends: np.ndarray) -> np.ndarray:
 
 def _none(said: Statements, layout: Layout) -> Statements:
     listed = ", ".join(f"{f.name} ({', '.join(f.columns)})" for f in layout.factors)
-    failure = f"no whole numbers of records print these errors, if these are factors or 0 and 1: {listed}"
+    failure = f"no whole cell counts give these standard errors, if these columns are factors or 0/1: {listed}"
     return Statements(said, said.remarks, (*said.failures, failure))
 
 

@@ -32,7 +32,7 @@ def factors_of_formula(formula: str, labels: Sequence[str]) -> tuple[Factor, ...
             owner = max((v for v in variables if _is_of(part, v, variables)), key=len, default=None)
             if owner is None:
                 raise BayesreconError(
-                    f"no term of the formula {formula!r} has the line {label!r} (variables: {', '.join(variables)})"
+                    f"no term of the formula {formula!r} matches the line {label!r} (variables: {', '.join(variables)})"
                 )
             if variables[owner] or part not in (owner, f"C({owner})"):
                 level = _level(part, owner)
@@ -52,14 +52,14 @@ def _variables(formula: str) -> dict[str, bool]:
     except ImportError:
         raise MissingExtraError("a formula", "formulas") from None
     if len(formula) > _LONGEST:
-        raise BayesreconError(f"a formula of {len(formula)} letters, more than {_LONGEST}, is refused")
+        raise BayesreconError(f"the formula has {len(formula)} characters; at most {_LONGEST} are accepted")
     text = re.sub(r"\b(?:as\.)?factor\(", "C(", formula)
     try:
         parsed: Any = cast(Any, Formula)(text)
         right = getattr(parsed, "rhs", parsed)
         factors = {str(factor.expr) for term in right for factor in term.factors}
     except Exception as error:
-        raise BayesreconError(f"{formula!r} is no formula: {first_line(error)}") from None
+        raise BayesreconError(f"{formula!r} is not a formula: {first_line(error)}") from None
     variables: dict[str, bool] = {}
     for expression in factors - {"1", "0"}:
         stated = _CATEGORICAL.match(expression)

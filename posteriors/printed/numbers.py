@@ -74,7 +74,7 @@ def estimates_of(frame: Any, freedom: float | None) -> tuple[Numbers, Numbers]:
         return estimates, numbers_of(list(frame[SE]))
     if freedom is None:
         raise BayesreconError(
-            "intervals of least squares are of Student's law, whose degrees of freedom are not known; add a line N, "
+            "intervals of least squares use Student's t with unknown degrees of freedom; add a line N, "
             "the number of records, or print standard errors"
         )
     from scipy.stats import norm, t
@@ -91,9 +91,9 @@ def _of_logarithms(ratios: Numbers, logs: Numbers, errors: Numbers, told: Number
     fits = [_agree(logs, kind, told) for kind in (errors, divided)]
     if fits[0] == fits[1]:
         raise BayesreconError(
-            "whether the standard errors are those of the ratios or of their logarithms does not follow from z: it "
+            "z does not tell whether the standard errors are those of the ratios or of their logarithms: it "
             "fits "
-            f"{'both' if fits[0] else 'neither'}; add the ends of their intervals (lower, upper)"
+            f"{'both' if fits[0] else 'neither'}; add the limits of their intervals (lower, upper)"
         )
     return errors if fits[0] else divided
 
@@ -115,7 +115,7 @@ def _moved(numbers: Numbers, function: Callable[[float], float]) -> Numbers:
         if np.isnan(value):
             continue
         if value - reach <= 0:
-            raise BayesreconError(f"a ratio of {value:g} is not above zero by its printed digits; print more of them")
+            raise BayesreconError(f"a ratio of {value:g} could be zero at its printed precision; supply more digits")
         ends = function(value - reach), function(value + reach)
         values[i], half[i] = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
     return Numbers(values, half)

@@ -89,7 +89,9 @@ class OwnSlopes:
         names = [f"{factor.name}={level}" for level in factor.levels]
         if (a[1] <= 0).any() or (q[1] <= 0).any():
             listed = ", ".join(names)
-            return Statements({}, (), (f"no records print these errors, if these are levels with slopes: {listed}",))
+            return Statements(
+                {}, (), (f"no records give these standard errors, if each of these levels has its own slope: {listed}",)
+            )
         least = np.maximum(np.ceil(scale[0] / a[1] * (1 - _ARITHMETIC)), _FEWEST)
         found: dict[str, Limit] = {"n": Limit(float(least.sum()))}
         with np.errstate(divide="ignore", invalid="ignore"):

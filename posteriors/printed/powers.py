@@ -66,7 +66,7 @@ class Squared:
         ends = (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)
         wide, narrow = (self._found(float(total), ends, width) for width in (1.0, 0.0))
         if not wide:
-            squared = f"no data of {total:g} records print these errors, if {self.square} is the square"
+            squared = f"no {total:g} records give these standard errors, if {self.square} is the square"
             return Statements({}, (), (f"{squared} of {self.covariate}",))
         sure = {name: low for name, (low, high) in narrow.items() if high - low <= _TOLD * max(abs(low), abs(high))}
         return Statements(

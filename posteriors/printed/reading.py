@@ -143,7 +143,7 @@ def _form(grid: list[list[Any]], lines: list[str], plain_headers: bool = False, 
         body = [row for row in body if row not in beside]
         lines = [*lines, *(" ".join(map(str, row)) for row in (*grid[:at], *beside))]
         if column is not None:
-            raise BayesreconError("column= names one of several models side by side, and this table has one")
+            raise BayesreconError("column= chooses one of several models, but this table has one")
         model, (rows, how) = "", _of_columns(header, body, columns_of(header), every=plain_headers)
     else:
         header, body = grid[0], grid[1:]
@@ -158,15 +158,15 @@ def _form(grid: list[list[Any]], lines: list[str], plain_headers: bool = False, 
     cells = [[*values, *[""] * (len(columns) - len(values))] for _, values in rows]
     frame = pd.DataFrame(cells, [label for label, _ in rows], columns, dtype=object)
     if not len(frame) or len(frame) > _MOST_LINES:
-        raise BayesreconError(f"the table has {len(frame)} lines")
+        raise BayesreconError(f"the table has {len(frame)} rows")
     if frame.index.duplicated().any():
-        raise BayesreconError(f"the table has two lines {frame.index[frame.index.duplicated()][0]}")
+        raise BayesreconError(f"the table has two rows named {frame.index[frame.index.duplicated()][0]}")
     below = [f"{label} {values[0]}" for label, values in rows if footer_of(label) not in (None, "sigma")]
     if not plain_headers or below:
         listed = f"; below it {', '.join(below)}" if below else ""
         constant = [label for label, _ in rows if plain(label) in INTERCEPT]
         intercept = constant[0] if constant else "none of the lines"
-        notes.append(Note(f"read as {how[1]}; the intercept is {intercept}{listed}"))
+        notes.append(Note(f"columns read as {how[1]}; the intercept is {intercept}{listed}"))
     return Printed(frame, tuple(notes), model)
 
 
@@ -195,8 +195,9 @@ def _of_columns(
         wanted, names = [columns.estimate, columns.error, columns.statistic], [first, SE, STAT]
     else:
         raise BayesreconError(
-            f"{header[columns.estimate]} are exponentials of estimates, and nothing says whether the standard errors "
-            "are errors of them or of their logarithms; add the ends of their intervals (lower, upper), or z"
+            f"{header[columns.estimate]} are exponentials of estimates, but it is not known whether the standard "
+            "errors "
+            "are those of the ratios or of their logarithms; add the limits of their intervals (lower, upper), or z"
         )
     rows: _Rows = []
     for row in body:
@@ -216,7 +217,7 @@ def _of_columns(
     description = " and ".join(
         f"{name} from {header[i]!r}" for name, i in zip((first + "s", *names[1:]), wanted, strict=False)
     )
-    return rows, (names, f"{description}, ends of 95 % intervals" if LOW in names else description)
+    return rows, (names, f"{description}, limits of 95 % intervals" if LOW in names else description)
 
 
 def _model_of(header: list[Any], body: list[list[Any]], column: str | None) -> tuple[int, str]:
@@ -233,8 +234,8 @@ def _model_of(header: list[Any], body: list[list[Any]], column: str | None) -> t
         columns = _named_so(columns, names, column)
     elif len(columns) > 1:
         raise BayesreconError(
-            f"the table has {len(columns)} models ({', '.join(names)}); say which with column= (--column), or name "
-            "several, of the same records, to have them read together"
+            f"the table has {len(columns)} models ({', '.join(names)}); choose one with column= (--column), or "
+            "several of the same records, which are then read together"
         )
     (k,) = columns
     return k, (called[k] or f"model {list(called).index(k) + 1}") if several else ""
@@ -258,11 +259,13 @@ def _of_model(header: list[Any], body: list[list[Any]], k: int) -> tuple[_Rows, 
             rows.append((label, [_bare(text)]))
     names = [OR if ratio else EST, *((LOW, HIGH) if pairs else (SE,))]
     if not pairs and any(float(v[1].replace("\u2212", "-").replace("\u2013", "-")) < 0 for _, v in rows if len(v) > 1):
-        raise BayesreconError("a number in brackets is negative: these are no standard errors; print those")
+        raise BayesreconError(
+            "a number in brackets is negative, so these are not standard errors; supply the standard errors"
+        )
     if ratio and not pairs:
-        raise BayesreconError("odds ratios with a single number in brackets are not read; print their intervals")
+        raise BayesreconError("odds ratios with a single number in brackets are not supported; supply their intervals")
     kept = [(label, values) for label, values in rows if len(values) == len(names) or footer_of(label)]
-    what = "the ends of 95 % intervals" if pairs else "standard errors"
+    what = "the limits of 95 % intervals" if pairs else "standard errors"
     return kept, (names, f"{names[0]}s, with {what} in brackets")
 
 

@@ -105,7 +105,7 @@ def from_table(
     if isinstance(model, str):
         model, order = regression(model, labels, response)
         if draws is not None:
-            raise BayesreconError("draws= is for means of posterior draws; an estimator's table has none")
+            raise BayesreconError("draws= is for means of posterior draws, and this is a table of an estimator")
         coordinates = "constrained"
     else:
         order = _order(model, labels, coordinates)
@@ -118,7 +118,7 @@ def from_table(
     lines = [labels[i] for i in order if labels[i].lower() not in (*_INTERCEPT, *_SIGMA)]
     if formula is not None:
         if model.name not in ESTIMATORS:
-            raise BayesreconError("formula= is of a regression's table")
+            raise BayesreconError("formula= applies only to tables of regressions")
         coded = factors_of_formula(formula, lines)
         model = _with_factors(model, coded)
     boxes = in_coordinates_of(model, coordinates, draws)
@@ -136,7 +136,7 @@ def from_table(
             raise BayesreconError(f"the standard error of {labels[i]} is missing")
     if correlations is None and len(given) > 1:
         if draws is not None:
-            raise BayesreconError("moments of draws are not read without correlations; supply correlations=")
+            raise BayesreconError("moments of draws need their correlations; supply correlations=")
         first, second = ([(float(x.values[i]), float(x.half[i])) for i in order] for x in (estimates, errors))
         release = without_correlations_of(boxes, lines, first, second, title, coded, below, formula is not None)
         return replace(release, notes=(*notes, *release.notes))
@@ -263,7 +263,7 @@ def _order(model: Model, labels: Sequence[str], coordinates: str) -> list[int]:
     found = {re.sub(r"\s", "", re.sub(r"\.(\d+)", r"[\1]", x)): i for i, x in enumerate(labels)}
     for one in expected:
         if one not in found:
-            raise BayesreconError(f"the table lacks {one} of model {model.name}{near(one, found)}")
+            raise BayesreconError(f"the table has no row for {one} of model {model.name}{near(one, found)}")
     for one in found:
         if one not in expected:
             raise BayesreconError(f"the table holds {one}, which model {model.name} does not have{near(one, expected)}")
@@ -278,16 +278,16 @@ def read_frame(table: Any, what: str) -> Any:
         if not path.is_file():
             raise BayesreconError(f"there is no file {path}{beside(path)}")
         if path.stat().st_size > _MOST_BYTES:
-            raise BayesreconError(f"{path}: more than {_MOST_BYTES // 2**20} MiB are no table of estimates")
+            raise BayesreconError(f"{path}: more than {_MOST_BYTES // 2**20} MiB, too large for a table of estimates")
         with reading(path, "CSV"), opened(CsvTable, path) as file:
             found = file.texts()
         table = pd.DataFrame(found["cells"], found["rows"], found["columns"], dtype=object)
     if not isinstance(table, pd.DataFrame):
         raise BayesreconError(f"{what}: expected the path of a CSV file or a DataFrame, got a {type(table).__name__}")
     if not len(table) or len(table) > MAX_NAMES:
-        raise BayesreconError(f"{what} has {len(table)} lines")
+        raise BayesreconError(f"{what} has {len(table)} rows")
     if table.index.duplicated().any():
-        raise BayesreconError(f"{what} has two lines {table.index[table.index.duplicated()][0]}")
+        raise BayesreconError(f"{what} has two rows named {table.index[table.index.duplicated()][0]}")
     return table
 
 
@@ -314,7 +314,7 @@ def _correlations(given: Any, labels: Sequence[str]) -> Numbers:
         raise BayesreconError("a correlation is missing")
     if np.abs(values).max() > 1:
         i, j = divmod(int(np.argmax(np.abs(values))), size)
-        raise BayesreconError(f"the correlation of {labels[i]} and {labels[j]} is {values[i, j]:g}, above one")
+        raise BayesreconError(f"the correlation of {labels[i]} and {labels[j]} is {values[i, j]:g}, greater than one")
     if (np.abs(values - values.T) > half + half.T + 1e-12).any() or (np.diag(values) != 1).any():
         raise BayesreconError("the correlations are not symmetric with ones on the diagonal")
     return Numbers(0.5 * (values + values.T), half)
@@ -364,11 +364,12 @@ def release_of_table(source: Any, model: Any, power: float | None) -> Release | 
     if not is_table(source):
         return None
     if power is not None:
-        raise BayesreconError("power= has no part in a table of estimates: an estimator's likelihood has none")
+        raise BayesreconError("power= does not apply to a table of estimates: the likelihood is not tempered")
     if not isinstance(model, str) or model not in ESTIMATORS:
         raise BayesreconError(
-            f"a table of estimates is read at once for model= {', '.join(ESTIMATORS)}; of another model say what the "
-            "estimates are, with posteriors.from_table"
+            f"a table of estimates is read directly for model= {', '.join(ESTIMATORS)}; for another model, describe "
+            "the "
+            "estimates with posteriors.from_table"
         )
     return from_table(source, model)
 

@@ -49,7 +49,7 @@ def without_correlations_of(
     """
     if model.name not in ("ols", "logit", "poisson") or not model.settings["intercept"]:
         raise BayesreconError(
-            "what a table without the correlations of its estimates says is known for least squares, logistic and "
+            "tables without the correlations of their estimates are supported for least squares, logistic and "
             "Poisson regressions with an intercept; supply correlations="
         )
     theta = np.array([value for value, _ in estimates])
@@ -67,14 +67,14 @@ def without_correlations_of(
             plain = Untold(covariates, y, tuple(estimates), tuple(errors[: len(estimates)]), scale)
         if scale is not None and orthogonal(labels):
             plain = Orthogonal(covariates, y, tuple(estimates), errors[0], scale)
-        what = "n has a lower limit and moments have wide ones"
-        what += "; with total= all but the sign of the covariate's mean is determined"
+        what = "n has a lower bound and moments have wide bounds"
+        what += "; with total= everything but the sign of the covariate's mean is determined"
         if len(covariates) > 1:
-            what = f"n and var({y}) have lower limits, with total= every variance"
+            what = f"n and var({y}) have lower bounds; with total= so does every variance"
         lost = "n and every mean, variance and covariance"
     else:
         plain = UntoldWeights(model.name, covariates, y, tuple(estimates), tuple(errors))
-        what = "n has a lower limit" if model.name == "logit" else f"with total= mean({y}) has a lower limit"
+        what = "n has a lower bound" if model.name == "logit" else f"with total= mean({y}) has a lower bound"
         lost = "more"
         if len(covariates) == 1:
             lost = f"n, if {covariates[0]} is 0 or 1, and more"
@@ -98,7 +98,10 @@ def without_correlations_of(
     title = name or f"{model.name}, estimates and standard errors"
     if stated:
         listed = "; ".join(f"{f.name} is {', '.join(f.columns)}" for f in stated)
-        what, lost = f"levels of factors are counted by the errors ({listed}, by their names)", "more"
+        what, lost = (
+            f"counts of factor levels follow from the standard errors (factors recognised by their names: {listed})",
+            "more",
+        )
     what += "".join(f"; {line}" for line in _of_shapes(model.name, labels, limits.presumed))
     note = f"{UNTOLD}: {what}; with correlations= {lost} would be determined"
     return StatedLimits(theta[None], model, limits, name=title, notes=(note,))
@@ -170,16 +173,16 @@ def _of_shapes(kind: str, labels: Sequence[str], presumed: Sequence[Presumed]) -
     found = []
     if kind == "ols" and with_square(labels) is not None:
         pair = " and ".join(labels)
-        found.append(f"{pair} are a covariate and its square, which binds their moments where n is known")
+        found.append(f"{pair} are a covariate and its square, which constrains their moments if n is known")
     elif raised := powers(labels):
-        left = "beside other columns it gives lower limits of means of squares alone"
-        left = left if kind == "ols" and any(power == 2 for _, power in raised.values()) else "that is not used"
+        left = "beside other columns they give only lower bounds of means of squares"
+        left = left if kind == "ols" and any(power == 2 for _, power in raised.values()) else "these are not used"
         found.append(f"{', '.join(raised)}: powers of a covariate; {left}")
-    found += [f"where n is known it is presumed that {one.words}, by its name" for one in presumed]
+    found += [f"if n is known, it is assumed from the name that {one.words}" for one in presumed]
     if kind != "poisson" and bases(labels):
         found.append("columns of bs() lie between 0 and 1")
     if kind != "poisson" and bases(labels, natural=True):
-        found.append("squares of the columns of ns() add up to 1 at most")
+        found.append("squares of the columns of ns() sum to at most 1")
     return found
 
 

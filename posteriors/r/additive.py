@@ -36,7 +36,9 @@ _PLACES = (
 )  # fmt: skip
 """Parts that say what a table of the coefficients says, and how the fit went."""
 
-_BECAUSE = "the factor of its weighted design and its penalties are in it, and its scores are its penalties' slopes"
+_BECAUSE = (
+    "it stores a factor of its weighted design and its penalties, and its scores equal the gradients of its penalties"
+)
 _WHOLE = 1e-6  # how far a number of records may be from a whole number
 _MOST_NAMED = 8  # columns without a penalty whose products are told
 _EPSILON = 1e-7  # `gam.control`'s default
@@ -55,12 +57,12 @@ def additive(objects: Objects, place: Place, what: str) -> Estimates:
     residual = one_number(objects, node, "deviance")
     p = len(beta)
     if not p or len(labels) != p or len(set(labels)) < p or not np.isfinite(beta).all():
-        unsupported = unsupported or "its coefficients have no names of their own"
+        unsupported = unsupported or "its coefficients do not have distinct names"
     elif factor.shape != (p, p) or not np.isfinite(factor).all() or "const" not in labels:
         unsupported = unsupported or "the factor of its design is not in it, or it has no intercept"
     penalty = None if unsupported else _penalty(objects, node, p)
     if unsupported or penalty is None or residual is None:
-        unsupported = unsupported or "its penalties are not in it, or are of a kind that is not read"
+        unsupported = unsupported or "it stores no penalties of a supported kind"
         return Estimates(place.where, what, (place.where,), unsupported=unsupported)
     products = factor.T @ factor
     if kind != "ols":
@@ -69,19 +71,19 @@ def additive(objects: Objects, place: Place, what: str) -> Estimates:
     across = (products + penalty) @ beta
     covariance, scale = np.asarray(objects.array(objects.element(node, "Vp")), float), one_number(objects, node, "sig2")
     if not _agree(products + penalty, covariance, scale):
-        return Estimates(place.where, what, (place.where,), unsupported="its covariance is not that of its penalties")
+        return Estimates(
+            place.where, what, (place.where,), unsupported="its covariance does not agree with its penalties"
+        )
     try:
         unscaled = np.linalg.inv(products)
     except np.linalg.LinAlgError:
-        return Estimates(place.where, what, (place.where,), unsupported="columns of its design depend on each other")
+        return Estimates(place.where, what, (place.where,), unsupported="columns of its design are linearly dependent")
     plain = unscaled @ across
     rows = products[labels.index("const"), labels.index("const")]
     residual_sum = residual + 2 * beta @ across - beta @ products @ beta - plain @ across
     variance = float(residual_sum / (rows - p))
     if not variance > 0:
-        return Estimates(
-            place.where, what, (place.where,), unsupported="there are no more rows in it than coefficients"
-        )
+        return Estimates(place.where, what, (place.where,), unsupported="it has no more rows than coefficients")
     covariance = (unscaled + unscaled.T) / 2 * variance
     response = response_of(objects, node)
     return Estimates(place.where, what, places, "ols", labels, response, plain, covariance, variance)
@@ -92,12 +94,12 @@ def _penalised(objects: Objects, node: int, found: Estimates, whole: np.ndarray,
     covariance = np.asarray(objects.array(objects.element(node, "Vp")), float)
     scale = one_number(objects, node, "sig2")
     if scale != 1.0 or not _agree(whole, covariance, scale):
-        return replace(found, unsupported="its covariance is not that of its penalties", values=None)
+        return replace(found, unsupported="its covariance does not agree with its penalties", values=None)
     beta, products = np.asarray(found.values), whole - penalty
     try:
         covariance = np.linalg.inv(whole)
     except np.linalg.LinAlgError:
-        return replace(found, unsupported="columns of its design depend on each other", values=None)
+        return replace(found, unsupported="columns of its design are linearly dependent", values=None)
     epsilon = epsilon_of(objects, node, _EPSILON)
     last_step, score = last_step_of(objects, node, _EPSILON), np.sqrt(np.abs(np.diag(products)))
     if objects.texts(objects.element(node, "optimizer"))[:1] == ["outer"]:  # ends at a slope of so much
@@ -153,7 +155,7 @@ def _family(objects: Objects, node: int) -> tuple[str, str]:
         return family_of(objects, node)
     call = objects.element(node, "call")
     given = {name for name, _ in objects.elements(call)} if objects.kind(call) == "call" else {"family"}
-    return ("", "its family is not in it") if "family" in given else ("ols", "")
+    return ("", "its family is missing") if "family" in given else ("ols", "")
 
 
 def _weighted(objects: Objects, node: int) -> str:

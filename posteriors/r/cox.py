@@ -27,7 +27,7 @@ _MOST_STEPS = 200_000  # of a search for its factors
 _MOST_NAMED = 8  # covariates whose covariances are told
 _OPEN = ("offset(", "tt(", "frailty", "pspline(", "ridge(")
 _INFORMATION = (
-    "its scores and its information are averages over those at risk, whose weights are not in it: they determine no "
+    "its scores and its information are averages over the risk set with unknown weights: they determine no "
     "sum over records"
 )
 
@@ -38,7 +38,7 @@ def cox(objects: Objects, place: Place, what: str) -> Estimates:
     statistics: tuple[Statistic, ...] = ()
     if not unsupported:
         statistics = tuple(_of_events(objects, place.node))
-        unsupported = "" if statistics else "its counts, its likelihood and its pairs do not belong together"
+        unsupported = "" if statistics else "its counts, likelihood and concordant pairs contradict each other"
     if not unsupported:
         statistics += tuple(_of_covariates(objects, place.node))
     because = (
@@ -54,7 +54,7 @@ def _odd(objects: Objects, node: int) -> str:
     formula = objects.element(node, "formula") or objects.element(node, "terms")
     parts = objects.elements(formula) if objects.kind(formula) == "call" else []
     if len(parts) != 3:
-        return "whether it has strata or late entries is not in it: there is no formula"
+        return "it has no formula, so strata and late entries are unknown"
     times = objects.elements(parts[1][1]) if objects.kind(parts[1][1]) == "call" else []
     text = code_of(objects, formula).text
     if objects.size(objects.element(node, "weights")):
@@ -64,9 +64,9 @@ def _odd(objects: Objects, node: int) -> str:
     if "strata(" in text:
         return "it has strata, whose numbers at risk are not told apart"
     if len(times) != 3:
-        return "its times are not those of an event or of a censoring on the right"
+        return "its times are not right-censored event times"
     if _ties(objects, node):
-        return "it counts those at risk again for each of several events at one time"
+        return "its risk sets differ between tied events"
     return unsaid(objects, node)
 
 

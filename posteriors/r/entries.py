@@ -54,11 +54,11 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
             found.append(entry)
     unread += [Unread(place.where, why) for place, why in walk.closed]
     if walk.left:
-        unread.append(Unread("the file", f"it holds {walk.left} more objects than were gone through"))
+        unread.append(Unread("the file", f"it holds {walk.left} more objects, which were not searched"))
     if walk.objects.encoding not in _ENCODINGS:
         found.append(Entry("the encoding of the file", "text", walk.objects.encoding))
     if walk.objects.behind.strip(b"\0"):
-        found.append(entry_of_bytes("bytes behind the end", walk.objects.behind))
+        found.append(entry_of_bytes("bytes after the end", walk.objects.behind))
     return found + list(names.values()), unread
 
 
@@ -83,7 +83,7 @@ def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> E
     if place.kind in ("namespace", "package", "persistent"):
         return Entry(place.where, "text", " ".join(objects.names_within(node)), role)
     if place.kind == "alternative":
-        raise BayesreconError("a vector in a form that is not known")
+        raise BayesreconError("a vector in an unknown format")
     if place.kind not in VECTORS or not objects.size(node):
         return None
     parent = place.parent

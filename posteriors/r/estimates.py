@@ -31,7 +31,7 @@ _REWEIGHTED, _EPSILON = ("logit", "poisson"), 1e-8  # kinds that are fitted by s
 _PARTS = ("VtV", "RZX")
 _DRAWN = {"mcmc", "mcmc.list", "stanfit", "brmsfit", "stanreg", "CmdStanMCMC", "draws_array", "draws_df"}
 _DRAWN |= {"draws_matrix", "draws_list", "draws_rvars"}
-_SUMMARIES = "summaries of draws are not attacked by this version where the draws are not there"
+_SUMMARIES = "summaries of draws without the draws are not attacked by this version"
 _OTHERS = "estimates of this kind of fit are not attacked by this version"
 
 _KINDS: tuple[tuple[set[str], Callable[[Objects, Place, str], Estimates]], ...] = (
@@ -148,14 +148,14 @@ def _mixed(objects: Objects, place: Place, what: str) -> Estimates:
         levels = [child for _, child in objects.elements(objects.element(node, "@flist"))]
         groups = np.array([objects.size(objects.attributes(child).get("levels", 0)) for child in levels], float)
         call = "@call"
-    unsupported = "" if len(groups) == 1 else "it has several grouping factors, or none is in it"
+    unsupported = "" if len(groups) == 1 else "it does not have exactly one grouping factor"
     unsupported = unsupported or unsaid(objects, node, call)
     covariance = None
     if unscaled.size == len(values) ** 2 and np.isfinite(unscaled).all():
         covariance = unscaled.reshape(len(values), -1) * variance
     labels = labels_of(names)
     if len(labels) != len(values) or len(set(labels)) < len(labels) or not np.isfinite(values).all():
-        unsupported = unsupported or "its coefficients have no names of their own"
+        unsupported = unsupported or "its coefficients do not have distinct names"
     places = tuple(f"{place.where}{sign}{name}" for name in _OF_MIXED for sign in "/@")
     found = Estimates(place.where, what, places, "mixed", labels, "response", values, covariance, variance)
     return replace(found, groups=int(groups[0]) if len(groups) == 1 else 0, rows=int(rows), unsupported=unsupported)
@@ -190,10 +190,10 @@ def _estimates(
     if not len(values) or len(names) != len(values):
         return Estimates(place.where, what, places, unsupported="its coefficients have no names" if len(values) else "")
     if not np.isfinite(values).all():
-        unsupported = unsupported or "some coefficients are missing, being combinations of others"
+        unsupported = unsupported or "some coefficients are missing because of collinearity"
     labels = labels_of(names)
     if len(set(labels)) < len(labels):
-        unsupported = unsupported or "two coefficients have one name"
+        unsupported = unsupported or "two coefficients have the same name"
     covariance = None
     if unscaled is not None and unscaled.shape == (len(values), len(values)) and np.isfinite(unscaled).all():
         covariance = (unscaled + unscaled.T) / 2 * (scale if kind == "ols" else 1.0)

@@ -53,13 +53,13 @@ def generalised(objects: Objects, place: Place, what: str) -> Estimates:
         return Estimates(place.where, what, (place.where,), unsupported=odd)
     factors = _factors(objects, node)
     if not factors:
-        why = f"{_INTEGRAL}; the modes of its effects, which would tell totals of groups, are not in it, or are zero"
+        why = f"{_INTEGRAL}; the modes of its group effects, which give totals of groups, are missing or zero"
         return Estimates(place.where, what, (place.where,), unsupported=why)
     family, response = _family(objects, node), _response(objects, node)
     statistics = tuple(_of_groups(objects, node, factors, family, response))
     because = (
         "the modes of its effects balance what is observed and fitted in each group, sum(y - fitted) = u / theta; "
-        f"of its coefficients alone nothing follows: {_INTEGRAL}"
+        f"its coefficients alone determine nothing: {_INTEGRAL}"
     )
     return Estimates(place.where, what, (place.where,), statistics=statistics, because=because)
 
@@ -68,7 +68,7 @@ def _odd(objects: Objects, node: int) -> str:
     if objects.element(node, "coefficients"):
         return f"{_INTEGRAL}; its summary has no modes of its effects, which would tell totals of groups"
     if not _family(objects, node):
-        return f"{_INTEGRAL}; its family is another one than binomial and Poisson with their canonical links"
+        return f"{_INTEGRAL}; its family is not binomial or Poisson with the canonical link"
     call = objects.element(node, "@call")
     if "tolPwrss" in code_of(objects, call).text:
         return "it was fitted with a tolerance of its own"

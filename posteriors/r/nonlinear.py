@@ -42,7 +42,7 @@ def nonlinear(objects: Objects, place: Place, what: str) -> Estimates:
     sides = objects.elements(formula) if objects.kind(formula) == "call" else []
     f = expression_of(objects, sides[2][1]) if len(sides) == 3 else None
     if f is None or not set(names) <= names_in(f) or len(names) > _MOST_PARAMETERS:
-        return _closed(place, what, "the gradient of its formula is not read, beyond + - * / ^ exp log sqrt")
+        return _closed(place, what, "its formula uses more than + - * / ^ exp log sqrt")
     p = len(names)
     whole = products.shape == (p, p) and np.isfinite(products).all() and squares >= 0 and math.isfinite(squares)
     if not whole or not n > p or not np.isfinite(values).all():

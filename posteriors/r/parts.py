@@ -18,7 +18,10 @@ def family_of(objects: Objects, node: int) -> tuple[str, str]:
     kind = REGRESSIONS.get((name, link), "")
     if kind:
         return kind, ""
-    return "", f"a fit of family {name[:30]} with link {link[:30]} is not read" if name else "its family is not in it"
+    return (
+        "",
+        f"a fit of family {name[:30]} with link {link[:30]} is not supported" if name else "its family is missing",
+    )
 
 
 def unsaid(objects: Objects, node: int, where: str = "call") -> str:

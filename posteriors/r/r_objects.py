@@ -32,7 +32,7 @@ class Objects:
         order = np.argsort(table["parent"], kind="stable")
         count = len(table["kind"])
         if len(order) and not 0 <= int(table["child"].max(initial=0)) < count:
-            raise BayesreconError("its objects do not hang together")
+            raise BayesreconError("its objects are inconsistent")
         self._bounds = np.searchsorted(table["parent"][order], np.arange(count + 1)).tolist()
         self._below = list(zip(*(table[key][order].tolist() for key in ("tie", "label", "child")), strict=True))
         self._kinds, self._sizes = table["kind"].tolist(), table["size"].tolist()

@@ -44,7 +44,7 @@ def read_r_draws(source: Path, *, name: str | None = None, trusted: bool = False
     with reading(path, f"an {_NAME}"):
         found = samples_of(read_walk(path, trusted))
         if found is None:
-            raise BayesreconError(f"{path}: there are no draws in it (of coda, posterior, Stan, brms or rstanarm)")
+            raise BayesreconError(f"{path}: it has no draws (of coda, posterior, Stan, brms or rstanarm)")
         return _draws(found, name or path.stem)
 
 

@@ -30,7 +30,7 @@ LAWS = {
     ("neg_binomial_2", "log"): "neg_binomial_2_log_lpmf({y} | eta, aux)",
     ("Gamma", "log"): "gamma_lpdf({y} | aux, aux ./ exp(eta))",
 }
-_UNREAD = "are not read off a fit by this version"
+_UNREAD = "are not supported by this version"
 _TRIALS = "binomial_logit_lpmf({y} | trials, eta)"
 _DECLARED = {"gaussian": "vector[N] {y}", "Gamma": "vector<lower=0>[N] {y}"}
 _COUNTED = {"binomial": "array[N] int<lower=0, upper=1> {y}"}
@@ -105,7 +105,7 @@ def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedPr
             raise BayesreconError("its parameters have no names")
         family = _family(objects, node, len(slopes))
         if slopes and intercept and means is None:
-            raise BayesreconError(f"what its chains note does not tell the means of {len(slopes)} columns")
+            raise BayesreconError(f"the chains do not determine the means of {len(slopes)} columns")
         group = _group(objects, node, names)
         own = record_fields([_response(objects, node), *labels_of(slopes), *([group.name] if group else [])])
         group = replace(group, name=own[-1]) if group else None
@@ -125,7 +125,7 @@ def _group(objects: Objects, node: int, names: Mapping[str, str]) -> Group | Non
         return None
     found = {match[1] if (match := _EFFECT.match(name)) else "" for name in effects}
     if len(found) != 1 or "" in found or list(names.values()).count("theta_L[1]") != 1:
-        raise BayesreconError(f"fits with effects other than of one group on the intercept {_UNREAD}")
+        raise BayesreconError(f"fits with effects other than one random intercept {_UNREAD}")
     law = objects.element(node, "prior.info", "prior_covariance")
     shape, scale = (one_number(objects, law, name) for name in ("shape", "scale"))
     if _text(objects, law, "dist") != "decov" or not shape or not scale or min(shape, scale) <= 0:
@@ -148,9 +148,9 @@ def _family(objects: Objects, node: int, slopes: int) -> tuple[str, str]:
     if function not in _FUNCTIONS:
         raise BayesreconError(f"fits of {function[:30] or 'a function that is not in it'} {_UNREAD}")
     if algorithm != "sampling":
-        raise BayesreconError(f"its draws are of an approximation ({algorithm[:20]})")
+        raise BayesreconError(f"its draws come from an approximation ({algorithm[:20]})")
     if not family[0]:
-        raise BayesreconError("its family is not in it")
+        raise BayesreconError("its family is missing")
     if family not in LAWS:
         raise BayesreconError(f"fits of family {family[0][:30]} with link {family[1][:30]} {_UNREAD}")
     call, fit = objects.element(node, "call"), objects.element(node, "stanfit")
@@ -204,7 +204,7 @@ def _priors(objects: Objects, node: int, intercept: bool, slopes: int, auxiliary
 
 def _prior(objects: Objects, prior: int, of: list[str], what: str) -> Iterator[str]:
     if not prior:
-        raise BayesreconError(f"the prior of the {what} is not in it")
+        raise BayesreconError(f"the prior of the {what} is missing")
     if _is_flat(objects, prior):
         return
     law = _text(objects, prior, "dist")
@@ -219,7 +219,7 @@ def _prior(objects: Objects, prior: int, of: list[str], what: str) -> Iterator[s
     try:
         location, scale, nu = (np.broadcast_to(v, len(of)) for v in (location, scale, nu))
     except ValueError:
-        raise BayesreconError(f"the prior of the {what} has other sizes than these") from None
+        raise BayesreconError(f"the prior of the {what} has another size") from None
     if not (np.isfinite(location).all() and np.isfinite(scale).all() and np.all(scale > 0) and np.all(nu > 0)):
         raise BayesreconError(f"the prior of the {what} has no scale, or no degrees of freedom")
     for one, at, width, n in zip(of, location.tolist(), scale.tolist(), nu.tolist(), strict=True):

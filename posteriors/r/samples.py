@@ -84,7 +84,7 @@ def _matrices(objects: Objects, nodes: list[int]) -> Found:
         values = values.reshape(len(values), -1)
         names = [*objects.axis_names(node), [], []][1] or [f"var{k + 1}" for k in range(values.shape[1])]
         if len(names) != values.shape[1]:
-            raise BayesreconError("draws have another number of names than of columns")
+            raise BayesreconError("the number of names differs from the number of columns")
         chains.append(dict(zip(names, values.T, strict=True)))
     return (_together(chains), {}, {}, None, frozenset(nodes)) if chains else None
 
@@ -103,7 +103,7 @@ def _array(objects: Objects, node: int) -> Found:
         return None
     names = [*objects.axis_names(node), [], [], []][2]
     if len(names) != values.shape[2]:
-        raise BayesreconError("draws have another number of names than of columns")
+        raise BayesreconError("the number of names differs from the number of columns")
     return {name: values[:, :, k].T for k, name in enumerate(names)}, {}, {}, None, frozenset([node])
 
 

@@ -119,7 +119,7 @@ def test_what_is_gone_is_not_mended(exact):
     found = bayesrecon.recover(coarse)
     assert not found.consistent
     assert found["n"].estimate is None
-    assert "cannot be mended, since too much of them is gone" in found.failures[0]
+    assert "cannot be mended, since the loss of precision is too large" in found.failures[0]
 
 
 def test_draws_rounded_onto_a_bound_are_missed(exact):
@@ -132,7 +132,7 @@ def test_coordinates_made_of_published_ones_are_not_mended(exact):
     release = regression({k: round_to(v, 2) for k, v in exact[1].items()})
     assert felt_rounding(release, 2000) is not None
     prepared = replace(release, model=replace(release.model, prepare=lambda values: values))
-    assert "made of published ones" in felt_rounding(prepared, 2000)
+    assert "computed from the published ones" in felt_rounding(prepared, 2000)
 
 
 def test_entries_that_depend_on_each_other_are_not_mended():

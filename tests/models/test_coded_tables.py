@@ -135,7 +135,7 @@ def test_what_no_data_print_is_a_failure():
     frame, factor, _, _ = simulated("ols", COUNTS, 4)
     frame.loc["g3", "std. error"] = "0.01"
     found = bayesrecon.recover(from_table(frame, "ols"), factors={"g": factor})
-    assert "no whole numbers of records" in found.failures[0]
+    assert "no whole cell counts" in found.failures[0]
     assert found["n"].estimate is None
 
 
@@ -208,7 +208,7 @@ def test_factors_that_there_are_not(factors, message):
 
 def test_an_invalid_formula_is_refused():
     frame, *_ = simulated("ols", COUNTS, 4)
-    with pytest.raises(BayesreconError, match="is no formula"):
+    with pytest.raises(BayesreconError, match="is not a formula"):
         from_table(frame, "ols", formula="y ~ (g")
     with pytest.raises(BayesreconError, match="no term of the formula"):
         from_table(frame, "ols", formula="y ~ x")

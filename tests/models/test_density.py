@@ -88,7 +88,7 @@ def test_whole_numbers_arrive_as_integers():
 
 def test_nothing_is_differentiated_in_the_data(both):
     density = both[0]
-    with x64(), pytest.raises(BayesreconError, match="moves records along derivatives"):
+    with x64(), pytest.raises(BayesreconError, match="needs derivatives of the density"):
         jax.grad(lambda y: density.log_lik(jnp.asarray(THETA), {"mom_iq": 100.0, "kid_score": y}))(80.0)
 
 
@@ -127,10 +127,10 @@ def refusing(theta, data):
         (lambda t, d: kidscore(t, d)[0], {}, "log density of one record cannot be used"),
         (lambda t, d: (0.0, np.zeros(2)), {}, r"a gradient of shape \(2,\), expected \(\) and \(3,\)"),
         (kidscore, {"dataset": lambda records: records["iq"]}, "dataset fails: KeyError: 'iq'"),
-        (kidscore, {"support": {"sigma": "simplex"}}, "give prepare="),
+        (kidscore, {"support": {"sigma": "simplex"}}, "supply prepare="),
         (kidscore, {"support": {"sgima": "positive"}}, "did you mean sigma"),
         (kidscore, {"domain": {"kid_scores": "positive"}}, "did you mean kid_score"),
-        (kidscore, {"parameters": {}}, "nothing to release"),
+        (kidscore, {"parameters": {}}, "no posterior"),
         (kidscore, {"record": {}}, "nothing to recover"),
     ],
 )

@@ -199,7 +199,7 @@ def test_low_rank_has_its_own_equations(start):
     factor = np.array([0.0, 1.0, r[1, 2]]) * 0.99
     scale = sd * np.sqrt(1 - factor**2)
     params = {"auto_loc": mean, "auto_scale": scale, "auto_cov_factor": (factor * sd / scale)[:, None]}
-    with pytest.raises(BayesreconError, match="state residual="):
+    with pytest.raises(BayesreconError, match="supply residual="):
         from_guide(MODEL, guide, params)
     release = from_guide(MODEL, guide, params, residual=0.5)
     assert 6 < release.directions.shape[1] <= 9
@@ -266,8 +266,8 @@ def elsewhere(x, y=None):
         (None, {"params": {"auto_loc": [0, np.nan, 0], "auto_scale_tril": np.eye(3)}}, "auto_loc holds missing"),
         (None, {"params": {"auto_loc": np.zeros(3), "auto_scale_tril": -np.eye(3)}}, "outside their support"),
         (None, {"residual": -1.0}, "not negative"),
-        (None, {"residual": "small"}, "does not consist of numbers"),
-        (None, {"iterates": [{"auto_loc": np.zeros(3), "auto_scale_tril": np.eye(3)}]}, "all alike"),
+        (None, {"residual": "small"}, "must be numeric"),
+        (None, {"iterates": [{"auto_loc": np.zeros(3), "auto_scale_tril": np.eye(3)}]}, "all iterates are equal"),
     ],
 )
 def test_bad_input_is_one_line(guide, change, message):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import bayesrecon
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.posteriors import from_table
 from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.numbers import estimates_of
@@ -195,10 +195,10 @@ def test_an_interval_of_least_squares_needs_its_degrees_of_freedom():
     ("rows", "columns", "message"),
     [
         ([["1.2 (0.1)", "1.3 (0.2)"]], ["(1)", "(2)"], "has 2 models"),
-        ([["1.2 (-2.3)"]], ["(1)"], "no standard errors"),
-        ([["1.2 (0.3)"]], ["OR"], "print their intervals"),
-        ([["1.2", "0.1"]], ["odds ratio", "std. err."], "errors of them or of their logarithms"),
-        ([["0.0", "0.0", "2.0"]], ["OR", "lower", "upper"], "not above zero"),
+        ([["1.2 (-2.3)"]], ["(1)"], "not standard errors"),
+        ([["1.2 (0.3)"]], ["OR"], "supply their intervals"),
+        ([["1.2", "0.1"]], ["odds ratio", "std. err."], "those of the ratios or of their logarithms"),
+        ([["0.0", "0.0", "2.0"]], ["OR", "lower", "upper"], "could be zero"),
         ([["1.2", "x"]], ["estimate", "p"], "no column std. error"),
     ],
 )
@@ -283,7 +283,7 @@ def test_one_of_several_models_side_by_side(form, tmp_path):
         "N": ("32", ""),
     }
     assert side(table, "2") == second
-    with pytest.raises(BayesreconError, match=r"has 2 models \(\(1\), \(2\)\); say which with column="):
+    with pytest.raises(BayesreconError, match=r"has 2 models \(\(1\), \(2\)\); choose one with column="):
         as_printed(table)
     with pytest.raises(BayesreconError, match="no models of the table are called 'third'"):
         as_printed(table, column="third")
@@ -355,7 +355,7 @@ def test_an_orthogonal_polynomial_is_known_but_for_the_number_of_records():
             assert found[name].lower <= value + 1e-7
             assert value - 1e-7 <= found[name].upper
             assert found[name].upper - found[name].lower < 0.05 * abs(value)
-    assert any("nothing is lost by that" in line for line in found.warnings)
+    assert any("are not needed" in line and isinstance(line, Note) for line in found.warnings)
     raw = table.rename(index=lambda label: label.replace("2)", "2, raw = TRUE)"))
     assert bayesrecon.recover(from_table(raw, "ols"), total=50)["mean(y)"].estimate is None
 

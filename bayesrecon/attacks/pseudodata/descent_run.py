@@ -168,7 +168,7 @@ class Run:
             self._note(state)
             if not np.isfinite(self.trace.rows[-1][2]):
                 self.stopped = "diverged"
-                self.warnings.append("the descent diverged; the best iterate before is kept. Lower rate=")
+                self.warnings.append("the descent diverged; the best iterate so far is kept. Lower rate=")
                 return
             if self.progress is not None:
                 self.progress("fitting the records", self.iteration / steps)

@@ -59,7 +59,7 @@ def recover_records(
     if units[0] not in knowledge.known:
         raise BayesreconError(f"unit={units[0]!r} must be one of the known fields; pass known={{{units[0]!r}: values}}")
     if not unknown:
-        raise BayesreconError("every field is known: nothing is left to recover")
+        raise BayesreconError("every field is known: there is nothing to recover")
     chosen = estimator.with_defaults(release)
     release = counted_once(release)
     view = in_coordinates(release, str(chosen.coordinates))
@@ -173,8 +173,12 @@ def _probabilities(
     """Of the candidates, `(N, C)`; as far as rehearsals bear them out, or with a warning that there were none."""
     values = options.amplitudes, options.log_prior
     if system.disagreement is None or not affordable(rows):
-        why = "half of the draws does not show all of them" if affordable(rows) else "they are too many to decode twice"
-        note = f"probabilities of values may be too high: a rehearsal could not check them, because {why}"
+        why = (
+            "half of the draws does not determine all of them"
+            if affordable(rows)
+            else "there are too many of them to decode twice"
+        )
+        note = f"probabilities of values may be too high: they could not be checked on simulated data, because {why}"
         return noise.probabilities(scale, rows, [system.solution], *values)[0], [note]
     chosen, solutions = rehearsed(rows, options.amplitudes, options.prior, system.disagreement, rng)
     real, *found = noise.probabilities(scale, rows, [system.solution, *solutions], *values)
@@ -230,11 +234,12 @@ def _warnings(release: PosteriorDraws, columns: dict[str, Column]) -> tuple[str,
     noisy = np.any([np.isnan(c.estimate) & (c.value is None) for c in columns.values()], axis=0) & ~hidden
     if hidden.any():
         found.append(
-            f"{hidden.sum()} of {len(hidden)} records are not determined one by one: the draws show only sums over them"
+            f"{hidden.sum()} of {len(hidden)} records are not determined individually: the draws determine only sums "
+            "over them"
         )
     if noisy.any():
         found.append(
-            f"{noisy.sum()} of {len(noisy)} records have errors wider than their field's domain or the model's own "
-            "spread of them: these draws do not narrow them"
+            f"{noisy.sum()} of {len(noisy)} records have errors wider than their field's domain or the model's "
+            "own spread: these draws are not informative about them"
         )
     return tuple(found)

@@ -30,7 +30,7 @@ class NotSolved(BayesreconError):
     """The matrix is singular to what is seen of it."""
 
     def __init__(self) -> None:
-        super().__init__("the equations of the known rows are too close to singular; give fewer known rows")
+        super().__init__("the equations of the known rows are nearly singular; supply fewer known rows")
 
 
 @dataclass(frozen=True)

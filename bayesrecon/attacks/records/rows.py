@@ -126,7 +126,7 @@ def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rn
         if rank > len(chosen):
             chosen = sorted(int(i) + 1 for i in order[:rank])
     if not chosen:
-        raise BayesreconError(f"no value of {', '.join(unknown)} moves the posterior: nothing can be recovered of it")
+        raise BayesreconError(f"no value of {', '.join(unknown)} affects the posterior: it cannot be recovered")
     rows = Rows(known, unknown, {k: v[[0, *chosen]] for k, v in pool.items()}, np.ones((count, len(chosen)), bool))
     return replace(rows, distinct=_distinct(release, rows))
 

@@ -179,5 +179,5 @@ def _two_valued(amplitudes: np.ndarray, log_prior: np.ndarray) -> bool:
 
 
 def _affordable(precision: Blocks) -> np.ndarray:
-    check_memory(4 * 8 * precision.size**2, f"{precision.size} unknowns whose blocks do not come apart", REMEDY)
+    check_memory(4 * 8 * precision.size**2, f"{precision.size} unknowns whose blocks cannot be separated", REMEDY)
     return precision.dense()

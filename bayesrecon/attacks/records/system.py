@@ -34,7 +34,7 @@ from bayesrecon.releases import Release
 
 blas: Any = scipy.linalg.blas
 
-REMEDY = "give fewer known rows: those of the units of interest, or a part at a time"
+REMEDY = "supply fewer known rows: those of the units of interest, or a part at a time"
 
 _BLOCK = 2**23  # doubles in a block of derivatives
 _KEPT = 6  # derivatives up to this part of the machine's memory are kept for errors and checks, not computed again

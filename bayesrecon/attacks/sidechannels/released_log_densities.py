@@ -228,7 +228,7 @@ def recover_from_log_density(
     """
     given = release.log_density if log_density is None else log_density
     if given is None:
-        raise BayesreconError(f"{release.name} carries no log densities (lp__, lp or potential_energy)")
+        raise BayesreconError(f"{release.name} has no log densities (lp__, lp or potential_energy)")
     given = np.asarray(given, float)
     if given.shape != (release.size,):
         raise BayesreconError(f"log densities of shape {given.shape} for {release.size} draws")
@@ -261,7 +261,7 @@ def recover_from_log_density(
         reference = follow_moments(lambda law: solve(law)[0], broad, knowledge)
     else:
         if len(values) < _FEW:
-            raise BayesreconError(f"{len(values)} log densities are too few for a model whose spectrum decays")
+            raise BayesreconError(f"{len(values)} log densities are too few for a model whose spectrum has no gap")
         located = AdaptiveEmbedding(release, metric_factor(release, "covariance"), progress)
         # Values without noise show more features than draws do.
         reference = replace(locate(located, knowledge, rng)[0], most=broad.most)
@@ -386,7 +386,7 @@ def _points(release: Release, rng: np.random.Generator) -> Release:
     else:
         spread = theta.std(axis=0)
         if not np.all(spread > 0):
-            raise BayesreconError(f"{release.name}: a parameter takes one value in all draws")
+            raise BayesreconError(f"{release.name}: a parameter has the same value in all draws")
         factor = spread * np.eye(theta.shape[1])
         if len(theta) > 4 * theta.shape[1]:
             factor = metric_factor(release, "covariance").T

@@ -22,7 +22,7 @@ _COUNTED = re.compile(r"^(\d{1,4}(\.|$))+")
 """Numbers that count the parts of a network: `0.weight`."""
 
 _TABLES = ("pandas.DataFrame", "pandas.Series", "pandas.core.frame.DataFrame", "pandas.core.series.Series")
-_COLUMN = "a table of pandas, whose rows may be records"
+_COLUMN = "a pandas table whose rows may be records"
 _LENGTH = "it has as many entries as there are records"
 
 
