@@ -100,9 +100,9 @@ def weighted(release: Any, weights: Weights, kept: np.ndarray) -> Any:
     effective = 1 / np.sum(own**2)
     if effective < min(_FEWEST, len(own)):
         raise BayesreconError(
-            f"with the weights {weights.name} the effective sample size of {len(own)} draws is {effective:.0f}, below "
-            f"{_FEWEST}: draw from a "
-            "distribution closer to the posterior, or pass weights=False (--weights none) if these are not weights"
+            f"the effective sample size of {len(own)} draws weighted by {weights.name} is {effective:.0f}, below "
+            f"{_FEWEST}: draw from a distribution closer to the posterior, or pass weights=False (--weights none) if "
+            "these are not weights"
         )
     if weights.counted:
         meaning = f"each state is repeated {weights.name} times"

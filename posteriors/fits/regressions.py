@@ -104,7 +104,7 @@ def how_fitted(estimator: str, held: Mapping[str, Any], records: Any) -> dict[st
     used = {name: v for name, v in used.items() if not np.all(v == (1.0 if name.endswith("weights") else 0.0))}
     if used.keys() & {"offset", "exposure"} and estimator != "ols":
         raise BayesreconError(
-            f"{estimator} fits with an offset or exposure are not supported: it enters every equation"
+            f"{estimator} fits with an offset or exposure are not supported: the offset enters every equation"
         )
     if used and estimator == "MixedLM":
         raise BayesreconError(f"{next(iter(used))} of a MixedLM is not supported; fit without it")

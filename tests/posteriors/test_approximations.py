@@ -129,7 +129,7 @@ def test_the_other_verbs_take_it(laplace):
         ({"covariance": np.eye(2)}, "a covariance of shape"),
         ({"covariance": -np.eye(3)}, "is not positive"),
         ({"covariance": np.eye(3) + np.eye(3, k=1) * 0.5}, "not symmetric"),
-        ({"covariance": np.eye(3) + 2 * (np.eye(3, k=1) + np.eye(3, k=-1))}, "above one"),
+        ({"covariance": np.eye(3) + 2 * (np.eye(3, k=1) + np.eye(3, k=-1))}, "greater than one"),
         ({"covariance": np.array([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]])}, "not positive definite"),
         ({"jacobian": None}, "state jacobian="),
         ({"draws": 10}, "too few"),

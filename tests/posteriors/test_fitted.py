@@ -84,7 +84,7 @@ def test_built_once_then_read(cache, sampler):
     assert re.search(r"largest R-hat 1\.0\d\d, smallest bulk ESS \d+, 2 divergences", lines[2])
     again, lines = build()
     last, _ = build(draws=100)
-    with pytest.raises(BayesreconError, match="draws=500 would cut a chain"):
+    with pytest.raises(BayesreconError, match="draws=500 would split a chain"):
         build(draws=500)
     assert sampler.calls == [0]
     assert re.search(r"coins-coin: 800 draws from .*npz; largest R-hat", lines[0])

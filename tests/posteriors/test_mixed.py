@@ -141,7 +141,7 @@ def test_random_slopes_leave_generalised_sums(sizes):
 
 
 def test_names_and_sizes():
-    with pytest.raises(BayesreconError, match="distinct covariates"):
+    with pytest.raises(BayesreconError, match="covariates must be distinct"):
         mixed(["y"], "y", True, 3)
     with pytest.raises(BayesreconError, match="groups of 1 row"):
         mixed(["x"], "y", True, 1)

@@ -160,7 +160,7 @@ def test_brackets_stars_and_ratios(form, tmp_path):
         "\n".join([*lines, f"| Observations | {len(GROUPS)} |" + " |" * (form in ("ratio", "stars"))]) + "\n"
     )
     release = from_table(path, "logit")
-    assert release.notes[0].startswith("read as ")
+    assert release.notes[0].startswith("columns read as ")
     found, rest = counts(release)
     assert found == COUNTS
     events = {k: GROUPS.event[v].sum() for k, v in GROUPS.groupby("g").groups.items()}

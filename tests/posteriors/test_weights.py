@@ -142,7 +142,7 @@ def test_columns_that_are_not_weights_are_ignored_or_refused(sampled):
     left = from_draws(of(theta, weight=log_weight), model, weights=False, ignore_unknown=True)
     assert np.ptp(left.weights) == 0
     assert left.notes == ("model regression does not have weight: ignored",)
-    with pytest.raises(BayesreconError, match="weight is read as the weights of the draws, and some are negative"):
+    with pytest.raises(BayesreconError, match="weight holds the weights of the draws, but some are negative"):
         from_draws(of(theta, weight=log_weight), model)
     with pytest.raises(BayesreconError, match="hold weight and log_weight, of which only one"):
         from_draws(of(theta, weight=np.exp(log_weight), log_weight=log_weight), model)
@@ -180,7 +180,7 @@ def test_weights_in_files(states, tmp_path):
     for release in (from_cmdstan(paths, model), from_npz(tmp_path / "mh.npz", model)):
         assert np.allclose(release.theta, expected.theta, rtol=1e-12)
         assert np.array_equal(release.chain, expected.chain)
-    with pytest.raises(BayesreconError, match="weight may be the weights of the draws, which are not read in pieces"):
+    with pytest.raises(BayesreconError, match="weight may be the weights of the draws, which cannot be read in blocks"):
         bayesrecon.posteriors.from_file(paths, model)
 
 
@@ -190,7 +190,7 @@ def test_weights_that_leave_next_to_nothing(sampled):
     with pytest.raises(BayesreconError, match="weight holds the weights of the draws, but all are zero"):
         from_draws(of(theta, weight=few), model)
     few[0, :20] = 1.5
-    with pytest.raises(BayesreconError, match="by weight 6000 draws count as 20, and 100 are needed"):
+    with pytest.raises(BayesreconError, match="the effective sample size of 6000 draws weighted by weight is 20"):
         from_draws(of(theta, weight=few), model)
 
 
