@@ -40,8 +40,8 @@ class _GammaPoisson(dist.GammaPoisson):
         a: Any = self.concentration
         rate: Any = self.rate
         value = jnp.asarray(value, jnp.result_type(float))
-        found = gammaln(a + value) - gammaln(a) - gammaln(value + 1.0)
-        return found - xlogy(a, 1 + 1 / rate) - xlog1py(value, rate)
+        result = gammaln(a + value) - gammaln(a) - gammaln(value + 1.0)
+        return result - xlogy(a, 1 + 1 / rate) - xlog1py(value, rate)
 
 
 class _BetaBinomial(dist.BetaBinomial):

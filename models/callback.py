@@ -34,8 +34,8 @@ def called(pairs: Pairs) -> Callable[[Any, Records], Any]:
     """
 
     def both_host(theta: np.ndarray, record: Records) -> tuple[np.ndarray, np.ndarray]:
-        found = _mapped(lambda t, z: np.column_stack(pairs(t, z)), np.shape(theta)[-1] + 1, theta, record)
-        return found[..., 0], found[..., 1:]
+        result = _mapped(lambda t, z: np.column_stack(pairs(t, z)), np.shape(theta)[-1] + 1, theta, record)
+        return result[..., 0], result[..., 1:]
 
     def hessian_product_host(theta: np.ndarray, v: np.ndarray, record: Records) -> np.ndarray:
         theta, v = np.broadcast_arrays(np.asarray(theta), np.asarray(v))
@@ -100,17 +100,19 @@ def _check_still(record: Any) -> None:
         )
 
 
-def _mapped(of: Any, width: int, theta: Any, record: Records) -> np.ndarray:
-    """`of(theta (T, d), one record) -> (T, width)` over the leading axes of both, which broadcast: all points of a
+def _mapped(function: Any, width: int, theta: Any, record: Records) -> np.ndarray:
+    """`function(theta (T, d), one record) -> (T, width)` over the leading axes of both, which broadcast: all points of a
     record at once."""
     theta, leaves = np.asarray(theta), {k: np.asarray(v) for k, v in record.items()}
     axes = theta.ndim - 1
     own = np.broadcast_shapes((1,) * axes, *(v.shape[:axes] for v in leaves.values()))
-    found = np.empty((*np.broadcast_shapes(own, theta.shape[:axes]), width))
+    result = np.empty((*np.broadcast_shapes(own, theta.shape[:axes]), width))
     for index in np.ndindex(own):
         # Axes along which the record does not change stay whole.
         at = tuple(slice(None) if n == 1 else slice(i, i + 1) for i, n in zip(index, own, strict=True))
         points = theta[tuple(s if n > 1 else slice(None) for s, n in zip(at, theta.shape, strict=False))]
-        one = {k: v[tuple(0 if n == 1 else i for i, n in zip(index, v.shape, strict=False))] for k, v in leaves.items()}
-        found[at] = of(points.reshape(-1, theta.shape[-1]), one).reshape(*points.shape[:-1], width)
-    return found
+        record_at = {
+            k: v[tuple(0 if n == 1 else i for i, n in zip(index, v.shape, strict=False))] for k, v in leaves.items()
+        }
+        result[at] = function(points.reshape(-1, theta.shape[-1]), record_at).reshape(*points.shape[:-1], width)
+    return result

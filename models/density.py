@@ -78,8 +78,8 @@ def from_density(
     oracle = _Oracle(title, log_density, dataset, fields, sum(p.size for p in free))
     term, rest = called(oracle.terms), called(oracle.priors)
 
-    def log_lik_at(params: Params, one: Records) -> Any:
-        return term(model.unconstrain(params), {k: one[k] for k in fields})
+    def log_lik_at(params: Params, record: Records) -> Any:
+        return term(model.unconstrain(params), {k: record[k] for k in fields})
 
     def log_prior_at(params: Params) -> Any:
         theta = model.unconstrain(params)
@@ -199,8 +199,8 @@ class _Oracle:
         return self.kept[key]
 
     def _typed(self, name: str, values: Any) -> np.ndarray:
-        whole = np.issubdtype(self.fields[name].domain.dtype, np.integer)
-        return np.rint(values).astype(int) if whole else np.asarray(values, float)
+        integer = np.issubdtype(self.fields[name].domain.dtype, np.integer)
+        return np.rint(values).astype(int) if integer else np.asarray(values, float)
 
     def _without(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Without a record, at points that come again for every record."""
@@ -246,5 +246,5 @@ class _Oracle:
         return reason
 
 
-def _difference(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
-    return one[0] - other[0], one[1] - other[1]
+def _difference(minuend: tuple[Any, Any], subtrahend: tuple[Any, Any]) -> tuple[Any, Any]:
+    return minuend[0] - subtrahend[0], minuend[1] - subtrahend[1]

@@ -56,18 +56,18 @@ def gaussian_predictor(
     @jax.jit
     def padded(beta: Any, records: Records) -> tuple[Any, Any, Any]:
         def residual(values: Any) -> tuple[Any, Any]:
-            found, width, seen = response(model.constrain(jnp.zeros(dimension).at[at].set(values)), records)
-            return seen - found, width
+            result, width, seen = response(model.constrain(jnp.zeros(dimension).at[at].set(values)), records)
+            return seen - result, width
 
         slope, width = jax.jacfwd(residual, has_aux=True)(beta)
         return residual(beta)[0], -slope, width
 
     def design(beta: np.ndarray, records: Records) -> tuple[Any, Any, Any]:
-        count, found = len(next(iter(records.values()))), []
+        count, columns = len(next(iter(records.values()))), []
         for start in range(0, count, _AT_ONCE):
             rows = np.minimum(np.arange(start, start + _AT_ONCE), count - 1)
-            found.append(padded(beta, {k: np.asarray(v)[rows] for k, v in records.items()}))
-        r, x, s = (np.concatenate(parts)[:count] for parts in zip(*found, strict=True))
+            columns.append(padded(beta, {k: np.asarray(v)[rows] for k, v in records.items()}))
+        r, x, s = (np.concatenate(parts)[:count] for parts in zip(*columns, strict=True))
         return r, x, s
 
     if len(coefficients) > GaussianPredictor.MOST:

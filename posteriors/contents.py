@@ -264,11 +264,11 @@ def entry_of_bytes(where: str, content: bytes) -> Entry:
     >>> entry_of_bytes("archive/comment", b"ask Ann").kind
     'text'
     """
-    some = content[:MOST_BYTES]
+    beginning = content[:MOST_BYTES]
     try:
-        text = some.decode("utf-8")
+        text = beginning.decode("utf-8")
     except UnicodeDecodeError:
-        return Entry(where, "bytes", some)
+        return Entry(where, "bytes", beginning)
     return Entry(where, "text" if text.isprintable() or not set(text) & set(map(chr, range(9))) else "bytes", text)
 
 

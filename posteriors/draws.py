@@ -216,16 +216,16 @@ def assembled(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     >>> sorted(assembled({"b[1]": one, "b[2]": one, "r_g[a,Intercept]": one, "(Intercept)": one}))
     ['(Intercept)', 'b', 'r_g[a,Intercept]']
     """
-    found: dict[str, np.ndarray] = {}
+    result: dict[str, np.ndarray] = {}
     groups: dict[str, dict[str, np.ndarray]] = {}
     for name, values in columns.items():
         groups.setdefault(name.split("[", 1)[0], {})[name] = values
     for name, group in groups.items():
         try:
-            found |= assemble(group) if list(group) != [name] else dict(group)
+            result |= assemble(group) if list(group) != [name] else dict(group)
         except BayesreconError:
-            found |= group
-    return found
+            result |= group
+    return result
 
 
 def levels_of(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -235,10 +235,10 @@ def levels_of(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     >>> levels_of({"r_g[ann,Intercept]": one, "r_g[bob,Intercept]": one, "b[1]": one})["r_g"].tolist()
     ['ann', 'bob']
     """
-    found: dict[str, dict[str, None]] = {}
+    by_parameter: dict[str, dict[str, None]] = {}
     for name in columns:
         base, bracket, index = name.partition("[")
         first = index.rstrip("]").split(",", 1)[0]
         if bracket and not first.isdecimal():
-            found.setdefault(base, {})[first] = None
-    return {base: np.array(list(levels)) for base, levels in found.items()}
+            by_parameter.setdefault(base, {})[first] = None
+    return {base: np.array(list(levels)) for base, levels in by_parameter.items()}

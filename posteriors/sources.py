@@ -56,8 +56,8 @@ def from_draws(
     model = model if power is None else tempered(model, power)
     draws = draws if isinstance(draws, Draws) else Draws({k: np.asarray(v) for k, v in draws.items()})
     release, kept = accepted_draws(draws, model, name=name, ignore_unknown=ignore_unknown, weights=weights)
-    found = weights_among(draws.values, [p.name for p in model.parameters], weights)
-    return release if found is None else in_runs(release, found, kept)
+    draw_weights = weights_among(draws.values, [p.name for p in model.parameters], weights)
+    return release if draw_weights is None else in_runs(release, draw_weights, kept)
 
 
 @in_float64
@@ -74,8 +74,8 @@ def accepted_draws(
     Positions run chain by chain. Whole numbers are weights here: every draw appears once.
     """
     expected = {p.name: p for p in model.parameters}
-    found = weights_among(draws.values, expected, weights)
-    values = {k: v for k, v in draws.values.items() if found is None or k != found.name}
+    draw_weights = weights_among(draws.values, expected, weights)
+    values = {k: v for k, v in draws.values.items() if draw_weights is None or k != draw_weights.name}
     values = values if model.prepare is None else model.prepare(values)
     notes = list(model.notes)
     if (sanitised := draws.attributes.get("bayesrecon_sanitised")) is not None:
@@ -129,7 +129,7 @@ def accepted_draws(
         notes=tuple(notes),
     )
     kept = np.flatnonzero(~edge)
-    return (release if found is None else weighted(release, found, kept)), kept
+    return (release if draw_weights is None else weighted(release, draw_weights, kept)), kept
 
 
 def check_parameters(model: Model, given: Mapping[str, Any]) -> None:

@@ -42,13 +42,13 @@ def weight_names(names: Iterable[str], parameters: Iterable[str]) -> list[str]:
     return [name for name in names if name in NAMES and name not in parameters]
 
 
-def weights_among(values: Mapping[str, Any], parameters: Iterable[str], asked: str | bool = True) -> Weights | None:
+def weights_among(values: Mapping[str, Any], parameters: Iterable[str], requested: str | bool = True) -> Weights | None:
     """The weights among variables `(chains, draws, *shape)`.
 
     Args:
         values: by name.
         parameters: names that the model has.
-        asked: the name of the weights; True looks for one of `NAMES`, False for none.
+        requested: the name of the weights; True looks for one of `NAMES`, False for none.
 
     Raises:
         BayesreconError: no such variable, several, or values that are no weights.
@@ -56,21 +56,23 @@ def weights_among(values: Mapping[str, Any], parameters: Iterable[str], asked: s
     >>> weights_among({"mu": np.zeros((1, 3)), "log_weight": np.log([[1.0, 2.0, 1.0]])}, ["mu"]).values.tolist()
     [[0.5, 1.0, 0.5]]
     """
-    if asked is False:
+    if requested is False:
         return None
-    if isinstance(asked, str):
-        if asked not in values:
-            raise BayesreconError(f"weights={asked!r}: the draws have no variable of this name{near(asked, values)}")
-        found = [asked]
+    if isinstance(requested, str):
+        if requested not in values:
+            raise BayesreconError(
+                f"weights={requested!r}: the draws have no variable of this name{near(requested, values)}"
+            )
+        candidates = [requested]
     else:
-        found = [name for name in weight_names(values, parameters) if _one_a_draw(values[name])]
-    if len(found) > 1:
+        candidates = [name for name in weight_names(values, parameters) if _one_a_draw(values[name])]
+    if len(candidates) > 1:
         raise BayesreconError(
-            f"the draws hold {' and '.join(found)}, which both look like weights; choose one with weights="
+            f"the draws hold {' and '.join(candidates)}, which both look like weights; choose one with weights="
         )
-    if not found:
+    if not candidates:
         return None
-    (name,) = found
+    (name,) = candidates
     given = np.asarray(values[name], float)
     if not _one_a_draw(given):
         raise BayesreconError(f"weights={name!r}: its shape is {given.shape}, but one number per draw is needed")

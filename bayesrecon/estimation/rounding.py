@@ -99,9 +99,9 @@ def _step(values: np.ndarray) -> float:
         match = _SINGLE if unit > _CLEAR * _SINGLE * largest else _DOUBLE
         if unit < _CLEAR * match * largest:
             break
-        whole = np.round(values / unit)
-        if (np.abs(whole * unit - values) <= match * np.abs(values)).all():
-            return unit * float(np.gcd.reduce(whole.astype(np.int64)))
+        multiples = np.round(values / unit)
+        if (np.abs(multiples * unit - values) <= match * np.abs(values)).all():
+            return unit * float(np.gcd.reduce(multiples.astype(np.int64)))
     return 0.0
 
 
@@ -161,12 +161,13 @@ def felt_rounding(release: PosteriorDraws, independent: float) -> str | None:
     Args:
         independent: number of independent draws.
     """
-    found = rounding_of(release, independent)
-    if found is None or found.felt <= _FELT:
+    rounding = rounding_of(release, independent)
+    if rounding is None or rounding.felt <= _FELT:
         return None
-    why = f" and this cannot be corrected, since {found.unmended}" if found.unmended else ""
+    why = f" and this cannot be corrected, since {rounding.unmended}" if rounding.unmended else ""
     return (
-        f"{found.summary}{why}: totals are off by about {found.share:.1%}, which their errors do not include; supply "
+        f"{rounding.summary}{why}: totals are off by about {rounding.share:.1%}, which their errors do not include; "
+        "supply "
         f"draws with more digits"
     )
 

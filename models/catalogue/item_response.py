@@ -110,11 +110,11 @@ def _without_means(draws: dict[str, np.ndarray], *, covariates: int) -> dict[str
 
 def _scaled(items: int, covariates: int) -> dict[str, Any]:
     """Every person answers every item, and the program scales each covariate to mean 0 and sd 1/2 over persons."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for k in range(covariates):
-        found[f"sum(W[{k + 1}])"] = (lambda z, k=k: z["W"][k], 0.0)
-        found[f"sum(W[{k + 1}]^2)"] = (lambda z, k=k: 4 * z["W"][k] ** 2 - 1, -float(items))
-    return found
+        result[f"sum(W[{k + 1}])"] = (lambda z, k=k: z["W"][k], 0.0)
+        result[f"sum(W[{k + 1}]^2)"] = (lambda z, k=k: 4 * z["W"][k] ** 2 - 1, -float(items))
+    return result
 
 
 def _latent_regression(program: Callable[..., None], name: str, summary: str, **more: Any) -> Shipped:

@@ -16,7 +16,7 @@ from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
 
-def _rate(k: int, latents: tuple[str, ...], what: str, records: Any, separate: bool = False) -> Shipped:
+def _rate(k: int, latents: tuple[str, ...], description: str, records: Any, separate: bool = False) -> Shipped:
     """Successes `k` of `n`; one rate for all samples, or one each."""
     sample = {"sample": levels(len(latents))} if separate else {}
 
@@ -28,7 +28,7 @@ def _rate(k: int, latents: tuple[str, ...], what: str, records: Any, separate: b
 
     return written(
         program,
-        f"binomial rate with a uniform prior ({what})",
+        f"binomial rate with a uniform prior ({description})",
         name=f"Rate_{k}_model",
         fields=(*sample, "n", "k"),
         domain={"n": "count", "k": "count", **sample},

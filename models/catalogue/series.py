@@ -147,8 +147,8 @@ def hmm_example(y: Any, *, length: int = 100) -> None:
         return _forward(_normal(series[:, None] - mu, 1.0), jnp.stack(rows))
 
     def draw(key: Any) -> Any:
-        one, two = jax.random.split(key)
-        return mu[_states(one, jnp.ones(2), jnp.stack(rows), length)] + jax.random.normal(two, (length,))
+        first_key, second_key = jax.random.split(key)
+        return mu[_states(first_key, jnp.ones(2), jnp.stack(rows), length)] + jax.random.normal(second_key, (length,))
 
     observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 
@@ -162,11 +162,11 @@ def _drive(u: Any, v: Any, length: int, rows: Any, scales: tuple[float, float] |
     transition = [numpyro.sample(f"theta{k + 1}", dist.Dirichlet(prior[k])) for k in (0, 1)]
     phi, lam = (_increasing(k, (0.0, 3.0), positive=scales is None) for k in ("phi", "lambda"))
 
-    def log_density(one: Any, two: Any) -> Any:
+    def log_density(speed: Any, distance: Any) -> Any:
         if scales is None:  # exponential laws with these rates
-            emission = jnp.log(phi) - phi * one[:, None] + jnp.log(lam) - lam * two[:, None]
+            emission = jnp.log(phi) - phi * speed[:, None] + jnp.log(lam) - lam * distance[:, None]
         else:
-            emission = _normal(one[:, None] - phi, scales[0]) + _normal(two[:, None] - lam, scales[1])
+            emission = _normal(speed[:, None] - phi, scales[0]) + _normal(distance[:, None] - lam, scales[1])
         return _forward(emission, jnp.stack(transition))
 
     def both(values: Any) -> Any:
@@ -183,10 +183,10 @@ def _driven(params: dict[str, Any], batch: dict[str, Any], key: Any, length: int
         at = _states(states, jnp.ones(2), jnp.stack([params["theta1"], params["theta2"]]), length)
         means = params["phi"][at], params["lambda"][at]
         if scales is None:
-            found = [jax.random.exponential(k, (length,)) / m for k, m in zip(keys, means, strict=True)]
+            result = [jax.random.exponential(k, (length,)) / m for k, m in zip(keys, means, strict=True)]
         else:
-            found = [m + s * jax.random.normal(k, (length,)) for k, m, s in zip(keys, means, scales, strict=True)]
-        return dict(zip(("u", "v"), found, strict=True))
+            result = [m + s * jax.random.normal(k, (length,)) for k, m, s in zip(keys, means, scales, strict=True)]
+        return dict(zip(("u", "v"), result, strict=True))
 
     return {**batch, **jax.vmap(one)(jax.random.split(key, len(batch["u"])))}
 
@@ -214,9 +214,9 @@ def hmm_gaussian(y: Any, *, length: int = 500, states: int = 3) -> None:
         return _forward(emission.at[0].add(jnp.log(first)), transition)
 
     def draw(key: Any) -> Any:
-        one, two = jax.random.split(key)
-        at = _states(one, first, transition, length)
-        return mu[at] + sigma[at] * jax.random.normal(two, (length,))
+        first_key, second_key = jax.random.split(key)
+        at = _states(first_key, first, transition, length)
+        return mu[at] + sigma[at] * jax.random.normal(second_key, (length,))
 
     observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 

@@ -103,10 +103,10 @@ def _fields(program: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(p.name for p in every if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _given(what: Any, constants: Mapping[str, Any]) -> Any:
-    if not callable(what):
-        return what
-    return what(**{name: constants[name] for name in inspect.signature(what).parameters})
+def _given(option: Any, constants: Mapping[str, Any]) -> Any:
+    if not callable(option):
+        return option
+    return option(**{name: constants[name] for name in inspect.signature(option).parameters})
 
 
 def _plain(value: Any) -> Any:

@@ -163,7 +163,7 @@ class _Reader:
             fields[k] = replace(fields[k], domain=parse(text, k))
         one = _OneRecord(self, record)
         terms, prior = one.function(self.likelihood), jaxified(one.latents, self.prior, self.title)
-        found = Model(
+        result = Model(
             name=self.title,
             parameters=tuple(map(self._parameter, self.free)),
             fields=fields,
@@ -171,8 +171,8 @@ class _Reader:
             log_prior_at=lambda params: sum(jnp.sum(t) for t in prior(*one.ordered(self.moved(params)))),
             prepare=offsets(one.names) if self.matrices else None,
         )
-        self._check(found, terms, record.held)
-        return replace(found, gaussian=one.gaussian(found), simulate=one.simulation(found))
+        self._check(result, terms, record.held)
+        return replace(result, gaussian=one.gaussian(result), simulate=one.simulation(result))
 
     def _parameter(self, variable: Any) -> Parameter:
         transform, shape = self.program.rvs_to_transforms.get(variable), self.start[variable.name].shape
@@ -182,29 +182,29 @@ class _Reader:
         site = Site("latent", shape, support=support_of(variable, transform, self.title))
         return parameter(variable.name, site, self.title)
 
-    def _stands_alone(self, held: np.ndarray) -> bool:
+    def _stands_alone(self, values: np.ndarray) -> bool:
         """Whether an array is no field by itself."""
-        return is_constant(held) or any(is_matrix(m, held) for m in self.matrices)
+        return is_constant(values) or any(is_matrix(m, values) for m in self.matrices)
 
     def moved(self, params: Params) -> Params:
         """Parameters as the graph takes them: with the intercepts of centred predictors."""
-        found = dict(params)
+        result = dict(params)
         for m in self.matrices:
             if m.intercept is not None:
                 slopes = jnp.concatenate([jnp.ravel(params[name]) for name in m.coefficients])
-                found[m.intercept] = params[m.intercept] + slopes @ m.mean
-        return found
+                result[m.intercept] = params[m.intercept] + slopes @ m.mean
+        return result
 
-    def _check(self, model: Model, terms: Callable[..., list[Any]], held: Records) -> None:
+    def _check(self, model: Model, terms: Callable[..., list[Any]], records: Records) -> None:
         """The terms of records, one by one, are those of the model itself."""
-        whole = jaxified(list(self.free.values()), self.likelihood, self.title)
+        joint = jaxified(list(self.free.values()), self.likelihood, self.title)
         single = jax.jit(jax.vmap(terms, in_axes=(None, 0)))
         seen = False
         for point in _POINTS:
             params = model.constrain(np.linspace(point, point + 0.2, model.dimension))
-            theirs = whole(*(params[v.name] for v in self.free))
+            theirs = joint(*(params[v.name] for v in self.free))
             try:
-                ours = single(params, held)
+                ours = single(params, records)
             except Exception:  # whatever shapes that do not fit are called in JAX
                 ours = [np.zeros(0)] * len(theirs)
             for one, all_ in zip(ours, theirs, strict=True):
@@ -261,8 +261,8 @@ class _OneRecord:
         inputs = self.record.inputs
         run = jaxified([*self.latents, *inputs.values(), *more], graphs, self.reader.title)
 
-        def evaluate(params: Params, one: Records, *rest: Any) -> list[Any]:
-            given = [jnp.asarray(one[k])[None].astype(v.type.dtype) for k, v in inputs.items()]
+        def evaluate(params: Params, record: Records, *rest: Any) -> list[Any]:
+            given = [jnp.asarray(record[k])[None].astype(v.type.dtype) for k, v in inputs.items()]
             return list(run(*self.ordered(params), *given, *rest))
 
         return evaluate
@@ -282,15 +282,15 @@ class _OneRecord:
                 graph, more = drawn(law, np.shape(content(value))[1:], self.rebuilt, sizes)
                 graphs.append(graph)
                 generators += more
-            one = self.evaluated(graphs, generators)
+            evaluate = self.evaluated(graphs, generators)
         except BayesreconError:
             return None
 
         def simulate(params: Params, batch: Records, key: Any) -> Records:
             keys = jax.random.split(key, (len(next(iter(batch.values()))), len(generators)))
             params = reader.moved(params)
-            found = jax.vmap(lambda record, keys: one(params, record, *map(state, keys)))(dict(batch), keys)
-            return {**batch, **{v.name: x[:, 0] for v, x in zip(reader.data, found, strict=True)}}
+            draws = jax.vmap(lambda record, keys: evaluate(params, record, *map(state, keys)))(dict(batch), keys)
+            return {**batch, **{v.name: x[:, 0] for v, x in zip(reader.data, draws, strict=True)}}
 
         try:
             jax.eval_shape(simulate, model.constrain(np.zeros(model.dimension)), self.record.held, jax.random.key(0))
@@ -307,18 +307,18 @@ class _OneRecord:
         evaluate = self.function([*reader.in_values(variable.owner.op.dist_params(variable.owner)), value])
 
         def response(params: Params, records: Records) -> tuple[Any, Any, Any]:
-            found = jax.vmap(evaluate, in_axes=(None, 0))(reader.moved(params), records)
-            location, scale, seen = (jnp.reshape(x, (len(x), -1))[:, 0] for x in found)
+            outputs = jax.vmap(evaluate, in_axes=(None, 0))(reader.moved(params), records)
+            location, scale, seen = (jnp.reshape(x, (len(x), -1))[:, 0] for x in outputs)
             return location, scale, seen
 
-        some = {k: v[:2] for k, v in self.record.held.items()}
-        return gaussian_predictor(model, response, model.constrain(np.zeros(model.dimension)), some)
+        first_records = {k: v[:2] for k, v in self.record.held.items()}
+        return gaussian_predictor(model, response, model.constrain(np.zeros(model.dimension)), first_records)
 
 
 def _start(program: Any, free: Sequence[Any]) -> list[Any]:
     """Constrained values of the free variables somewhere, for their shapes."""
-    found = library("pymc.initial_point").make_initial_point_fn(model=program, return_transformed=False)(0)
-    return [found[v.name] for v in free]
+    values = library("pymc.initial_point").make_initial_point_fn(model=program, return_transformed=False)(0)
+    return [values[v.name] for v in free]
 
 
 def _in_values(graphs: Sequence[Any], values: Mapping[Any, Any]) -> list[Any]:

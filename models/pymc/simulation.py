@@ -39,15 +39,15 @@ def drawn(
         size = np.array((1, *shape)[: 1 + len(shape) - op.ndim_supp], np.int64)
         return op.make_node(generator, pt.constant(size), *rebuilt(inputs[2:])).outputs[1], [generator]
     if kind == "CensoredRV":
-        found, generators = drawn(inputs[0], shape, rebuilt, sizes)
-        return pt.clip(found, *rebuilt(inputs[1:])), generators
+        result, generators = drawn(inputs[0], shape, rebuilt, sizes)
+        return pt.clip(result, *rebuilt(inputs[1:])), generators
     if kind == "MixtureRV" and not inputs[-1].owner.op.ndim_supp:
         _, weights, *components = inputs
         parts = [drawn(c, sizes(c)[1:], rebuilt, sizes) for c in components]
-        each = parts[0][0] if len(parts) == 1 else pt.stack([d for d, _ in parts], axis=-1)
+        parameters = parts[0][0] if len(parts) == 1 else pt.stack([d for d, _ in parts], axis=-1)
         chosen, generators = _chosen(rebuilt([weights])[0], shape)
-        found = pt.take_along_axis(each, chosen[..., None], axis=-1)[..., 0]
-        return found, [*generators, *(g for _, more in parts for g in more)]
+        result = pt.take_along_axis(parameters, chosen[..., None], axis=-1)[..., 0]
+        return result, [*generators, *(g for _, more in parts for g in more)]
     raise NotDrawnError(f"{kind} cannot be simulated")
 
 

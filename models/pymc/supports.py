@@ -157,5 +157,5 @@ def _number(value: Any) -> float | None:
         return float(value)
     if any(v.owner is None and not hasattr(v, "data") for v in library("pytensor.graph.traversal").ancestors([value])):
         return None
-    found = np.unique(np.asarray(value.eval(), float))
-    return float(found[0]) if found.size == 1 else None
+    values = np.unique(np.asarray(value.eval(), float))
+    return float(values[0]) if values.size == 1 else None

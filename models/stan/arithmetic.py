@@ -20,17 +20,17 @@ _PRODUCTS = {
 
 
 def unary(op: str, x: V) -> V:
-    found = _unary(op, x)
-    if x.turns is not None and found.scalar:
-        found.turns = turns_of(lambda a: _unary(op, V(x.base, a)).a if op != "!" else (a == 0) * 1, x)
-    return found
+    result = _unary(op, x)
+    if x.turns is not None and result.scalar:
+        result.turns = turns_of(lambda a: _unary(op, V(x.base, a)).a if op != "!" else (a == 0) * 1, x)
+    return result
 
 
 def binary(op: str, x: V, y: V) -> V:
-    found = _binary(op, x, y)
-    if (x.turns is not None or y.turns is not None) and found.scalar and op in _KNOWN:
-        found.turns = turns_of(_KNOWN[op], x, y)
-    return found
+    result = _binary(op, x, y)
+    if (x.turns is not None or y.turns is not None) and result.scalar and op in _KNOWN:
+        result.turns = turns_of(_KNOWN[op], x, y)
+    return result
 
 
 def _unary(op: str, x: V) -> V:

@@ -110,13 +110,13 @@ class Shaped:
         return f(x)
 
     def __call__(self, x: Any) -> Any:
-        return self._mapped(lambda one: self.forward(one, self.shape)[0], x, 1)
+        return self._mapped(lambda free: self.forward(free, self.shape)[0], x, 1)
 
     def _inverse(self, y: Any) -> Any:
         return self._mapped(self.backward, y, self.axes)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return jnp.sum(self._mapped(lambda one: self.forward(one, self.shape)[1], x, 1))
+        return jnp.sum(self._mapped(lambda free: self.forward(free, self.shape)[1], x, 1))
 
     def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (*shape[: len(shape) - self.axes], self.free(shape[len(shape) - self.axes :]))

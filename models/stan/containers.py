@@ -61,8 +61,10 @@ def _extreme(name: str) -> Callable[..., V]:
             return V("int" if args[0].base == args[1].base == "int" else "real", chosen)
         (x,) = args
         _need(int(np.prod(x.shape)) > 0, f"{name} of nothing")
-        found = getattr(xp_of(x.a), name)(x.a)
-        return V("int", found if isinstance(found, jax.Array) else int(found)) if x.base == "int" else real(found)
+        extreme = getattr(xp_of(x.a), name)(x.a)
+        return (
+            V("int", extreme if isinstance(extreme, jax.Array) else int(extreme)) if x.base == "int" else real(extreme)
+        )
 
     return pick
 
@@ -174,11 +176,11 @@ def _line(axis: int, count: bool = False) -> Callable[..., V]:
     def pick(x: V, k: V, *more: V) -> V:
         from bayesrecon.models.stan.values import index
 
-        found = index(x, [k] if axis == 0 else [slice(None), k])
+        result = index(x, [k] if axis == 0 else [slice(None), k])
         if not count:
-            return found
+            return result
         start, n = more if len(more) == 2 else (whole(1), more[0])
-        return _segment(found, start, n)
+        return _segment(result, start, n)
 
     return pick
 

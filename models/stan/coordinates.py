@@ -112,9 +112,9 @@ class Coordinates:
             return {r.name: r.invert(frame, values[r.place.name]) for r in wanted}
 
         given = {n: jnp.asarray(draws[n], float).reshape(*draws[n].shape[:2], *p.shape) for n, p in published.items()}
-        found = jax.jit(jax.vmap(jax.vmap(one)))(given)
+        converted = jax.jit(jax.vmap(jax.vmap(one)))(given)
         rest = {k: v for k, v in draws.items() if k not in {r.place.name for r in wanted}}
-        return {**rest, **{k: np.asarray(v) for k, v in found.items()}}
+        return {**rest, **{k: np.asarray(v) for k, v in converted.items()}}
 
 
 def _free(rules: tuple[Rule, ...], name: str) -> str:
@@ -182,31 +182,37 @@ class _Prior:
 
 
 def _priors(block: tuple[Any, ...], name: str, loop: tree.For | None = None) -> list[_Prior]:
-    found: list[_Prior] = []
+    result: list[_Prior] = []
     for s in flattened(block):
         if isinstance(s, tree.For) and loop is None and s.high is not None:
             body = s.body.body if isinstance(s.body, tree.Block) else (s.body,)
-            found += _priors(body, name, s)
-        of: Any = None
+            result += _priors(body, name, s)
+        parameter: Any = None
         if isinstance(s, tree.Tilde) and not s.truncated:
-            of, family, args, line = s.of, s.name, s.args, s.at[0]
+            parameter, family, args, line = s.of, s.name, s.args, s.at[0]
         elif isinstance(s, tree.Increment) and isinstance(s.value, tree.Call) and s.value.args:
             family = s.value.name.removesuffix("_lpdf").removesuffix("_lupdf").removesuffix("_log")
-            of, args, line = s.value.args[0], s.value.args[1:], s.at[0]
+            parameter, args, line = s.value.args[0], s.value.args[1:], s.at[0]
             if family == s.value.name:
-                of = None
-        if of is None:
+                parameter = None
+        if parameter is None:
             continue
         if loop is None:
-            if isinstance(of, tree.Call) and of.name == "to_vector" and len(of.args) == 1:
-                of = of.args[0]
-            if isinstance(of, tree.Variable) and of.name == name:
-                found.append(_Prior(family, args, None, line))
-        elif isinstance(of, tree.Index) and isinstance(of.of, tree.Variable) and of.of.name == name:
-            own = len(of.indices) == 1 and isinstance(of.indices[0], tree.Variable) and of.indices[0].name == loop.name
+            if isinstance(parameter, tree.Call) and parameter.name == "to_vector" and len(parameter.args) == 1:
+                parameter = parameter.args[0]
+            if isinstance(parameter, tree.Variable) and parameter.name == name:
+                result.append(_Prior(family, args, None, line))
+        elif (
+            isinstance(parameter, tree.Index) and isinstance(parameter.of, tree.Variable) and parameter.of.name == name
+        ):
+            own = (
+                len(parameter.indices) == 1
+                and isinstance(parameter.indices[0], tree.Variable)
+                and parameter.indices[0].name == loop.name
+            )
             if own:
-                found.append(_Prior(family, args, loop, line))
-    return found
+                result.append(_Prior(family, args, loop, line))
+    return result
 
 
 def _behind(program: tree.Program, names: set[str], parameters: set[str]) -> tuple[list[Any], set[str]]:
@@ -228,10 +234,10 @@ def _behind(program: tree.Program, names: set[str], parameters: set[str]) -> tup
 def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[str]) -> Rule | None:
     """A parameter whose prior has a location and a scale that is a parameter; None where there is none."""
     kind, program = place.node.type, machine.program
-    found = [p for p in _priors(program.model, place.name) if p.family in CENTRED]
-    if not found or kind.base not in ("real", "vector", "row_vector", "matrix"):
+    priors = [p for p in _priors(program.model, place.name) if p.family in CENTRED]
+    if not priors or kind.base not in ("real", "vector", "row_vector", "matrix"):
         return None
-    prior = found[0]
+    prior = priors[0]
     positive = [n for n, _ in kind.bounds] == ["lower"]
     if (kind.bounds and prior.family != "lognormal") or (prior.family == "lognormal" and not positive):
         return None

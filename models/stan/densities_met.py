@@ -21,12 +21,12 @@ class Meeting(Machine):
     def __init__(self, record: Machine):
         super().__init__(record.program, record.higher, in_order)
 
-    def met(self, name: str, of: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
+    def met(self, name: str, variate: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
         """Whether a density was dealt with; else it is added to the target.
 
         Args:
             name: in Stan, without a suffix.
-            of, args: nodes of what it is the density of, and of its parameters.
+            variate, args: nodes of what it is the density of, and of its parameters.
         """
         raise NotImplementedError
 

@@ -75,10 +75,10 @@ class Expressions(ABC):
     def _raw(self, node: tree.Variable, frame: Frame) -> V:
         if node.name not in frame:
             raise StanError(f"there is no variable {node.name}")
-        found = frame[node.name]
-        if isinstance(found, Slot):
+        variable = frame[node.name]
+        if isinstance(variable, Slot):
             raise Untraceable(f"{node.name} is read in full inside a loop that assigns its elements")
-        return found
+        return variable
 
     def _unary(self, node: tree.Unary, frame: Frame, run: Run) -> V:
         x = self.value(node.of, frame, run)
@@ -103,38 +103,38 @@ class Expressions(ABC):
     def _target(self, node: tree.Target, frame: Frame, run: Run) -> V:
         return V("real", run.total(), 0, any(t for *_, t in run.terms))
 
-    def indices(self, nodes: tuple[Any, ...], of: V, frame: Frame, run: Run) -> list[Any]:
-        found: list[Any] = []
+    def indices(self, nodes: tuple[Any, ...], container: V, frame: Frame, run: Run) -> list[Any]:
+        result: list[Any] = []
         for k, node in enumerate(nodes):
             if node is None:
-                found.append(slice(None))
+                result.append(slice(None))
             elif isinstance(node, tree.Range):
-                if k >= len(of.shape):
-                    raise StanError(f"{len(nodes)} indices for a {of.words}")
-                size = of.shape[k]
+                if k >= len(container.shape):
+                    raise StanError(f"{len(nodes)} indices for a {container.words}")
+                size = container.shape[k]
                 first = whole(1) if node.low is None else self.value(node.low, frame, run)
                 last = whole(size) if node.high is None else self.value(node.high, frame, run)
                 if (moving := window(first, last, size)) is not None:
-                    found.append(moving)
+                    result.append(moving)
                     continue
                 low, high = number(first, "the start of a range"), number(last, "the end of a range")
                 if high >= low and not (low >= 1 and high <= size):
                     raise StanError(f"range {low}:{high} is out of 1:{size}")
-                found.append(slice(low - 1, max(high, low - 1)))
+                result.append(slice(low - 1, max(high, low - 1)))
             else:
-                found.append(self.value(node, frame, run))
-        return found
+                result.append(self.value(node, frame, run))
+        return result
 
     def _index(self, node: tree.Index, frame: Frame, run: Run) -> V:
         if isinstance(node.of, tree.Variable):
-            held = frame.get(node.of.name)
-            if isinstance(held, Slot):
-                inner = held.row
-                return settled(index(inner, self.indices(node.indices[held.consumed :], inner, frame, run)))
-            of = self._raw(node.of, frame)
+            variable = frame.get(node.of.name)
+            if isinstance(variable, Slot):
+                inner = variable.row
+                return settled(index(inner, self.indices(node.indices[variable.consumed :], inner, frame, run)))
+            container = self._raw(node.of, frame)
         else:
-            of = self.value(node.of, frame, run)
-        return index(of, self.indices(node.indices, of, frame, run))
+            container = self.value(node.of, frame, run)
+        return index(container, self.indices(node.indices, container, frame, run))
 
     def _call(self, node: tree.Call, frame: Frame, run: Run) -> V:
         higher = self.higher.get(node.name)

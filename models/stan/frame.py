@@ -105,21 +105,21 @@ def unforeseen(error: Exception) -> StanError:
     return StanError(f"this cannot be evaluated ({first_line(error)[:120]})")
 
 
-def chosen_of(test: V, one: V, other: V) -> V:
+def chosen_of(test: V, if_true: V, if_false: V) -> V:
     """One of two values of one shape."""
-    if one.shape != other.shape:
-        raise Untraceable(f"two branches give values of shapes {one.shape} and {other.shape}")
-    base = "real" if "real" in (one.base, other.base) and one.base != other.base else one.base
-    tainted = test.tainted or one.tainted or other.tainted
-    return V(base, jnp.where(jnp.asarray(test.a) != 0, one.a, other.a), one.depth, tainted)
+    if if_true.shape != if_false.shape:
+        raise Untraceable(f"two branches give values of shapes {if_true.shape} and {if_false.shape}")
+    base = "real" if "real" in (if_true.base, if_false.base) and if_true.base != if_false.base else if_true.base
+    tainted = test.tainted or if_true.tainted or if_false.tainted
+    return V(base, jnp.where(jnp.asarray(test.a) != 0, if_true.a, if_false.a), if_true.depth, tainted)
 
 
 def fork(frame: Frame) -> Frame:
     """A copy whose arrays can be written to."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, v in frame.items():
-        found[name] = Slot(own_copy(v.row), v.consumed) if isinstance(v, Slot) else own_copy(v)
-    return found
+        result[name] = Slot(own_copy(v.row), v.consumed) if isinstance(v, Slot) else own_copy(v)
+    return result
 
 
 def own_copy(v: V) -> V:

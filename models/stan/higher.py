@@ -54,9 +54,9 @@ def _solved(machine: Expressions, node: tree.Call, frame: Frame, run: Run) -> V:
     def slope(t: Any, y: Any) -> Any:
         inner = Run(steps=run.steps, context=run.context, calls=run.calls)
         state = V(base, y, 1 if old else 0)
-        found = settled(machine.own(name, [V("real", t), state, *rest], inner))
+        result = settled(machine.own(name, [V("real", t), state, *rest], inner))
         run.steps = max(run.steps, inner.steps)
-        return jnp.asarray(found.a, float)
+        return jnp.asarray(result.a, float)
 
     def advance(state: Any, at: Any) -> Any:
         return _extrapolated(jax.jit(slope), state, *at), None

@@ -29,10 +29,10 @@ class _Reading(Meeting):
         super().__init__(record)
         self.terms: list[tuple[Any, Any, Any]] = []
 
-    def met(self, name: str, of: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
+    def met(self, name: str, variate: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
         if name not in ("normal", "normal_id_glm"):
             return False
-        y, *values = (self.value(a, frame, run) for a in (of, *args))
+        y, *values = (self.value(a, frame, run) for a in (variate, *args))
         if not y.tainted:
             return False
         location = values[0].a if name == "normal" else linear_predictor(*values[:3]).a

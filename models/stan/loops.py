@@ -76,8 +76,8 @@ def run_loop(machine: Expressions, node: tree.For, low: V, high: V, frame: Frame
 def _traced(nodes: list[Any], frame: Frame) -> bool:
     """Whether a loop touches a traced value, or adds to the target."""
     names = {n.name for n in nodes if isinstance(n, tree.Variable)}
-    held = [frame[n] for n in names if n in frame]
-    return any(isinstance(v, Slot) or not v.known for v in held) or any(
+    variables = [frame[n] for n in names if n in frame]
+    return any(isinstance(v, Slot) or not v.known for v in variables) or any(
         isinstance(n, tree.Tilde | tree.Increment) for n in nodes
     )
 
@@ -105,9 +105,9 @@ def _at_once(
     machine: Expressions, node: tree.For, every: np.ndarray, inside: Inside, frame: Frame, written: list[str]
 ) -> None:
     """All turns together; those that take different branches in groups."""
-    groups, left, added = [every], [], []
-    held = {name: held_of(frame[name]) for name in written}
-    for name, v in held.items():
+    groups, outcomes, added = [every], [], []
+    variables = {name: held_of(frame[name]) for name in written}
+    for name, v in variables.items():
         if not v.shape or not 1 <= every[0] <= every[-1] <= v.shape[0]:
             raise Untraceable(f"{name} does not have an element for every iteration of the loop")
     spent = 0
@@ -115,20 +115,20 @@ def _at_once(
         group = groups.pop()
         before = inside.run.steps
         try:
-            rows, terms = _group(machine, node, group, inside, frame, held)
+            rows, terms = _group(machine, node, group, inside, frame, variables)
         except Split as split:
             if len(split.values) != len(group):
                 raise
             groups += [group[split.values == value] for value in np.unique(split.values)]
             spent += split.steps - before
-            if len(groups) + len(left) > GROUPS or spent > TRIED:
+            if len(groups) + len(outcomes) > GROUPS or spent > TRIED:
                 raise Untraceable("the iterations of a loop differ in structure") from None
             continue
-        left.append((group, rows))
+        outcomes.append((group, rows))
         added.append(terms)
-    for name, v in held.items():
+    for name, v in variables.items():
         new, tainted = jnp.asarray(v.a, float), False
-        for group, rows in left:
+        for group, rows in outcomes:
             new = new.at[group - 1].set(rows[name][0])
             tainted |= rows[name][1]
         put(frame, name, V(v.base, new, v.depth, tainted))
@@ -153,15 +153,15 @@ def _group(
         except Split as split:
             split.steps = inner.steps
             raise
-        left = {name: settled(variables[name].row) for name in held}  # type: ignore[attr-defined]
-        taints.update({name: v.tainted for name, v in left.items()})
+        final = {name: settled(variables[name].row) for name in held}  # type: ignore[attr-defined]
+        taints.update({name: v.tainted for name, v in final.items()})
         steps.append((inner.steps, inner.entries))
-        return {name: jnp.asarray(v.a, float) for name, v in left.items()}, summed(inner)
+        return {name: jnp.asarray(v.a, float) for name, v in final.items()}, summed(inner)
 
     rows = {name: jnp.asarray(v.a, float)[group - 1] for name, v in held.items()}
-    left, (free, bound) = jax.vmap(turn)(jnp.asarray(group), rows)
+    outcomes, (free, bound) = jax.vmap(turn)(jnp.asarray(group), rows)
     inside.run.steps, inside.run.entries = max(steps)
-    return {name: (a, taints[name]) for name, a in left.items()}, (free.sum(), bound.sum())
+    return {name: (a, taints[name]) for name, a in outcomes.items()}, (free.sum(), bound.sum())
 
 
 def _scanned(

@@ -105,11 +105,11 @@ class Machine(Expressions):
             holds = condition if sign else ~condition
             run.terms += [(line, jnp.where(holds, v, 0.0), t or test.tainted) for line, v, t in terms]
         for name in frame:
-            one, two = (f[name] for f in frames)
-            if isinstance(one, Slot):
-                frame[name].row = chosen_of(test, settled(one.row), settled(two.row))  # type: ignore[attr-defined]
-            elif one is not two and name in written:
-                frame[name] = chosen_of(test, settled(one), settled(two))
+            first, second = (f[name] for f in frames)
+            if isinstance(first, Slot):
+                frame[name].row = chosen_of(test, settled(first.row), settled(second.row))  # type: ignore[attr-defined]
+            elif first is not second and name in written:
+                frame[name] = chosen_of(test, settled(first), settled(second))
         run.context = before
         if all(end is None for end in ends):
             return _FINISHED if leaves else None
@@ -159,22 +159,22 @@ class Machine(Expressions):
             to = to.of
         if not isinstance(to, tree.Variable):
             raise StanError("only variables and their elements can be assigned")
-        held = frame.get(to.name)
-        if held is None:
+        variable = frame.get(to.name)
+        if variable is None:
             raise StanError(f"there is no variable {to.name}")
-        if isinstance(held, Slot):
-            held.row = self._assigned(held.row, tuple(nodes[held.consumed :]), value, frame, run)
+        if isinstance(variable, Slot):
+            variable.row = self._assigned(variable.row, tuple(nodes[variable.consumed :]), value, frame, run)
         else:
-            frame[to.name] = self._assigned(held, tuple(nodes), value, frame, run)
+            frame[to.name] = self._assigned(variable, tuple(nodes), value, frame, run)
 
-    def _assigned(self, held: V, nodes: tuple[Any, ...], value: V, frame: Frame, run: Run) -> V:
+    def _assigned(self, variable: V, nodes: tuple[Any, ...], value: V, frame: Frame, run: Run) -> V:
         if not nodes:
-            if held.shape != value.shape:
-                raise StanError(f"a value of shape {value.shape} is assigned to a variable of shape {held.shape}")
-            if held.base == "int" and value.base != "int":
+            if variable.shape != value.shape:
+                raise StanError(f"a value of shape {value.shape} is assigned to a variable of shape {variable.shape}")
+            if variable.base == "int" and value.base != "int":
                 raise StanError(f"a {value.words} is assigned to an integer")
-            return own_copy(V(held.base, value.a, held.depth, value.tainted or run.context, value.turns))
-        return assign_at(held, self.indices(nodes, held, frame, run), value, run.context)
+            return own_copy(V(variable.base, value.a, variable.depth, value.tainted or run.context, value.turns))
+        return assign_at(variable, self.indices(nodes, variable, frame, run), value, run.context)
 
     def _increment(self, node: tree.Increment, frame: Frame, run: Run) -> None:
         """Numbers that are added up are terms of their own: one may depend on a record, and another not."""
@@ -191,17 +191,17 @@ class Machine(Expressions):
         tainted = y.tainted or any(a.tainted for a in args)
         own = [node.name + suffix for suffix in densities.SUFFIXES if node.name + suffix in self.functions]
         if own:
-            found = self.own(own[0], [y, *args], run).a
+            density = self.own(own[0], [y, *args], run).a
         elif densities.known(node.name):
-            found = densities.log_density(node.name, [y, *args])
+            density = densities.log_density(node.name, [y, *args])
         else:
             raise StanError(f"there is no density {node.name}")
         if node.truncated:
             ends = [None if e is None else self.value(e, frame, run) for e in (node.low, node.high)]
             tainted |= any(e is not None and e.tainted for e in ends)
-            found = found - densities.truncation(node.name, y, args, *ends)
-            found = jnp.where(densities.outside(y, *ends), -jnp.inf, found)
-        self.add(node, V("real", found, 0, tainted), run)
+            density = density - densities.truncation(node.name, y, args, *ends)
+            density = jnp.where(densities.outside(y, *ends), -jnp.inf, density)
+        self.add(node, V("real", density, 0, tainted), run)
 
     def _for(self, node: tree.For, frame: Frame, run: Run) -> Leave | None:
         if node.high is None:

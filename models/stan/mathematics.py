@@ -201,17 +201,19 @@ def choose(n: V, k: V) -> V:
     """Binomial coefficients, which are whole numbers."""
     if not (n.known and k.known):
         return V("int", jnp.round(numbers(lambda x, y: jnp.exp(special.log_choose(x, y)), [n, k]).a), n.depth)
-    found = numbers(lambda x, y: np.round(scipy.special.binom(x, y)), [n, k])
-    if np.max(found.a, initial=0.0) >= 2**31:
+    coefficients = numbers(lambda x, y: np.round(scipy.special.binom(x, y)), [n, k])
+    if np.max(coefficients.a, initial=0.0) >= 2**31:
         raise StanError("a binomial coefficient overflows an integer")
-    return V("int", np.asarray(found.a).astype(int) if found.shape else int(found.a), found.depth)
+    return V(
+        "int", np.asarray(coefficients.a).astype(int) if coefficients.shape else int(coefficients.a), coefficients.depth
+    )
 
 
 def log_mix(args: list[V]) -> V:
     """`log(theta exp(a) + (1 - theta) exp(b))`, or of shares and log densities."""
     if len(args) == 3:
-        theta, one, other = (jnp.asarray(v.a, float) for v in args)
-        return V("real", jnp.logaddexp(jnp.log(theta) + one, jnp.log1p(-theta) + other))
+        theta, first, second = (jnp.asarray(v.a, float) for v in args)
+        return V("real", jnp.logaddexp(jnp.log(theta) + first, jnp.log1p(-theta) + second))
     theta, logs = (jnp.asarray(v.a, float) for v in args)
     return V("real", jnp.sum(special.log_sum_exp(jnp.log(theta) + logs, axis=-1)))
 

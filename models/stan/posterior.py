@@ -102,7 +102,7 @@ def transform_data(machine: Machine, frame: Frame) -> Frame:
 
 def places(machine: Machine, frame: Frame, shapes: Mapping[str, tuple[int, ...]] | None = None) -> tuple[Place, ...]:
     """The parameters, of sizes that `shapes` names or that the data give."""
-    found: list[Place] = []
+    result: list[Place] = []
     names = {node.name for node in declarations(machine.program.parameters)}
     for node in machine.program.parameters:
         if not isinstance(node, tree.Declare):
@@ -110,7 +110,7 @@ def places(machine: Machine, frame: Frame, shapes: Mapping[str, tuple[int, ...]]
                 f"{machine.program.name}, line {node.at[0]}: only declarations are allowed in this block"
             )
         kind = node.type
-        if any(node.name == p.name for p in found):
+        if any(node.name == p.name for p in result):
             raise BayesreconError(f"{machine.program.name}, line {node.at[0]}: {node.name} is declared twice")
         if kind.base == "int":
             raise BayesreconError(f"{machine.program.name}, line {node.at[0]}: {node.name} is an integer")
@@ -123,8 +123,8 @@ def places(machine: Machine, frame: Frame, shapes: Mapping[str, tuple[int, ...]]
         except StanError as error:
             raise machine.placed(error, node) from None
         dependent = bool(names & {n for _, b in kind.bounds for n in tree.names_in(b)})
-        found.append(Place(node, shape, dependent))
-    return tuple(found)
+        result.append(Place(node, shape, dependent))
+    return tuple(result)
 
 
 def transform_of(machine: Machine, place: Place, frame: Frame, run: Run | None = None) -> Any:
@@ -138,8 +138,8 @@ def transform_of(machine: Machine, place: Place, frame: Frame, run: Run | None =
             if v.shape and v.shape != place.shape[len(place.shape) - len(v.shape) :]:
                 raise StanError(f"the bound {name} of {place.name} has shape {v.shape}")
         if "offset" in ends or "multiplier" in ends:
-            one = ends["offset"].a if "offset" in ends else 0.0
-            return Affine(one, ends["multiplier"].a if "multiplier" in ends else 1.0)
+            offset = ends["offset"].a if "offset" in ends else 0.0
+            return Affine(offset, ends["multiplier"].a if "multiplier" in ends else 1.0)
         return bounded(*(ends[n].a if n in ends else None for n in ("lower", "upper")))
     except StanError as error:
         raise machine.placed(error, place.node) from None

@@ -92,12 +92,12 @@ def records_of(model: StanModel, program: tree.Program, data: Mapping[str, Any])
     assert parts is not None
     machine = machine_of(pruned(program))
     frame = transform_data(machine, read_data(machine, data))
-    found: Records = {}
+    result: Records = {}
     for name in model.fields:
         if name == parts.unit:
-            found[name] = np.arange(1, parts.units + 1)
+            result[name] = np.arange(1, parts.units + 1)
             continue
         column = parts.cut.get(name) or parts.columns[name]
         values = np.asarray(frame[name].a)
-        found[name] = np.moveaxis(values, column.axis, 0) if column.follows else values[None]
-    return found
+        result[name] = np.moveaxis(values, column.axis, 0) if column.follows else values[None]
+    return result

@@ -64,9 +64,9 @@ class Parts:
 
     def _column(self, column: Column, values: Any, xp: Any) -> V:
         if not column.follows:
-            one = stacked(column, values, xp)
-            a = one.a[0]
-            return V(one.base, a if np.ndim(a) or xp is jnp else a.item(), one.depth, True)
+            values_of_record = stacked(column, values, xp)
+            a = values_of_record.a[0]
+            return V(values_of_record.base, a if np.ndim(a) or xp is jnp else a.item(), values_of_record.depth, True)
         return stacked(column, values, xp)
 
     def field_of(self, name: str, value: V, like: Any) -> Any:
@@ -136,7 +136,7 @@ def _drawn(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> 
 
 def own_parameters(nodes: tuple[tree.Declare, ...], count: str) -> dict[str, int] | None:
     """Parameters that follow the count, with their axis; None where one follows it in another way."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for p in nodes:
         sizes = (*p.type.dims, *p.type.sizes)
         uses = [k for k, size in enumerate(sizes) if count in tree.names_in(size)]
@@ -145,5 +145,5 @@ def own_parameters(nodes: tuple[tree.Declare, ...], count: str) -> dict[str, int
         plain_size = isinstance(sizes[uses[0]], tree.Variable)
         if len(uses) > 1 or not plain_size or p.type.base in ("simplex", "ordered", "sum_to_zero_vector"):
             return None
-        found[p.name] = uses[0]
-    return found
+        result[p.name] = uses[0]
+    return result

@@ -52,12 +52,12 @@ class Inside:
         )
 
 
-def consumed_of(held: Any) -> int:
-    return held.consumed if isinstance(held, Slot) else 0
+def consumed_of(variable: Any) -> int:
+    return variable.consumed if isinstance(variable, Slot) else 0
 
 
-def held_of(held: Any) -> V:
-    return settled(held.row if isinstance(held, Slot) else held)
+def held_of(variable: Any) -> V:
+    return settled(variable.row if isinstance(variable, Slot) else variable)
 
 
 def summed(inner: Run) -> tuple[Any, Any]:
@@ -72,9 +72,9 @@ def around(node: tree.For, frame: Frame) -> Frame:
 
 
 def put(frame: Frame, name: str, v: V) -> None:
-    held: Any = frame[name]
-    if isinstance(held, Slot):
-        held.row = v
+    variable: Any = frame[name]
+    if isinstance(variable, Slot):
+        variable.row = v
     else:
         frame[name] = v
 
@@ -137,39 +137,39 @@ def in_a_scan(
     written: list[str],
 ) -> None:
     """Turns one after the other; `place` tells which one is run, and whether what it leaves counts."""
-    held = {name: held_of(frame[name]) for name in written}
+    initial = {name: held_of(frame[name]) for name in written}
     outer = around(node, frame)
-    taints = {name: v.tainted for name, v in held.items()}
+    taints = {name: v.tainted for name, v in initial.items()}
     steps: list[tuple[int, int]] = []
 
     def turn(carry: dict[str, Any], i: Any) -> Any:
         inner, variables = inside.new(), dict(outer)
         for n, a in carry.items():
-            row = V(held[n].base, a, held[n].depth, taints[n])
+            row = V(initial[n].base, a, initial[n].depth, taints[n])
             variables[n] = Slot(row, consumed_of(frame[n])) if isinstance(frame[n], Slot) else row  # type: ignore[assignment]
         at, counts = place(i)
         variables[node.name] = V("int", at)
         machine.statement(node.body, variables, inner)
-        left = {name: held_of(variables[name]) for name in written}
-        taints.update({name: taints[name] or v.tainted for name, v in left.items()})
+        final = {name: held_of(variables[name]) for name in written}
+        taints.update({name: taints[name] or v.tainted for name, v in final.items()})
         steps.append((inner.steps, inner.entries))
-        new = {name: jnp.asarray(v.a, carry[name].dtype) for name, v in left.items()}
+        new = {name: jnp.asarray(v.a, carry[name].dtype) for name, v in final.items()}
         if counts is True:
             return new, summed(inner)
         kept = {name: jnp.where(counts, a, carry[name]) for name, a in new.items()}
         return kept, tuple(jnp.where(counts, a, 0.0) for a in summed(inner))
 
-    if any(v.base == "int" for v in held.values()):
+    if any(v.base == "int" for v in initial.values()):
         raise Untraceable("an integer changes between iterations")
-    start = {name: jnp.asarray(np.nan_to_num(v.a) if v.known else v.a, float) for name, v in held.items()}
-    for _ in range(1 + len(held)):  # until what depends on a record is known, which one turn hands to the next
+    start = {name: jnp.asarray(np.nan_to_num(v.a) if v.known else v.a, float) for name, v in initial.items()}
+    for _ in range(1 + len(initial)):  # until what depends on a record is known, which one turn hands to the next
         before = dict(taints)
-        left, (free, bound) = jax.lax.scan(turn, start, jnp.asarray(every))
+        final, (free, bound) = jax.lax.scan(turn, start, jnp.asarray(every))
         if taints == before:
             break
     inside.run.steps, inside.run.entries = max(steps)
-    for name, v in held.items():
-        put(frame, name, V(v.base, left[name], v.depth, taints[name]))
+    for name, v in initial.items():
+        put(frame, name, V(v.base, final[name], v.depth, taints[name]))
     add(node, inside.run, free.sum(), bound.sum())
 
 

@@ -39,20 +39,20 @@ class _Drawing(Meeting):
         self.done: list[tuple[str, Any]] = []
 
     def _response(self, node: Any) -> str | None:
-        of = node.of if isinstance(node, tree.Index) else node
-        return of.name if isinstance(of, tree.Variable) and of.name in self._fields else None
+        variate = node.of if isinstance(node, tree.Index) else node
+        return variate.name if isinstance(variate, tree.Variable) and variate.name in self._fields else None
 
-    def met(self, name: str, of: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
+    def met(self, name: str, variate: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
         """A draw comes in the place of the field, or of an entry of it."""
-        field = self._response(of)
+        field = self._response(variate)
         if field is None:
             return False
-        indices = of.indices if isinstance(of, tree.Index) else ()
+        indices = variate.indices if isinstance(variate, tree.Index) else ()
         places = tuple(self._place(i, frame, run) for i in indices)
-        if any(one == field and (not places or not at or at == places) for one, at in self.done):
+        if any(drawn_field == field and (not places or not at or at == places) for drawn_field, at in self.done):
             raise StanError(f"{field} has two densities")
         self.done.append((field, places))
-        y, values = self.value(of, frame, run), [self.value(a, frame, run) for a in args]
+        y, values = self.value(variate, frame, run), [self.value(a, frame, run) for a in args]
         new = drawn(name, y, values, random.fold_in(self._key, len(self.done)))
         new = new if y.base == "int" else jnp.asarray(new, float)
         frame[field] = self._assigned(frame[field], indices, V(y.base, new, y.depth, True), frame, run)
@@ -77,8 +77,10 @@ class _Drawing(Meeting):
         if any(done != after[0] for done in after):
             raise StanError("the components of a mixture are densities of several fields")
         which = random.categorical(at, jnp.stack([jnp.asarray(share, float) for share, _ in shares]))
-        held = sides[0][field]
-        frame[field] = V(held.base, jnp.stack([jnp.asarray(s[field].a) for s in sides])[which], held.depth, True)
+        variable = sides[0][field]
+        frame[field] = V(
+            variable.base, jnp.stack([jnp.asarray(s[field].a) for s in sides])[which], variable.depth, True
+        )
         return True
 
     def _shares(self, call: tree.Call, frame: Frame, run: Run) -> list[tuple[Any, tree.Call]] | None:
@@ -89,24 +91,26 @@ class _Drawing(Meeting):
             weights = [jnp.log(share), jnp.log1p(-share)]
         else:
             weights = [jnp.zeros(()) for _ in parts]
-        found = []
+        shares = []
         for weight, part in zip(weights, parts, strict=True):
             terms = summands(part)
-            of = [
+            densities = [
                 t for t in terms if isinstance(t, tree.Call) and density_of_call(t.name) and self._response(t.args[0])
             ]
-            if len(of) != 1 or of[0].name in self.functions:
+            if len(densities) != 1 or densities[0].name in self.functions:
                 return None
-            found.append((sum((self.value(t, frame, run).a for t in terms if t is not of[0]), start=weight), of[0]))
-        return found if len(found) > 1 else None
+            shares.append(
+                (sum((self.value(t, frame, run).a for t in terms if t is not densities[0]), start=weight), densities[0])
+            )
+        return shares if len(shares) > 1 else None
 
     def _place(self, node: Any, frame: Frame, run: Run) -> Any:
         if node is None or isinstance(node, tree.Range):
             return None
-        found = self.value(node, frame, run)
-        if not found.known:
+        position = self.value(node, frame, run)
+        if not position.known:
             raise StanError("the index of a response is not constant")
-        return int(found.a) if found.scalar else None
+        return int(position.a) if position.scalar else None
 
 
 def simulation(parts: Parts, params: Params) -> Callable[[Params, Records, Any], Records] | None:

@@ -34,8 +34,8 @@ def possible_counts(program: tree.Program) -> list[str]:
 
 def _count(program: tree.Program) -> str | None:
     """The variable that is the size of `log_lik`, None where there is none."""
-    found = [d for d in declarations(program.generated) if d.name == NAME]
-    sizes = sizes_of(found[0]) if found else ()
+    declared = [d for d in declarations(program.generated) if d.name == NAME]
+    sizes = sizes_of(declared[0]) if declared else ()
     return sizes[0].name if len(sizes) == 1 and isinstance(sizes[0], tree.Variable) else None
 
 

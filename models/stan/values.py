@@ -121,15 +121,15 @@ def settled(v: V) -> V:
     return v
 
 
-def number(v: V, what: str) -> int:
+def number(v: V, label: str) -> int:
     """A whole number that has to be known: a size or a bound."""
     if not v.scalar:
-        raise StanError(f"{what} must be an integer, not a {v.words}")
+        raise StanError(f"{label} must be an integer, not a {v.words}")
     v = decided(v)
     if isinstance(v.a, jax.Array):
-        raise Untraceable(f"{what} depends on {'a record' if v.tainted else 'a value that is not constant'}")
+        raise Untraceable(f"{label} depends on {'a record' if v.tainted else 'a value that is not constant'}")
     if not float(v.a).is_integer():
-        raise StanError(f"{what} is not an integer but {float(v.a):g}")
+        raise StanError(f"{label} is not an integer but {float(v.a):g}")
     return int(v.a)
 
 
@@ -169,11 +169,11 @@ def turns_of(f: Any, *values: V) -> Turns | None:
     return loop, np.asarray(f(*(v.a if v.turns is None else v.turns[1] for v in values)))
 
 
-def check_size(shape: tuple[int, ...], what: str) -> None:
+def check_size(shape: tuple[int, ...], label: str) -> None:
     if any(s < 0 for s in shape):
-        raise StanError(f"{what} has a negative size")
+        raise StanError(f"{label} has a negative size")
     if math.prod(shape) > LARGEST:
-        raise StanError(f"{what} would have {math.prod(shape)} entries, more than {LARGEST}")
+        raise StanError(f"{label} would have {math.prod(shape)} entries, more than {LARGEST}")
 
 
 def blank(base: str, shape: tuple[int, ...], depth: int) -> V:
@@ -218,12 +218,12 @@ def index(v: V, indices: list[Any]) -> V:
             at = (slice(None),) * k + (i,)
             traced = isinstance(i, jax.Array)
             a = jnp.asarray(a).at[at].get(mode="fill", fill_value=_fill(v)) if traced else a[at]
-    found = V(index_base(v.base, tuple(kept[v.depth :])), a, sum(kept[: v.depth]), tainted)
-    if v.known and found.scalar and len(indices) == axes:
-        found.turns = turns_of(
+    result = V(index_base(v.base, tuple(kept[v.depth :])), a, sum(kept[: v.depth]), tainted)
+    if v.known and result.scalar and len(indices) == axes:
+        result.turns = turns_of(
             lambda *at: v.a[tuple(np.clip(i, 1, n) - 1 for i, n in zip(at, shape, strict=True))], *indices
         )
-    return settled(found)
+    return settled(result)
 
 
 def _fill(v: V) -> Any:

@@ -288,11 +288,11 @@ def _covariance(model: Model, covariance: Any) -> np.ndarray:
     return 0.5 * (covariance + covariance.T)
 
 
-def _numbers(values: Any, what: str) -> np.ndarray:
+def _numbers(values: Any, label: str) -> np.ndarray:
     try:
         values = np.asarray(values, float)
     except (TypeError, ValueError, OverflowError):
-        raise BayesreconError(f"{what} must be numeric") from None
+        raise BayesreconError(f"{label} must be numeric") from None
     if not np.isfinite(values).all():
-        raise BayesreconError(f"{what} holds missing or infinite values")
+        raise BayesreconError(f"{label} holds missing or infinite values")
     return values

@@ -50,9 +50,9 @@ def autoguide_law(model: Model, guide: Any, params: Any, iterates: Sequence[Any]
     read = _flat if kind in _FLAT else _by_site
     names, shapes, native_of, phi = read(model, guide, kind)
 
-    def native(values: Any, what: str) -> np.ndarray:
-        found = one_of(values, names, what)
-        return np.asarray(native_of([numbers(v, k, s) for (k, v), s in zip(found.items(), shapes, strict=True)]))
+    def native(values: Any, label: str) -> np.ndarray:
+        entries = one_of(values, names, label)
+        return np.asarray(native_of([numbers(v, k, s) for (k, v), s in zip(entries.items(), shapes, strict=True)]))
 
     here = native(params, "the parameters of the guide")
     if not np.isfinite(here).all():
@@ -114,7 +114,7 @@ def _flat_maps(model: Model, kind: str, places: tuple[int, ...]) -> tuple[Any, A
 def _by_site(model: Model, guide: Any, kind: str) -> _Read:
     """Guides with parameters of their own for every latent."""
     which = ("loc",) if kind == "AutoDelta" else ("loc", "scale")
-    names = [f"{p.name}_{guide.prefix}_{one}" for one in which for p in model.parameters]
+    names = [f"{p.name}_{guide.prefix}_{suffix}" for suffix in which for p in model.parameters]
     shapes = [p.shape if kind == "AutoDelta" else p.free_shape for _ in which for p in model.parameters]
     return names, shapes, *_site_maps(model, kind)
 

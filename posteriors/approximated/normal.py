@@ -67,13 +67,13 @@ def whitening(model: Model, phi: np.ndarray) -> np.ndarray:
     factor = np.zeros((d, d))
     factor[np.tril_indices(d)] = phi[d:]
     rows, columns = np.tril_indices(d)
-    found = np.zeros((len(phi), len(phi)))
-    found[np.ix_(order, np.arange(d))] = factor
+    result = np.zeros((len(phi), len(phi)))
+    result[np.ix_(order, np.arange(d))] = factor
     for k, (i, j) in enumerate(zip(rows, columns, strict=True)):
         moved = np.zeros((d, d))
         moved[:, j] = factor[:, i]
-        found[d:, d + k] = moved[rows, columns] / (np.sqrt(2) if i == j else 1.0)
-    return found
+        result[d:, d + k] = moved[rows, columns] / (np.sqrt(2) if i == j else 1.0)
+    return result
 
 
 def _derived(model: Model, name: str, log_lik_at: Any, log_prior_at: Any) -> Model:

@@ -52,17 +52,17 @@ def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[Any]) -> Fi
     lower = np.tril_indices(d)
     spread = "cov" if full else "std"
 
-    def native(given: Any, what: str) -> np.ndarray:
-        found = one_of(given, ("mean", spread), what)
-        mean = numbers(found["mean"], "mean", (d,))
-        scale = numbers(found[spread], spread, (d, d) if full else (d,))
+    def native(given: Any, label: str) -> np.ndarray:
+        entries = one_of(given, ("mean", spread), label)
+        mean = numbers(entries["mean"], "mean", (d,))
+        scale = numbers(entries[spread], spread, (d, d) if full else (d,))
         try:
             root = np.linalg.cholesky(scale) if full else scale
         except np.linalg.LinAlgError:
-            raise BayesreconError(f"{what}: cov is not positive definite") from None
+            raise BayesreconError(f"{label}: cov is not positive definite") from None
         if not full:
             if not (scale > 0).all():
-                raise BayesreconError(f"{what}: std is not positive")
+                raise BayesreconError(f"{label}: std is not positive")
             return np.concatenate([mean, _rho(scale)])
         root[np.diag_indices(d)] = _rho(np.diag(root))
         return np.concatenate([mean, root[lower]])

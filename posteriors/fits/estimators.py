@@ -192,8 +192,8 @@ def _linear_svc(estimator: Any, shape: tuple[int, int]) -> Model:
 
 def _version_of(estimator: Any) -> tuple[int, int]:
     """Of the scikit-learn that fitted it: the one of this process, but for an estimator out of a file."""
-    found = re.match(r"(\d+)\.(\d+)", str(getattr(estimator, "_sklearn_version", "")))
-    return (int(found[1]), int(found[2])) if found else version("scikit-learn")
+    match = re.match(r"(\d+)\.(\d+)", str(getattr(estimator, "_sklearn_version", "")))
+    return (int(match[1]), int(match[2])) if match else version("scikit-learn")
 
 
 def _refuse_weights(estimator: Any) -> None:

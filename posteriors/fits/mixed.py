@@ -113,7 +113,7 @@ def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: flo
     except np.linalg.LinAlgError:
         raise BayesreconError("the covariance of the estimates is not positive definite") from None
     rows, columns = np.tril_indices(d)
-    whole = np.zeros((d + len(rows), 0))
+    bounded = np.zeros((d + len(rows), 0))
     # One column for each coefficient, and one for the ratio.
     along = np.diag(np.sqrt(np.diag(covariance)))[:, :-1]
     along[:p, :p] = np.linalg.cholesky(covariance[:p, :p])
@@ -122,13 +122,13 @@ def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: flo
             change = np.outer(along[:, i], along[:, j])
             change = np.linalg.solve(root, np.linalg.solve(root, change + change.T).T)
             step = root @ (np.tril(change, -1) + 0.5 * np.diag(np.diag(change)))
-            whole = np.column_stack([whole, np.concatenate([np.zeros(d), step[rows, columns]])])
-    scores = np.zeros((len(whole), d))
+            bounded = np.column_stack([bounded, np.concatenate([np.zeros(d), step[rows, columns]])])
+    scores = np.zeros((len(bounded), d))
     scores[:d] = root
-    phi, directions = pack(model, mean, covariance)[None], np.column_stack([scores, whole])
+    phi, directions = pack(model, mean, covariance)[None], np.column_stack([scores, bounded])
     release = Approximation(phi, laplace(model, False), directions, model, name=name)
     if not slope:
         return release
-    shift = np.zeros((len(whole), 1))
+    shift = np.zeros((len(bounded), 1))
     shift[:d, 0] = covariance[:, p] * slope
     return release.printed(phi, directions, shift)

@@ -59,17 +59,17 @@ def outputs(
     ((3,), (399, 3))
     """
     predicts: tuple[Any, ...] = tuple(predict) if isinstance(predict, list | tuple) else (predict,)
-    if not predicts or not all(callable(one) for one in predicts):
+    if not predicts or not all(callable(function) for function in predicts):
         raise BayesreconError("predict: expected one or several functions from records (m, *shape) to outputs (m, k)")
     _check_view(view, decimals, noise)
     public = _records(public, values)
     answer = Answer(predicts, public.shape[1:], view, int(decimals or 0), noise > 0)
-    logits = [answers_of(one, public) for one in predicts]
+    logits = [answers_of(function, public) for function in predicts]
     given = list(z) if isinstance(predict, list | tuple) else [z]
     if len(given) != len(predicts):
         raise BayesreconError(f"{len(predicts)} models and {len(given)} answers: supply one answer per model")
     seen, repeats = zip(
-        *(_answer(one, answer, known.shape[1]) for one, known in zip(given, logits, strict=True)), strict=True
+        *(_answer(function, answer, known.shape[1]) for function, known in zip(given, logits, strict=True)), strict=True
     )
     if len(set(repeats)) > 1 or (repeats[0] > 1 and not noise):
         raise BayesreconError(
@@ -80,7 +80,7 @@ def outputs(
         raise BayesreconError("the model gives the same answer to all public records: its answers carry no information")
     noise = noise / np.sqrt(repeats[0])
     low, high = (float(public.min()), float(public.max())) if values is None else values
-    found = Outputs(
+    result = Outputs(
         answer,
         np.concatenate(seen),
         public.reshape(len(public), -1),
@@ -90,8 +90,8 @@ def outputs(
         (low, high),
         name,
     )
-    _check_reached(found)
-    return found
+    _check_reached(result)
+    return result
 
 
 def answers_of(predict: Predict, records: np.ndarray) -> np.ndarray:
@@ -102,20 +102,20 @@ def answers_of(predict: Predict, records: np.ndarray) -> np.ndarray:
     """
     parts = []
     for first in range(0, len(records), _BLOCK):
-        some = records[first : first + _BLOCK]
+        batch = records[first : first + _BLOCK]
         try:
-            part = np.asarray(predict(some), float)
+            part = np.asarray(predict(batch), float)
         except Exception as error:
             raise BayesreconError(
-                f"predict fails on records {some.shape}: {first_line(error)}; it must map (m, *shape) to (m, k)"
+                f"predict fails on records {batch.shape}: {first_line(error)}; it must map (m, *shape) to (m, k)"
             ) from None
-        if part.ndim != 2 or len(part) != len(some):
-            raise BayesreconError(f"predict gives {part.shape} for records {some.shape}: expected outputs (m, k)")
+        if part.ndim != 2 or len(part) != len(batch):
+            raise BayesreconError(f"predict gives {part.shape} for records {batch.shape}: expected outputs (m, k)")
         parts.append(part)
-    found = np.concatenate(parts)
-    if not np.isfinite(found).all():
+    result = np.concatenate(parts)
+    if not np.isfinite(result).all():
         raise BayesreconError("predict gives missing or infinite values for public records")
-    return found
+    return result
 
 
 def _check_view(view: str, decimals: int | None, noise: float) -> None:
@@ -131,24 +131,28 @@ def _check_view(view: str, decimals: int | None, noise: float) -> None:
 
 def _records(public: Any, values: tuple[float, float] | None) -> np.ndarray:
     try:
-        found = np.asarray(public, float)
+        result = np.asarray(public, float)
     except (TypeError, ValueError, OverflowError):
         raise BayesreconError("public records must be one numeric array, (m, *shape)") from None
-    if found.ndim < 2 or len(found) < _LEAST:
-        raise BayesreconError(f"public records of shape {found.shape}: expected (m, *shape) with m at least {_LEAST}")
-    if not np.isfinite(found).all():
+    if result.ndim < 2 or len(result) < _LEAST:
+        raise BayesreconError(f"public records of shape {result.shape}: expected (m, *shape) with m at least {_LEAST}")
+    if not np.isfinite(result).all():
         raise BayesreconError("public records hold missing or infinite values")
     if values is not None:
         low, high = values
         if not low < high:
             raise BayesreconError(f"values={values}: expected the smallest and largest value of a field")
-        outside = found[(found < low) | (found > high)]
+        outside = result[(result < low) | (result > high)]
         if outside.size:
             raise BayesreconError(
                 f"public records hold {outside.flat[0]:g}, outside {low:g} to {high:g}: scale them as for the model"
-                + (" (divide by 255)" if (low, high) == (0, 1) and 1 < found.max() <= 255 and found.min() >= 0 else "")
+                + (
+                    " (divide by 255)"
+                    if (low, high) == (0, 1) and 1 < result.max() <= 255 and result.min() >= 0
+                    else ""
+                )
             )
-    return found
+    return result
 
 
 def _answer(given: Any, answer: Answer, width: int) -> tuple[np.ndarray, int]:

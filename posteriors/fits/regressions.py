@@ -59,8 +59,8 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
     if getattr(result, "regularized", False) or "Regularized" in type(result).__name__:
         raise BayesreconError("a regularised fit has no covariance of this kind; fit without a penalty")
     attributes = ("offset", "exposure", "freq_weights", "var_weights", *(["weights"] if kind == "WLS" else []))
-    held = {name: getattr(fitted, name, None) for name in attributes}
-    how = how_fitted(estimator, held, getattr(fitted, "nobs", None))
+    options = {name: getattr(fitted, name, None) for name in attributes}
+    how = how_fitted(estimator, options, getattr(fitted, "nobs", None))
     if kind == "MixedLM":
         return from_mixed(result, response, name)
     design = getattr(fitted, "exog", None)
@@ -90,17 +90,17 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
     return replace(release, notes=(*release.notes, note))
 
 
-def how_fitted(estimator: str, held: Mapping[str, Any], records: Any) -> dict[str, Any]:
+def how_fitted(estimator: str, options: Mapping[str, Any], records: Any) -> dict[str, Any]:
     """Weights and offset of a fit, as `models.estimators.fitted_with` takes them.
 
     Args:
-        held: what the fit holds by the name of its attribute.
+        options: what the fit holds by the name of its attribute.
         records: their number.
 
     Raises:
         BayesreconError: weights whose equations are not known.
     """
-    used = {name: np.asarray(v, float) for name, v in held.items() if v is not None and np.size(v)}
+    used = {name: np.asarray(v, float) for name, v in options.items() if v is not None and np.size(v)}
     used = {name: v for name, v in used.items() if not np.all(v == (1.0 if name.endswith("weights") else 0.0))}
     if used.keys() & {"offset", "exposure"} and estimator != "ols":
         raise BayesreconError(
@@ -108,7 +108,7 @@ def how_fitted(estimator: str, held: Mapping[str, Any], records: Any) -> dict[st
         )
     if used and estimator == "MixedLM":
         raise BayesreconError(f"{next(iter(used))} of a MixedLM is not supported; fit without it")
-    found: dict[str, Any] = {"offset": True} if used.keys() & {"offset", "exposure"} else {}
+    result: dict[str, Any] = {"offset": True} if used.keys() & {"offset", "exposure"} else {}
     counts = used.get("freq_weights")
     counted = counts is None or bool(np.all(counts == np.round(counts)))
     others = used.keys() & {"var_weights", "weights"}
@@ -116,10 +116,10 @@ def how_fitted(estimator: str, held: Mapping[str, Any], records: Any) -> dict[st
         raise BayesreconError(
             "freq_weights must be whole numbers and the only weights; pass other weights as var_weights"
         )
-    removed = held.get("weights", ()) is None  # of a WLS whose data were removed
+    removed = options.get("weights", ()) is None  # of a WLS whose data were removed
     if others or not counted or removed:
-        return found | {"weights": "analytic", "records": None if records is None else float(records)}
-    return found if counts is None else found | {"weights": "frequency"}
+        return result | {"weights": "analytic", "records": None if records is None else float(records)}
+    return result if counts is None else result | {"weights": "frequency"}
 
 
 def _moved(result: Any) -> float:
@@ -174,13 +174,13 @@ def _estimator_of(kind: str, fitted: Any) -> str:
         return "ols"
     if kind == "GLM":
         family, link = type(fitted.family).__name__, type(fitted.family.link).__name__
-        found = {("Binomial", "Logit"): "logit", ("Poisson", "Log"): "poisson", ("Gaussian", "Identity"): "ols"}
-        if (family, link) in found:
+        result = {("Binomial", "Logit"): "logit", ("Poisson", "Log"): "poisson", ("Gaussian", "Identity"): "ols"}
+        if (family, link) in result:
             if family == "Binomial" and np.any(np.asarray(fitted.n_trials) != 1):
                 raise BayesreconError(
                     "a Binomial GLM with several trials per row is not supported; use one row per trial"
                 )
-            return found[family, link]
+            return result[family, link]
         raise BayesreconError(
             f"a GLM of family {family} with link {link} is not supported: its covariance is not an inverse Hessian"
         )

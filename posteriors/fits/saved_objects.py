@@ -37,18 +37,18 @@ def read_saved(
     """
     path = Path(source)
     with reading(path, "a saved object"), opened(SavedFile, path, trusted) as file:
-        found = file.everything()
-        objects = tuple((str(where), str(of)) for where, of in found["objects"])
+        content = file.everything()
+        objects = tuple((str(where), str(class_name)) for where, class_name in content["objects"])
         fits = fits_of(objects, file.values)
-        parts = parts_of(found["items"], objects)
-    names = tuple((str(module), str(one), bool(called)) for module, one, called in found["names"])
+        parts = parts_of(content["items"], objects)
+    names = tuple((str(module), str(attribute), bool(called)) for module, attribute, called in content["names"])
     return Contents(
         name or path.stem,
-        f"saved object ({found['form']})",
+        f"saved object ({content['form']})",
         (stamp(path),),
         entries=parts,
-        unread=tuple(Unread(str(where), str(reason)) for where, reason in found["unread"]),
-        saved=Saved(objects, names, tuple(map(str, found["code"])), fits),
+        unread=tuple(Unread(str(where), str(reason)) for where, reason in content["unread"]),
+        saved=Saved(objects, names, tuple(map(str, content["code"])), fits),
     )
 
 

@@ -86,10 +86,10 @@ def read_draws(source: Any, *, name: str | None = None, trusted: bool = False) -
     """
     if isinstance(source, Draws):
         return source
-    found = _of_paths(source)
-    if found is None:
+    located = _of_paths(source)
+    if located is None:
         return _of_object(source).draws(source, name=name)
-    kind, paths = found
+    kind, paths = located
     return kind.draws(paths if len(paths) > 1 else paths[0], name=name, **kind.options(trusted))
 
 
@@ -116,10 +116,10 @@ def read_contents(
         return source
     if isinstance(source, Draws):
         return from_named_draws(source, "draws")
-    found = _of_paths(source)
-    if found is None:
+    located = _of_paths(source)
+    if located is None:
         return _of_object(source).contents(source, name=name, progress=progress)
-    kind, paths = found
+    kind, paths = located
     given = paths if kind.several else paths[0]
     return kind.contents(given, name=name, progress=progress, **kind.options(trusted))
 

@@ -65,21 +65,21 @@ def _of_json(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], Beside]:
 
 def _of_hdf5(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], Beside]:
     with opened(HDF5File, path, trusted) as file:
-        found, around = file.describe(), file.inventory()
+        description, inventory = file.describe(), file.inventory()
         if not trusted:
-            check_declared(path, sum(group["size"] for group in found["contents"].values()), path.stat().st_size)
+            check_declared(path, sum(group["size"] for group in description["contents"].values()), path.stat().st_size)
         arrays = {
             name: {k: file.read(v["name"], (slice(None),) * len(v["shape"])) for k, v in group["variables"].items()}
-            for name, group in found["contents"].items()
+            for name, group in description["contents"].items()
         }
     entries = [
         entry_of_bytes(where, values.tobytes()) if kind == "bytes" else Entry(where, kind, values)
-        for where, kind, values in around["found"]
+        for where, kind, values in inventory["found"]
     ]
     more, unread = _entries({name: values for name, values in arrays.items() if name != _DRAWS})
-    attributes = {name: group["attributes"] for name, group in found["contents"].items() if group["attributes"]}
-    odd, _ = _entries({"@": attributes, "@root": found["attributes"]})
-    unread += [Unread(*one) for one in around["unread"]]
+    attributes = {name: group["attributes"] for name, group in description["contents"].items() if group["attributes"]}
+    odd, _ = _entries({"@": attributes, "@root": description["attributes"]})
+    unread += [Unread(*item) for item in inventory["unread"]]
     return arrays.get(_DRAWS, {}), ([*entries, *more, *odd], unread)
 
 
@@ -127,8 +127,8 @@ def _walk(value: Any, where: str, depth: int) -> Iterator[tuple[str, Any]]:
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value.item()
     if isinstance(value, Mapping) and depth < _DEEPEST:
-        for key, one in value.items():
-            yield from _walk(one, f"{where}/{key}".lstrip("/"), depth + 1)
+        for key, item in value.items():
+            yield from _walk(item, f"{where}/{key}".lstrip("/"), depth + 1)
     elif isinstance(value, list | tuple | np.ndarray):
         array = _array(value)
         if array.size:
@@ -142,8 +142,8 @@ def _contents(
 ) -> Contents:
     draws, (entries, unread) = _read(source, name, trusted)
     files = (stamp(source),) if isinstance(source, Path) else ()
-    found = from_named_draws(draws, "result of bilby", files)
-    return replace(found, entries=tuple(entries), unread=tuple(unread))
+    result = from_named_draws(draws, "result of bilby", files)
+    return replace(result, entries=tuple(entries), unread=tuple(unread))
 
 
 def _holds(source: Any) -> bool:

@@ -122,12 +122,12 @@ def _convert(header: list[str], matrix: np.ndarray, name: str, keep_log_density:
             f"{remedy}"
         )
     check_header(header, name)
-    found = sort_columns({column: matrix[:, :, k] for k, column in enumerate(header)}, by_r)
-    if not found.parameters:
-        parts = " except parts of a tuple or a complex number" if found.aside else ""
+    columns = sort_columns({column: matrix[:, :, k] for k, column in enumerate(header)}, by_r)
+    if not columns.parameters:
+        parts = " except parts of a tuple or a complex number" if columns.aside else ""
         raise BayesreconError(f"{name}: there are no parameters among the columns{parts}")
-    log_density = found.sampler["lp__"].copy() if keep_log_density and "lp__" in found.sampler else None
-    return Draws(found.arrays(), log_density, name)
+    log_density = columns.sampler["lp__"].copy() if keep_log_density and "lp__" in columns.sampler else None
+    return Draws(columns.arrays(), log_density, name)
 
 
 def _chain(path: Path, trusted: bool) -> tuple[Mapping[str, str], list[str], np.ndarray, bool]:

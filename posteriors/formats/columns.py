@@ -84,7 +84,7 @@ def sort_columns(columns: Mapping[str, np.ndarray], by_r: bool) -> Sorted:
             sampler[name] = values
         else:
             parameters[name] = values
-    return Sorted(parameters, sampler, {name: np.stack(each, axis=-1) for name, each in parts.items()}, by_r)
+    return Sorted(parameters, sampler, {name: np.stack(elements, axis=-1) for name, elements in parts.items()}, by_r)
 
 
 def whole(name: str) -> str:

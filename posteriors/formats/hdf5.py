@@ -34,8 +34,8 @@ def dataset_of(source: Source, description: Mapping[str, Any]) -> xr.Dataset:
         `dim_0`, `dim_1`, ...; what is neither a number nor text is left out.
     """
     variables = {
-        key: xr.Variable(tuple(one["dimensions"]), _Array(source, one), one["attributes"])
-        for key, one in description["variables"].items()
+        key: xr.Variable(tuple(variable["dimensions"]), _Array(source, variable), variable["attributes"])
+        for key, variable in description["variables"].items()
     }
     dataset = xr.Dataset(variables, attrs=description["attributes"])
     # Which makes what indexes them lazy, too: parts of parts are read at once.

@@ -149,10 +149,10 @@ def read_array(path: str | os.PathLike[str], *, name: str = "x", trusted: bool =
             raise BayesreconError(
                 f"{path}: holds {', '.join(sorted(arrays)[:6])}; name one of them {name!r}, or keep only one"
             )
-        found = arrays[name] if name in arrays else next(iter(arrays.values()))
-    if not is_numeric(found.dtype):
-        raise BayesreconError(f"{path}: holds {found.dtype}, not numbers")
-    return found
+        result = arrays[name] if name in arrays else next(iter(arrays.values()))
+    if not is_numeric(result.dtype):
+        raise BayesreconError(f"{path}: holds {result.dtype}, not numbers")
+    return result
 
 
 def other_attributes(path: Path, array: np.ndarray | None) -> dict[str, Any]:

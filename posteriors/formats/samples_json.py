@@ -78,12 +78,12 @@ def _contents(
     path: Path, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     draws, notes, entries = _read(path, name, trusted)
-    found = from_named_draws(draws, "JSON of samples", (stamp(path),), notes=notes)
-    grouped = [_variable(entry, draws, found.rows) for entry in entries if entry.where.partition("/")[0] in GROUPS]
+    result = from_named_draws(draws, "JSON of samples", (stamp(path),), notes=notes)
+    grouped = [_variable(entry, draws, result.rows) for entry in entries if entry.where.partition("/")[0] in GROUPS]
     variables = tuple(variable for variable in grouped if variable is not None)
     listed = {variable.where for variable in variables}
     rest = tuple(entry for entry in entries if entry.where not in listed)
-    return replace(found, variables=(*found.variables, *variables), entries=rest)
+    return replace(result, variables=(*result.variables, *variables), entries=rest)
 
 
 def _variable(entry: Entry, draws: Draws, rows: np.ndarray) -> Variable | None:

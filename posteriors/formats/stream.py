@@ -100,9 +100,14 @@ def read_cmdstan_contents(
                 )
             skip = 0 if settings.get("algorithm") == "fixed_param" else saved_warmup(path, settings)
             cut = file.is_cut(settings)
-            whole = max(file.size(), 1)
+            total_bytes = max(file.size(), 1)
             chain = _read(
-                path, file, plan, skip, cut, lambda at, d=done, p=path, w=whole: _tell(progress, d, p, at / w, total)
+                path,
+                file,
+                plan,
+                skip,
+                cut,
+                lambda at, d=done, p=path, w=total_bytes: _tell(progress, d, p, at / w, total),
             )
         done += path.stat().st_size
         if chain.rows <= 0 and len(paths) == 1:
@@ -155,11 +160,11 @@ def _read(path: Path, file: CmdStanFile, plan: _Plan, skip: int, cut: bool, tell
     }
     at: dict[str, Any] = {}
     while not at.get("end"):
-        found = file.block({**wanted, "skip": skip}, at)
-        at = found["at"]
-        chain.narrow.append(found["narrow"])
-        chain.wide.append(found["wide"])
-        chain.comments += found["comments"]
+        block = file.block({**wanted, "skip": skip}, at)
+        at = block["at"]
+        chain.narrow.append(block["narrow"])
+        chain.wide.append(block["wide"])
+        chain.comments += block["comments"]
         tell(at["byte"])
     chain.rows, chain.letters = at["row"], at["letters"]
     return chain
@@ -173,16 +178,16 @@ def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
     if len(chains) == 1:
         count, counting = split_chains({name: values[0] for name, values in columns.items()}, narrow.shape[1])
         columns = {name: values.reshape(count, -1) for name, values in columns.items() if name not in counting}
-    found = sort_columns(columns, plan.by_r)
-    variables = [Variable("sample_stats", name, (), True, v.reshape(-1)) for name, v in found.sampler.items()]
-    variables += [Variable("posterior", name, v.shape[2:], True, _flat(v)) for name, v in found.aside.items()]
-    if found.aside:
-        named = ", ".join(list(found.aside)[:6])
+    sorted_columns = sort_columns(columns, plan.by_r)
+    variables = [Variable("sample_stats", name, (), True, v.reshape(-1)) for name, v in sorted_columns.sampler.items()]
+    variables += [Variable("posterior", name, v.shape[2:], True, _flat(v)) for name, v in sorted_columns.aside.items()]
+    if sorted_columns.aside:
+        named = ", ".join(list(sorted_columns.aside)[:6])
         notes.append(Note(f"tuples and complex numbers are read as plain columns, not as parameters: {named}"))
-    arrays = found.arrays() if found.parameters else {}
-    marked = bool(found.sampler or counting - {""} or any(chain.comments for chain in every))
+    arrays = sorted_columns.arrays() if sorted_columns.parameters else {}
+    marked = bool(sorted_columns.sampler or counting - {""} or any(chain.comments for chain in every))
     if arrays and not marked:
-        check_draws({name: values.reshape(-1) for name, values in found.parameters.items()}, title)
+        check_draws({name: values.reshape(-1) for name, values in sorted_columns.parameters.items()}, title)
     variables += [Variable("posterior", name, v.shape[2:], True, _flat(v)) for name, v in arrays.items()]
     draws = None
     if is_diagnostic(plan.header):
@@ -190,7 +195,7 @@ def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
             Unread("draws", "they are unconstrained in a diagnostic file; audit the sampler's output file too")
         )
     elif arrays and plan.method in ("sample", "generate_quantities"):
-        density = found.sampler.get("lp__")
+        density = sorted_columns.sampler.get("lp__")
         draws = Draws(arrays, None if density is None else density.copy(), title)
     elif plan.method not in ("sample", "generate_quantities"):
         unread.append(Unread("draws", f"they are from CmdStan's method {plan.method!r} and are not posterior draws"))
@@ -208,7 +213,7 @@ def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
         "CmdStan CSV",
         tuple(chain.stamp for chain in every if chain.stamp),
         tuple(variables),
-        coordinates={f"posterior/{base}": names for base, names in found.levels().items()},
+        coordinates={f"posterior/{base}": names for base, names in sorted_columns.levels().items()},
         comments=tuple(line for chain in every for line in chain.comments),
         draws=draws,
         rows=rows,

@@ -137,9 +137,9 @@ def read_draws_file(path: Path, *, name: str | None = None, trusted: bool = Fals
         return _draws(path, file.chains(trusted), name or path.name.split(".")[0])
 
 
-def _draws(path: Path, found: Mapping[str, Any], name: str) -> Draws:
+def _draws(path: Path, chains: Mapping[str, Any], name: str) -> Draws:
     with reading(path.name, "reference draws"):
-        columns = {key: found["values"][:, :, k] for k, key in enumerate(found["names"])}
+        columns = {key: chains["values"][:, :, k] for k, key in enumerate(chains["names"])}
         return Draws(assemble(columns), name=name)
 
 

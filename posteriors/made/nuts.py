@@ -51,16 +51,18 @@ class Convergence:
     @property
     def warnings(self) -> tuple[str, ...]:
         """One line for each sign that the run did not converge."""
-        found = []
+        result = []
         worst = int(self.r_hat.argmax())
         if not self.r_hat[worst] <= 1.01:
-            found.append(f"NUTS did not converge: R-hat of {self.names[worst]} is {self.r_hat[worst]:.3f} (above 1.01)")
+            result.append(
+                f"NUTS did not converge: R-hat of {self.names[worst]} is {self.r_hat[worst]:.3f} (above 1.01)"
+            )
         least = int(self.ess.argmin())
         if self.ess[least] < 400:
-            found.append(f"few effective draws: {self.names[least]} has {self.ess[least]:.0f} (below 400)")
+            result.append(f"few effective draws: {self.names[least]} has {self.ess[least]:.0f} (below 400)")
         if self.divergences:
-            found.append(f"{self.divergences} divergent transitions: raise target_accept or reparametrise")
-        return tuple(found)
+            result.append(f"{self.divergences} divergent transitions: raise target_accept or reparametrise")
+        return tuple(result)
 
 
 def convergence(release: PosteriorDraws, divergences: int = 0) -> Convergence:
@@ -211,9 +213,9 @@ def _generator(key: Any) -> np.random.Generator:
 
 
 @contextmanager
-def _bar(shown: bool) -> Iterator[Callable[[float], None]]:
+def _bar(visible: bool) -> Iterator[Callable[[float], None]]:
     """Takes the share that is done, and shows it on stderr if asked to."""
-    if not shown:
+    if not visible:
         yield lambda share: None
         return
     from rich.console import Console

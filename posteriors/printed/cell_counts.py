@@ -72,9 +72,9 @@ def squares_at(design: np.ndarray, counts: np.ndarray, flat: float = np.inf) -> 
     relative = information / diagonal[:, :, None] / diagonal[:, None, :]
     singular = ~(np.linalg.eigvalsh(relative)[:, 0] > _FLAT)
     relative[singular] = np.eye(design.shape[1])
-    found = np.einsum("bjj->bj", np.linalg.inv(relative)) / diagonal**2
-    found[singular] = flat
-    return found
+    result = np.einsum("bjj->bj", np.linalg.inv(relative)) / diagonal**2
+    result[singular] = flat
+    return result
 
 
 def fits(cells: Cells, low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -77,7 +77,7 @@ class Footer:
         """k, p or one more; None where the numbers do not tell which."""
         if self.aic is None:
             return None
-        found = []
+        limits = []
         for k in (p, p + 1):
             if self.loglik is not None:
                 off, open_ = 2 * k - 2 * self.loglik[0] - self.aic[0], 2 * self.loglik[1] + self.aic[1]
@@ -86,8 +86,8 @@ class Footer:
             else:
                 return None
             if abs(off) <= open_ + _ARITHMETIC * abs(self.aic[0]):
-                found.append(k)
-        return found[0] if len(found) == 1 else None
+                limits.append(k)
+        return limits[0] if len(limits) == 1 else None
 
     def _records_by_criteria(self, p: int) -> tuple[float, float] | None:
         """n by `BIC - AIC = k (log n - 2)`."""

@@ -26,7 +26,7 @@ def factors_of_formula(formula: str, labels: Sequence[str]) -> tuple[Factor, ...
     [('gb', 'gc')]
     """
     variables = _variables(formula)
-    found: dict[str, dict[str, str]] = {}
+    by_factor: dict[str, dict[str, str]] = {}
     for label in labels:
         for part in parts_of(label):
             owner = max((v for v in variables if _is_of(part, v, variables)), key=len, default=None)
@@ -37,10 +37,10 @@ def factors_of_formula(formula: str, labels: Sequence[str]) -> tuple[Factor, ...
             if variables[owner] or part not in (owner, f"C({owner})"):
                 level = _level(part, owner)
                 if level is not None:
-                    found.setdefault(owner, {})[part] = level
+                    by_factor.setdefault(owner, {})[part] = level
     return tuple(
         Factor(name, tuple(levels), (BASELINE, *levels.values()))
-        for name, levels in found.items()
+        for name, levels in by_factor.items()
         if "[" not in next(iter(levels))  # codings that names tell beyond doubt are read by their names
     )
 

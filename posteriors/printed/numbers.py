@@ -84,11 +84,11 @@ def estimates_of(frame: Any, freedom: float | None) -> tuple[Numbers, Numbers]:
     return estimates, Numbers((high.values - low.values) / width, (high.half + low.half) / width)
 
 
-def _of_logarithms(ratios: Numbers, logs: Numbers, errors: Numbers, told: Numbers) -> Numbers:
-    """Standard errors of the logarithms of ratios; `told` is logarithm over error, and tells of which kind they are."""
+def _of_logarithms(ratios: Numbers, logs: Numbers, errors: Numbers, z: Numbers) -> Numbers:
+    """Standard errors of the logarithms of ratios; `z` is logarithm over error, and tells of which kind they are."""
     low, high = ((errors.values + s * errors.half) / (ratios.values - s * ratios.half) for s in (-1.0, 1.0))
     divided = Numbers(0.5 * (low + high), 0.5 * (high - low))
-    fits = [_agree(logs, kind, told) for kind in (errors, divided)]
+    fits = [_agree(logs, kind, z) for kind in (errors, divided)]
     if fits[0] == fits[1]:
         raise BayesreconError(
             "z does not tell whether the standard errors are those of the ratios or of their logarithms: it "
@@ -98,15 +98,15 @@ def _of_logarithms(ratios: Numbers, logs: Numbers, errors: Numbers, told: Number
     return errors if fits[0] else divided
 
 
-def _agree(logs: Numbers, errors: Numbers, told: Numbers) -> bool:
+def _agree(logs: Numbers, errors: Numbers, z: Numbers) -> bool:
     """Whether all quotients are those that are told, up to rounding."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = [
             (logs.values + s * logs.half) / (errors.values + t * errors.half) for s in (-1.0, 1.0) for t in (-1.0, 1.0)
         ]
-        here = np.isfinite(told.values) & np.isfinite(ends[0])
-        below, above = np.min(ends, axis=0) - told.half, np.max(ends, axis=0) + told.half
-        return bool(here.any() and np.all(((below <= told.values) & (told.values <= above))[here]))
+        here = np.isfinite(z.values) & np.isfinite(ends[0])
+        below, above = np.min(ends, axis=0) - z.half, np.max(ends, axis=0) + z.half
+        return bool(here.any() and np.all(((below <= z.values) & (z.values <= above))[here]))
 
 
 def _moved(numbers: Numbers, function: Callable[[float], float]) -> Numbers:

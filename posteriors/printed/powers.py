@@ -91,7 +91,7 @@ class Squared:
         product, spread = _times(r, v), _plus(known.rest, _times(_square(r), v))
         second = _plus(_square(m), v)
         x, xx, y = self.covariate, self.square, self.response
-        found = {
+        limits = {
             f"mean({x})": m,
             f"var({x})": v,
             f"mean({xx})": second,
@@ -103,7 +103,7 @@ class Squared:
             f"cov({xx},{y})": _plus(_times(b1, product), _times(b2, spread)),
             f"var({y})": _plus(_times(s2, (1 - 3 / n, 1 - 3 / n)), known.explains(v, r)),
         }
-        return {name: (float(np.min(low)), float(np.max(high))) for name, (low, high) in found.items()}
+        return {name: (float(np.min(low)), float(np.max(high))) for name, (low, high) in limits.items()}
 
     def _explained(self, n: float, s2: Interval, width: float) -> Interval | None:
         """What the covariates explain of the variance of the response: `(1 - 3 / n) s^2 R^2 / (1 - R^2)`."""
@@ -177,8 +177,8 @@ class _Known:
     def allows(self, m: Interval, v: Interval, r: Interval) -> np.ndarray:
         """Which boxes may have a solution of the equations that are left."""
         apart = _over(_square(_plus(_minus(_square(m), _times(r, m)), v)), self.rest)
-        found = _plus(_plus((1.0, 1.0), _over(_square(m), v)), apart)
-        possible = (found[0] <= self.e0[1]) & (found[1] >= self.e0[0])
+        total = _plus(_plus((1.0, 1.0), _over(_square(m), v)), apart)
+        possible = (total[0] <= self.e0[1]) & (total[1] >= self.e0[0])
         if self.explained is not None:
             part = self.explains(v, r)
             possible &= (part[0] <= self.explained[1]) & (part[1] >= self.explained[0])
@@ -235,6 +235,6 @@ def _over(a: Interval, b: Interval) -> Interval:
 
 
 def _square(a: Interval) -> Interval:
-    one, other = np.abs(a[0]), np.abs(a[1])
+    low, high = np.abs(a[0]), np.abs(a[1])
     inside = (np.asarray(a[0]) <= 0) & (np.asarray(a[1]) >= 0)
-    return np.where(inside, 0.0, np.minimum(one, other)) ** 2, np.maximum(one, other) ** 2
+    return np.where(inside, 0.0, np.minimum(low, high)) ** 2, np.maximum(low, high) ** 2

@@ -93,11 +93,11 @@ def as_printed(table: Any, beside: Sequence[Path] = (), column: str | None = Non
     path = Path(table)
     if not path.is_file():
         raise BayesreconError(f"there is no file {path}{files_beside(path)}")
-    found = read_printed(path)
-    grids, lines = [rows for grid in found["grids"] if (rows := [row for row in grid if row])], found["lines"]
+    content = read_printed(path)
+    grids, lines = [rows for grid in content["grids"] if (rows := [row for row in grid if row])], content["lines"]
     for other in beside:
-        found = read_printed(other)
-        lines = [*lines, *found["lines"], *(" ".join(row) for grid in found["grids"] for row in grid)]
+        content = read_printed(other)
+        lines = [*lines, *content["lines"], *(" ".join(row) for grid in content["grids"] for row in grid)]
     if not grids:
         read = grid_of(lines)
         grid, lines = read if read[0] else models_of(lines)
@@ -109,21 +109,21 @@ def as_printed(table: Any, beside: Sequence[Path] = (), column: str | None = Non
     return _form(grid, [*lines, *others], path.suffix.lower() == ".csv" and _plain_headers(grid[0]), column)
 
 
-def read_printed(path: Path, what: str = "a printed table") -> dict[str, Any]:
+def read_printed(path: Path, description: str = "a printed table") -> dict[str, Any]:
     """The cells of all tables of a file, `grids`, and the `lines` beside them, read by the guarded process.
 
     Raises:
-        BayesreconError: a file that is not `what`.
+        BayesreconError: a file that is not `description`.
     """
-    with reading(path, what), opened(PrintedTable, path) as file:
+    with reading(path, description), opened(PrintedTable, path) as file:
         return file.read()  # type: ignore[no-any-return]
 
 
 def _plain_headers(headers: Sequence[Any]) -> bool:
-    found = columns_of(headers)
-    if found.estimate is None or found.error is None:
+    columns = columns_of(headers)
+    if columns.estimate is None or columns.error is None:
         return False
-    return found.enough and {plain(headers[found.estimate]), plain(headers[found.error])} <= _PLAIN
+    return columns.enough and {plain(headers[columns.estimate]), plain(headers[columns.error])} <= _PLAIN
 
 
 def _readable(grid: list[list[Any]]) -> int:
@@ -265,8 +265,8 @@ def _of_model(header: list[Any], body: list[list[Any]], k: int) -> tuple[_Rows, 
     if ratio and not pairs:
         raise BayesreconError("odds ratios with a single number in brackets are not supported; supply their intervals")
     kept = [(label, values) for label, values in rows if len(values) == len(names) or footer_of(label)]
-    what = "the limits of 95 % intervals" if pairs else "standard errors"
-    return kept, (names, f"{names[0]}s, with {what} in brackets")
+    brackets = "the limits of 95 % intervals" if pairs else "standard errors"
+    return kept, (names, f"{names[0]}s, with {brackets} in brackets")
 
 
 def _named_so(columns: list[int], names: list[str], column: str) -> list[int]:

@@ -194,9 +194,11 @@ def regression(kind: str, labels: Sequence[str], response: str) -> tuple[Model, 
 def _with_factors(model: Model, factors: Sequence[Factor]) -> Model:
     """The model of a regression that remembers which of its covariates are levels of one variable."""
     settings, columns = model.settings, {f.name: [field_name(c) for c in f.columns] for f in factors}
-    whole = {name: every for name, every in columns.items() if set(every) <= set(settings["covariates"])}
+    usable = {
+        name: columns_of for name, columns_of in columns.items() if set(columns_of) <= set(settings["covariates"])
+    }
     given = settings["covariates"], settings["response"], settings["intercept"]
-    return ESTIMATORS[model.name](*given, factors=whole)
+    return ESTIMATORS[model.name](*given, factors=usable)
 
 
 def of_estimator(
@@ -260,17 +262,19 @@ def of_estimator(
 
 def _order(model: Model, labels: Sequence[str], coordinates: str) -> list[int]:
     expected = names_of(model, coordinates == "constrained")
-    found = {re.sub(r"\s", "", re.sub(r"\.(\d+)", r"[\1]", x)): i for i, x in enumerate(labels)}
-    for one in expected:
-        if one not in found:
-            raise BayesreconError(f"the table has no row for {one} of model {model.name}{near(one, found)}")
-    for one in found:
-        if one not in expected:
-            raise BayesreconError(f"the table holds {one}, which model {model.name} does not have{near(one, expected)}")
-    return [found[one] for one in expected]
+    positions = {re.sub(r"\s", "", re.sub(r"\.(\d+)", r"[\1]", x)): i for i, x in enumerate(labels)}
+    for name in expected:
+        if name not in positions:
+            raise BayesreconError(f"the table has no row for {name} of model {model.name}{near(name, positions)}")
+    for name in positions:
+        if name not in expected:
+            raise BayesreconError(
+                f"the table holds {name}, which model {model.name} does not have{near(name, expected)}"
+            )
+    return [positions[name] for name in expected]
 
 
-def read_frame(table: Any, what: str) -> Any:
+def read_frame(table: Any, description: str) -> Any:
     import pandas as pd
 
     if isinstance(table, (str, Path)):
@@ -280,14 +284,16 @@ def read_frame(table: Any, what: str) -> Any:
         if path.stat().st_size > _MOST_BYTES:
             raise BayesreconError(f"{path}: more than {_MOST_BYTES // 2**20} MiB, too large for a table of estimates")
         with reading(path, "CSV"), opened(CsvTable, path) as file:
-            found = file.texts()
-        table = pd.DataFrame(found["cells"], found["rows"], found["columns"], dtype=object)
+            content = file.texts()
+        table = pd.DataFrame(content["cells"], content["rows"], content["columns"], dtype=object)
     if not isinstance(table, pd.DataFrame):
-        raise BayesreconError(f"{what}: expected the path of a CSV file or a DataFrame, got a {type(table).__name__}")
+        raise BayesreconError(
+            f"{description}: expected the path of a CSV file or a DataFrame, got a {type(table).__name__}"
+        )
     if not len(table) or len(table) > MAX_NAMES:
-        raise BayesreconError(f"{what} has {len(table)} rows")
+        raise BayesreconError(f"{description} has {len(table)} rows")
     if table.index.duplicated().any():
-        raise BayesreconError(f"{what} has two rows named {table.index[table.index.duplicated()][0]}")
+        raise BayesreconError(f"{description} has two rows named {table.index[table.index.duplicated()][0]}")
     return table
 
 
@@ -298,16 +304,16 @@ def _correlations(given: Any, labels: Sequence[str]) -> Numbers:
     if isinstance(given, (str, Path, pd.DataFrame)):
         frame = read_frame(given, "the correlations")
         rows, columns = ([str(x).strip() for x in axis] for axis in (frame.index, frame.columns))
-        for one in labels:
-            if one not in rows or one not in columns:
-                raise BayesreconError(f"the correlations lack {one}{near(one, rows)}")
+        for label in labels:
+            if label not in rows or label not in columns:
+                raise BayesreconError(f"the correlations lack {label}{near(label, rows)}")
         given = [[frame.iloc[rows.index(a), columns.index(b)] for b in labels] for a in labels]
     size = len(labels)
     rows = [list(row) for row in np.asarray(given, object)] if np.ndim(given) == 2 else []
     if len(rows) != size or any(len(row) != size for row in rows):
         raise BayesreconError(f"correlations of {size} estimates are expected, ({size}, {size})")
-    found = numbers_of([x for row in rows for x in row])
-    values, half = found.values.reshape(size, size), found.half.reshape(size, size)
+    numbers = numbers_of([x for row in rows for x in row])
+    values, half = numbers.values.reshape(size, size), numbers.half.reshape(size, size)
     upper = np.isnan(values) & ~np.isnan(values.T)  # triangles are printed
     values, half = np.where(upper, values.T, values), np.where(upper, half.T, half)
     if np.isnan(values).any():

@@ -67,18 +67,18 @@ def without_correlations_of(
             plain = Untold(covariates, y, tuple(estimates), tuple(errors[: len(estimates)]), scale)
         if scale is not None and orthogonal(labels):
             plain = Orthogonal(covariates, y, tuple(estimates), errors[0], scale)
-        what = "n has a lower bound and moments have wide bounds"
-        what += "; with total= everything but the sign of the covariate's mean is determined"
+        known = "n has a lower bound and moments have wide bounds"
+        known += "; with total= everything but the sign of the covariate's mean is determined"
         if len(covariates) > 1:
-            what = f"n and var({y}) have lower bounds; with total= so does every variance"
+            known = f"n and var({y}) have lower bounds; with total= so does every variance"
         lost = "n and every mean, variance and covariance"
     else:
         plain = UntoldWeights(model.name, covariates, y, tuple(estimates), tuple(errors))
-        what = "n has a lower bound" if model.name == "logit" else f"with total= mean({y}) has a lower bound"
+        known = "n has a lower bound" if model.name == "logit" else f"with total= mean({y}) has a lower bound"
         lost = "more"
         if len(covariates) == 1:
             lost = f"n, if {covariates[0]} is 0 or 1, and more"
-            what += f"; with domain={{{covariates[0]!r}: 'binary'}} n and the means are determined, if it is"
+            known += f"; with domain={{{covariates[0]!r}: 'binary'}} n and the means are determined, if it is"
     fields = {part: field_name(part) for label in labels for part in parts_of(label)}
     stated = tuple(_as_fields(f, fields) for f in (*factors, *factors_by_name(list(fields))))
     limits = Coded(
@@ -98,12 +98,12 @@ def without_correlations_of(
     title = name or f"{model.name}, estimates and standard errors"
     if stated:
         listed = "; ".join(f"{f.name} is {', '.join(f.columns)}" for f in stated)
-        what, lost = (
+        known, lost = (
             f"counts of factor levels follow from the standard errors (factors recognised by their names: {listed})",
             "more",
         )
-    what += "".join(f"; {line}" for line in _of_shapes(model.name, labels, limits.presumed))
-    note = f"{UNTOLD}: {what}; with correlations= {lost} would be determined"
+    known += "".join(f"; {line}" for line in _of_shapes(model.name, labels, limits.presumed))
+    note = f"{UNTOLD}: {known}; with correlations= {lost} would be determined"
     return StatedLimits(theta[None], model, limits, name=title, notes=(note,))
 
 
@@ -118,23 +118,23 @@ def _shapes(
     below: Footer,
 ) -> tuple[Limits, ...]:
     """What the columns tell as functions of one covariate: a square, splines, slopes of its own in every level."""
-    found: list[Limits] = []
+    result: list[Limits] = []
     if bases(labels) or bases(labels, natural=True):
-        found.append(Splines(model.name, tuple(labels), tuple(errors), scale))
+        result.append(Splines(model.name, tuple(labels), tuple(errors), scale))
     if model.name != "ols" or scale is None:
-        return tuple(found)
+        return tuple(result)
     if any(len(parts_of(label)) > 1 for label in labels):
-        found.append(OwnSlopes(tuple(labels), fields, tuple(errors), scale, factors))
+        result.append(OwnSlopes(tuple(labels), fields, tuple(errors), scale, factors))
     if (at := with_square(labels)) is not None:
-        found.append(_squared(model, at, estimates, errors, scale, below))
-        return tuple(found)
+        result.append(_squared(model, at, estimates, errors, scale, below))
+        return tuple(result)
     columns = dict(zip(labels, model.settings["covariates"], strict=True))
     for line, (x, power) in powers(labels).items():
         plain = next((label for label in labels if label.strip().removeprefix("c.") == x), None)
         if power == 2 and plain is not None:
             at_plain = 1 + list(labels).index(plain)
-            found.append(Beside(columns[plain], columns[line], errors[at_plain], scale))
-    return tuple(found)
+            result.append(Beside(columns[plain], columns[line], errors[at_plain], scale))
+    return tuple(result)
 
 
 def _squared(
@@ -170,20 +170,20 @@ def _presumed(
 
 def _of_shapes(kind: str, labels: Sequence[str], presumed: Sequence[Presumed]) -> list[str]:
     """A line on each shape of columns: what it binds, or that it is not used."""
-    found = []
+    result = []
     if kind == "ols" and with_square(labels) is not None:
         pair = " and ".join(labels)
-        found.append(f"{pair} are a covariate and its square, which constrains their moments if n is known")
+        result.append(f"{pair} are a covariate and its square, which constrains their moments if n is known")
     elif raised := powers(labels):
-        left = "beside other columns they give only lower bounds of means of squares"
-        left = left if kind == "ols" and any(power == 2 for _, power in raised.values()) else "these are not used"
-        found.append(f"{', '.join(raised)}: powers of a covariate; {left}")
-    found += [f"if n is known, it is assumed from the name that {one.words}" for one in presumed]
+        effect = "beside other columns they give only lower bounds of means of squares"
+        effect = effect if kind == "ols" and any(power == 2 for _, power in raised.values()) else "these are not used"
+        result.append(f"{', '.join(raised)}: powers of a covariate; {effect}")
+    result += [f"if n is known, it is assumed from the name that {assumption.words}" for assumption in presumed]
     if kind != "poisson" and bases(labels):
-        found.append("columns of bs() lie between 0 and 1")
+        result.append("columns of bs() lie between 0 and 1")
     if kind != "poisson" and bases(labels, natural=True):
-        found.append("squares of the columns of ns() sum to at most 1")
-    return found
+        result.append("squares of the columns of ns() sum to at most 1")
+    return result
 
 
 def _as_fields(factor: Factor, fields: dict[str, str]) -> Factor:

@@ -32,7 +32,7 @@ _INFORMATION = (
 )
 
 
-def cox(objects: Objects, place: Place, what: str) -> Estimates:
+def cox(objects: Objects, place: Place, description: str) -> Estimates:
     """What follows of a regression without weights, whose formula says that nobody entered late."""
     unsupported = _odd(objects, place.node)
     statistics: tuple[Statistic, ...] = ()
@@ -46,7 +46,9 @@ def cox(objects: Objects, place: Place, what: str) -> Estimates:
         "its concordance counts the pairs that they make, and its information is a sum over events of covariances of "
         f"those at risk; {_INFORMATION}"
     )
-    return Estimates(place.where, what, (place.where,), statistics=statistics, because=because, unsupported=unsupported)
+    return Estimates(
+        place.where, description, (place.where,), statistics=statistics, because=because, unsupported=unsupported
+    )
 
 
 def _odd(objects: Objects, node: int) -> str:
@@ -110,8 +112,8 @@ def possible_times(n: int, events: int, logs: float, risk: float) -> bool:
     if math.isnan(risk):
         return True
     low, high = events * (events + 1) / 2, events * (2 * n - events + 1) / 2
-    whole = abs(risk - round(risk)) <= _WHOLE and low <= risk <= high
-    return whole and logs <= events * math.log(risk / events) + slack
+    possible = abs(risk - round(risk)) <= _WHOLE and low <= risk <= high
+    return possible and logs <= events * math.log(risk / events) + slack
 
 
 def _numbers(when: str, n: int, count: int, logs: float, total: float) -> Iterator[Statistic]:
@@ -121,10 +123,10 @@ def _numbers(when: str, n: int, count: int, logs: float, total: float) -> Iterat
     product = round(math.exp(logs))
     if abs(math.exp(logs) - product) > 0.1 or abs(math.log(product) - logs) > 1e-9:
         return
-    found = factors_of(n, count, product, round(total))
-    if not found:
+    candidates = factors_of(n, count, product, round(total))
+    if not candidates:
         return
-    every = np.array(found)
+    every = np.array(candidates)
     for k, (low, high) in enumerate(zip(every.min(axis=0).tolist(), every.max(axis=0).tolist(), strict=True), 1):
         estimate = float(low) if low == high else None
         yield Statistic(f"at risk at {when} {count - k + 1}", estimate, float(low), float(high))
@@ -132,26 +134,26 @@ def _numbers(when: str, n: int, count: int, logs: float, total: float) -> Iterat
 
 def factors_of(n: int, count: int, product: int, total: int) -> list[tuple[int, ...]]:
     """All rising sequences of so many numbers up to n with a product and a sum; none where the search is long."""
-    found: list[tuple[int, ...]] = []
+    result: list[tuple[int, ...]] = []
     steps = 0
     waiting: list[tuple[tuple[int, ...], int, int]] = [((), product, total)]
     while waiting:
-        own, left, rest = waiting.pop()
+        own, remaining, rest = waiting.pop()
         k = count - len(own)
         first = own[-1] + 1 if own else 1
         if k == 1:
-            if first <= left == rest <= n:
-                found.append((*own, left))
+            if first <= remaining == rest <= n:
+                result.append((*own, remaining))
             continue
-        for one in range(first, n + 1):
+        for factor in range(first, n + 1):
             steps += 1
             if steps > _MOST_STEPS:
                 return []
-            if k * one + k * (k - 1) // 2 > rest or one**k > left:
+            if k * factor + k * (k - 1) // 2 > rest or factor**k > remaining:
                 break
-            if left % one == 0:
-                waiting.append(((*own, one), left // one, rest - one))
-    return found
+            if remaining % factor == 0:
+                waiting.append(((*own, factor), remaining // factor, rest - factor))
+    return result
 
 
 def _of_covariates(objects: Objects, node: int) -> Iterator[Statistic]:

@@ -58,26 +58,26 @@ def estimates_of(walk: Walk) -> Iterator[Estimates]:
 
 def _of(objects: Objects, place: Place) -> Estimates:
     classes = objects.classes(place.node)
-    what = next(FITS[name] for name in classes if name in FITS)
+    description = next(FITS[name] for name in classes if name in FITS)
     if set(classes) & _DRAWN:
-        return Estimates(place.where, what, (place.where,), unsupported=_SUMMARIES, of_draws=True)
+        return Estimates(place.where, description, (place.where,), unsupported=_SUMMARIES, of_draws=True)
     if {"lmerMod", "summary.merMod"} & set(classes) and "lmerModLmerTest" not in classes:
-        return _mixed(objects, place, what)
+        return _mixed(objects, place, description)
     for kinds, read in ((("glm",), _glm), (("lm",), _lm), (("summary.glm",), _summary), (("summary.lm",), _summary)):
         if set(kinds) & set(classes) and not {"gam", "mlm", "rlm", "negbin"} & set(classes):
-            return read(objects, place, what)
+            return read(objects, place, description)
     if "gam" in classes:
-        return additive(objects, place, what)
+        return additive(objects, place, description)
     reason = next((REASONS[name] for name in classes if name in REASONS), _OTHERS)
     if "randomForest" in classes:
-        return forest(objects, place, what, reason)
+        return forest(objects, place, description, reason)
     for kinds, look in _KINDS:
         if kinds & set(classes):
-            return look(objects, place, what)
-    return Estimates(place.where, what, (place.where,), unsupported=reason)
+            return look(objects, place, description)
+    return Estimates(place.where, description, (place.where,), unsupported=reason)
 
 
-def _lm(objects: Objects, place: Place, what: str) -> Estimates:
+def _lm(objects: Objects, place: Place, description: str) -> Estimates:
     node = place.node
     degrees, rank = one_number(objects, node, "df.residual"), one_number(objects, node, "rank")
     residuals = left_of(objects, node, "residuals")
@@ -89,10 +89,10 @@ def _lm(objects: Objects, place: Place, what: str) -> Estimates:
     if not np.isfinite(scale):
         unsupported = unsupported or "neither residuals nor effects nor a residual variance are in it"
         scale = 1.0
-    return _estimates(objects, place, what, "ols", unscaled, scale, unsupported)
+    return _estimates(objects, place, description, "ols", unscaled, scale, unsupported)
 
 
-def _glm(objects: Objects, place: Place, what: str) -> Estimates:
+def _glm(objects: Objects, place: Place, description: str) -> Estimates:
     node = place.node
     kind, unsupported = family_of(objects, node)
     weights = left_of(objects, node, "prior.weights")
@@ -106,11 +106,11 @@ def _glm(objects: Objects, place: Place, what: str) -> Estimates:
         scale = deviance / degrees if deviance is not None and degrees else np.nan
         if not np.isfinite(scale):
             scale, unsupported = 1.0, unsupported or "the residual variance is not in it"
-    found = _estimates(objects, place, what, kind, _unscaled(objects, node), scale, unsupported)
-    return replace(found, last_step=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
+    result = _estimates(objects, place, description, kind, _unscaled(objects, node), scale, unsupported)
+    return replace(result, last_step=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
 
 
-def _summary(objects: Objects, place: Place, what: str) -> Estimates:
+def _summary(objects: Objects, place: Place, description: str) -> Estimates:
     node = place.node
     unscaled = np.asarray(objects.array(objects.element(node, "cov.unscaled")), float)
     unscaled = unscaled if unscaled.ndim == 2 and unscaled.shape[0] == unscaled.shape[1] else None
@@ -120,17 +120,17 @@ def _summary(objects: Objects, place: Place, what: str) -> Estimates:
     else:
         kind, sigma = "ols", one_number(objects, node, "sigma")
         unsupported, scale = ("", sigma**2) if sigma else ("the residual variance is not in it", 1.0)
-    found = _estimates(objects, place, what, kind, unscaled, scale, unsupported or unsaid(objects, node))
-    return replace(found, last_step=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
+    result = _estimates(objects, place, description, kind, unscaled, scale, unsupported or unsaid(objects, node))
+    return replace(result, last_step=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
 
 
-def _mixed(objects: Objects, place: Place, what: str) -> Estimates:
+def _mixed(objects: Objects, place: Place, description: str) -> Estimates:
     """Of lme4: given the law of the random effects, `(X' V^-1 X)^-1` is `(V'V - RZX' RZX)^-1` of what it keeps."""
     node = place.node
     counts, sums = (_by_name(objects, node, part) for part in ("dims", "cmp"))
     rows, variance = counts.get("n", 0.0), sums.get("pwrss", np.nan) / max(counts.get("n", 0.0), 1.0)
     if counts.get("GLMM", 1.0) or counts.get("NLMM", 1.0) or not variance > 0:
-        return generalised(objects, place, what)
+        return generalised(objects, place, description)
     if objects.element(node, "coefficients"):  # a summary
         table = np.asarray(objects.array(objects.element(node, "coefficients")), float)
         names = [*objects.axis_names(objects.element(node, "coefficients")), []][0]
@@ -157,17 +157,17 @@ def _mixed(objects: Objects, place: Place, what: str) -> Estimates:
     if len(labels) != len(values) or len(set(labels)) < len(labels) or not np.isfinite(values).all():
         unsupported = unsupported or "its coefficients do not have distinct names"
     places = tuple(f"{place.where}{sign}{name}" for name in _OF_MIXED for sign in "/@")
-    found = Estimates(place.where, what, places, "mixed", labels, "response", values, covariance, variance)
-    return replace(found, groups=int(groups[0]) if len(groups) == 1 else 0, rows=int(rows), unsupported=unsupported)
+    result = Estimates(place.where, description, places, "mixed", labels, "response", values, covariance, variance)
+    return replace(result, groups=int(groups[0]) if len(groups) == 1 else 0, rows=int(rows), unsupported=unsupported)
 
 
 def _given_law(product: np.ndarray, across: np.ndarray) -> np.ndarray:
     """`(V'V - RZX' RZX)^-1`, of whose first the upper triangle is kept."""
     if product.ndim != 2 or across.ndim != 2 or across.shape[1] != len(product) or len(set(product.shape)) > 1:
         return np.zeros(0)
-    whole = np.triu(product) + np.triu(product, 1).T - across.T @ across
+    schur = np.triu(product) + np.triu(product, 1).T - across.T @ across
     try:
-        return np.linalg.inv(whole)
+        return np.linalg.inv(schur)
     except np.linalg.LinAlgError:
         return np.zeros(0)
 
@@ -180,7 +180,13 @@ def _by_name(objects: Objects, node: int, part: str) -> dict[str, float]:
 
 
 def _estimates(
-    objects: Objects, place: Place, what: str, kind: str, unscaled: np.ndarray | None, scale: float, unsupported: str
+    objects: Objects,
+    place: Place,
+    description: str,
+    kind: str,
+    unscaled: np.ndarray | None,
+    scale: float,
+    unsupported: str,
 ) -> Estimates:
     at = objects.element(place.node, "coefficients")
     table = np.asarray(objects.array(at), float)
@@ -188,7 +194,9 @@ def _estimates(
     values = table if table.ndim == 1 else table[:, 0]
     places = tuple(f"{place.where}/{name}" for name in _TABLE)
     if not len(values) or len(names) != len(values):
-        return Estimates(place.where, what, places, unsupported="its coefficients have no names" if len(values) else "")
+        return Estimates(
+            place.where, description, places, unsupported="its coefficients have no names" if len(values) else ""
+        )
     if not np.isfinite(values).all():
         unsupported = unsupported or "some coefficients are missing because of collinearity"
     labels = labels_of(names)
@@ -199,14 +207,14 @@ def _estimates(
         covariance = (unscaled + unscaled.T) / 2 * (scale if kind == "ols" else 1.0)
     response = response_of(objects, place.node)
     return Estimates(
-        place.where, what, places, kind, labels, response, values, covariance, scale, unsupported=unsupported
+        place.where, description, places, kind, labels, response, values, covariance, scale, unsupported=unsupported
     )
 
 
 def _unscaled(objects: Objects, node: int) -> np.ndarray | None:
     """`(R'R)^-1` of the triangular factor of the (weighted) design, in the order of the coefficients."""
-    whole = objects.element(node, "qr", "qr")
-    factor = np.asarray(objects.array(whole or objects.element(node, "R")), float)
+    stored = objects.element(node, "qr", "qr")
+    factor = np.asarray(objects.array(stored or objects.element(node, "R")), float)
     if factor.ndim != 2 or not factor.size or factor.shape[0] < factor.shape[1]:
         return None
     p = factor.shape[1]

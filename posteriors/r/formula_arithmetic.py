@@ -132,8 +132,8 @@ def value_of(e: Expression, at: Mapping[str, float]) -> float:
             case "/":
                 return parts[0] / parts[1]
             case "^":
-                found = parts[0] ** parts[1]
-                return found if isinstance(found, float) else math.nan
+                power = parts[0] ** parts[1]
+                return power if isinstance(power, float) else math.nan
             case name:
                 return getattr(math, name)(parts[0])
     except (ArithmeticError, ValueError):

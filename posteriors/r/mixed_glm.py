@@ -45,23 +45,23 @@ class _Factor:
     ratio: float
 
 
-def generalised(objects: Objects, place: Place, what: str) -> Estimates:
+def generalised(objects: Objects, place: Place, description: str) -> Estimates:
     """What follows where the modes are in the object; of its coefficients alone nothing does."""
     node = place.node
     odd = _odd(objects, node)
     if odd:
-        return Estimates(place.where, what, (place.where,), unsupported=odd)
+        return Estimates(place.where, description, (place.where,), unsupported=odd)
     factors = _factors(objects, node)
     if not factors:
         why = f"{_INTEGRAL}; the modes of its group effects, which give totals of groups, are missing or zero"
-        return Estimates(place.where, what, (place.where,), unsupported=why)
+        return Estimates(place.where, description, (place.where,), unsupported=why)
     family, response = _family(objects, node), _response(objects, node)
     statistics = tuple(_of_groups(objects, node, factors, family, response))
     because = (
         "the modes of its effects balance what is observed and fitted in each group, sum(y - fitted) = u / theta; "
         f"its coefficients alone determine nothing: {_INTEGRAL}"
     )
-    return Estimates(place.where, what, (place.where,), statistics=statistics, because=because)
+    return Estimates(place.where, description, (place.where,), statistics=statistics, because=because)
 
 
 def _odd(objects: Objects, node: int) -> str:
@@ -108,14 +108,14 @@ def _factors(objects: Objects, node: int) -> list[_Factor]:
     if np.any(np.diff(bounds) < 1) or bounds[0] != 0 or bounds[-1] != len(modes) or not np.isfinite(modes).all():
         return []
     known = {name: objects.texts(objects.attributes(child).get("levels", 0)) for name, child in _levels(objects, node)}
-    found = []
+    result = []
     for (name, _), ratio, low, high in zip(terms, ratios.tolist(), bounds[:-1], bounds[1:], strict=True):
         own = modes[int(low) : int(high)]
         levels = known.get(name, [])
         levels = levels if len(levels) == len(own) else [f"level {k + 1}" for k in range(len(own))]
         if abs(ratio) > _ZERO:
-            found.append(_Factor(field_name(name), levels, own, ratio))
-    return found
+            result.append(_Factor(field_name(name), levels, own, ratio))
+    return result
 
 
 def _levels(objects: Objects, node: int) -> list[tuple[str, int]]:
@@ -133,14 +133,16 @@ def _of_groups(objects: Objects, node: int, factors: list[_Factor], family: str,
     alone = len(factors) == len(objects.elements(objects.element(node, "@cnms"))) == 1 and len(beta) == 1
     if alone and math.isfinite(n):
         yield from _whole(factors[0], float(beta[0]), int(n), family, response)
-    for one in factors:
-        for level, left in zip(one.levels, (one.modes / one.ratio).tolist(), strict=True):
-            off = _MODE / min(1.0, abs(one.ratio))
-            yield Statistic(f"sum({response} - fitted)[{one.name}={level}]", left, left - off, left + off)
+    for factor in factors:
+        for level, residual in zip(factor.levels, (factor.modes / factor.ratio).tolist(), strict=True):
+            off = _MODE / min(1.0, abs(factor.ratio))
+            yield Statistic(
+                f"sum({response} - fitted)[{factor.name}={level}]", residual, residual - off, residual + off
+            )
     cmp = objects.element(node, "@devcomp", "cmp")
     sums = dict(zip(objects.names(cmp), vector_of(objects, node, "@devcomp", "cmp").tolist(), strict=False))
     # Weights are those before the last step, of u at most the root of what the sum of squares fell by.
-    step = 2 * max(one.ratio for one in factors) * math.sqrt(_STOPS * max(sums.get("pwrss", math.inf), 0.0))
+    step = 2 * max(factor.ratio for factor in factors) * math.sqrt(_STOPS * max(sums.get("pwrss", math.inf), 0.0))
     yield from _weighed(objects, node, labels_of(_columns(objects, node)), step)
 
 
@@ -151,7 +153,7 @@ def _whole(factor: _Factor, beta: float, n: int, family: str, response: str) -> 
     off = _MODE / min(1.0, abs(factor.ratio))
     if most < 1 or 2 * off * most * q > _CHANCE:
         return
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     counts = np.arange(1, most + 1)
     for mode in factor.modes:
         eta = beta + factor.ratio * mode
@@ -165,10 +167,10 @@ def _whole(factor: _Factor, beta: float, n: int, family: str, response: str) -> 
         if int(fits.sum()) != 1:
             return
         at = int(np.flatnonzero(fits)[0])
-        found.append((int(counts[at]), int(near[at])))
-    if sum(count for count, _ in found) != n:
+        pairs.append((int(counts[at]), int(near[at])))
+    if sum(count for count, _ in pairs) != n:
         return  # rows that count several times, or an offset
-    for level, (count, total) in zip(factor.levels, found, strict=True):
+    for level, (count, total) in zip(factor.levels, pairs, strict=True):
         cell = f"{factor.name}={level}"
         yield exactly(f"n[{cell}]", count)
         if family == "binomial":

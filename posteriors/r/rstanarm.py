@@ -123,15 +123,15 @@ def _group(objects: Objects, node: int, names: Mapping[str, str]) -> Group | Non
     effects = [name for name, own in names.items() if own.startswith("b[")]
     if not effects and not objects.element(node, "prior.info", "prior_covariance"):
         return None
-    found = {match[1] if (match := _EFFECT.match(name)) else "" for name in effects}
-    if len(found) != 1 or "" in found or list(names.values()).count("theta_L[1]") != 1:
+    result = {match[1] if (match := _EFFECT.match(name)) else "" for name in effects}
+    if len(result) != 1 or "" in result or list(names.values()).count("theta_L[1]") != 1:
         raise BayesreconError(f"fits with effects other than one random intercept {_UNREAD}")
     law = objects.element(node, "prior.info", "prior_covariance")
     shape, scale = (one_number(objects, law, name) for name in ("shape", "scale"))
     if _text(objects, law, "dist") != "decov" or not shape or not scale or min(shape, scale) <= 0:
         raise BayesreconError(f"fits with another prior of the effects than decov {_UNREAD}")
     scaled = _text(objects, objects.element(node, "stanfit"), "@model_name") == "continuous"
-    return Group(next(iter(found)), len(effects), scale, scaled, shape)
+    return Group(next(iter(result)), len(effects), scale, scaled, shape)
 
 
 def _family(objects: Objects, node: int, slopes: int) -> tuple[str, str]:
@@ -202,9 +202,9 @@ def _priors(objects: Objects, node: int, intercept: bool, slopes: int, auxiliary
         yield from _prior(objects, aux, ["aux"], "auxiliary parameter")
 
 
-def _prior(objects: Objects, prior: int, of: list[str], what: str) -> Iterator[str]:
+def _prior(objects: Objects, prior: int, coefficients: list[str], description: str) -> Iterator[str]:
     if not prior:
-        raise BayesreconError(f"the prior of the {what} is missing")
+        raise BayesreconError(f"the prior of the {description} is missing")
     if _is_flat(objects, prior):
         return
     law = _text(objects, prior, "dist")
@@ -213,21 +213,21 @@ def _prior(objects: Objects, prior: int, of: list[str], what: str) -> Iterator[s
         _scales(objects, prior),
         vector_of(objects, prior, "df"),
     )
-    if law not in ("normal", *(() if what == "slopes" else ("student_t", "cauchy"))):
-        raise BayesreconError(f"priors of the {what} that are {law[:30] or 'without a name'} {_UNREAD}")
+    if law not in ("normal", *(() if description == "slopes" else ("student_t", "cauchy"))):
+        raise BayesreconError(f"priors of the {description} that are {law[:30] or 'without a name'} {_UNREAD}")
     nu = np.ones(1) if law == "cauchy" else degrees if law == "student_t" else np.full(1, np.inf)
     try:
-        location, scale, nu = (np.broadcast_to(v, len(of)) for v in (location, scale, nu))
+        location, scale, nu = (np.broadcast_to(v, len(coefficients)) for v in (location, scale, nu))
     except ValueError:
-        raise BayesreconError(f"the prior of the {what} has another size") from None
+        raise BayesreconError(f"the prior of the {description} has another size") from None
     if not (np.isfinite(location).all() and np.isfinite(scale).all() and np.all(scale > 0) and np.all(nu > 0)):
-        raise BayesreconError(f"the prior of the {what} has no scale, or no degrees of freedom")
-    for one, at, width, n in zip(of, location.tolist(), scale.tolist(), nu.tolist(), strict=True):
+        raise BayesreconError(f"the prior of the {description} has no scale, or no degrees of freedom")
+    for coefficient, at, width, n in zip(coefficients, location.tolist(), scale.tolist(), nu.tolist(), strict=True):
         numbers = f"{at!r}, {width!r}"
         yield (
-            f"target += normal_lpdf({one} | {numbers});"
+            f"target += normal_lpdf({coefficient} | {numbers});"
             if law == "normal"
-            else (f"target += student_t_lpdf({one} | {n!r}, {numbers});")
+            else (f"target += student_t_lpdf({coefficient} | {n!r}, {numbers});")
         )
 
 
@@ -254,38 +254,38 @@ def _scales(objects: Objects, prior: int) -> np.ndarray:
 
 def record_fields(names: list[str]) -> list[str]:
     """Names as a program can have them, the response first."""
-    found: list[str] = []
+    fields: list[str] = []
     for k, name in enumerate(names):
-        good = _FIELD.fullmatch(name) and name not in _TAKEN and name not in found
-        found.append(name if good else (f"x{k}" if k else "y"))
-    return found if len(set(found)) == len(found) else [f"x{k}" if k else "y" for k in range(len(names))]
+        good = _FIELD.fullmatch(name) and name not in _TAKEN and name not in fields
+        fields.append(name if good else (f"x{k}" if k else "y"))
+    return fields if len(set(fields)) == len(fields) else [f"x{k}" if k else "y" for k in range(len(names))]
 
 
-def program_text(of: Design, laws: list[str]) -> str:
+def program_text(design: Design, laws: list[str]) -> str:
     counted = "array[N] int<lower=0> {y}"
-    declared = counted if of.trials else {**_DECLARED, **_COUNTED}.get(of.family[0], counted)
-    law, slopes = (_TRIALS if of.trials else LAWS[of.family]), len(of.columns)
-    terms = (["rep_vector(alpha[1], N)"] if of.intercept else []) + [
-        f"beta[{k + 1}] * {name}" for k, name in enumerate(of.columns)
+    declared = counted if design.trials else {**_DECLARED, **_COUNTED}.get(design.family[0], counted)
+    law, slopes = (_TRIALS if design.trials else LAWS[design.family]), len(design.columns)
+    terms = (["rep_vector(alpha[1], N)"] if design.intercept else []) + [
+        f"beta[{k + 1}] * {name}" for k, name in enumerate(design.columns)
     ]
     lines = {
-        "data": ["int<lower=0> N;", declared.format(y=of.response) + ";"]
-        + ["array[N] int<lower=0> trials;"] * of.trials
-        + [f"vector[N] {name};" for name in of.columns]
-        + [f"vector[{slopes}] {MEANS};"] * bool(slopes and of.intercept),
-        "parameters": ["array[1] real alpha;"] * of.intercept
+        "data": ["int<lower=0> N;", declared.format(y=design.response) + ";"]
+        + ["array[N] int<lower=0> trials;"] * design.trials
+        + [f"vector[N] {name};" for name in design.columns]
+        + [f"vector[{slopes}] {MEANS};"] * bool(slopes and design.intercept),
+        "parameters": ["array[1] real alpha;"] * design.intercept
         + [f"vector[{slopes}] beta;"] * bool(slopes)
-        + [f"real<lower={of.lowest!r}> aux;"] * ("aux" in law),
+        + [f"real<lower={design.lowest!r}> aux;"] * ("aux" in law),
     }
-    if (group := of.group) is not None:
+    if (group := design.group) is not None:
         terms.append(f"b[{group.name}]")
         laws = [*laws, "target += normal_lpdf(z_b | 0, 1);", f"target += gamma_lpdf(tau | {group.shape!r}, 1);"]
         lines["data"].append(f"array[N] int<lower=1, upper={group.levels}> {group.name};")
         lines["parameters"] += [f"vector[{group.levels}] z_b;", "real<lower=0> tau;"]
         lines["transformed parameters"] = [f"vector[{group.levels}] b = {group.spread} * z_b;"]
     eta = f"vector[N] eta = {' + '.join(terms)};"
-    lines["model"] = [eta, *laws, f"target += {law.format(y=of.response)};"]
-    return "\n".join(f"{name} {{\n  " + "\n  ".join(some) + "\n}" for name, some in lines.items())
+    lines["model"] = [eta, *laws, f"target += {law.format(y=design.response)};"]
+    return "\n".join(f"{name} {{\n  " + "\n  ".join(statements) + "\n}" for name, statements in lines.items())
 
 
 def _effects(scale: float, times_aux: bool, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -52,9 +52,9 @@ def samples_of(walk: Walk) -> Samples | None:
     for place in walk:
         for name in objects.classes(place.node) if place.kind in ("list", "object", "double", "integer") else ():
             if name in _READERS:
-                found = _READERS[name](objects, place.node)
-                if found is not None:
-                    samples = Samples(place.where, *found)
+                draws = _READERS[name](objects, place.node)
+                if draws is not None:
+                    samples = Samples(place.where, *draws)
                     return _beside(objects, place.parent, samples)
     return None
 
@@ -108,13 +108,13 @@ def _array(objects: Objects, node: int) -> Found:
 
 
 def _matrix(objects: Objects, node: int) -> Found:
-    found = _matrices(objects, [node])
+    result = _matrices(objects, [node])
     chains = objects.numbers(objects.attributes(node).get("nchains", 0))
     count = int(chains[0]) if len(chains) and np.isfinite(chains[0]) else 1
-    if found is None or count < 2:
-        return found
-    columns = {name: v.reshape(count, -1) for name, v in found[0].items() if v.size % count == 0}
-    return (columns, *found[1:]) if len(columns) == len(found[0]) else found
+    if result is None or count < 2:
+        return result
+    columns = {name: v.reshape(count, -1) for name, v in result[0].items() if v.size % count == 0}
+    return (columns, *result[1:]) if len(columns) == len(result[0]) else result
 
 
 def _table(objects: Objects, node: int) -> Found:
@@ -219,12 +219,12 @@ def _sizes(objects: Objects, node: int) -> dict[str, tuple[int, ...]]:
 
 
 def _shapes(objects: Objects, node: int) -> dict[str, tuple[int, ...]]:
-    found = {}
+    result = {}
     for name, child in objects.elements(node):
         values = np.ravel(objects.numbers(child)).astype(float)
         if name and len(values) <= MAX_DIMENSIONS and np.all((values >= 0) & (values < 2**31)):
-            found[name] = tuple(int(v) for v in values)
-    return found
+            result[name] = tuple(int(v) for v in values)
+    return result
 
 
 def _entries(shape: tuple[int, ...]) -> int:

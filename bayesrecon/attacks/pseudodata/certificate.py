@@ -86,8 +86,8 @@ def candidates_of(
     support: Support, reference: Reference, rng: np.random.Generator, count: int
 ) -> tuple[dict[str, Any], Records]:
     """The domain to search, `{field: (low, high)}`, and records spread over it."""
-    whole = [k for k, f in reference.fields.items() if f.domain.kind == "integer" and k not in reference.known]
-    box = {name: _box(reference, name) for name in (*(n for n, _ in support.chart.moved), *whole)}
+    integer_fields = [k for k, f in reference.fields.items() if f.domain.kind == "integer" and k not in reference.known]
+    box = {name: _box(reference, name) for name in (*(n for n, _ in support.chart.moved), *integer_fields)}
     law = Reference(reference.fields, reference.known, reference.centre, reference.scale, _BROAD)
     records = law.draw(rng, count)
     for name, ends in box.items():

@@ -92,9 +92,9 @@ def sweep_slopes(
         epsilon: `(T, L, k)` directions, None where the divergence is not sliced.
     """
 
-    def at(one: Records) -> Any:
+    def at(record: Records) -> Any:
         """Scores of a record at the few atoms, `(C k,)`: `c(z)` is the pseudo-inverse of them."""
-        return scores(model, sweep.metric, sweep.few, {k: v[None] for k, v in one.items()})[:, 0]
+        return scores(model, sweep.metric, sweep.few, {k: v[None] for k, v in record.items()})[:, 0]
 
     w, z = chart.weights_at(x, given), chart.records_at(x, fixed, *whiten)
     moving = {name: z[name] for name, _ in chart.moved}

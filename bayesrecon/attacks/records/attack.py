@@ -68,28 +68,28 @@ def recover_records(
     rows = make_rows(view, knowledge.known, unknown, rng)
     pairs = rows.pairs()
     slots = make_slots(view.model, theta, metric_factor(view, chosen.metric), pairs)
-    one = rows.features == 1 and bool(rows.distinct.all())
-    system = make_system(view, slots, rows.base(), pairs, progress, layers=one)
+    single_feature = rows.features == 1 and bool(rows.distinct.all())
+    system = make_system(view, slots, rows.base(), pairs, progress, layers=single_feature)
     noise = noise_of(system)
     read = readout(view, rows, slots, rng)
     # Errors of these are the scatter of their own series; the others are predicted with their help.
-    some = evenly(read.columns.shape[1], noise.scattered)
-    series = system.influence(read.columns[:, some].toarray(), progress)
+    sample = evenly(read.columns.shape[1], noise.scattered)
+    series = system.influence(read.columns[:, sample].toarray(), progress)
     weights = np.asarray(view.weights)
     scatter = weights @ (series - weights @ series) ** 2
     draws = _effective(series, np.asarray(view.chain)) / len(weights) / np.sum(weights**2)
     predicted = noise.variances(read.columns)
-    inflation = float(np.median(scatter / np.maximum(predicted[some], 1e-300)))
+    inflation = float(np.median(scatter / np.maximum(predicted[sample], 1e-300)))
     variance = inflation * predicted
-    variance[some] = scatter
+    variance[sample] = scatter
     visibility = _visibility(system, read.columns).reshape(rows.count, -1)
     visibility = np.where(read.readable, visibility, 0.0)
     seen = visibility >= PARTLY
     variance /= draws
     scale = draws / max(inflation, 1.0)
-    each, whole = _understated(system, noise, read.columns[:, seen.ravel()], variance[seen.ravel()])
-    scale /= max(1.0, scale * whole)
-    se = np.sqrt(each * variance).reshape(rows.count, -1)
+    per_record, overall = _understated(system, noise, read.columns[:, seen.ravel()], variance[seen.ravel()])
+    scale /= max(1.0, scale * overall)
+    se = np.sqrt(per_record * variance).reshape(rows.count, -1)
     floor = np.sqrt(predicted * np.sum(weights**2)).reshape(rows.count, -1)
     estimate = read.offset + (read.columns.T @ system.solution).reshape(rows.count, -1)
     discrete = all(f.domain.discrete for f in unknown.values())
@@ -138,8 +138,8 @@ def _expected(guesses: list[Guess]) -> Around:
 
 def _effective(series: np.ndarray, chain: np.ndarray) -> float:
     """Typical effective sample size of the records' series."""
-    some = evenly(series.shape[1], _SERIES)
-    sizes = [effective_sample_size(series[:, block], chain) for block in np.array_split(some, -(-len(some) // 64))]
+    sample = evenly(series.shape[1], _SERIES)
+    sizes = [effective_sample_size(series[:, block], chain) for block in np.array_split(sample, -(-len(sample) // 64))]
     return float(np.median(np.concatenate(sizes)))
 
 
@@ -148,8 +148,8 @@ def _visibility(system: System, columns: Any) -> np.ndarray:
     if system.visible is None:
         return np.ones(columns.shape[1])
     a = columns / units_of(np.asarray(system.gram))[:, None]
-    whole = np.maximum((a**2).sum(axis=0), 1e-300)
-    return np.clip(((a.T @ system.visible) ** 2).sum(axis=1) / whole, 0, 1)
+    total = np.maximum((a**2).sum(axis=0), 1e-300)
+    return np.clip(((a.T @ system.visible) ** 2).sum(axis=1) / total, 0, 1)
 
 
 def _understated(system: System, noise: Noise, columns: Any, variance: np.ndarray) -> tuple[float, float]:
@@ -159,12 +159,12 @@ def _understated(system: System, noise: Noise, columns: Any, variance: np.ndarra
     Influence has heavy tails, and draws far out pull the fit towards themselves, so that their residuals tell less than
     they move it. The halves of the draws disagree by all of it. One where too few unknowns share the factor to tell.
     """
-    apart = system.disagreement
-    if apart is None or len(variance) < _TELLING:
+    difference = system.disagreement
+    if difference is None or len(variance) < _TELLING:
         return 1.0, 0.0
-    each = np.mean((columns.T @ apart) ** 2 / np.maximum(variance, 1e-300))
-    rank = len(apart) if system.visible is None else system.visible.shape[1]
-    return max(1.0, float(each)), noise.length(apart) / rank
+    per_record = np.mean((columns.T @ difference) ** 2 / np.maximum(variance, 1e-300))
+    rank = len(difference) if system.visible is None else system.visible.shape[1]
+    return max(1.0, float(per_record)), noise.length(difference) / rank
 
 
 def _probabilities(
@@ -181,8 +181,8 @@ def _probabilities(
         note = f"probabilities of values may be too high: they could not be checked on simulated data, because {why}"
         return noise.probabilities(scale, rows, [system.solution], *values)[0], [note]
     chosen, solutions = rehearsed(rows, options.amplitudes, options.prior, system.disagreement, rng)
-    real, *found = noise.probabilities(scale, rows, [system.solution, *solutions], *values)
-    return lowered(real, found, chosen, options.prior), []
+    real, *simulated = noise.probabilities(scale, rows, [system.solution, *solutions], *values)
+    return lowered(real, simulated, chosen, options.prior), []
 
 
 def _column(
@@ -229,17 +229,17 @@ def _failures(view: PosteriorDraws, system: System, independent: float) -> tuple
 
 
 def _warnings(release: PosteriorDraws, columns: dict[str, Column]) -> tuple[str, ...]:
-    found = [*release.notes, *uncorrelated(release)]
+    result = [*release.notes, *uncorrelated(release)]
     hidden = np.any([c.visibility < PARTLY for c in columns.values()], axis=0)
     noisy = np.any([np.isnan(c.estimate) & (c.value is None) for c in columns.values()], axis=0) & ~hidden
     if hidden.any():
-        found.append(
+        result.append(
             f"{hidden.sum()} of {len(hidden)} records are not determined individually: the draws determine only sums "
             "over them"
         )
     if noisy.any():
-        found.append(
+        result.append(
             f"{noisy.sum()} of {len(noisy)} records have errors wider than their field's domain or the model's "
             "own spread: these draws are not informative about them"
         )
-    return tuple(found)
+    return tuple(result)

@@ -139,10 +139,10 @@ def candidates_of(
         values, s = read.values, read.amplitudes
         valid = np.ones_like(s[:, :, 0], bool)
     else:
-        found = _windows(rows, *around)
-        if found is None:
+        grid = _windows(rows, *around)
+        if grid is None:
             return None
-        values, valid = found
+        values, valid = grid
         s = _amplitudes(release, rows, slots, values)
     log_prior, log_mean = read.averages or _averages(release, rows, values)
     legal = valid & np.isfinite(log_prior) & np.isfinite(s).all(axis=2)
@@ -151,9 +151,9 @@ def candidates_of(
     log_prior, log_mean = (np.where(legal, x, -np.inf) for x in (log_prior, log_mean))
     # Of all values that the model expects, in the list or not.
     total = np.logaddexp.reduce(log_mean, axis=1)
-    whole = _windows(rows, *expected) if read.averages is None else None
-    if whole is not None:
-        every, valid = whole
+    expected_grid = _windows(rows, *expected) if read.averages is None else None
+    if expected_grid is not None:
+        every, valid = expected_grid
         total = np.logaddexp.reduce(np.where(valid, _averages(release, rows, every)[1], -np.inf), axis=1)
     return Candidates(values, np.where(legal[:, :, None], s, 0.0), log_prior, np.exp(log_mean - total[:, None]))
 
@@ -168,11 +168,11 @@ def _averages(release: Release, rows: Rows, values: Records, draws: int = 0) -> 
     count = draws or int(np.clip(_AVERAGED // max(1, shape[0] * shape[1]), _LEAST, _PRIOR))
     theta = np.asarray(release.theta)[evenly(release.size, count)]
     batch = rows.filled({k: v.ravel() for k, v in values.items()}, shape[1])
-    found = []
+    parts = []
     for part in _pieces(batch, len(theta)):
         log_lik = np.asarray(log_liks(model, theta, part))
-        found.append((log_lik.mean(axis=0), np.logaddexp.reduce(log_lik, axis=0) - np.log(len(theta))))
-    mean, log_mean = (np.concatenate(x).reshape(shape) for x in zip(*found, strict=True))
+        parts.append((log_lik.mean(axis=0), np.logaddexp.reduce(log_lik, axis=0) - np.log(len(theta))))
+    mean, log_mean = (np.concatenate(x).reshape(shape) for x in zip(*parts, strict=True))
     return tuple(np.where(np.isnan(x), -np.inf, x) for x in (mean, log_mean))  # type: ignore[return-value]
 
 
@@ -197,10 +197,10 @@ def naive_guesses(release: Release, rows: Rows, read: Readout, rng: np.random.Ge
             likely = np.where(valid, _averages(release, rows, values)[1], -np.inf)
             best = likely.argmax(axis=1)
             mean = np.stack([v[np.arange(n), best] for v in values.values()], axis=1)
-    found = {}
+    result = {}
     for j, (name, spec) in enumerate(rows.unknown.items()):
-        found[name] = Guess(np.round(mean[:, j]) if spec.domain.discrete else mean[:, j], sd[:, j])
-    return found
+        result[name] = Guess(np.round(mean[:, j]) if spec.domain.discrete else mean[:, j], sd[:, j])
+    return result
 
 
 def _simulated_moments(release: Release, rows: Rows, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray] | None:
@@ -210,9 +210,9 @@ def _simulated_moments(release: Release, rows: Rows, rng: np.random.Generator) -
     block = int(np.clip(_DRAWN // rows.count, 1, _SIMULATED))
     atoms = rng.choice(release.size, (_SIMULATED // block, block), p=weights / weights.sum())
     total = square = shift = np.zeros(())
-    for some in atoms:
+    for theta_block in atoms:
         keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), block)
-        drawn = simulated(release.model, np.asarray(release.theta)[some], before, keys)
+        drawn = simulated(release.model, np.asarray(release.theta)[theta_block], before, keys)
         values = np.stack([np.asarray(drawn[name], float) for name in rows.unknown], axis=2)
         if not shift.ndim:
             if any((values[:, :, j] == before[name]).all() for j, name in enumerate(rows.unknown)):
@@ -234,7 +234,7 @@ def _amplitudes(release: Release, rows: Rows, slots: Slots, values: Records) -> 
     base = {k: np.repeat(v[:1], n * each) for k, v in rows.anchors.items()}
     other = {k: v.ravel() for k, v in values.items()}
     step = max(1, _BLOCK // (each * slots.width))
-    found = []
+    result = []
     for start in range(0, n, step):
         part, flat = slice(start, start + step), slice(start * each, (start + step) * each)
         known_, base_, other_ = ({k: v[flat] for k, v in part_.items()} for part_ in (known, base, other))
@@ -243,8 +243,8 @@ def _amplitudes(release: Release, rows: Rows, slots: Slots, values: Records) -> 
         bad = ~np.isfinite(moved).all(axis=0)
         s = amplitudes_of(np.where(bad, 0.0, moved), features[:, part])
         s[bad] = np.nan
-        found.append(s)
-    return np.concatenate(found)
+        result.append(s)
+    return np.concatenate(result)
 
 
 def _windows(rows: Rows, centre: np.ndarray, sd: np.ndarray) -> tuple[Records, np.ndarray] | None:

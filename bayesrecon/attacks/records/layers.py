@@ -47,9 +47,9 @@ def in_layers(
         return solver, None
     first, at = half
     try:
-        found = []
+        result = []
         for k, b in ((first, at), (gram.with_(first, np.subtract), target - at)):
-            found.append(Solver(k, solver.inverse, common, np.zeros(size), share=2.0)(b))
+            result.append(Solver(k, solver.inverse, common, np.zeros(size), share=2.0)(b))
     except NotSolved:
         return solver, None
-    return solver, (found[0], found[1])
+    return solver, (result[0], result[1])

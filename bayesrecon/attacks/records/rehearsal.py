@@ -43,12 +43,12 @@ def rehearsed(
 
 
 def lowered(
-    probability: np.ndarray, found: Sequence[np.ndarray], chosen: np.ndarray, prior: Float[np.ndarray, "N C"]
+    probability: np.ndarray, simulated: Sequence[np.ndarray], chosen: np.ndarray, prior: Float[np.ndarray, "N C"]
 ) -> Float[np.ndarray, "N C"]:
     """Probabilities `(N, C)`, of which the largest of a row is no more than what was right of those that large.
 
     Args:
-        found: of rehearsals, `(S, N, C)`.
+        simulated: of rehearsals, `(S, N, C)`.
         chosen: their true candidates, `(S, N)`.
         prior: `(N, C)`, by which what a value loses is shared where nothing else is stated.
 
@@ -56,8 +56,8 @@ def lowered(
     >>> lowered(stated[:1], [stated], np.array([[0] * 70 + [1] * 30]), stated[:1]).round(2).tolist()
     [[0.7, 0.3]]
     """
-    stated = np.concatenate([p.max(axis=1) for p in found])
-    right = np.concatenate([p.argmax(axis=1) == c for p, c in zip(found, chosen, strict=True)])
+    stated = np.concatenate([p.max(axis=1) for p in simulated])
+    right = np.concatenate([p.argmax(axis=1) == c for p, c in zip(simulated, chosen, strict=True)])
     stated, place = np.unique(stated, return_inverse=True)
     size = np.bincount(place)
     share = isotonic_regression(np.bincount(place, right) / size, weights=size).x
@@ -65,10 +65,10 @@ def lowered(
     level, place = np.unique(share, return_inverse=True)
     together = np.bincount(place, size)
     level = np.maximum.accumulate((level * together + 0.5) / (together + 1))[place]
-    each, at = np.arange(len(probability)), probability.argmax(axis=1)
-    top = probability[each, at]
+    index, at = np.arange(len(probability)), probability.argmax(axis=1)
+    top = probability[index, at]
     others, expected = probability.copy(), prior + 0.0
-    others[each, at] = expected[each, at] = 0.0
+    others[index, at] = expected[index, at] = 0.0
     others = np.where(others.sum(axis=1, keepdims=True) > 0, others, expected)
     total = others.sum(axis=1)
     others /= np.maximum(total, 1e-300)[:, None]
@@ -77,5 +77,5 @@ def lowered(
     # The value stays the most probable one; where there is no other it is certain.
     new = np.where(total > 0, np.minimum(np.maximum(limit, second / (1 + second) + _ABOVE), top), top)
     result = others * (1 - new)[:, None]
-    result[each, at] = new
+    result[index, at] = new
     return np.where((new < top)[:, None], result, probability)

@@ -62,14 +62,14 @@ class Slots:
 
     def sharing(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Sets of rows that share coordinates: the slots of these coordinates, and the rows."""
-        found: dict[bytes, tuple[list[int], np.ndarray]] = {}
+        sets: dict[bytes, tuple[list[int], np.ndarray]] = {}
         for a, column in enumerate(self.index.T):
             order = np.argsort(column, kind="stable")
             parts = np.split(order, np.flatnonzero(np.diff(column[order])) + 1)
             for rows in map(np.sort, parts):
                 if column[rows[0]] != NONE:
-                    found.setdefault(rows.tobytes(), ([], rows))[0].append(a)
-        return [(np.array(slots), rows) for slots, rows in found.values()]
+                    sets.setdefault(rows.tobytes(), ([], rows))[0].append(a)
+        return [(np.array(slots), rows) for slots, rows in sets.values()]
 
     def common(self, values: Float[np.ndarray, "q M"]) -> Any:
         """`(M, c)` sparse vectors, `values (q, M)` of a slot on the rows that share its coordinate."""

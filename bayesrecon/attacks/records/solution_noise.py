@@ -75,15 +75,15 @@ def noise_of(system: System) -> Noise:
             return _checked(precision, system.common)
         except NotSolved:
             return DenseNoise(_affordable(precision))
-    found = np.array(system.gram)
+    result = np.array(system.gram)
     for slots, rows in system.slots.sharing():
         mean = system.mean[np.ix_(slots, rows)]
-        if len(rows) == len(found):
-            found += mean.T @ mean
+        if len(rows) == len(result):
+            result += mean.T @ mean
         else:
-            found[np.ix_(rows, rows)] += mean.T @ mean
-    found *= 0.5
-    return DenseNoise(found)
+            result[np.ix_(rows, rows)] += mean.T @ mean
+    result *= 0.5
+    return DenseNoise(result)
 
 
 @dataclass(frozen=True)
@@ -112,14 +112,18 @@ class DenseNoise:
         precision = self.precision
         precision *= scale
         precision = rows.padded_square(precision)
-        whole = layered([np.arange(len(precision))], [precision], len(precision))
+        single_layer = layered([np.arange(len(precision))], [precision], len(precision))
         two = _two_valued(amplitudes, log_prior)
 
-        def one(solution: np.ndarray) -> np.ndarray:
-            found = decode(precision, solution, amplitudes, log_prior)
-            return doubted(Table(whole, 1.0, solution, amplitudes[:, :, 0], log_prior), found) if two else found
+        def decoded(solution: np.ndarray) -> np.ndarray:
+            probability = decode(precision, solution, amplitudes, log_prior)
+            return (
+                doubted(Table(single_layer, 1.0, solution, amplitudes[:, :, 0], log_prior), probability)
+                if two
+                else probability
+            )
 
-        return [one(rows.padded(solution).ravel()) for solution in solutions]
+        return [decoded(rows.padded(solution).ravel()) for solution in solutions]
 
 
 @dataclass(frozen=True)
@@ -150,12 +154,16 @@ class LayeredNoise:
     ) -> list[np.ndarray]:
         candidates, two = amplitudes[:, :, 0], _two_valued(amplitudes, log_prior)
 
-        def one(solution: np.ndarray) -> np.ndarray:
-            found = decode_layers(self.precision, scale, self.common, solution, candidates, log_prior)
-            return doubted(Table(self.precision, scale, solution, candidates, log_prior), found) if two else found
+        def decoded(solution: np.ndarray) -> np.ndarray:
+            probability = decode_layers(self.precision, scale, self.common, solution, candidates, log_prior)
+            return (
+                doubted(Table(self.precision, scale, solution, candidates, log_prior), probability)
+                if two
+                else probability
+            )
 
         try:
-            return [one(solution) for solution in solutions]
+            return [decoded(solution) for solution in solutions]
         except NotSolved:
             return DenseNoise(_affordable(self.precision)).probabilities(scale, rows, solutions, amplitudes, log_prior)
 
@@ -163,11 +171,11 @@ class LayeredNoise:
 def _checked(precision: Blocks, common: Any) -> LayeredNoise:
     """Raises `NotSolved` where approximate and exact variances are not all in one ratio."""
     inverse = precision.inverse()
-    some = evenly(precision.size, _CHECKED)
-    ones = np.zeros((precision.size, len(some)))
-    ones[some, np.arange(len(some))] = 1.0
-    exact = Solver(precision, inverse, common, np.zeros(precision.size))(ones)[some, np.arange(len(some))]
-    ratio = exact / inverse.variance[some]
+    sample = evenly(precision.size, _CHECKED)
+    ones = np.zeros((precision.size, len(sample)))
+    ones[sample, np.arange(len(sample))] = 1.0
+    exact = Solver(precision, inverse, common, np.zeros(precision.size))(ones)[sample, np.arange(len(sample))]
+    ratio = exact / inverse.variance[sample]
     level = float(np.median(ratio))
     if not np.abs(ratio / level - 1).max() <= _OFF:
         raise NotSolved

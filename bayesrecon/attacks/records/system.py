@@ -90,7 +90,7 @@ class System:
         """Per-draw influence on `columns' s`, `(T, S)`, for `columns (M, S)`."""
         slots = self.slots
         directions = self.solve(columns)
-        found = np.empty((self.release.size, columns.shape[1]))
+        result = np.empty((self.release.size, columns.shape[1]))
         at, score = 0, []
         into = [scatter(column, len(slots.directions)) for column in slots.index.T]
         for d, lap, u, n in self._again("estimating errors", progress):
@@ -99,10 +99,10 @@ class System:
             r = np.array(lap)
             for x, share in zip(into, d, strict=True):
                 r += share * (x.T @ total.T).T
-            found[at : at + n] = -(r @ directions)[:n]
+            result[at : at + n] = -(r @ directions)[:n]
             at += n
         self._score[:] = [np.concatenate(score)]
-        return found
+        return result
 
     def scores(self, solution: np.ndarray | None = None) -> np.ndarray:
         """Score of the reconstructed posterior along the directions, `(T, k + u)`; that of another solution."""
@@ -216,12 +216,12 @@ def _mirrored(part: np.ndarray) -> np.ndarray:
 
 def _assembled(sets: list[np.ndarray], parts: list[np.ndarray], size: int) -> np.ndarray:
     """The sum of the parts on their rows; what all rows share becomes the array itself."""
-    whole = next((part for part in parts if len(part) == size), None)
-    found = np.zeros((size, size)) if whole is None else whole.T
+    full = next((part for part in parts if len(part) == size), None)
+    result = np.zeros((size, size)) if full is None else full.T
     for rows, part in zip(sets, parts, strict=True):
-        if part is not whole:
-            found[np.ix_(rows, rows)] += part
-    return found
+        if part is not full:
+            result[np.ix_(rows, rows)] += part
+    return result
 
 
 def _blocks(
@@ -250,9 +250,9 @@ def _blocks(
     with ThreadPoolExecutor(_AHEAD) as pool:
         waiting = deque(pool.submit(derivatives, start) for start in starts[:_AHEAD])
         for i in range(len(starts)):
-            found = waiting.popleft().result()
+            ready = waiting.popleft().result()
             if i + _AHEAD < len(starts):
                 waiting.append(pool.submit(derivatives, starts[i + _AHEAD]))
-            yield found
+            yield ready
             if progress is not None:
                 progress(label, (i + 1) / len(starts))

@@ -54,9 +54,9 @@ def _step_of(values: np.ndarray) -> float:
 
 def arithmetic_of(columns: np.ndarray) -> float:
     """The relative error of one operation in the precision that the values `(T, N)` were computed in."""
-    some = columns[evenly(len(columns), 100)]
+    sample = columns[evenly(len(columns), 100)]
     with np.errstate(over="ignore"):
-        single = np.array_equal(some.astype(np.float32).astype(float), some)
+        single = np.array_equal(sample.astype(np.float32).astype(float), sample)
     return float(np.finfo(np.float32 if single else float).eps)
 
 

@@ -167,8 +167,8 @@ def _polytope_covariance(
     for i in range(_STEPS):
         direction = rng.normal(size=len(at))
         along = moved @ direction
-        one, other = (s - 1) / along, (s + 1) / along
-        t = rng.uniform(np.minimum(one, other).max(), np.maximum(one, other).min())
+        first, second = (s - 1) / along, (s + 1) / along
+        t = rng.uniform(np.minimum(first, second).max(), np.maximum(first, second).min())
         at, s = at + t * direction, s - t * along
         if i >= _BURN_IN:
             total += np.outer(at, at)

@@ -145,14 +145,14 @@ class DensityRecovery:
         totals, rank = self.regression.coefficients, len(self.regression.coefficients)
         trials = int(np.clip(_EQUATIONS // (count or len(self.given)), _FEWEST, _TRIALS if self.gap else _FEWEST))
         base = self.given - self.values
-        fitted, whole = self.values.mean() + self.design @ totals, np.arange(len(self.given))
+        fitted, all_draws = self.values.mean() + self.design @ totals, np.arange(len(self.given))
         r = np.linalg.qr(self.design, mode="r")
         step = self.step if digits is None else decimal_step(self.given, digits)
-        far = min(_DITHER * float(np.median(step)), 0.5 * float(self.given.std())) * np.sqrt(len(whole) / rank)
+        far = min(_DITHER * float(np.median(step)), 0.5 * float(self.given.std())) * np.sqrt(len(all_draws) / rank)
         simulated, real = [], []
         for done in range(1, trials + 1):
             began = time.process_time()
-            kept = np.sort(rng.permutation(len(whole))[:count]) if count else whole
+            kept = np.sort(rng.permutation(len(all_draws))[:count]) if count else all_draws
             design, moved = self.design[kept], np.zeros(rank)
             if digits is not None:
                 moved = scipy.linalg.solve_triangular(r, far * rng.normal(size=rank))
@@ -160,8 +160,8 @@ class DensityRecovery:
                 seen = (values + base + self.design @ moved)[kept]
                 seen, width = (seen, step[kept]) if digits is None else _cut(seen, digits)
                 bounded = self.gap and (digits is not None or self.bounded)
-                found = _settle(design, seen - base[kept], width, bounded, start=totals + moved)
-                results.append(self.read(replace(found, coefficients=found.coefficients - moved)))
+                refit = _settle(design, seen - base[kept], width, bounded, start=totals + moved)
+                results.append(self.read(replace(refit, coefficients=refit.coefficients - moved)))
             if enough is not None and enough(done, time.process_time() - began):
                 break
         centre = self.read(self.regression)
@@ -277,8 +277,8 @@ def recover_from_log_density(
             # How far coefficients are trusted depends on their errors.
             again = {row.name: row.estimate for row in _rows(_weighed(solved, other), library, parts)[0]}
             return np.array([again.get(name) for name in names], float)
-        found = dict(zip(library.parts, other.coefficients @ beta, strict=True))
-        return np.array([by_name[name].value(found) for name in names])
+        totals = dict(zip(library.parts, other.coefficients @ beta, strict=True))
+        return np.array([by_name[name].value(totals) for name in names])
 
     return DensityRecovery(
         rows=rows,
@@ -304,12 +304,12 @@ def _rows(solved: _Fitted, library: Library, parts: np.ndarray) -> tuple[tuple[R
     totals = solved.target @ beta
     visibility = library.visibility(parts, projection.fitted, solved.basis.size, solved.variance(beta))
     unseen = abs(totals[library.index(["1"])]) * (parts - projection.fitted)
-    found, slopes = slopes_of(library, Totals(totals=totals, visibility=visibility))
+    statistics, slopes = slopes_of(library, Totals(totals=totals, visibility=visibility))
     directions = beta @ slopes
     errors = np.sqrt(np.maximum(np.einsum("rs,rq,qs->s", directions, solved.covariance, directions), 0.0))
     hidden = np.sqrt(np.mean((unseen @ slopes) ** 2, axis=0))
     rows: dict[str, Row] = {}
-    for row, se, gone in zip(found, errors, hidden, strict=True):
+    for row, se, gone in zip(statistics, errors, hidden, strict=True):
         assert row.estimate is not None
         half = Z95 * se + gone
         bounds = {"lower": float(row.estimate - half), "upper": float(row.estimate + half)}
@@ -339,21 +339,21 @@ def _solve(
     cross = embedding.cross(basis, probes, few)
     design = log_likelihoods(embedding.release.model, theta, basis)
     design = design - design.mean(axis=0)
-    found = _settle(design, values, step, bounded, rng)
+    regression = _settle(design, values, step, bounded, rng)
     fitted = _Fitted(
         spectrum=spectrum,
         basis=basis,
         probes=probes,
         cross=cross,
-        target=found.coefficients,
-        covariance=found.covariance,
+        target=regression.coefficients,
+        covariance=regression.covariance,
     )
-    return _weighed(fitted, found), design, found
+    return _weighed(fitted, regression), design, regression
 
 
-def _weighed(fitted: _Fitted, found: Regression) -> _Fitted:
+def _weighed(fitted: _Fitted, regression: Regression) -> _Fitted:
     """The same with other totals and, without a gap, with their errors weighed against what is left unseen."""
-    totals, covariance = found.coefficients, found.covariance
+    totals, covariance = regression.coefficients, regression.covariance
     fitted = replace(fitted, target=totals, covariance=covariance, ridge=None, size=1.0)
     if fitted.spectrum.gap:
         return fitted

@@ -44,13 +44,13 @@ def resolution(values: np.ndarray, sample: int = 2000) -> Resolution:
     values = np.asarray(values, float)
     flat = np.ravel(values)
     flat = flat[np.isfinite(flat) & (flat != 0)]
-    some = np.unique(flat[evenly(len(flat), sample)]) if len(flat) else flat
-    digits = _most_digits(some)
+    distinct = np.unique(flat[evenly(len(flat), sample)]) if len(flat) else flat
+    digits = _most_digits(distinct)
     if digits <= _MOST_DIGITS:
         return Resolution(decimal_step(values, digits), digits, f"{digits} digit{'s' * (digits != 1)}")
     with np.errstate(over="ignore"):
-        single = some.astype(np.float32)
-    if np.array_equal(single.astype(float), some):
+        single = distinct.astype(np.float32)
+    if np.array_equal(single.astype(float), distinct):
         step = np.spacing(np.abs(values).astype(np.float32)).astype(float)
         return Resolution(step, None, "single precision")
     return Resolution(np.spacing(np.abs(values)), None, "double precision")

@@ -75,12 +75,12 @@ def _check(qr: np.ndarray, qraux: np.ndarray) -> None:
 
 def _rotated(qr: np.ndarray, qraux: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """`Q` times columns `(n, k)`."""
-    found = columns.astype(float).copy()
+    result = columns.astype(float).copy()
     n, p = qr.shape
     for j in reversed(range(min(p, n - 1))):
         if qraux[j] == 0:
             continue
         along = qr[j:, j].copy()
         along[0] = qraux[j]
-        found[j:] -= np.outer(along, along @ found[j:]) / along[0]
-    return found
+        result[j:] -= np.outer(along, along @ result[j:]) / along[0]
+    return result

@@ -29,10 +29,10 @@ _LENGTH = "it has as many entries as there are records"
 def parts_of(items: Iterable[Mapping[str, Any]], objects: Iterable[tuple[str, str]]) -> tuple[Part, ...]:
     """Items of `SavedFile.everything` with their roles."""
     classes = dict(objects)
-    found = [_part(item, classes) for item in items]
-    found = _together(found)
-    count = records_of(found)
-    return tuple(_by_length(part, count) for part in found if part.kind != "name" or part.values)
+    parts = [_part(item, classes) for item in items]
+    parts = _together(parts)
+    count = records_of(parts)
+    return tuple(_by_length(part, count) for part in parts if part.kind != "name" or part.values)
 
 
 def _part(item: Mapping[str, Any], classes: Mapping[str, str]) -> Part:

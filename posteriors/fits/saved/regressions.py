@@ -42,8 +42,8 @@ def read(where: str, name: str, values: Values) -> Release:
         raise BayesreconError("a fit with n_trials is not supported")
     # The weights of a GLM are those of the last step of its fit.
     weighed = ["weights"] if _class(given.get("model")) == "WLS" else []
-    held = {k: given.get(f"model.{k}") for k in ("offset", "exposure", "freq_weights", "var_weights", *weighed)}
-    how = how_fitted(kind, held, given.get("model.nobs"))
+    options = {k: given.get(f"model.{k}") for k in ("offset", "exposure", "freq_weights", "var_weights", *weighed)}
+    how = how_fitted(kind, options, given.get("model.nobs"))
     params = np.asarray(given["params"], float).ravel()
     covariance, scale = _covariance(kind, {**given, "cov_params_default": None} if robust else given)
     names = _names(given, len(params))
@@ -99,11 +99,11 @@ def _names(given: dict[str, Any], count: int) -> list[str]:
 
 
 def _first(*stated: Any) -> str:
-    for one in stated:
-        if isinstance(one, str):
-            return one
-        if one is not None and np.size(one) == 1 and np.asarray(one).dtype.kind in "OU":
-            return str(np.ravel(one)[0])
+    for value in stated:
+        if isinstance(value, str):
+            return value
+        if value is not None and np.size(value) == 1 and np.asarray(value).dtype.kind in "OU":
+            return str(np.ravel(value)[0])
     return ""
 
 
