@@ -55,7 +55,7 @@ class Noise:
         return Noise(self.normal, np.column_stack([np.asarray(self.bounded), columns]))
 
 
-UNTOLD = "the correlations of the estimates were not given"
+NO_CORRELATIONS = "the correlations of the estimates were not given"
 """What limits alone are said for, in notes and in audits."""
 
 _SLACK = 1e-9  # relative, of limits that are one number

@@ -21,7 +21,7 @@ _FARTHEST = 1e-3
 """Of a step in any coordinate, of one more than the largest of theta: directions may come in other units."""
 
 
-def called(pairs: Pairs) -> Callable[[Any, Records], Any]:
+def from_callback(pairs: Pairs) -> Callable[[Any, Records], Any]:
     """`f(theta (d,), record) -> scalar`, with first derivatives in theta from `pairs` and second ones by differences.
 
     Raises:
@@ -64,12 +64,12 @@ def called(pairs: Pairs) -> Callable[[Any, Records], Any]:
         return jax.pure_callback(hessian_product_host, like, theta, v, record, vmap_method="expand_dims")
 
     def value_jvp(at: Any, moved: Any) -> Any:
-        _check_still(moved[1])
+        _check_no_derivative(moved[1])
         v, slope = both(*at)
         return v, slope @ _dense(moved[0], at[0])
 
     def both_jvp(at: Any, moved: Any) -> Any:
-        _check_still(moved[1])
+        _check_no_derivative(moved[1])
         (theta, record), t = at, _dense(moved[0], at[0])
         v, slope = both(theta, record)
         return (v, slope), (slope @ t, hessian_product(theta, t, record))
@@ -84,15 +84,17 @@ def called(pairs: Pairs) -> Callable[[Any, Records], Any]:
 
 
 def _dense(tangent: Any, theta: Any) -> Any:
-    return jnp.zeros_like(theta) if _still(tangent) else tangent
+    return jnp.zeros_like(theta) if _no_derivative(tangent) else tangent
 
 
-def _still(tangent: Any) -> bool:
+def _no_derivative(tangent: Any) -> bool:
     return isinstance(tangent, jax.custom_derivatives.SymbolicZero) or tangent.dtype == jax.dtypes.float0
 
 
-def _check_still(record: Any) -> None:
-    if not all(_still(leaf) for leaf in jax.tree_util.tree_leaves(record, is_leaf=lambda x: hasattr(x, "dtype"))):
+def _check_no_derivative(record: Any) -> None:
+    if not all(
+        _no_derivative(leaf) for leaf in jax.tree_util.tree_leaves(record, is_leaf=lambda x: hasattr(x, "dtype"))
+    ):
         raise BayesreconError(
             "this attack needs derivatives of the density with respect to the data, which other software does not "
             "give; "
@@ -101,8 +103,10 @@ def _check_still(record: Any) -> None:
 
 
 def _mapped(function: Any, width: int, theta: Any, record: Records) -> np.ndarray:
-    """`function(theta (T, d), one record) -> (T, width)` over the leading axes of both, which broadcast: all points of a
-    record at once."""
+    """Map `function(theta (T, d), one record) -> (T, width)` over the leading axes of both, which broadcast.
+
+    All points of a record are passed at once.
+    """
     theta, leaves = np.asarray(theta), {k: np.asarray(v) for k, v in record.items()}
     axes = theta.ndim - 1
     own = np.broadcast_shapes((1,) * axes, *(v.shape[:axes] for v in leaves.values()))

@@ -9,7 +9,7 @@ import numpy as np
 from bayesrecon.domains import REAL
 from bayesrecon.errors import BayesreconError, first_line, near
 from bayesrecon.model import Field, Model, Parameter, Params, Records
-from bayesrecon.models.callback import called
+from bayesrecon.models.callback import from_callback
 from bayesrecon.models.inspection import Site, parameter, plain
 from bayesrecon.precision import in_float64
 from bayesrecon.stated import domains_of
@@ -76,7 +76,7 @@ def from_density(
     fields = {k: Field(tuple(shape), given.get(k, REAL)) for k, shape in record.items()}
     free = tuple(_parameter(n, tuple(shape), (support or {}).get(n), title) for n, shape in parameters.items())
     oracle = _Oracle(title, log_density, dataset, fields, sum(p.size for p in free))
-    term, rest = called(oracle.terms), called(oracle.priors)
+    term, rest = from_callback(oracle.terms), from_callback(oracle.priors)
 
     def log_lik_at(params: Params, record: Records) -> Any:
         return term(model.unconstrain(params), {k: record[k] for k in fields})

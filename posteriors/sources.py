@@ -88,15 +88,15 @@ def accepted_draws(
     if missing:
         raise BayesreconError(
             f"the draws lack parameter {missing[0]} of model {model.name}{near(missing[0], unknown)} "
-            f"(they hold {_some(values)})"
+            f"(they hold {_listed_names(values)})"
         )
     if unknown and not ignore_unknown:
         raise BayesreconError(
             f"the draws hold {unknown[0]}, which model {model.name} does not have{near(unknown[0], expected)} "
-            f"(its parameters: {_some(expected)}); is this the right model?"
+            f"(its parameters: {_listed_names(expected)}); is this the right model?"
         )
     if unknown:
-        notes.append(Note(f"model {model.name} does not have {_some(unknown)}: ignored"))
+        notes.append(Note(f"model {model.name} does not have {_listed_names(unknown)}: ignored"))
     columns = {k: _column(p, values[k]) for k, p in expected.items()}
     shapes = {v.shape[:2] for v in columns.values()}
     if len(shapes) > 1:
@@ -211,7 +211,7 @@ def _on_boundary(parameter: Parameter, values: np.ndarray) -> np.ndarray:
     return edge.reshape(len(values), -1).any(axis=1)
 
 
-def _some(names: Sequence[str] | Mapping[str, Any]) -> str:
+def _listed_names(names: Sequence[str] | Mapping[str, Any]) -> str:
     listed = list(names)
     return ", ".join(listed[:6]) + (f" and {len(listed) - 6} more" if len(listed) > 6 else "")
 

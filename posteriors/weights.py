@@ -65,7 +65,7 @@ def weights_among(values: Mapping[str, Any], parameters: Iterable[str], requeste
             )
         candidates = [requested]
     else:
-        candidates = [name for name in weight_names(values, parameters) if _one_a_draw(values[name])]
+        candidates = [name for name in weight_names(values, parameters) if _one_per_draw(values[name])]
     if len(candidates) > 1:
         raise BayesreconError(
             f"the draws hold {' and '.join(candidates)}, which both look like weights; choose one with weights="
@@ -74,7 +74,7 @@ def weights_among(values: Mapping[str, Any], parameters: Iterable[str], requeste
         return None
     (name,) = candidates
     given = np.asarray(values[name], float)
-    if not _one_a_draw(given):
+    if not _one_per_draw(given):
         raise BayesreconError(f"weights={name!r}: its shape is {given.shape}, but one number per draw is needed")
     given = given.reshape(given.shape[:2])
     if name.startswith("log"):
@@ -130,5 +130,5 @@ def in_runs(release: Any, weights: Weights, kept: np.ndarray) -> Any:
     return replace(repeated, weights=np.full(len(rows), 1 / len(rows)))
 
 
-def _one_a_draw(values: Any) -> bool:
+def _one_per_draw(values: Any) -> bool:
     return np.ndim(values) >= 2 and int(np.prod(np.shape(values)[2:])) == 1

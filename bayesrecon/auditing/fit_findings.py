@@ -17,7 +17,7 @@ from bayesrecon.auditing.small_counts import counts_of, small_counts
 from bayesrecon.auditing.words import places
 from bayesrecon.errors import BayesreconError, Note, labelled
 from bayesrecon.estimation.recovered import recovered
-from bayesrecon.inexact import UNTOLD
+from bayesrecon.inexact import NO_CORRELATIONS
 from bayesrecon.knowledge import of_model
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
@@ -98,7 +98,7 @@ def audit_fit(
         found = recovered(release, **knows, key=key, progress=progress).judged()
         warnings, rows = found.warnings, stated(found)
         if found.whole:  # correlations would reveal nothing more
-            untried = tuple(n for n in untried if n.reason != UNTOLD)
+            untried = tuple(n for n in untried if n.reason != NO_CORRELATIONS)
         untried += tuple(NotRun(attack, failure, _MEND, (release.name,)) for failure in found.failures)
         tried = (alternatives_of(release) if alternatives is None else alternatives) if remedies else ()
         if rows:

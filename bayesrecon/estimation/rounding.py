@@ -24,8 +24,8 @@ _DIGITS = 6  # significant, at most: with one more single precision passes for a
 _SINGLE, _DOUBLE = 2e-7, 1e-13  # relative: either precision beside the decimal it stands for
 _CLEAR = 10.0  # of what is taken for arithmetic, from which a step stands out of it
 _FINEST = 1e-8  # of a standard deviation: finer steps are of no account
-_FELT = 0.5  # of the least relative error of any total, `sqrt(2 / (d T))`, from which rounding fails a check
-_MENDED = 0.05  # the same, from which it is taken for noise
+_FAILS_ABOVE = 0.5  # of the least relative error of any total, `sqrt(2 / (d T))`, from which rounding fails a check
+_NOISE_ABOVE = 0.05  # the same, from which it is taken for noise
 _MOST = 0.25  # share of a posterior variance, above which the draws are too few numbers to be mended
 _REPEATED = 0.98  # distinct values per draw, from which nothing was rounded
 _LOST = 0.002  # share of draws next to a bound, from which those that were rounded onto it are missed
@@ -39,23 +39,23 @@ class Rounding:
         low, high: `(T, d)` their ends, equal where a coordinate was not rounded.
         constrained: of each parameter, whether its constrained values were rounded, and the cells are theirs.
         share: rho, the largest share of a variance that is noise.
-        felt: the same in least relative errors of any total.
+        relative_effect: the same in least relative errors of any total.
         summary: the coordinate that feels it most, and the size of its steps.
-        unmended: why these draws cannot be mended, None where they can.
+        uncorrectable: why these draws cannot be mended, None where they can.
     """
 
     low: Float[np.ndarray, "T d"]
     high: Float[np.ndarray, "T d"]
     constrained: tuple[bool, ...]
     share: float
-    felt: float
+    relative_effect: float
     summary: str
-    unmended: str | None
+    uncorrectable: str | None
 
     @property
-    def mended(self) -> bool:
+    def correctable(self) -> bool:
         """Whether the digits are to be taken for noise."""
-        return self.felt > _MENDED and self.unmended is None
+        return self.relative_effect > _NOISE_ABOVE and self.uncorrectable is None
 
 
 def cells(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -129,7 +129,7 @@ def rounding_of(release: PosteriorDraws, independent: float = 1.0) -> Rounding |
             coarsest = max(coarsest, float((_noise(low, high) / np.maximum(own.var(axis=0), 1e-300)).max()))
         if not rounded or p.bounds is None:
             low, high = _cells_of(free)
-        elif _emptied(low, high, *p.bounds):
+        elif _lost_at_bounds(low, high, *p.bounds):
             reasons.append(f"draws of {p.name} may have been rounded onto its bound and dropped")
         constrained.append(rounded and p.bounds is not None)
         ends.append((low, high))
@@ -155,16 +155,16 @@ def _distinct(theta: Any) -> int:
     return min(len(np.unique(column)) for _, part in column_blocks(theta) for column in part.T)
 
 
-def felt_rounding(release: PosteriorDraws, independent: float) -> str | None:
+def rounding_failure(release: PosteriorDraws, independent: float) -> str | None:
     """What is wrong where draws were rounded so that it is felt; None where not.
 
     Args:
         independent: number of independent draws.
     """
     rounding = rounding_of(release, independent)
-    if rounding is None or rounding.felt <= _FELT:
+    if rounding is None or rounding.relative_effect <= _FAILS_ABOVE:
         return None
-    why = f" and this cannot be corrected, since {rounding.unmended}" if rounding.unmended else ""
+    why = f" and this cannot be corrected, since {rounding.uncorrectable}" if rounding.uncorrectable else ""
     return (
         f"{rounding.summary}{why}: totals are off by about {rounding.share:.1%}, which their errors do not include; "
         "supply "
@@ -194,7 +194,7 @@ def _noise(low: np.ndarray, high: np.ndarray) -> np.ndarray:
         return np.asarray(((high - low) ** 2).mean(axis=0) / 12)
 
 
-def _emptied(low: np.ndarray, high: np.ndarray, least: float, most: float) -> bool:
+def _lost_at_bounds(low: np.ndarray, high: np.ndarray, least: float, most: float) -> bool:
     """Whether cells next to a bound, whose neighbour was lost there, hold some of the draws."""
     width = high - low
     near = (width > 0) & ((low < least + 0.6 * width) | (high > most - 0.6 * width))

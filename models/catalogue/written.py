@@ -57,12 +57,12 @@ class Written:
             domain=_given(self.domain, constants),
             constants=constants,
             name=self.name,
-            prepare=_knowing(self.prepare, constants),
+            prepare=_with_constants(self.prepare, constants),
             settings=constants,
             identities=_given(self.identities, constants),
             forward=self.forward,
         )
-        return model if self.simulate is None else replace(model, simulate=_knowing(self.simulate, constants))
+        return model if self.simulate is None else replace(model, simulate=_with_constants(self.simulate, constants))
 
 
 def written(
@@ -92,7 +92,7 @@ def _constants(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
     return tuple(p for p in every if p.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
-def _knowing(function: Callable[..., Any] | None, constants: Mapping[str, Any]) -> Callable[..., Any] | None:
+def _with_constants(function: Callable[..., Any] | None, constants: Mapping[str, Any]) -> Callable[..., Any] | None:
     """A function with the constants that its keyword-only arguments name."""
     wanted = [p.name for p in _constants(function)] if function is not None else []
     return partial(function, **{name: constants[name] for name in wanted}) if function and wanted else function

@@ -148,7 +148,7 @@ class _Reader:
 
     def model(self, names: Mapping[str, Any] | Sequence[str] | None, domain: Mapping[str, Any] | None) -> Model:
         dims = {value: self.program.named_vars_to_dims.get(v.name) for v, value in self.free.items()}
-        arrays = [a for a in self.leaves if not self._stands_alone(np.asarray(content(a)))]
+        arrays = [a for a in self.leaves if not self._is_not_a_field(np.asarray(content(a)))]
         observed = {v.name: value for v, value in self.data.items()}
         columns = columns_of(self.likelihood, arrays, self.sizes, dims)
         others = named(columns, observed, self.matrices, names, self.known, self.title)
@@ -167,8 +167,10 @@ class _Reader:
             name=self.title,
             parameters=tuple(map(self._parameter, self.free)),
             fields=fields,
-            log_lik_at=lambda params, z: sum(jnp.sum(t) for t in terms(self.moved(params), z)),
-            log_prior_at=lambda params: sum(jnp.sum(t) for t in prior(*one.ordered(self.moved(params)))),
+            log_lik_at=lambda params, z: sum(jnp.sum(t) for t in terms(self.with_shifted_intercepts(params), z)),
+            log_prior_at=lambda params: sum(
+                jnp.sum(t) for t in prior(*one.ordered(self.with_shifted_intercepts(params)))
+            ),
             prepare=offsets(one.names) if self.matrices else None,
         )
         self._check(result, terms, record.held)
@@ -182,11 +184,11 @@ class _Reader:
         site = Site("latent", shape, support=support_of(variable, transform, self.title))
         return parameter(variable.name, site, self.title)
 
-    def _stands_alone(self, values: np.ndarray) -> bool:
+    def _is_not_a_field(self, values: np.ndarray) -> bool:
         """Whether an array is no field by itself."""
         return is_constant(values) or any(is_matrix(m, values) for m in self.matrices)
 
-    def moved(self, params: Params) -> Params:
+    def with_shifted_intercepts(self, params: Params) -> Params:
         """Parameters as the graph takes them: with the intercepts of centred predictors."""
         result = dict(params)
         for m in self.matrices:
@@ -288,7 +290,7 @@ class _OneRecord:
 
         def simulate(params: Params, batch: Records, key: Any) -> Records:
             keys = jax.random.split(key, (len(next(iter(batch.values()))), len(generators)))
-            params = reader.moved(params)
+            params = reader.with_shifted_intercepts(params)
             draws = jax.vmap(lambda record, keys: evaluate(params, record, *map(state, keys)))(dict(batch), keys)
             return {**batch, **{v.name: x[:, 0] for v, x in zip(reader.data, draws, strict=True)}}
 
@@ -307,7 +309,7 @@ class _OneRecord:
         evaluate = self.function([*reader.in_values(variable.owner.op.dist_params(variable.owner)), value])
 
         def response(params: Params, records: Records) -> tuple[Any, Any, Any]:
-            outputs = jax.vmap(evaluate, in_axes=(None, 0))(reader.moved(params), records)
+            outputs = jax.vmap(evaluate, in_axes=(None, 0))(reader.with_shifted_intercepts(params), records)
             location, scale, seen = (jnp.reshape(x, (len(x), -1))[:, 0] for x in outputs)
             return location, scale, seen
 

@@ -336,9 +336,9 @@ def listed(values: list[V], row: bool) -> V:
     if not values:
         return V("row_vector", np.zeros(0))
     first = values[0]
-    mixed = {v.base for v in values}
-    base = "real" if mixed <= {"int", "real"} and "real" in mixed else first.base
-    if any(v.depth != first.depth for v in values) or (len(mixed) > 1 and base != "real"):
+    visit_mixture = {v.base for v in values}
+    base = "real" if visit_mixture <= {"int", "real"} and "real" in visit_mixture else first.base
+    if any(v.depth != first.depth for v in values) or (len(visit_mixture) > 1 and base != "real"):
         raise StanError("the entries of an array have different types")
     if row:
         if first.depth or first.base not in ("int", "real", "row_vector"):

@@ -265,7 +265,7 @@ def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[s
 
         return jax.vmap(at)(jnp.arange(1, place.shape[0] + 1))
 
-    moves = _moves(prior.family, place, loop is not None)
+    moves = _is_reparametrised(prior.family, place, loop is not None)
 
     def apply(frame: Frame, x: Any) -> tuple[Any, Any]:
         return moves[0](x, *ends(frame))
@@ -278,7 +278,7 @@ def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[s
     return Rule(place, name, frozenset(needed & names), apply, invert, note)
 
 
-def _moves(family: str, place: Place, looped: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _is_reparametrised(family: str, place: Place, looped: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """From standard values to those of a location and a scale with the log Jacobian, and back."""
     rows = place.shape[0] if len(place.shape) > 1 else 1
 

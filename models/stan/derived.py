@@ -12,7 +12,7 @@ from bayesrecon.models.stan.posterior import declarations
 from bayesrecon.models.stan.record_term import Parts
 
 
-class MadeOfAllError(BayesreconError):
+class NeedsAllRecordsError(BayesreconError):
     """Something in the transformed data is one number of all records, which has to be stated.
 
     Args:
@@ -54,7 +54,7 @@ def coupled_column(parts: Parts) -> Column | None:
                 return Column(node, axes[0])
         elif any(np.shape(s) != np.shape(v.a) or not np.allclose(s, v.a, equal_nan=True) for s in singles):
             line, column = node.at
-            raise MadeOfAllError(
+            raise NeedsAllRecordsError(
                 node.name,
                 f"{parts.name}, line {line}, column {column}: {node.name} is computed from all records; it cannot be "
                 f'recovered from one: pass it in constants={{"{node.name}": ...}}, or make it part of the record',

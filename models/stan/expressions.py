@@ -7,18 +7,18 @@ from typing import Any, ClassVar
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.arithmetic import binary, unary
 from bayesrecon.models.stan.containers import listed
-from bayesrecon.models.stan.frame import CALLS, FOREIGN, Frame, Leave, Run, Slot, as_declared, chosen_of, unforeseen
+from bayesrecon.models.stan.frame import CALLS, FOREIGN, EarlyExit, Frame, Run, Slot, as_declared, library_error, select
 from bayesrecon.models.stan.functions import apply
 from bayesrecon.models.stan.values import (
     Split,
     StanError,
     Untraceable,
     V,
-    decided,
+    consolidated,
     index,
+    known_test,
     number,
     real,
-    settled,
     whole,
     window,
 )
@@ -40,20 +40,20 @@ class Expressions(ABC):
                 self.functions.setdefault(f.name, []).append(f)
 
     @abstractmethod
-    def block(self, body: tuple[Any, ...], frame: Frame, run: Run) -> Leave | None:
+    def block(self, body: tuple[Any, ...], frame: Frame, run: Run) -> EarlyExit | None:
         """Runs statements, as those of a function."""
 
-    def statement(self, node: Any, frame: Frame, run: Run) -> Leave | None:
+    def statement(self, node: Any, frame: Frame, run: Run) -> EarlyExit | None:
         return self.block((node,), frame, run)
 
     def value(self, node: Any, frame: Frame, run: Run) -> V:
-        run.spend()
+        run.count_steps()
         try:
-            return run.claim(self._EXPRESSIONS[type(node)](self, node, frame, run))
+            return run.count_entries(self._EXPRESSIONS[type(node)](self, node, frame, run))
         except StanError as error:
             raise self.placed(error, node) from None
         except FOREIGN as error:
-            raise self.placed(unforeseen(error), node) from None
+            raise self.placed(library_error(error), node) from None
 
     def placed(self, error: StanError, node: Any) -> StanError:
         """With the place in the program, the innermost."""
@@ -70,7 +70,7 @@ class Expressions(ABC):
         return whole(node.value) if isinstance(node.value, int) else real(node.value)
 
     def _variable(self, node: tree.Variable, frame: Frame, run: Run) -> V:
-        return settled(self._raw(node, frame))
+        return consolidated(self._raw(node, frame))
 
     def _raw(self, node: tree.Variable, frame: Frame) -> V:
         if node.name not in frame:
@@ -91,11 +91,11 @@ class Expressions(ABC):
         return binary(node.op, left, self.value(node.right, frame, run))
 
     def _ternary(self, node: tree.Ternary, frame: Frame, run: Run) -> V:
-        test = self.decided(self.value(node.test, frame, run), run)
+        test = self.known_test(self.value(node.test, frame, run), run)
         if test.known:
             chosen = self.value(node.then if test.a else node.other, frame, run)
             return chosen.with_taint(test.tainted)
-        return chosen_of(test, self.value(node.then, frame, run), self.value(node.other, frame, run))
+        return select(test, self.value(node.then, frame, run), self.value(node.other, frame, run))
 
     def _listed(self, node: tree.Listed, frame: Frame, run: Run) -> V:
         return listed([self.value(item, frame, run) for item in node.items], node.row)
@@ -130,7 +130,7 @@ class Expressions(ABC):
             variable = frame.get(node.of.name)
             if isinstance(variable, Slot):
                 inner = variable.row
-                return settled(index(inner, self.indices(node.indices[variable.consumed :], inner, frame, run)))
+                return consolidated(index(inner, self.indices(node.indices[variable.consumed :], inner, frame, run)))
             container = self._raw(node.of, frame)
         else:
             container = self.value(node.of, frame, run)
@@ -172,16 +172,16 @@ class Expressions(ABC):
             run.calls, run.frozen = run.calls - 1, frozen
         if function.base == "void":
             return V("void", None)
-        if not isinstance(end, Leave) or end.kind != "return" or end.value is None:
+        if not isinstance(end, EarlyExit) or end.kind != "return" or end.value is None:
             raise StanError(f"{name} ends without returning a value")
         return as_declared(end.value, function.base)
 
-    def decided(self, test: V, run: Run) -> V:
+    def known_test(self, test: V, run: Run) -> V:
         """A test that is the same in all turns of a loop as a known one; where it is not, both branches are run if
         they may be."""
         if test.turns is not None and run.selects and (test.turns[1] != test.turns[1][0]).any():
             return V(test.base, test.a, 0, test.tainted)
-        return decided(test)
+        return known_test(test)
 
     _EXPRESSIONS: ClassVar[dict[type, Any]] = {
         tree.Number: _number,

@@ -46,18 +46,18 @@ class Run:
     frozen: frozenset[str] = frozenset()
     calls: int = 0
 
-    def spend(self, steps: int = 1) -> None:
+    def count_steps(self, steps: int = 1) -> None:
         self.steps += steps
         if self.steps > STEPS:
             raise StanError(f"the program takes more than {STEPS} steps")
 
-    def claim(self, v: V) -> V:
+    def count_entries(self, v: V) -> V:
         """Counts what a value takes."""
         self.entries += math.prod(v.shape) * self.width
         if self.entries > ENTRIES:
             raise StanError(f"the program creates more than {ENTRIES} elements")
         if not v.known:
-            self.spend(TRACED)
+            self.count_steps(TRACED)
         return v
 
     def widened(self, turns: int) -> int:
@@ -73,7 +73,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Leave:
+class EarlyExit:
     """How statements end before their last one."""
 
     kind: str
@@ -92,7 +92,7 @@ class Slot:
         self.row, self.consumed = row, consumed
 
 
-def unforeseen(error: Exception) -> StanError:
+def library_error(error: Exception) -> StanError:
     """What a library raised, in one line; errors of tracing go on as they are.
 
     Raises:
@@ -105,7 +105,7 @@ def unforeseen(error: Exception) -> StanError:
     return StanError(f"this cannot be evaluated ({first_line(error)[:120]})")
 
 
-def chosen_of(test: V, if_true: V, if_false: V) -> V:
+def select(test: V, if_true: V, if_false: V) -> V:
     """One of two values of one shape."""
     if if_true.shape != if_false.shape:
         raise Untraceable(f"two branches give values of shapes {if_true.shape} and {if_false.shape}")
@@ -118,11 +118,11 @@ def fork(frame: Frame) -> Frame:
     """A copy whose arrays can be written to."""
     result: dict[str, Any] = {}
     for name, v in frame.items():
-        result[name] = Slot(own_copy(v.row), v.consumed) if isinstance(v, Slot) else own_copy(v)
+        result[name] = Slot(writable_copy(v.row), v.consumed) if isinstance(v, Slot) else writable_copy(v)
     return result
 
 
-def own_copy(v: V) -> V:
+def writable_copy(v: V) -> V:
     """A value that belongs to one variable."""
     if isinstance(v.a, np.ndarray) and v.a.ndim:
         return V(v.base, v.a.copy(), v.depth, v.tainted)

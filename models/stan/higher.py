@@ -10,7 +10,7 @@ import numpy as np
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.expressions import Expressions, Higher
 from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.values import StanError, V, settled, whole
+from bayesrecon.models.stan.values import StanError, V, consolidated, whole
 
 STEPS = 64
 """Steps of the integrator between two times; curves that programs of posteriordb solve are then exact to nine digits,
@@ -54,7 +54,7 @@ def _solved(machine: Expressions, node: tree.Call, frame: Frame, run: Run) -> V:
     def slope(t: Any, y: Any) -> Any:
         inner = Run(steps=run.steps, context=run.context, calls=run.calls)
         state = V(base, y, 1 if old else 0)
-        result = settled(machine.own(name, [V("real", t), state, *rest], inner))
+        result = consolidated(machine.own(name, [V("real", t), state, *rest], inner))
         run.steps = max(run.steps, inner.steps)
         return jnp.asarray(result.a, float)
 

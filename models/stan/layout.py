@@ -60,7 +60,7 @@ def columns(program: tree.Program, count: str) -> dict[str, Column] | None:
     return result
 
 
-def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+def implied_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
     """Whole numbers of the data that the shapes of variables tell: `vector[K - 1] b` of length 3 tells K.
 
     Raises:
@@ -96,7 +96,7 @@ def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> 
                     f"{program.name}: the draws give {solved[0]} as {result[solved[0]]} and as {solved[1]} "
                     f"({d.name} has sizes {shape}); do they belong to this program?"
                 )
-    return result | _told_lists(program, lists)
+    return result | _implied_lists(program, lists)
 
 
 def _entry_of(size: Any) -> tuple[str, int] | None:
@@ -108,7 +108,7 @@ def _entry_of(size: Any) -> tuple[str, int] | None:
     return None
 
 
-def _told_lists(program: tree.Program, lists: Mapping[str, dict[int, int]]) -> dict[str, Any]:
+def _implied_lists(program: tree.Program, lists: Mapping[str, dict[int, int]]) -> dict[str, Any]:
     """Lists of sizes of which every entry is told, and how long they are."""
     result: dict[str, Any] = {}
     for d in declarations(program.data):

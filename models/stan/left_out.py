@@ -18,7 +18,7 @@ from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.needs import computing
 from bayesrecon.models.stan.posterior import Place, declarations, machine_of, transform_of
-from bayesrecon.models.stan.values import V, settled
+from bayesrecon.models.stan.values import V, consolidated
 
 STEPS = 30
 """Of Gauss-Newton: correlations need some ten from the identity."""
@@ -103,7 +103,7 @@ class LeftOut:
         def one(values: Any) -> Any:
             frame = self._with(values)
             self.machine.block(statements, frame, Run())
-            return jnp.asarray(settled(frame[name]).a, float)
+            return jnp.asarray(consolidated(frame[name]).a, float)
 
         flat = {n: jnp.asarray(v, float).reshape(-1, *v.shape[2:]) for n, v in given.items()}
         result = np.asarray(jax.jit(jax.vmap(one))(flat))
@@ -133,14 +133,14 @@ class LeftOut:
             affine = [o for o in outputs if self._is_affine(first_draw, places, [o])]
             for chosen, steps in ((affine, AFFINE_STEPS), (_enough(outputs, widths, size), STEPS)):
                 if sum(widths[o.node.name] for o in chosen) >= size:
-                    result = self._found(draws, given, places, chosen, steps)
+                    result = self._solve_all(draws, given, places, chosen, steps)
                     if result is not None:
                         return result
         except BayesreconError:  # a function that is not there, or draws at random
             pass
         return None
 
-    def _found(
+    def _solve_all(
         self, draws: Draws, given: Draws, places: list[Place], chosen: list[_Output], steps: int
     ) -> Draws | None:
         chains, length = next(iter(draws.values())).shape[:2]
@@ -181,7 +181,7 @@ class LeftOut:
             for output in outputs:
                 inside = dict(frame)
                 self.machine.block(output.statements, inside, Run())
-                flat.append(jnp.ravel(jnp.asarray(settled(inside[output.node.name]).a, float)))
+                flat.append(jnp.ravel(jnp.asarray(consolidated(inside[output.node.name]).a, float)))
             return result, jnp.concatenate(flat)
 
         return values
@@ -199,13 +199,17 @@ class LeftOut:
             function = self._map(values, places, outputs)
             target = jnp.concatenate([jnp.ravel(values[o.node.name]) for o in outputs])
             size = sum(_free_size(self._transform(p, values), p) for p in places)
-            ends = jax.vmap(lambda x: _newton(lambda y: function(y)[1], target, x, steps))(_beginnings(size, steps))
+            ends = jax.vmap(lambda x: _newton(lambda y: function(y)[1], target, x, steps))(
+                _starting_points(size, steps)
+            )
             every, reached = jax.vmap(function)(ends)
             residual = jnp.max(jnp.abs(reached - target) / (1 + jnp.abs(target)), axis=1)
             residual = jnp.where(jnp.isfinite(residual), residual, jnp.inf)
             result = {n: v[jnp.argmin(residual)] for n, v in every.items()}
             # Another solution is as good: which of them it was cannot be told.
-            other = jnp.stack([jax.vmap(_apart, (None, 0))(result[n], every[n]) for n in result]).max(axis=0)
+            other = jnp.stack([jax.vmap(_relative_difference, (None, 0))(result[n], every[n]) for n in result]).max(
+                axis=0
+            )
             return result, jnp.maximum(residual.min(), jnp.where(residual <= CLOSE, other, 0.0).max())
 
         return solve
@@ -220,11 +224,11 @@ def _enough(outputs: list[_Output], widths: Mapping[str, int], size: int) -> lis
     return result
 
 
-def _apart(first: Any, second: Any) -> Any:
+def _relative_difference(first: Any, second: Any) -> Any:
     return jnp.max(jnp.abs(first - second) / (1 + jnp.abs(first)))
 
 
-def _beginnings(size: int, steps: int) -> Any:
+def _starting_points(size: int, steps: int) -> Any:
     """Where solving begins: equations that are not affine may have several solutions, a square has two."""
     way = np.random.default_rng(1).normal(size=size)
     scales = (0.0, 0.3) if steps == AFFINE_STEPS else (0.0, 0.3, -0.3, 3.0, -3.0, 30.0, -30.0)

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesrecon.model import GaussianPredictor, Model, Params, Records
 from bayesrecon.models.recognition import gaussian_predictor
-from bayesrecon.models.stan.densities_met import Meeting
+from bayesrecon.models.stan.densities_met import DensityVisitor
 from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.named_densities import linear_predictor
@@ -22,14 +22,14 @@ from bayesrecon.models.stan.values import StanError
 _RECORDS = 3  # on which a program is looked at
 
 
-class _Reading(Meeting):
+class _Reading(DensityVisitor):
     """Keeps normal terms of the record in the place of adding them."""
 
     def __init__(self, record: Machine):
         super().__init__(record)
         self.terms: list[tuple[Any, Any, Any]] = []
 
-    def met(self, name: str, variate: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
+    def visit_density(self, name: str, variate: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
         if name not in ("normal", "normal_id_glm"):
             return False
         y, *values = (self.value(a, frame, run) for a in (variate, *args))

@@ -16,14 +16,14 @@ from bayesrecon.models.stan.scans import (
     add,
     around,
     consumed_of,
-    held_of,
-    in_a_scan,
-    put,
-    run_uneven,
+    current_value,
+    longest_range,
+    run_longest_range,
+    run_scan,
+    set_variable,
     summed,
-    uneven,
 )
-from bayesrecon.models.stan.values import AXES, Split, Untraceable, V, index_base, settled
+from bayesrecon.models.stan.values import AXES, Split, Untraceable, V, consolidated, index_base
 
 UNROLLED = 8
 """Turns up to which a loop is run turn by turn: a scan of so few compiles more slowly."""
@@ -41,8 +41,8 @@ TRIED = 1_500
 
 def run_loop(machine: Expressions, node: tree.For, low: V, high: V, frame: Frame, run: Run) -> bool:
     """Runs a loop as a whole where that can be done and pays; whether it did."""
-    if (longest := uneven(low, high)) is not None:
-        return run_uneven(machine, node, low, high, longest, frame, run)
+    if (longest := longest_range(low, high)) is not None:
+        return run_longest_range(machine, node, low, high, longest, frame, run)
     first, last = ends_of(low, high)
     tainted = low.tainted or high.tainted
     turns = last - first + 1
@@ -57,11 +57,11 @@ def run_loop(machine: Expressions, node: tree.For, low: V, high: V, frame: Frame
     slots = _slots(node, written, nodes, frame)
     steps = run.steps
     every = np.arange(first, last + 1)
-    ways = [(_at_once, False), (_scanned, False)]
+    ways = [(_run_vectorised, False), (_scanned, False)]
     if turns * len(nodes) > SHORT or run.nested:
-        ways += [(_at_once, True), (_scanned, True)]
+        ways += [(_run_vectorised, True), (_scanned, True)]
     for attempt, selects in ways:
-        if (attempt is _at_once and not slots) or (selects and not run.selects):
+        if (attempt is _run_vectorised and not slots) or (selects and not run.selects):
             continue
         inner = Inside(run, tainted, selects, turns)
         try:
@@ -101,12 +101,12 @@ def _row(v: V, a: Any) -> V:
     return V(index_base(v.base, (False,) + (True,) * (AXES[v.base] - 1)), a, 0, v.tainted)
 
 
-def _at_once(
+def _run_vectorised(
     machine: Expressions, node: tree.For, every: np.ndarray, inside: Inside, frame: Frame, written: list[str]
 ) -> None:
     """All turns together; those that take different branches in groups."""
     groups, outcomes, added = [every], [], []
-    variables = {name: held_of(frame[name]) for name in written}
+    variables = {name: current_value(frame[name]) for name in written}
     for name, v in variables.items():
         if not v.shape or not 1 <= every[0] <= every[-1] <= v.shape[0]:
             raise Untraceable(f"{name} does not have an element for every iteration of the loop")
@@ -131,7 +131,7 @@ def _at_once(
         for group, rows in outcomes:
             new = new.at[group - 1].set(rows[name][0])
             tainted |= rows[name][1]
-        put(frame, name, V(v.base, new, v.depth, tainted))
+        set_variable(frame, name, V(v.base, new, v.depth, tainted))
     add(node, inside.run, sum(free for free, _ in added), sum(bound for _, bound in added))
 
 
@@ -153,7 +153,7 @@ def _group(
         except Split as split:
             split.steps = inner.steps
             raise
-        final = {name: settled(variables[name].row) for name in held}  # type: ignore[attr-defined]
+        final = {name: consolidated(variables[name].row) for name in held}  # type: ignore[attr-defined]
         taints.update({name: v.tainted for name, v in final.items()})
         steps.append((inner.steps, inner.entries))
         return {name: jnp.asarray(v.a, float) for name, v in final.items()}, summed(inner)
@@ -168,4 +168,4 @@ def _scanned(
     machine: Expressions, node: tree.For, every: np.ndarray, inside: Inside, frame: Frame, written: list[str]
 ) -> None:
     """One turn after the other."""
-    in_a_scan(machine, node, every, lambda i: (i, True), inside, frame, written)
+    run_scan(machine, node, every, lambda i: (i, True), inside, frame, written)

@@ -112,7 +112,7 @@ def _builder() -> Any:
     def place(token: Any) -> tree.Position:
         return (token.line, token.column)
 
-    def _wholes(token: Any) -> int:
+    def _integer_aliases(token: Any) -> int:
         value = int(token.replace("_", ""))
         if value > 2**31 - 1:
             raise BayesreconError(f"line {token.line}: {token[:40]} is too large for an integer")
@@ -271,7 +271,7 @@ def _builder() -> Any:
             return tree.Range(at(meta), *items)
 
         def whole(self, meta, items):
-            return tree.Number(at(meta), _wholes(items[0]))
+            return tree.Number(at(meta), _integer_aliases(items[0]))
 
         def number(self, meta, items):
             return tree.Number(at(meta), float(items[0].replace("_", "")))

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.frame import STEPS, Frame, Run, Slot
-from bayesrecon.models.stan.values import Split, Untraceable, V, settled
+from bayesrecon.models.stan.values import Split, Untraceable, V, consolidated
 
 ALIKE = 6
 """Pairs of bounds up to which turns of an outer loop are told apart by them: each then runs as it stands."""
@@ -56,8 +56,8 @@ def consumed_of(variable: Any) -> int:
     return variable.consumed if isinstance(variable, Slot) else 0
 
 
-def held_of(variable: Any) -> V:
-    return settled(variable.row if isinstance(variable, Slot) else variable)
+def current_value(variable: Any) -> V:
+    return consolidated(variable.row if isinstance(variable, Slot) else variable)
 
 
 def summed(inner: Run) -> tuple[Any, Any]:
@@ -68,10 +68,10 @@ def summed(inner: Run) -> tuple[Any, Any]:
 def around(node: tree.For, frame: Frame) -> Frame:
     """What a loop finds, each entry of it at hand."""
     read = tree.names_in(node.body)
-    return {n: settled(v) if n in read and not isinstance(v, Slot) else v for n, v in frame.items()}
+    return {n: consolidated(v) if n in read and not isinstance(v, Slot) else v for n, v in frame.items()}
 
 
-def put(frame: Frame, name: str, v: V) -> None:
+def set_variable(frame: Frame, name: str, v: V) -> None:
     variable: Any = frame[name]
     if isinstance(variable, Slot):
         variable.row = v
@@ -79,7 +79,7 @@ def put(frame: Frame, name: str, v: V) -> None:
         frame[name] = v
 
 
-def uneven(low: V, high: V) -> int | None:
+def longest_range(low: V, high: V) -> int | None:
     """The longest run of a loop whose bounds are known and differ between turns of an outer one; None of other loops.
 
     Raises:
@@ -97,7 +97,9 @@ def uneven(low: V, high: V) -> int | None:
     return max(int(lengths.max()), 0)
 
 
-def run_uneven(machine: Statements, node: tree.For, low: V, high: V, longest: int, frame: Frame, run: Run) -> bool:
+def run_longest_range(
+    machine: Statements, node: tree.For, low: V, high: V, longest: int, frame: Frame, run: Run
+) -> bool:
     """Runs a loop of other lengths in other turns of an outer one, as long as the longest.
 
     What is too long comes first, at the place of the first turn and with what the loop finds, so that nothing is
@@ -119,7 +121,7 @@ def run_uneven(machine: Statements, node: tree.For, low: V, high: V, longest: in
     for selects in (False, True)[: 1 + run.selects]:
         inside = Inside(run, low.tainted or high.tainted, selects, longest)
         try:
-            in_a_scan(machine, node, np.arange(longest), place, inside, frame, written)
+            run_scan(machine, node, np.arange(longest), place, inside, frame, written)
         except (Untraceable, *JAX_ERRORS):
             run.steps = steps
             continue
@@ -127,7 +129,7 @@ def run_uneven(machine: Statements, node: tree.For, low: V, high: V, longest: in
     return False
 
 
-def in_a_scan(
+def run_scan(
     machine: Statements,
     node: tree.For,
     every: np.ndarray,
@@ -137,7 +139,7 @@ def in_a_scan(
     written: list[str],
 ) -> None:
     """Turns one after the other; `place` tells which one is run, and whether what it leaves counts."""
-    initial = {name: held_of(frame[name]) for name in written}
+    initial = {name: current_value(frame[name]) for name in written}
     outer = around(node, frame)
     taints = {name: v.tainted for name, v in initial.items()}
     steps: list[tuple[int, int]] = []
@@ -150,7 +152,7 @@ def in_a_scan(
         at, counts = place(i)
         variables[node.name] = V("int", at)
         machine.statement(node.body, variables, inner)
-        final = {name: held_of(variables[name]) for name in written}
+        final = {name: current_value(variables[name]) for name in written}
         taints.update({name: taints[name] or v.tainted for name, v in final.items()})
         steps.append((inner.steps, inner.entries))
         new = {name: jnp.asarray(v.a, carry[name].dtype) for name, v in final.items()}
@@ -169,7 +171,7 @@ def in_a_scan(
             break
     inside.run.steps, inside.run.entries = max(steps)
     for name, v in initial.items():
-        put(frame, name, V(v.base, final[name], v.depth, taints[name]))
+        set_variable(frame, name, V(v.base, final[name], v.depth, taints[name]))
     add(node, inside.run, free.sum(), bound.sum())
 
 

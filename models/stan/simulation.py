@@ -16,7 +16,7 @@ from jax import random
 
 from bayesrecon.model import Params, Records
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.densities_met import Meeting
+from bayesrecon.models.stan.densities_met import DensityVisitor
 from bayesrecon.models.stan.frame import Frame, Run, fork
 from bayesrecon.models.stan.machine import Machine, summands
 from bayesrecon.models.stan.named_densities import density_of_call
@@ -25,7 +25,7 @@ from bayesrecon.models.stan.samplers import drawn
 from bayesrecon.models.stan.values import StanError, V
 
 
-class _Drawing(Meeting):
+class _Drawing(DensityVisitor):
     """Draws the fields that it comes to.
 
     Args:
@@ -42,7 +42,7 @@ class _Drawing(Meeting):
         variate = node.of if isinstance(node, tree.Index) else node
         return variate.name if isinstance(variate, tree.Variable) and variate.name in self._fields else None
 
-    def met(self, name: str, variate: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
+    def visit_density(self, name: str, variate: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
         """A draw comes in the place of the field, or of an entry of it."""
         field = self._response(variate)
         if field is None:
@@ -58,7 +58,7 @@ class _Drawing(Meeting):
         frame[field] = self._assigned(frame[field], indices, V(y.base, new, y.depth, True), frame, run)
         return True
 
-    def mixed(self, call: tree.Call, frame: Frame, run: Run) -> bool:
+    def visit_mixture(self, call: tree.Call, frame: Frame, run: Run) -> bool:
         """A draw of one of the components."""
         shares = self._shares(call, frame, run)
         if shares is None:
@@ -66,7 +66,7 @@ class _Drawing(Meeting):
         before, after, sides = list(self.done), [], []
         for _, density in shares:
             self.done, side = list(before), fork(frame)
-            if not self.met(str(density_of_call(density.name)), density.args[0], density.args[1:], side, run):
+            if not self.visit_density(str(density_of_call(density.name)), density.args[0], density.args[1:], side, run):
                 raise StanError("a component of a mixture is not the density of a field")
             after.append(self.done)
             sides.append(side)

@@ -24,9 +24,9 @@ from bayesrecon.models.stan.layout import (
     columns,
     constants_of,
     domain_of,
+    implied_sizes,
     indexing,
     sizes_of,
-    told_sizes,
 )
 from bayesrecon.models.stan.left_out import LeftOut
 from bayesrecon.models.stan.linear_form import linear_form
@@ -219,7 +219,7 @@ def _model(
         parts = replace(_parts(program, count, given, sizes, domain, cut), whole=complete)
     title, left_out = (
         program.name.removesuffix(".stan"),
-        _left_out(program, parts, {**told_sizes(program, sizes), **given}),
+        _left_out(program, parts, {**implied_sizes(program, sizes), **given}),
     )
     model = StanModel(
         name=title,
@@ -258,7 +258,7 @@ def _parts(
         )
     if count is not None and not fields and not cut:
         raise BayesreconError(f"{program.name}: no data have the size {count}")
-    known_sizes = told_sizes(program, sizes)
+    known_sizes = implied_sizes(program, sizes)
     constants = constants_of(machine, fields, count, given, known_sizes)
     own, units = _own(small, count, given, known_sizes)
     sources = set(fields) | set(cut) | ({count} if count and not own else set())

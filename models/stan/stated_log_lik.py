@@ -17,7 +17,7 @@ from bayesrecon.models.stan.layout import counts, sizes_of
 from bayesrecon.models.stan.needs import computing, pruned
 from bayesrecon.models.stan.posterior import declarations, machine_of
 from bayesrecon.models.stan.record_term import Parts
-from bayesrecon.models.stan.values import settled
+from bayesrecon.models.stan.values import consolidated
 
 NAME = "log_lik"
 """As loo and ArviZ read it."""
@@ -56,7 +56,7 @@ def pointwise_notes(program: tree.Program, parts: Parts, model: Model) -> tuple[
         values, _ = parts.coordinates.values(params)
         frame.update({p.name: values[p.name] for p in parts.coordinates.places})
         machine.block(statements, frame, Run())
-        return settled(frame[NAME]).a, jax.vmap(model.log_lik_at, (None, 0))(params, records)
+        return consolidated(frame[NAME]).a, jax.vmap(model.log_lik_at, (None, 0))(params, records)
 
     points = np.random.default_rng(2).normal(size=(POINTS, model.dimension)) * 0.5
     try:

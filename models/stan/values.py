@@ -51,7 +51,7 @@ class Split(Untraceable):
         self.values, self.steps = values, 0
 
 
-def _loose(a: Any) -> bool:
+def _assigned_separately(a: Any) -> bool:
     """Whether entries were assigned one by one."""
     return isinstance(a, np.ndarray) and a.dtype.kind == "O"
 
@@ -84,7 +84,7 @@ class V:
     @property
     def known(self) -> bool:
         """Whether the numbers themselves are there."""
-        return not isinstance(self.a, jax.Array) and not _loose(self.a)
+        return not isinstance(self.a, jax.Array) and not _assigned_separately(self.a)
 
     @property
     def words(self) -> str:
@@ -113,9 +113,9 @@ def vector(a: Any) -> V:
     return V("vector", a)
 
 
-def settled(v: V) -> V:
+def consolidated(v: V) -> V:
     """With entries that were assigned one by one as one array."""
-    if _loose(v.a):
+    if _assigned_separately(v.a):
         flat = [jnp.asarray(entry, float) for entry in v.a.ravel()]
         return V(v.base, jnp.stack(flat).reshape(v.a.shape), v.depth, v.tainted)
     return v
@@ -125,7 +125,7 @@ def number(v: V, label: str) -> int:
     """A whole number that has to be known: a size or a bound."""
     if not v.scalar:
         raise StanError(f"{label} must be an integer, not a {v.words}")
-    v = decided(v)
+    v = known_test(v)
     if isinstance(v.a, jax.Array):
         raise Untraceable(f"{label} depends on {'a record' if v.tainted else 'a value that is not constant'}")
     if not float(v.a).is_integer():
@@ -133,7 +133,7 @@ def number(v: V, label: str) -> int:
     return int(v.a)
 
 
-def decided(v: V) -> V:
+def known_test(v: V) -> V:
     """A number that is the same in all turns of a loop as a known one.
 
     Raises:
@@ -210,9 +210,9 @@ def index(v: V, indices: list[Any]) -> V:
     if all(not isinstance(i, jax.Array) for i in plain) and sum(isinstance(i, np.ndarray) for i in plain) <= 1:
         a = a[tuple(plain)]
     elif not any(isinstance(i, slice) or np.ndim(i) for i in plain):
-        a = jnp.asarray(settled(v).a).at[tuple(plain)].get(mode="fill", fill_value=_fill(v))
+        a = jnp.asarray(consolidated(v).a).at[tuple(plain)].get(mode="fill", fill_value=_fill(v))
     else:
-        a = settled(v).a
+        a = consolidated(v).a
         for k in reversed(range(len(plain))):
             i = plain[k]
             at = (slice(None),) * k + (i,)
@@ -223,7 +223,7 @@ def index(v: V, indices: list[Any]) -> V:
         result.turns = turns_of(
             lambda *at: v.a[tuple(np.clip(i, 1, n) - 1 for i, n in zip(at, shape, strict=True))], *indices
         )
-    return settled(result)
+    return consolidated(result)
 
 
 def _fill(v: V) -> Any:
@@ -257,11 +257,11 @@ def assign_at(v: V, indices: list[Any], value: V, context: bool) -> V:
             tainted |= i.tainted
             at.append(_zero_based(i, shape[k]))
     a, new = v.a, value.a
-    if _loose(new):
-        new = settled(value).a
+    if _assigned_separately(new):
+        new = consolidated(value).a
     whole_index = len(at) == v.depth + AXES[v.base] and all(isinstance(i, int) for i in at)
     if isinstance(a, np.ndarray) and whole_index:
-        if isinstance(new, jax.Array) and not _loose(a):
+        if isinstance(new, jax.Array) and not _assigned_separately(a):
             a = a.astype(object)
         a[tuple(at)] = new
         return V(v.base, a, v.depth, tainted)
@@ -270,10 +270,10 @@ def assign_at(v: V, indices: list[Any], value: V, context: bool) -> V:
     target = np.zeros(shape)[tuple(at)].shape if not any(isinstance(i, jax.Array) for i in at) else None
     if target is not None and np.shape(new) != target:
         raise StanError(f"a value of shape {np.shape(new)} is assigned to a slot of shape {target}")
-    if isinstance(a, np.ndarray) and not _loose(a) and xp_of(new, *at) is not jnp:
+    if isinstance(a, np.ndarray) and not _assigned_separately(a) and xp_of(new, *at) is not jnp:
         a[tuple(at)] = new
         return V(v.base, a, v.depth, tainted)
-    base = jnp.asarray(settled(v).a)
+    base = jnp.asarray(consolidated(v).a)
     return V(v.base, base.at[tuple(at)].set(jnp.asarray(new, base.dtype)), v.depth, tainted)
 
 
@@ -291,7 +291,7 @@ def _outer(at: list[Any], shape: tuple[int, ...]) -> list[Any]:
 
 def join(values: list[V], base: str, depth: int) -> V:
     """Values of one shape along a new first axis."""
-    arrays = [settled(v).a for v in values]
+    arrays = [consolidated(v).a for v in values]
     if len({np.shape(a) for a in arrays}) > 1:
         raise StanError("the entries of an array have different sizes")
     return V(base, xp_of(*arrays).stack(arrays), depth, any(v.tainted for v in values))

@@ -173,7 +173,7 @@ def _release(
     elif draws is not None:
         _check_draws(draws, len(phi))
     if fit is None and draws is None and jacobian is None and not constrained and _has_jacobian(model):
-        transformed = next(p.name for p in model.parameters if _moves(p))
+        transformed = next(p.name for p in model.parameters if _is_reparametrised(p))
         raise BayesreconError(
             "state jacobian=: True where the mode is that of the density in unconstrained coordinates, with the "
             f"Jacobian of the transform of {transformed} (NumPyro, Stan's laplace), False where it is not (maximum "
@@ -216,10 +216,10 @@ def _check_fit(fit: str, covariance: np.ndarray, coordinates: str, draws: float 
 
 
 def _has_jacobian(model: Model) -> bool:
-    return any(_moves(p) for p in model.parameters)
+    return any(_is_reparametrised(p) for p in model.parameters)
 
 
-def _moves(parameter: Any) -> bool:
+def _is_reparametrised(parameter: Any) -> bool:
     low, high = parameter.bounds if parameter.bounds is not None else (0.0, 1.0)
     return bool(np.isfinite(low) or np.isfinite(high)) and type(parameter.transform).__name__ not in (
         "Identity",

@@ -13,10 +13,10 @@ from bayesrecon.model import Model
 from bayesrecon.posteriors.approximated.fitted_law import (
     FittedLaw,
     check_transforms,
+    named_entries,
     numbers,
-    one_of,
     phi_of,
-    placed,
+    positions_in_model,
     probes,
 )
 from bayesrecon.posteriors.approximated.normal import pack
@@ -51,7 +51,7 @@ def autoguide_law(model: Model, guide: Any, params: Any, iterates: Sequence[Any]
     names, shapes, native_of, phi = read(model, guide, kind)
 
     def native(values: Any, label: str) -> np.ndarray:
-        entries = one_of(values, names, label)
+        entries = named_entries(values, names, label)
         return np.asarray(native_of([numbers(v, k, s) for (k, v), s in zip(entries.items(), shapes, strict=True)]))
 
     here = native(params, "the parameters of the guide")
@@ -75,7 +75,7 @@ _Read = tuple[list[str], list[tuple[int, ...]], Callable[[Any], Any], Callable[[
 def _flat(model: Model, guide: Any, kind: str) -> _Read:
     """Guides over one vector of all latents."""
     d, prefix = guide.latent_dim, guide.prefix
-    at = placed(model, {k: np.asarray(v) for k, v in guide._unpack_latent(np.arange(d)).items()}, "guide")
+    at = positions_in_model(model, {k: np.asarray(v) for k, v in guide._unpack_latent(np.arange(d)).items()}, "guide")
     names, shapes = [f"{prefix}_loc"], [(d,)]
     if kind == "AutoLowRankMultivariateNormal":
         names, shapes = [*names, f"{prefix}_cov_factor"], [*shapes, (d, guide.rank or round(d**0.5))]
@@ -183,7 +183,7 @@ def _check_program(model: Model, guide: Any) -> None:
         name: np.zeros(_transform(site["fn"].support).inverse_shape(np.shape(site["value"])))
         for name, site in latents.items()
     }
-    placed(model, free, "guide")
+    positions_in_model(model, free, "guide")
     at = probes(model)
     values = {name: site["value"] for name, site in latents.items()}
 

@@ -51,7 +51,7 @@ def phi_of(model: Model, mean: Any, factor: Any) -> Any:
     return jnp.concatenate([mean, lower[np.tril_indices(model.dimension)]])
 
 
-def placed(model: Model, positions: Mapping[str, Any], label: str) -> np.ndarray:
+def positions_in_model(model: Model, positions: Mapping[str, Any], label: str) -> np.ndarray:
     """Positions `(d,)` in a fit's vector of the model's coordinates, from those of every site.
 
     Raises:
@@ -129,7 +129,7 @@ def numbers(values: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
     return result
 
 
-def one_of(params: Any, names: Sequence[str], label: str) -> dict[str, Any]:
+def named_entries(params: Any, names: Sequence[str], label: str) -> dict[str, Any]:
     """The named entries of a fit's parameters.
 
     Raises:

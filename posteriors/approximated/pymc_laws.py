@@ -12,10 +12,10 @@ from bayesrecon.model import Model
 from bayesrecon.posteriors.approximated.fitted_law import (
     FittedLaw,
     check_transforms,
+    named_entries,
     numbers,
-    one_of,
     phi_of,
-    placed,
+    positions_in_model,
     probes,
 )
 
@@ -45,7 +45,7 @@ def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[Any]) -> Fi
     positions = {}
     for name, part, shape, _ in fit.ordering.values():
         positions[values.get(name, name)] = np.arange(part.start, part.stop).reshape(shape)
-    at = placed(model, positions, "PyMC fit")
+    at = positions_in_model(model, positions, "PyMC fit")
     theirs = {name: _constrained(fit.model, variables[name], x) for name, x in probes(model).items()}
     check_transforms(model, theirs, "PyMC fit")
     d, full = model.dimension, kind == "FullRank"
@@ -53,7 +53,7 @@ def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[Any]) -> Fi
     spread = "cov" if full else "std"
 
     def native(given: Any, label: str) -> np.ndarray:
-        entries = one_of(given, ("mean", spread), label)
+        entries = named_entries(given, ("mean", spread), label)
         mean = numbers(entries["mean"], "mean", (d,))
         scale = numbers(entries[spread], spread, (d, d) if full else (d,))
         try:

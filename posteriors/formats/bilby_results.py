@@ -22,7 +22,7 @@ _MOST, _DEEPEST = 20_000, 12  # things of a result that are looked at, and group
 
 _PACKAGES = ("meta_data/environment_packages", "meta_data/loaded_modules")  # what was installed, in lists of texts
 
-Beside = tuple[list[Entry], list[Unread]]
+SeparatePower = tuple[list[Entry], list[Unread]]
 
 
 def read_bilby(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
@@ -37,7 +37,7 @@ def read_bilby(source: Any, *, name: str | None = None, trusted: bool = False) -
     return _read(source, name, trusted)[0]
 
 
-def _read(source: Any, name: str | None, trusted: bool) -> tuple[Draws, Beside]:
+def _read(source: Any, name: str | None, trusted: bool) -> tuple[Draws, SeparatePower]:
     if not isinstance(source, str | Path):
         columns, beside = _of_result(source)
         return _draws(columns, name or str(getattr(source, "label", "draws"))), beside
@@ -54,7 +54,7 @@ def _draws(columns: Mapping[str, np.ndarray], name: str) -> Draws:
     return Draws({key: values[None] for key, values in numbers.items()}, None, name)
 
 
-def _of_json(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], Beside]:
+def _of_json(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], SeparatePower]:
     with opened(JsonFile, path, trusted) as file:
         content = file.document(trusted)
     table = _plain(content.pop(_DRAWS, {}))
@@ -63,7 +63,7 @@ def _of_json(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], Beside]:
     return {str(key): _array(values) for key, values in table.items()}, _entries(content)
 
 
-def _of_hdf5(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], Beside]:
+def _of_hdf5(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], SeparatePower]:
     with opened(HDF5File, path, trusted) as file:
         description, inventory = file.describe(), file.inventory()
         if not trusted:
@@ -83,7 +83,7 @@ def _of_hdf5(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], Beside]:
     return arrays.get(_DRAWS, {}), ([*entries, *more, *odd], unread)
 
 
-def _of_result(result: Any) -> tuple[dict[str, np.ndarray], Beside]:
+def _of_result(result: Any) -> tuple[dict[str, np.ndarray], SeparatePower]:
     with reading(f"a {type(result).__name__} of bilby", "draws (has it any?)"):
         table = result.posterior
         columns = {str(key): np.asarray(table[key]) for key in table.columns}
@@ -102,7 +102,7 @@ def _array(values: Any) -> np.ndarray:
         return np.array(str(values))
 
 
-def _entries(content: Mapping[str, Any]) -> Beside:
+def _entries(content: Mapping[str, Any]) -> SeparatePower:
     """Everything in nested dictionaries by its place."""
     entries: list[Entry] = []
     for where, value in _walk(content, "", 0):

@@ -212,7 +212,7 @@ def _csv_pieces(path: Path, model: Model, trusted: bool) -> Iterator[Draws]:
         exact = settings.get("algorithm") == "fixed_param"
         skip = 0 if exact else saved_warmup(path, settings)
         plan = {"columns": len(header), "narrow": kept, "wide": [], "keep": 1, "step": 1, "skip": skip}
-        for rows in _no_piece_of_one(_blocks(file, plan)):
+        for rows in _without_single_draws(_blocks(file, plan)):
             values = {header[k]: rows[None, :, place] for place, k in enumerate(columns)}
             density = rows[None, :, -1] if "lp__" in header and not exact else None
             yield Draws(assemble(values), density, path.stem)
@@ -226,7 +226,7 @@ def _blocks(file: CmdStanFile, plan: dict[str, Any]) -> Iterator[np.ndarray]:
         yield from np.array_split(block["narrow"], max(1, len(block["narrow"]) * plan["columns"] // _NUMBERS))
 
 
-def _no_piece_of_one(pieces: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+def _without_single_draws(pieces: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
     """Rows one after another, at least two at a time where there are as many."""
     pending: list[np.ndarray] = []
     for rows in pieces:

@@ -107,7 +107,7 @@ def read_cmdstan_contents(
                 plan,
                 skip,
                 cut,
-                lambda at, d=done, p=path, w=total_bytes: _tell(progress, d, p, at / w, total),
+                lambda at, d=done, p=path, w=total_bytes: _report_progress(progress, d, p, at / w, total),
             )
         done += path.stat().st_size
         if chain.rows <= 0 and len(paths) == 1:
@@ -120,7 +120,7 @@ def read_cmdstan_contents(
         return _contents(plan, chains, title)
 
 
-def _tell(progress: Progress | None, done: int, path: Path, part: float, total: int) -> None:
+def _report_progress(progress: Progress | None, done: int, path: Path, part: float, total: int) -> None:
     if progress is not None:
         progress("reading the file", (done + part * path.stat().st_size) / max(total, 1))
 
@@ -171,8 +171,8 @@ def _read(path: Path, file: CmdStanFile, plan: _Plan, skip: int, cut: bool, tell
 
 
 def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
-    chains, notes, unread = _alike(every)
-    narrow = np.array([np.concatenate(chain.narrow)[: _kept(chains, plan)] for chain in chains])
+    chains, notes, unread = _common_length(every)
+    narrow = np.array([np.concatenate(chain.narrow)[: _thinned(chains, plan)] for chain in chains])
     columns = {plan.header[k]: narrow[:, :, i] for i, k in enumerate(plan.narrow)}  # each (chains, draws kept)
     counting: set[str] = set()
     if len(chains) == 1:
@@ -230,12 +230,12 @@ def _flat(values: np.ndarray) -> np.ndarray:
     return values.reshape(-1, *values.shape[2:])
 
 
-def _kept(chains: list[_Chain], plan: _Plan) -> int:
+def _thinned(chains: list[_Chain], plan: _Plan) -> int:
     """Draws of every chain that were parsed."""
     return min(-(-chain.rows // plan.keep) for chain in chains)
 
 
-def _alike(every: list[_Chain]) -> tuple[list[_Chain], list[str], list[Unread]]:
+def _common_length(every: list[_Chain]) -> tuple[list[_Chain], list[str], list[Unread]]:
     """Those chains that, cut to the shortest of them, are the most draws; what is to be said; and what is left out."""
     notes = [
         f"{c.name} ends in the middle of a row (was the chain killed?): that row was dropped" for c in every if c.cut

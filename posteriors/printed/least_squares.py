@@ -23,7 +23,7 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Untold:
+class WithoutCorrelations:
     """Limits of statistics from a table without correlations, whatever these are: `Limits` of a release.
 
     Args:

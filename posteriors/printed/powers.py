@@ -117,7 +117,7 @@ class Squared:
 
 
 @dataclass(frozen=True)
-class Beside:
+class SeparatePower:
     """What is left of a covariate and its square where a table has other columns as well: `Limits` of a release.
 
     Other columns only add to the error of x, and only the moments of the plain line follow from one another:

@@ -205,7 +205,7 @@ def _of_columns(
         label = str(row[0]).strip()
         if not label or all(map(_empty, values)) or (label[0] in "_=" and label != "_cons"):
             continue
-        values = [_bare(v) for v in values]
+        values = [_without_marks(v) for v in values]
         if len(wanted) < len(names) and not footer_of(label):
             pair = _PAIR.match(str(values[1]).strip())
             values = [values[0], pair["second"], pair["third"]] if pair is not None else [values[0], "", ""]
@@ -255,8 +255,8 @@ def _of_model(header: list[Any], body: list[list[Any]], k: int) -> tuple[_Rows, 
         elif beside is not None and label:
             rows.append((label, [beside["first"], *filter(None, (beside["second"], beside["third"]))]))
             pairs |= beside["third"] is not None
-        elif label and re.fullmatch(NUMBER, _bare(text)):
-            rows.append((label, [_bare(text)]))
+        elif label and re.fullmatch(NUMBER, _without_marks(text)):
+            rows.append((label, [_without_marks(text)]))
     names = [OR if ratio else EST, *((LOW, HIGH) if pairs else (SE,))]
     if not pairs and any(float(v[1].replace("\u2212", "-").replace("\u2013", "-")) < 0 for _, v in rows if len(v) > 1):
         raise BayesreconError(
@@ -295,7 +295,7 @@ def _empty(value: Any) -> bool:
     )
 
 
-def _bare(value: Any) -> Any:
+def _without_marks(value: Any) -> Any:
     """A cell without stars, and without commas between thousands."""
     if not isinstance(value, str):
         return value

@@ -6,20 +6,20 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.factors import Factor, factors_by_name
-from bayesrecon.inexact import UNTOLD, Limits
+from bayesrecon.inexact import NO_CORRELATIONS, Limits
 from bayesrecon.model import Model
 from bayesrecon.posteriors.printed.coded_tables import Coded
 from bayesrecon.posteriors.printed.design_cells import parts_of
 from bayesrecon.posteriors.printed.estimates_in_files import field_name
 from bayesrecon.posteriors.printed.footers import Footer
-from bayesrecon.posteriors.printed.least_squares import Untold
+from bayesrecon.posteriors.printed.least_squares import WithoutCorrelations
 from bayesrecon.posteriors.printed.orthogonal import Orthogonal, orthogonal
 from bayesrecon.posteriors.printed.own_slopes import OwnSlopes
 from bayesrecon.posteriors.printed.power_names import powers, presumed_square, with_square
-from bayesrecon.posteriors.printed.powers import Beside, Squared
+from bayesrecon.posteriors.printed.powers import SeparatePower, Squared
 from bayesrecon.posteriors.printed.presumed_shapes import Presumed
 from bayesrecon.posteriors.printed.splines import Splines, bases
-from bayesrecon.posteriors.printed.weighted_counts import UntoldWeights
+from bayesrecon.posteriors.printed.weighted_counts import WithoutCorrelationsWeighted
 from bayesrecon.releases import Release, StatedLimits
 
 Printed = Sequence[tuple[float, float]]
@@ -64,7 +64,7 @@ def without_correlations_of(
         if scale is not None and scale[0] <= 0:
             raise BayesreconError("the residual standard error is not positive")
         if scale is not None:
-            plain = Untold(covariates, y, tuple(estimates), tuple(errors[: len(estimates)]), scale)
+            plain = WithoutCorrelations(covariates, y, tuple(estimates), tuple(errors[: len(estimates)]), scale)
         if scale is not None and orthogonal(labels):
             plain = Orthogonal(covariates, y, tuple(estimates), errors[0], scale)
         known = "n has a lower bound and moments have wide bounds"
@@ -73,7 +73,7 @@ def without_correlations_of(
             known = f"n and var({y}) have lower bounds; with total= so does every variance"
         lost = "n and every mean, variance and covariance"
     else:
-        plain = UntoldWeights(model.name, covariates, y, tuple(estimates), tuple(errors))
+        plain = WithoutCorrelationsWeighted(model.name, covariates, y, tuple(estimates), tuple(errors))
         known = "n has a lower bound" if model.name == "logit" else f"with total= mean({y}) has a lower bound"
         lost = "more"
         if len(covariates) == 1:
@@ -103,7 +103,7 @@ def without_correlations_of(
             "more",
         )
     known += "".join(f"; {line}" for line in _of_shapes(model.name, labels, limits.presumed))
-    note = f"{UNTOLD}: {known}; with correlations= {lost} would be determined"
+    note = f"{NO_CORRELATIONS}: {known}; with correlations= {lost} would be determined"
     return StatedLimits(theta[None], model, limits, name=title, notes=(note,))
 
 
@@ -133,7 +133,7 @@ def _shapes(
         plain = next((label for label in labels if label.strip().removeprefix("c.") == x), None)
         if power == 2 and plain is not None:
             at_plain = 1 + list(labels).index(plain)
-            result.append(Beside(columns[plain], columns[line], errors[at_plain], scale))
+            result.append(SeparatePower(columns[plain], columns[line], errors[at_plain], scale))
     return tuple(result)
 
 

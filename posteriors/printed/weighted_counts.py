@@ -23,7 +23,7 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class UntoldWeights:
+class WithoutCorrelationsWeighted:
     """Limits of statistics from such a table, whatever the correlations are: `Limits` of a release.
 
     Args:

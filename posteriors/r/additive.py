@@ -24,7 +24,7 @@ from bayesrecon.posteriors.r.parts import (
     left_of,
     one_number,
     response_of,
-    unsaid,
+    unknown_weights,
 )
 from bayesrecon.posteriors.r.places import Place
 from bayesrecon.posteriors.r.r_objects import Objects
@@ -166,7 +166,7 @@ def _weighted(objects: Objects, node: int) -> str:
     weights = left_of(objects, node, "prior.weights")
     if len(weights):
         return "" if np.all(weights == 1) and not np.any(left_of(objects, node, "offset")) else "the fit has weights"
-    return unsaid(objects, node)
+    return unknown_weights(objects, node)
 
 
 def _penalty(objects: Objects, node: int, p: int) -> np.ndarray | None:

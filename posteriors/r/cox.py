@@ -14,7 +14,7 @@ import numpy as np
 
 from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, Estimates, Statistic, exactly
 from bayesrecon.posteriors.r.code import code_of
-from bayesrecon.posteriors.r.parts import labels_of, one_number, unsaid, vector_of
+from bayesrecon.posteriors.r.parts import labels_of, one_number, unknown_weights, vector_of
 from bayesrecon.posteriors.r.places import Place
 from bayesrecon.posteriors.r.r_objects import Objects
 
@@ -34,7 +34,7 @@ _INFORMATION = (
 
 def cox(objects: Objects, place: Place, description: str) -> Estimates:
     """What follows of a regression without weights, whose formula says that nobody entered late."""
-    unsupported = _odd(objects, place.node)
+    unsupported = _unsupported_option(objects, place.node)
     statistics: tuple[Statistic, ...] = ()
     if not unsupported:
         statistics = tuple(_of_events(objects, place.node))
@@ -51,7 +51,7 @@ def cox(objects: Objects, place: Place, description: str) -> Estimates:
     )
 
 
-def _odd(objects: Objects, node: int) -> str:
+def _unsupported_option(objects: Objects, node: int) -> str:
     """Why its likelihood is not that of one stratum, or may not be."""
     formula = objects.element(node, "formula") or objects.element(node, "terms")
     parts = objects.elements(formula) if objects.kind(formula) == "call" else []
@@ -69,7 +69,7 @@ def _odd(objects: Objects, node: int) -> str:
         return "its times are not right-censored event times"
     if _ties(objects, node):
         return "its risk sets differ between tied events"
-    return unsaid(objects, node)
+    return unknown_weights(objects, node)
 
 
 def _ties(objects: Objects, node: int) -> bool:

@@ -12,7 +12,15 @@ from bayesrecon.posteriors.r.forests import forest
 from bayesrecon.posteriors.r.known_names import FITS, REASONS
 from bayesrecon.posteriors.r.mixed_glm import generalised
 from bayesrecon.posteriors.r.nonlinear import nonlinear
-from bayesrecon.posteriors.r.parts import family_of, labels_of, last_step_of, left_of, one_number, response_of, unsaid
+from bayesrecon.posteriors.r.parts import (
+    family_of,
+    labels_of,
+    last_step_of,
+    left_of,
+    one_number,
+    response_of,
+    unknown_weights,
+)
 from bayesrecon.posteriors.r.places import Place, Walk
 from bayesrecon.posteriors.r.r_objects import Objects
 
@@ -83,7 +91,7 @@ def _lm(objects: Objects, place: Place, description: str) -> Estimates:
     residuals = left_of(objects, node, "residuals")
     if not len(residuals) and rank is not None:  # rotated, the same length
         residuals = left_of(objects, node, "effects")[int(max(rank, 0)) :]
-    unsupported = WEIGHTED if objects.size(objects.element(node, "weights")) else unsaid(objects, node)
+    unsupported = WEIGHTED if objects.size(objects.element(node, "weights")) else unknown_weights(objects, node)
     scale = float(residuals @ residuals) / degrees if len(residuals) and degrees and degrees > 0 else np.nan
     unscaled = _unscaled(objects, node)
     if not np.isfinite(scale):
@@ -99,7 +107,7 @@ def _glm(objects: Objects, place: Place, description: str) -> Estimates:
     if len(weights):
         unsupported = unsupported or ("" if np.all(weights == 1) else "the fit has weights, or several trials a row")
     else:
-        unsupported = unsupported or unsaid(objects, node)
+        unsupported = unsupported or unknown_weights(objects, node)
     degrees, deviance = one_number(objects, node, "df.residual"), one_number(objects, node, "deviance")
     scale = 1.0
     if kind == "ols":
@@ -120,7 +128,9 @@ def _summary(objects: Objects, place: Place, description: str) -> Estimates:
     else:
         kind, sigma = "ols", one_number(objects, node, "sigma")
         unsupported, scale = ("", sigma**2) if sigma else ("the residual variance is not in it", 1.0)
-    result = _estimates(objects, place, description, kind, unscaled, scale, unsupported or unsaid(objects, node))
+    result = _estimates(
+        objects, place, description, kind, unscaled, scale, unsupported or unknown_weights(objects, node)
+    )
     return replace(result, last_step=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
 
 
@@ -149,7 +159,7 @@ def _mixed(objects: Objects, place: Place, description: str) -> Estimates:
         groups = np.array([objects.size(objects.attributes(child).get("levels", 0)) for child in levels], float)
         call = "@call"
     unsupported = "" if len(groups) == 1 else "it does not have exactly one grouping factor"
-    unsupported = unsupported or unsaid(objects, node, call)
+    unsupported = unsupported or unknown_weights(objects, node, call)
     covariance = None
     if unscaled.size == len(values) ** 2 and np.isfinite(unscaled).all():
         covariance = unscaled.reshape(len(values), -1) * variance

@@ -17,7 +17,7 @@ import numpy as np
 
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly, field_name
 from bayesrecon.posteriors.r.code import code_of
-from bayesrecon.posteriors.r.parts import labels_of, unsaid, vector_of
+from bayesrecon.posteriors.r.parts import labels_of, unknown_weights, vector_of
 from bayesrecon.posteriors.r.places import Place
 from bayesrecon.posteriors.r.r_objects import Objects
 
@@ -48,7 +48,7 @@ class _Factor:
 def generalised(objects: Objects, place: Place, description: str) -> Estimates:
     """What follows where the modes are in the object; of its coefficients alone nothing does."""
     node = place.node
-    odd = _odd(objects, node)
+    odd = _unsupported_option(objects, node)
     if odd:
         return Estimates(place.where, description, (place.where,), unsupported=odd)
     factors = _factors(objects, node)
@@ -64,7 +64,7 @@ def generalised(objects: Objects, place: Place, description: str) -> Estimates:
     return Estimates(place.where, description, (place.where,), statistics=statistics, because=because)
 
 
-def _odd(objects: Objects, node: int) -> str:
+def _unsupported_option(objects: Objects, node: int) -> str:
     if objects.element(node, "coefficients"):
         return f"{_INTEGRAL}; its summary has no modes of its effects, which would tell totals of groups"
     if not _family(objects, node):
@@ -72,7 +72,7 @@ def _odd(objects: Objects, node: int) -> str:
     call = objects.element(node, "@call")
     if "tolPwrss" in code_of(objects, call).text:
         return "it was fitted with a tolerance of its own"
-    return unsaid(objects, node, "@call")
+    return unknown_weights(objects, node, "@call")
 
 
 def _family(objects: Objects, node: int) -> str:
@@ -132,7 +132,7 @@ def _of_groups(objects: Objects, node: int, factors: list[_Factor], family: str,
     beta = vector_of(objects, node, "@beta")
     alone = len(factors) == len(objects.elements(objects.element(node, "@cnms"))) == 1 and len(beta) == 1
     if alone and math.isfinite(n):
-        yield from _whole(factors[0], float(beta[0]), int(n), family, response)
+        yield from _integer_pairs(factors[0], float(beta[0]), int(n), family, response)
     for factor in factors:
         for level, residual in zip(factor.levels, (factor.modes / factor.ratio).tolist(), strict=True):
             off = _MODE / min(1.0, abs(factor.ratio))
@@ -146,7 +146,7 @@ def _of_groups(objects: Objects, node: int, factors: list[_Factor], family: str,
     yield from _weighed(objects, node, labels_of(_columns(objects, node)), step)
 
 
-def _whole(factor: _Factor, beta: float, n: int, family: str, response: str) -> Iterator[Statistic]:
+def _integer_pairs(factor: _Factor, beta: float, n: int, family: str, response: str) -> Iterator[Statistic]:
     """Number of records and their total response in each group, where all of them are told and add up to n."""
     q = len(factor.levels)
     most = min(n - q + 1, _MOST)

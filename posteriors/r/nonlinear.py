@@ -15,7 +15,7 @@ import numpy as np
 
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly, field_name
 from bayesrecon.posteriors.r.formula_arithmetic import derivative, expression_of, names_in, text_of, value_of
-from bayesrecon.posteriors.r.parts import one_number, unsaid, vector_of
+from bayesrecon.posteriors.r.parts import one_number, unknown_weights, vector_of
 from bayesrecon.posteriors.r.places import Place
 from bayesrecon.posteriors.r.r_objects import Objects
 
@@ -36,7 +36,7 @@ def nonlinear(objects: Objects, place: Place, description: str) -> Estimates:
     if own is None:
         return _closed(place, description, "its estimates are not in it, but in an environment that is empty")
     names, values, products, squares, n, formula, offset = own
-    odd = unsaid(objects, place.node)
+    odd = unknown_weights(objects, place.node)
     if odd:
         return _closed(place, description, odd)
     sides = objects.elements(formula) if objects.kind(formula) == "call" else []

@@ -17,7 +17,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import SavedProgram
-from bayesrecon.posteriors.r.parts import labels_of, one_number, response_of, unsaid, vector_of
+from bayesrecon.posteriors.r.parts import labels_of, one_number, response_of, unknown_weights, vector_of
 from bayesrecon.posteriors.r.r_objects import Objects
 from bayesrecon.posteriors.r.rstanarm_means import MEANS, means_of
 
@@ -160,7 +160,7 @@ def _family(objects: Objects, node: int, slopes: int) -> tuple[str, str]:
         raise BayesreconError(f"fits with {odd[0]} {_UNREAD}")
     if _has_trials(objects, fit) and family != ("binomial", "logit"):
         raise BayesreconError(f"trials with link {family[1]} {_UNREAD}")
-    if (why := unsaid(objects, node)) and "cbind" not in why:
+    if (why := unknown_weights(objects, node)) and "cbind" not in why:
         raise BayesreconError(why)
     sizes = [len(vector_of(objects, start, "beta")) for _, start in objects.elements(objects.element(fit, "@inits"))]
     if any(size != slopes for size in sizes):

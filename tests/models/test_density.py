@@ -8,7 +8,7 @@ import pytest
 import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_density, load
-from bayesrecon.models.callback import called
+from bayesrecon.models.callback import from_callback
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 
@@ -93,7 +93,7 @@ def test_nothing_is_differentiated_in_the_data(both):
 
 
 def test_there_are_no_third_derivatives():
-    f = called(lambda theta, z: ((theta**3).sum(axis=1), 3 * theta**2))
+    f = from_callback(lambda theta, z: ((theta**3).sum(axis=1), 3 * theta**2))
 
     def second(t):
         return jax.jvp(jax.grad(lambda s: f(s, {})), (t,), (jnp.ones(1),))[1][0]

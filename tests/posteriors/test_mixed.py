@@ -145,5 +145,5 @@ def test_names_and_sizes():
         mixed(["y"], "y", True, 3)
     with pytest.raises(BayesreconError, match="groups of 1 row"):
         mixed(["x"], "y", True, 1)
-    with pytest.raises(BayesreconError, match="none 'weight'"):
+    with pytest.raises(BayesreconError, match="must not be 'weight'"):
         uneven(["weight"], "y", True, [2, 3], 0.5)

@@ -60,7 +60,7 @@ def test_coda(tmp_path):
     (tmp_path / "CODAindex.txt").write_text("beta[1] one 40\n")
     refused("each line of CODA's index", read_draws, paths)
     (tmp_path / "CODAindex.txt").unlink()
-    refused("no names: getdist stores them", read_draws, paths)
+    refused("no names. getdist stores them", read_draws, paths)
 
 
 def test_a_table_of_r(tmp_path):

@@ -144,7 +144,7 @@ def test_columns_that_are_not_weights_are_ignored_or_refused(sampled):
     assert left.notes == ("model regression does not have weight: ignored",)
     with pytest.raises(BayesreconError, match="weight holds the weights of the draws, but some are negative"):
         from_draws(of(theta, weight=log_weight), model)
-    with pytest.raises(BayesreconError, match="hold weight and log_weight, of which only one"):
+    with pytest.raises(BayesreconError, match="hold weight and log_weight, which both look like weights"):
         from_draws(of(theta, weight=np.exp(log_weight), log_weight=log_weight), model)
     several = np.ones((*log_weight.shape, 3))
     assert from_draws(of(theta, weights=several), model, ignore_unknown=True).notes[0].endswith("weights: ignored")

@@ -29,7 +29,7 @@ _HEAVY = 1e4  # of the equation that fixes the total, next to all others
 _SAME = 1e-3  # records this close, in units of their scale, are one
 
 
-class _Enough(Exception):
+class _StopDescent(Exception):
     pass
 
 
@@ -88,7 +88,7 @@ def newton(features: Features, support: Support, watch: Watch, *, steps: int = 3
         u = np.asarray(_residual(*static, whiten, shape(jnp.asarray(v))))
         u = np.nan_to_num(u, nan=1e100, posinf=1e100, neginf=-1e100)
         if watch(shape(jnp.asarray(v)), 0.5 * float(u @ u)):
-            raise _Enough
+            raise _StopDescent
         return u
 
     def jacobian(v: np.ndarray) -> np.ndarray:
@@ -101,7 +101,7 @@ def newton(features: Features, support: Support, watch: Watch, *, steps: int = 3
         solution = scipy.optimize.least_squares(
             residual, np.asarray(start), jac, x_scale=sizes, xtol=tight, ftol=1e-12, gtol=tight, max_nfev=steps
         )
-    except _Enough:
+    except _StopDescent:
         return "converged"
     return "no further progress" if solution.status > 0 else "all steps taken"
 

@@ -91,13 +91,13 @@ class Run:
         chart, rank = self.support.chart, self.problem.solved.spectrum
         if chart.weights in ("fixed", "units") or (rank.gap and chart.moved and chart.weights == "positive"):
             self.stopped = newton(self.features, self.support, self.watch, steps=steps or 300)
-            if chart.weights == "positive" and steps is None and self.best > self._enough:
+            if chart.weights == "positive" and steps is None and self.best > self._sufficient_gap:
                 self._leave()
         else:
             self._conditional_gradient()
 
     @property
-    def _enough(self) -> float:
+    def _sufficient_gap(self) -> float:
         """Half the divergence from which nothing more is to be had."""
         return max(self.tolerance * self.scale, _NOISE_SHARE * self.noise)
 
@@ -139,7 +139,7 @@ class Run:
             certificate = self.certify()
             if self.progress is not None:
                 self.progress("certifying the records", (step + 1) / _ROUNDS)
-            if certificate.minima is None or certificate.gap <= self._enough:
+            if certificate.minima is None or certificate.gap <= self._sufficient_gap:
                 return
             pool = {k: np.concatenate([np.asarray(self.pseudo.records[k]), certificate.minima[k]]) for k in pool}
         self.stopped, self.support, self.variables = "no further progress", kept, {}

@@ -7,9 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.attacks.records.candidates import Around, Candidates, Guess, candidates_of, naive_guesses, readout
+from bayesrecon.attacks.records.candidates import (
+    Around,
+    Candidates,
+    PriorPrediction,
+    candidates_of,
+    prior_predictions,
+    readout,
+)
 from bayesrecon.attacks.records.dense import units_of
-from bayesrecon.attacks.records.rehearsal import affordable, lowered, rehearsed
+from bayesrecon.attacks.records.rehearsal import calibrated, repeats_affordable, simulated_tables
 from bayesrecon.attacks.records.rows import Rows, make_rows
 from bayesrecon.attacks.records.slots import make_slots
 from bayesrecon.attacks.records.solution_noise import Noise, noise_of
@@ -87,13 +94,13 @@ def recover_records(
     seen = visibility >= PARTLY
     variance /= draws
     scale = draws / max(inflation, 1.0)
-    per_record, overall = _understated(system, noise, read.columns[:, seen.ravel()], variance[seen.ravel()])
+    per_record, overall = _error_inflation(system, noise, read.columns[:, seen.ravel()], variance[seen.ravel()])
     scale /= max(1.0, scale * overall)
     se = np.sqrt(per_record * variance).reshape(rows.count, -1)
     floor = np.sqrt(predicted * np.sum(weights**2)).reshape(rows.count, -1)
     estimate = read.offset + (read.columns.T @ system.solution).reshape(rows.count, -1)
     discrete = all(f.domain.discrete for f in unknown.values())
-    guesses = naive_guesses(view, rows, read, rng)
+    guesses = prior_predictions(view, rows, read, rng)
     options, probability, notes = None, None, list[str]()
     if discrete:
         centre, sd = expected = _expected(list(guesses.values()))
@@ -130,7 +137,7 @@ def recover_records(
     )
 
 
-def _expected(guesses: list[Guess]) -> Around:
+def _expected(guesses: list[PriorPrediction]) -> Around:
     centre = [np.full_like(g.sd, np.nan) if g.value is None else g.value for g in guesses]
     # A rare count that was never drawn is rare, not impossible.
     return np.stack(centre, axis=1), np.maximum(np.stack([g.sd for g in guesses], axis=1), 1.0)
@@ -152,7 +159,7 @@ def _visibility(system: System, columns: Any) -> np.ndarray:
     return np.clip(((a.T @ system.visible) ** 2).sum(axis=1) / total, 0, 1)
 
 
-def _understated(system: System, noise: Noise, columns: Any, variance: np.ndarray) -> tuple[float, float]:
+def _error_inflation(system: System, noise: Noise, columns: Any, variance: np.ndarray) -> tuple[float, float]:
     """Squared errors as multiples of the stated ones: of the functionals `columns (M, S)`, and of the whole solution,
     of that which one draw would have.
 
@@ -172,21 +179,26 @@ def _probabilities(
 ) -> tuple[np.ndarray, list[str]]:
     """Of the candidates, `(N, C)`; as far as rehearsals bear them out, or with a warning that there were none."""
     values = options.amplitudes, options.log_prior
-    if system.disagreement is None or not affordable(rows):
+    if system.disagreement is None or not repeats_affordable(rows):
         why = (
             "half of the draws does not determine all of them"
-            if affordable(rows)
+            if repeats_affordable(rows)
             else "there are too many of them to decode twice"
         )
         note = f"probabilities of values may be too high: they could not be checked on simulated data, because {why}"
         return noise.probabilities(scale, rows, [system.solution], *values)[0], [note]
-    chosen, solutions = rehearsed(rows, options.amplitudes, options.prior, system.disagreement, rng)
+    chosen, solutions = simulated_tables(rows, options.amplitudes, options.prior, system.disagreement, rng)
     real, *simulated = noise.probabilities(scale, rows, [system.solution, *solutions], *values)
-    return lowered(real, simulated, chosen, options.prior), []
+    return calibrated(real, simulated, chosen, options.prior), []
 
 
 def _column(
-    domain: Domain, estimate: np.ndarray, se: np.ndarray, floor: np.ndarray, visibility: np.ndarray, guess: Guess
+    domain: Domain,
+    estimate: np.ndarray,
+    se: np.ndarray,
+    floor: np.ndarray,
+    visibility: np.ndarray,
+    guess: PriorPrediction,
 ) -> Column:
     # With an error as wide as the whole domain nothing was learned, however well infinitely many draws would show it;
     # nor with one wider than the model's own spread of the record, unless the record stands out even so.

@@ -53,7 +53,7 @@ class Readout:
 
 
 @dataclass(frozen=True)
-class Guess:
+class PriorPrediction:
     """What anyone would say of a row by the model and its posterior, without an attack.
 
     Attributes:
@@ -176,14 +176,16 @@ def _averages(release: Release, rows: Rows, values: Records, draws: int = 0) -> 
     return tuple(np.where(np.isnan(x), -np.inf, x) for x in (mean, log_mean))  # type: ignore[return-value]
 
 
-def naive_guesses(release: Release, rows: Rows, read: Readout, rng: np.random.Generator) -> dict[str, Guess]:
+def prior_predictions(
+    release: Release, rows: Rows, read: Readout, rng: np.random.Generator
+) -> dict[str, PriorPrediction]:
     """By field. Fields that the model does not draw itself leave those it draws without a guess too."""
     model, n = release.model, rows.count
     unknown = np.full(n, np.inf)
     if read.averages is not None:
         best = read.averages[1].argmax(axis=1)
-        return {k: Guess(v[np.arange(n), best], unknown) for k, v in read.values.items()}
-    nothing = {k: Guess(None, unknown) for k in rows.unknown}
+        return {k: PriorPrediction(v[np.arange(n), best], unknown) for k, v in read.values.items()}
+    nothing = {k: PriorPrediction(None, unknown) for k in rows.unknown}
     if model.simulate is None:
         return nothing
     moments = _simulated_moments(release, rows, rng)
@@ -199,7 +201,7 @@ def naive_guesses(release: Release, rows: Rows, read: Readout, rng: np.random.Ge
             mean = np.stack([v[np.arange(n), best] for v in values.values()], axis=1)
     result = {}
     for j, (name, spec) in enumerate(rows.unknown.items()):
-        result[name] = Guess(np.round(mean[:, j]) if spec.domain.discrete else mean[:, j], sd[:, j])
+        result[name] = PriorPrediction(np.round(mean[:, j]) if spec.domain.discrete else mean[:, j], sd[:, j])
     return result
 
 

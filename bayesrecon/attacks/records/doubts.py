@@ -101,7 +101,7 @@ def odds_against(table: Table, chosen: Int[np.ndarray, " N"]) -> tuple[np.ndarra
     return table.chosen, np.exp(log_odds)
 
 
-def doubted(table: Table, probability: np.ndarray) -> Float[np.ndarray, "N 2"]:
+def with_rival_tables(table: Table, probability: np.ndarray) -> Float[np.ndarray, "N 2"]:
     """Probabilities `(N, 2)`, lowered to what rival tables leave. Where the best table has another value of a row
     neither has more than a half, and the table's comes first if the other passed for certain."""
     chosen, rows = probability.argmax(axis=1), np.arange(len(probability))

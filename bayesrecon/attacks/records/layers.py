@@ -14,7 +14,7 @@ _PROBE = 1e-6  # how well any right-hand side has to be met, and
 _SINGULAR = 1e-9  # the least eigenvalue of K, in units in which it has a diagonal of ones: in every direction it tells
 
 
-def pays(sets: Sequence[np.ndarray], size: int) -> bool:
+def is_worthwhile(sets: Sequence[np.ndarray], size: int) -> bool:
     """Whether K is so large and so sparse that its blocks are worth looking at one by one."""
     return size > _LARGE and sum(len(rows) ** 2 for rows in sets) <= _SHARE * size**2
 

@@ -20,12 +20,12 @@ _LARGE, _HUGE = 5000, 20_000  # from so many rows on one alone, and none
 _ABOVE = 1e-9  # what a value is more probable than the next one at least
 
 
-def affordable(rows: Rows) -> bool:
+def repeats_affordable(rows: Rows) -> bool:
     """Whether a table of so many rows is decoded more than once."""
     return rows.count <= _HUGE
 
 
-def rehearsed(
+def simulated_tables(
     rows: Rows, amplitudes: np.ndarray, prior: np.ndarray, noise: Float[np.ndarray, " M"], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Tables `(S, N)` of candidates, drawn by the model's probabilities, and the solutions `(S, M)` of their draws.
@@ -42,7 +42,7 @@ def rehearsed(
     return chosen, true + sign[:, None] * noise
 
 
-def lowered(
+def calibrated(
     probability: np.ndarray, simulated: Sequence[np.ndarray], chosen: np.ndarray, prior: Float[np.ndarray, "N C"]
 ) -> Float[np.ndarray, "N C"]:
     """Probabilities `(N, C)`, of which the largest of a row is no more than what was right of those that large.

@@ -16,7 +16,7 @@ from bayesrecon.attacks.records.blocks import Blocks, Inverse, NotSolved, layere
 from bayesrecon.attacks.records.conjugate import Solver
 from bayesrecon.attacks.records.decode import decode, inverse_root
 from bayesrecon.attacks.records.decode_layers import decode_layers
-from bayesrecon.attacks.records.doubts import Table, doubted
+from bayesrecon.attacks.records.doubts import Table, with_rival_tables
 from bayesrecon.attacks.records.rows import Rows
 from bayesrecon.attacks.records.system import REMEDY, System
 from bayesrecon.diagnostics import evenly
@@ -118,7 +118,7 @@ class DenseNoise:
         def decoded(solution: np.ndarray) -> np.ndarray:
             probability = decode(precision, solution, amplitudes, log_prior)
             return (
-                doubted(Table(single_layer, 1.0, solution, amplitudes[:, :, 0], log_prior), probability)
+                with_rival_tables(Table(single_layer, 1.0, solution, amplitudes[:, :, 0], log_prior), probability)
                 if two
                 else probability
             )
@@ -157,7 +157,7 @@ class LayeredNoise:
         def decoded(solution: np.ndarray) -> np.ndarray:
             probability = decode_layers(self.precision, scale, self.common, solution, candidates, log_prior)
             return (
-                doubted(Table(self.precision, scale, solution, candidates, log_prior), probability)
+                with_rival_tables(Table(self.precision, scale, solution, candidates, log_prior), probability)
                 if two
                 else probability
             )

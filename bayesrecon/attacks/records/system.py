@@ -22,7 +22,7 @@ from jaxtyping import Float
 
 from bayesrecon.attacks.records.blocks import Blocks, NotSolved, layered
 from bayesrecon.attacks.records.dense import halves_of, solved
-from bayesrecon.attacks.records.layers import in_layers, pays
+from bayesrecon.attacks.records.layers import in_layers, is_worthwhile
 from bayesrecon.attacks.records.slots import Slots
 from bayesrecon.errors import BayesreconError, check_memory, memory
 from bayesrecon.estimation.scored import summed
@@ -156,7 +156,7 @@ def make_system(
     """
     size, sharing = len(slots.index), slots.sharing()
     sets = [rows for _, rows in sharing]
-    layers = layers and pays(sets, size)
+    layers = layers and is_worthwhile(sets, size)
     numbers = sum(len(rows) ** 2 for rows in sets) if layers else size**2
     check_memory((_COPIES if layers else 2) * 8 * numbers, f"{size} unknowns of the known rows", REMEDY)
     mean, target = np.zeros((slots.width, size)), np.zeros(size)

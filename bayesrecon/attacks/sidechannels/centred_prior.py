@@ -86,7 +86,7 @@ def law_of_intercept(program: str) -> tuple[float, float, float] | None:
     return nu, location, scale
 
 
-def means_beside(
+def means_from_log_prior(
     program: str, draws: Mapping[str, np.ndarray], at_location: np.ndarray, slopes: Sequence[str]
 ) -> Means | None:
     """As `means_by_prior`, where the log prior at each draw with the intercept at its location `(T,)` is known.

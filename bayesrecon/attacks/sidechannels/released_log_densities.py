@@ -58,7 +58,7 @@ _STORED = 1.0  # of them the last one, which storing the value takes
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class Trials:
     """A remedy tried many times.
 
     Attributes:
@@ -128,7 +128,7 @@ class DensityRecovery:
         digits: int | None,
         rng: np.random.Generator,
         enough: Callable[[int, float], bool] | None = None,
-    ) -> Tried:
+    ) -> Trials:
         """What would be left if draws were thinned, or values rounded.
 
         Both sides run the attack anew, many times. Predicted: on values that are simulated from the design, the fitted
@@ -158,16 +158,16 @@ class DensityRecovery:
                 moved = scipy.linalg.solve_triangular(r, far * rng.normal(size=rank))
             for results, values in ((simulated, fitted + self._noise(rng)), (real, self.values)):
                 seen = (values + base + self.design @ moved)[kept]
-                seen, width = (seen, step[kept]) if digits is None else _cut(seen, digits)
+                seen, width = (seen, step[kept]) if digits is None else _rounded_to(seen, digits)
                 bounded = self.gap and (digits is not None or self.bounded)
-                refit = _settle(design, seen - base[kept], width, bounded, start=totals + moved)
+                refit = _fit_totals(design, seen - base[kept], width, bounded, start=totals + moved)
                 results.append(self.read(replace(refit, coefficients=refit.coefficients - moved)))
             if enough is not None and enough(done, time.process_time() - began):
                 break
         centre = self.read(self.regression)
         hidden = self.errors**2 - np.array([row.se or 0.0 for row in self.rows if row.estimate is not None]) ** 2
         predicted = np.sqrt(np.nanmean((np.array(simulated) - centre) ** 2, axis=0) + hidden)
-        return Tried(predicted, np.array(real))
+        return Trials(predicted, np.array(real))
 
     def _noise(self, rng: np.random.Generator) -> np.ndarray:
         """Errors `(T,)` as the numbers carry them: of rounding, or of arithmetic, whose size the residuals tell."""
@@ -184,7 +184,7 @@ class _Fitted(Span):
     covariance: np.ndarray
 
 
-def _cut(values: np.ndarray, digits: int) -> tuple[np.ndarray, np.ndarray]:
+def _rounded_to(values: np.ndarray, digits: int) -> tuple[np.ndarray, np.ndarray]:
     """The values as printed with so many digits, and the unit of the last one."""
     cut = round_to(values, digits)
     return cut, decimal_step(cut, digits)
@@ -275,7 +275,7 @@ def recover_from_log_density(
     def read(other: Regression) -> np.ndarray:
         if not solved.spectrum.gap:
             # How far coefficients are trusted depends on their errors.
-            again = {row.name: row.estimate for row in _rows(_weighed(solved, other), library, parts)[0]}
+            again = {row.name: row.estimate for row in _rows(_with_unseen_error(solved, other), library, parts)[0]}
             return np.array([again.get(name) for name in names], float)
         totals = dict(zip(library.parts, other.coefficients @ beta, strict=True))
         return np.array([by_name[name].value(totals) for name in names])
@@ -339,7 +339,7 @@ def _solve(
     cross = embedding.cross(basis, probes, few)
     design = log_likelihoods(embedding.release.model, theta, basis)
     design = design - design.mean(axis=0)
-    regression = _settle(design, values, step, bounded, rng)
+    regression = _fit_totals(design, values, step, bounded, rng)
     fitted = _Fitted(
         spectrum=spectrum,
         basis=basis,
@@ -348,10 +348,10 @@ def _solve(
         target=regression.coefficients,
         covariance=regression.covariance,
     )
-    return _weighed(fitted, regression), design, regression
+    return _with_unseen_error(fitted, regression), design, regression
 
 
-def _weighed(fitted: _Fitted, regression: Regression) -> _Fitted:
+def _with_unseen_error(fitted: _Fitted, regression: Regression) -> _Fitted:
     """The same with other totals and, without a gap, with their errors weighed against what is left unseen."""
     totals, covariance = regression.coefficients, regression.covariance
     fitted = replace(fitted, target=totals, covariance=covariance, ridge=None, size=1.0)
@@ -364,7 +364,7 @@ def _weighed(fitted: _Fitted, regression: Regression) -> _Fitted:
     return fitted
 
 
-def _settle(
+def _fit_totals(
     design: np.ndarray,
     values: np.ndarray,
     step: np.ndarray,
