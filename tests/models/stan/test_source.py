@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("lark", reason="lark is not installed: pip install 'bayesrecon[stan]'")
 
 import bayesrecon
-from bayesrecon.cli.inputs import load_model, knowing
+from bayesrecon.cli.inputs import knowing, load_model
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_stan
 from bayesrecon.posteriors.door import release_of
