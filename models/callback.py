@@ -15,7 +15,7 @@ Pairs = Callable[[np.ndarray, Records], tuple[np.ndarray, np.ndarray]]
 
 _STEP = 1e-3
 """Of differences, in units of the direction, a posterior standard deviation where the kernel asks: off by about 1e-7 of
-the second derivative where it changes by itself over one unit."""
+the second derivative where it itself changes over one unit."""
 
 _FARTHEST = 1e-3
 """Of a step in any coordinate, of one more than the largest of theta: directions may come in other units."""

@@ -224,7 +224,7 @@ class _Oracle:
         return value, slope
 
     def _fails(self, records: Records) -> str | None:
-        """Why the log density of these data cannot be used; None where it can, at some point."""
+        """Why the log density of these data cannot be used; None if it can, at some point."""
         reason = "it is not finite at any point that was tried; state where the fields lie with domain="
         try:
             data = self._data(records)

@@ -1,4 +1,4 @@
-"""Regressions as estimators fit them: flat priors, one coefficient a column, and the scale as it is printed."""
+"""Regressions as estimators fit them: flat priors, one coefficient per column, and the scale as it is printed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache

@@ -1,4 +1,4 @@
-"""Which programs are Gaussian linear regressions: read off what they compute, not off their names.
+"""Which programs are Gaussian linear regressions: read from what they compute, not off their names.
 
 Their location is an affine function of parameters, their scale a multiple of a power of one (`bayesrecon.operations`).
 """
@@ -25,7 +25,7 @@ _INLINED = CALLS | {"custom_jvp_call", "custom_vjp_call"}  # derivatives are not
 def gaussian_predictor(
     model: Model, response: Callable[[Params, Records], Response], params: Params, batch: Records
 ) -> GaussianPredictor | None:
-    """The Gaussian linear regression that a program is, None where it is none.
+    """The Gaussian linear regression that a program is, None if it is none.
 
     Args:
         response: location, scale and value of the site that is normal given the parameters.

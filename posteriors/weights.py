@@ -9,7 +9,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, Note, near
 
 NAMES = ("weight", "weights", "mult", "multiplicity", "log_weight", "log_weights")
-"""Variables with one number a draw that are read as weights, unless the model has a parameter of that name."""
+"""Variables with one number per draw that are read as weights, unless the model has a parameter of that name."""
 
 _FEWEST = 100  # effective draws, below which a few of the draws are nearly all that count
 _OFTEN, _NUMBERS = 100, 2**25  # states are repeated up to so many times on average, and up to so many numbers in all

@@ -159,7 +159,7 @@ def _presumed(
     for one in presumptions(release, knows, "n" in before):
         then = recovered(release, **one.knows, key=key).judged()
         if then.failures:
-            notes.append(Note(f"tried whether {one.words}: {then.failures[0]}"))
+            notes.append(Note(f"the table contradicts that {one.words}: {then.failures[0]}"))
             continue
         new = [row for row in stated(then) if row.name not in before]
         n = next((row for row in stated(then) if row.name == "n"), None)

@@ -25,7 +25,7 @@ from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Field, Records
 
 _FEW_LEVELS = 4  # largest number of values of a field that splits groups
-_MOST = 500  # largest number of values that are counted one by one
+_MOST = 500  # largest number of values that are counted individually
 
 
 def categories(c: Component, domain: Domain) -> list[Part]:
@@ -185,7 +185,7 @@ def library_of(
     unit = knowledge.unit
     group = unit is not None and unit not in knowledge.known
     parts = components(knowledge.fields, knowledge.aside, centre, scale)
-    # With one record a unit, the units' own values say more than their moments.
+    # With one record per unit, the units' own values say more than their moments.
     library = moments(parts, order=1 if unit is not None and not group else 2)
     add_categories(library, knowledge.fields, parts)
     if unit is not None:

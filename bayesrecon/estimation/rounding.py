@@ -41,7 +41,7 @@ class Rounding:
         share: rho, the largest share of a variance that is noise.
         relative_effect: the same in least relative errors of any total.
         summary: the coordinate that feels it most, and the size of its steps.
-        uncorrectable: why these draws cannot be mended, None where they can.
+        uncorrectable: why these draws cannot be mended, None if they can.
     """
 
     low: Float[np.ndarray, "T d"]
@@ -106,7 +106,7 @@ def _step(values: np.ndarray) -> float:
 
 
 def rounding_of(release: PosteriorDraws, independent: float = 1.0) -> Rounding | None:
-    """What rounding did to draws; None where they were not rounded.
+    """What rounding did to draws; None if they were not rounded.
 
     Args:
         independent: number of independent draws.
@@ -118,7 +118,7 @@ def rounding_of(release: PosteriorDraws, independent: float = 1.0) -> Rounding |
     ends, start = [], 0
     constrained: list[bool] = []
     reasons = ["the model's coordinates are computed from the published ones"] if model.prepare is not None else []
-    coarsest = 0.0  # share of a variance by itself, of values whose cells are not those of a coordinate
+    coarsest = 0.0  # share of a variance, of values whose cells are not those of a coordinate
     for p in model.parameters:
         own, free = np.asarray(values[p.name]).reshape(len(theta), -1), theta[:, start : start + p.size]
         start += p.size
@@ -156,7 +156,7 @@ def _distinct(theta: Any) -> int:
 
 
 def rounding_failure(release: PosteriorDraws, independent: float) -> str | None:
-    """What is wrong where draws were rounded so that it is felt; None where not.
+    """What is wrong where draws were rounded so that it is felt; None if not.
 
     Args:
         independent: number of independent draws.
@@ -189,7 +189,7 @@ def _cells_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _noise(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Mean variance of a uniform law in the cells, `(d,)`."""
+    """Mean variance of a uniform distribution in the cells, `(d,)`."""
     with np.errstate(invalid="ignore"):
         return np.asarray(((high - low) ** 2).mean(axis=0) / 12)
 

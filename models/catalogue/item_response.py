@@ -85,7 +85,7 @@ def _ability(person: Any, W: Any, persons: int, covariates: int) -> Any:
 
 
 def _sum_to_zero(name: str, length: int) -> Any:
-    """`length` values that sum to zero, each with a normal law of scale 3, in terms of all but the last."""
+    """`length` values that sum to zero, each with a normal distribution of scale 3, in terms of all but the last."""
     free: Any = numpyro.sample(f"{name}_free", dist.Normal(0, 3).expand((length - 1,)).to_event(1))
     last = -jnp.sum(free)
     numpyro.sample(f"{name}_last", dist.Normal(0, 3), obs=last)
@@ -189,7 +189,7 @@ def latent_regression_gpcm(
 
 
 def _credit(above: Any) -> Any:
-    """Law of the category: log odds against the one below it are the columns of `above`."""
+    """Distribution of the category: log odds against the one below it are the columns of `above`."""
     start = jnp.zeros((above.shape[0], 1))
     return dist.Categorical(logits=jax.nn.log_softmax(jnp.cumsum(jnp.hstack([start, above]), axis=1)))
 

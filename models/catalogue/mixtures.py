@@ -40,7 +40,8 @@ def normal_mixture(y: Any) -> None:
 
 
 def _normals(log_weights: Any, mean: Any, sigma: Any, count: int) -> Any:
-    """Law of `count` values, each of one of K normal laws; weights and means for all, `(K,)`, or each, `(count, K)`."""
+    """Distribution of `count` values, each of one of K normal distributions; weights and means for all, `(K,)`, or
+    each, `(count, K)`."""
 
     def log_density(values: Any) -> Any:
         z = (values[..., None] - mean) / sigma

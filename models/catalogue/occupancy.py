@@ -21,7 +21,8 @@ from bayesrecon.models.entry import Shipped
 
 
 def _history_law(omega: Any, log_odds: Callable[[Any], Any], count: int, occasions: int) -> Any:
-    """Law of histories `(count, occasions)`: captured at each occasion with `log_odds(history)` if it exists."""
+    """Distribution of histories `(count, occasions)`: captured at each occasion with `log_odds(history)` if it
+    exists."""
 
     def log_density(y: Any) -> Any:
         eta = log_odds(y)

@@ -99,7 +99,7 @@ def _without_dog(records: Records) -> Records:
 
 
 def _shocked(log_p: Any) -> Any:
-    """Law of y with `log P(y = 1) = log_p < 0`."""
+    """Distribution of y with `log P(y = 1) = log_p < 0`."""
 
     def log_density(y: Any) -> Any:
         return jnp.where(y == 1, log_p, jnp.log(-jnp.expm1(jnp.minimum(log_p, -1e-300))))

@@ -1,6 +1,6 @@
 """A shipped model is its NumPyro program: its arguments are the fields, those by keyword alone the constants.
 
-Which of the fields are observed, and where they lie, is read off the program as it is built.
+Which of the fields are observed, and where they lie, is read from the program as it is built.
 """
 
 import inspect

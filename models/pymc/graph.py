@@ -50,7 +50,7 @@ class Column:
         return next((leaf.name for leaf in self.leaves if leaf.name and hasattr(leaf, "get_value")), None)
 
     def holds(self, values: np.ndarray) -> bool:
-        """Whether these are the same numbers, but for axes of length one."""
+        """Whether these are the same numbers, except for axes of length one."""
         values = _squeezed(values)
         return self.values.shape == values.shape and np.array_equal(self.values, values)
 
@@ -122,7 +122,7 @@ def _indexed(graphs: Sequence[Any]) -> dict[Any, tuple[Any, int]]:
 
 
 def _plain(index: Any) -> Any:
-    """What an index is but for its axes and its type."""
+    """What an index is except for its axes and its type."""
     while index.owner is not None and type(index.owner.op).__name__ == "DimShuffle":
         index = index.owner.inputs[0]
     return index
@@ -133,7 +133,7 @@ class NotOneRecordError(BayesreconError):
 
 
 def for_one_record(graphs: Sequence[Any], replaced: Mapping[Any, Any], count: int) -> list[Any]:
-    """The graphs with leaves replaced by inputs of one record, every operation made anew for their shapes.
+    """The graphs with leaves replaced by inputs of one record, every operation rebuilt for their shapes.
 
     Args:
         replaced: leaf to its stand-in, whose first axis has length one.

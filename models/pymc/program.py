@@ -185,7 +185,7 @@ class _Reader:
         return parameter(variable.name, site, self.title)
 
     def _is_not_a_field(self, values: np.ndarray) -> bool:
-        """Whether an array is no field by itself."""
+        """Whether an array is not a field."""
         return is_constant(values) or any(is_matrix(m, values) for m in self.matrices)
 
     def with_shifted_intercepts(self, params: Params) -> Params:
@@ -198,7 +198,7 @@ class _Reader:
         return result
 
     def _check(self, model: Model, terms: Callable[..., list[Any]], records: Records) -> None:
-        """The terms of records, one by one, are those of the model itself."""
+        """Check that the terms of single records sum to the likelihood of the model."""
         joint = jaxified(list(self.free.values()), self.likelihood, self.title)
         single = jax.jit(jax.vmap(terms, in_axes=(None, 0)))
         seen = False
@@ -234,7 +234,7 @@ class _Reader:
 
 
 class _OneRecord:
-    """Functions of one record that are read off the graphs of a model."""
+    """Functions of one record that are read from the graphs of a model."""
 
     def __init__(self, reader: _Reader, record: Record):
         self.reader, self.record = reader, record
@@ -270,7 +270,7 @@ class _OneRecord:
         return evaluate
 
     def simulation(self, model: Model) -> Callable[[Params, Records, Any], Records] | None:
-        """Records with their observed fields drawn anew, None where a law is not drawn from."""
+        """Records with their observed fields simulated again, None if a distribution is not drawn from."""
         reader = self.reader
 
         def sizes(law: Any) -> tuple[int, ...]:
@@ -296,7 +296,7 @@ class _OneRecord:
 
         try:
             jax.eval_shape(simulate, model.constrain(np.zeros(model.dimension)), self.record.held, jax.random.key(0))
-        except Exception:  # laws that JAX does not draw are told of in many ways
+        except Exception:  # distributions that JAX does not draw are told of in many ways
             return None
         return simulate
 

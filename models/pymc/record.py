@@ -22,7 +22,7 @@ class Record:
         columns: fields that are not observed, by name.
         observed: values of the observed variables in the graph, by name.
         inputs: `{field: tensor}`, each of one record, `(1, *shape)`.
-        matrices: of common predictors that fields are put together to.
+        matrices: of common predictors that fields are combined to.
     """
 
     columns: Mapping[str, Column]

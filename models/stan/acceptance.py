@@ -1,4 +1,4 @@
-"""Is a program a product over the records that were read off it? Values and gradients of records together and one by
+"""Is a program a product over the records that were read from it? Values and gradients of records together and one by
 one are compared at random points."""
 
 from typing import Any
@@ -45,13 +45,13 @@ def _possible(parts: Parts, model: Model, terms: Any, count: int, seed: int) -> 
     """Records that are possible under the model: drawn at random, few data of several fields belong together."""
     theta = np.random.default_rng(seed).normal(size=model.dimension) * _SCALES[seed % 3]
     chosen: dict[int, Records] = {}
-    for turn in range(POOLS):
-        pool = parts.blank(max(count, POOL), seed + 100 * turn)
+    for iteration in range(POOLS):
+        pool = parts.blank(max(count, POOL), seed + 100 * iteration)
         if parts.unit:
             pool[parts.unit] = np.arange(max(count, POOL)) % count + 1
         values, slopes = (np.asarray(a) for a in terms(theta, {k: jnp.asarray(v) for k, v in pool.items()}))
         good = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
-        if (np.isfinite(values) & ~good).any() and turn == POOLS - 1:
+        if (np.isfinite(values) & ~good).any() and iteration == POOLS - 1:
             break
         for i in np.flatnonzero(good):
             place = int(pool[parts.unit][i]) - 1 if parts.unit else len(chosen)
@@ -149,7 +149,7 @@ def _by_line(terms: Any) -> dict[int, float]:
 
 
 def _coupled(parts: Parts, model: Model, records: Records, theta: np.ndarray, joint_value: float, total: float) -> str:
-    """Which line gives something else to records together than one by one."""
+    """The line whose contribution for several records is not the sum over single records."""
     count = len(next(iter(records.values())))
     evidence = f"{count} records jointly give {joint_value:.6g}, separately {total:.6g}"
     params = model.constrain(jnp.asarray(theta))

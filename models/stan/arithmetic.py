@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.models.stan.linear_algebra import solve
-from bayesrecon.models.stan.values import StanError, V, check_size, turns_of, xp_of
+from bayesrecon.models.stan.values import StanError, V, check_size, iterations_of, xp_of
 
 _ROWS = {"vector": "row_vector", "row_vector": "vector", "matrix": "matrix"}
 _PRODUCTS = {
@@ -21,15 +21,15 @@ _PRODUCTS = {
 
 def unary(op: str, x: V) -> V:
     result = _unary(op, x)
-    if x.turns is not None and result.scalar:
-        result.turns = turns_of(lambda a: _unary(op, V(x.base, a)).a if op != "!" else (a == 0) * 1, x)
+    if x.iterations is not None and result.scalar:
+        result.iterations = iterations_of(lambda a: _unary(op, V(x.base, a)).a if op != "!" else (a == 0) * 1, x)
     return result
 
 
 def binary(op: str, x: V, y: V) -> V:
     result = _binary(op, x, y)
-    if (x.turns is not None or y.turns is not None) and result.scalar and op in _KNOWN:
-        result.turns = turns_of(_KNOWN[op], x, y)
+    if (x.iterations is not None or y.iterations is not None) and result.scalar and op in _KNOWN:
+        result.iterations = iterations_of(_KNOWN[op], x, y)
     return result
 
 
@@ -137,7 +137,7 @@ _KNOWN = {
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
 }
-"""Operators whose results are kept turn by turn: those that branches and bounds are made of."""
+"""Operators whose results are kept one iteration at a time: those that branches and bounds are made of."""
 
 _ELEMENTWISE = {
     "+": lambda a, b: a + b,

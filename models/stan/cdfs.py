@@ -1,4 +1,4 @@
-"""Logarithms of distribution functions and of their complements, entry by entry; discrete ones at whole numbers."""
+"""Logarithms of distribution functions and of their complements, elementwise; discrete ones at integers."""
 
 import math
 from collections.abc import Callable

@@ -15,7 +15,7 @@ from bayesrecon.models.stan.values import StanError
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """Numbers between bounds, entry by entry; None where there is none."""
+    """Numbers between bounds, elementwise; None if there is none."""
 
     low: Any = None
     high: Any = None
@@ -48,7 +48,7 @@ def bounded(low: Any, high: Any) -> Bounded:
     """Between bounds, of which known infinite ones are none.
 
     Raises:
-        StanError: bounds that leave nothing, or of which some entries are infinite and others are not.
+        StanError: bounds that leave nothing, or of which some elements are infinite and others are not.
     """
 
     def end(value: Any, sign: float) -> Any:
@@ -140,7 +140,7 @@ def _positive_ordered_back(y: Any) -> Any:
 
 
 def _basis(size: int) -> np.ndarray:
-    """Orthonormal columns `(size, size - 1)` of vectors whose entries sum to zero."""
+    """Orthonormal columns `(size, size - 1)` of vectors whose elements sum to zero."""
     columns = np.zeros((size, size - 1))
     for i in range(1, size):
         weight = 1 / math.sqrt(i * (i + 1))
@@ -185,7 +185,7 @@ def _corr_factor(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     at = np.tril_indices(size, -1)
     z = jnp.zeros((size, size)).at[at].set(jnp.tanh(x))
     logs = jnp.zeros((size, size)).at[at].set(2 * (math.log(2) - x - jax.nn.softplus(-2 * x)))  # log(1 - tanh^2)
-    rest = jnp.cumsum(logs, axis=1) - logs  # of what the entries before leave of the row's length
+    rest = jnp.cumsum(logs, axis=1) - logs  # of what the elements before leave of the row's length
     below = np.tri(size, k=-1)
     return (z + np.eye(size)) * jnp.exp(0.5 * rest), jnp.sum(logs) + 0.5 * jnp.sum(rest * below)
 
@@ -211,7 +211,7 @@ def _corr_back(y: Any) -> Any:
 
 
 def _by_columns(size: int) -> np.ndarray:
-    """Where entries below the diagonal, row by row, are in an order of column by column, which is Stan's of matrices;
+    """Where elements below the diagonal, row by row, are in an order of column by column, which is Stan's of matrices;
     of their factors it is row by row."""
     place = np.zeros((size, size), int)
     place.T[np.triu_indices(size, 1)] = np.arange(size * (size - 1) // 2)

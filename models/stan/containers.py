@@ -118,7 +118,7 @@ def append_array(x: V, y: V) -> V:
 
 
 def _columns_first(x: V) -> Any:
-    """Entries in Stan's order: of matrices by columns."""
+    """Elements in Stan's order: of matrices by columns."""
     return x.a.T.reshape(-1) if x.base == "matrix" and not x.depth else xp_of(x.a).reshape(x.a, (-1,))
 
 
@@ -171,7 +171,7 @@ def _block(x: V, row: V, column: V, rows: V, columns: V) -> V:
 
 
 def _line(axis: int, count: bool = False) -> Callable[..., V]:
-    """A row or a column, or with `count` its first entries from a place on."""
+    """A row or a column, or with `count` its first elements from a place on."""
 
     def pick(x: V, k: V, *more: V) -> V:
         from bayesrecon.models.stan.values import index

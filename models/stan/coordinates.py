@@ -232,7 +232,7 @@ def _behind(program: tree.Program, names: set[str], parameters: set[str]) -> tup
 
 
 def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[str]) -> Rule | None:
-    """A parameter whose prior has a location and a scale that is a parameter; None where there is none."""
+    """A parameter whose prior has a location and a scale that is a parameter; None if there is none."""
     kind, program = place.node.type, machine.program
     priors = [p for p in _priors(program.model, place.name) if p.family in CENTRED]
     if not priors or kind.base not in ("real", "vector", "row_vector", "matrix"):
@@ -251,7 +251,7 @@ def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[s
     if not scale_names & names or place.name in needed or needed & tainted or any(adds(s) for s in statements):
         return None
     location, scale = prior.args[-2:]
-    loop, turn = prior.loop, prior.loop.name if prior.loop else ""
+    loop, iteration = prior.loop, prior.loop.name if prior.loop else ""
 
     def ends(frame: Frame) -> tuple[Any, Any]:
         inside, run = dict(frame), Run()
@@ -260,7 +260,7 @@ def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[s
             return tuple(machine.value(a, inside, run).a for a in (location, scale))  # type: ignore[return-value]
 
         def at(i: Any) -> Any:
-            here = {**inside, turn: V("int", i)}
+            here = {**inside, iteration: V("int", i)}
             return tuple(jnp.asarray(machine.value(a, here, run).a, float) for a in (location, scale))
 
         return jax.vmap(at)(jnp.arange(1, place.shape[0] + 1))
@@ -283,7 +283,7 @@ def _is_reparametrised(family: str, place: Place, looped: bool) -> tuple[Callabl
     rows = place.shape[0] if len(place.shape) > 1 else 1
 
     def wide(a: Any) -> Any:
-        """One number for each entry of a loop over the first axis."""
+        """One number for each element of a loop over the first axis."""
         return a.reshape(-1, *(1,) * (len(place.shape) - 1)) if looped and jnp.ndim(a) == 1 else a
 
     def plain(x: Any, mu: Any, tau: Any) -> tuple[Any, Any]:
@@ -298,7 +298,7 @@ def _is_reparametrised(family: str, place: Place, looped: bool) -> tuple[Callabl
         return jnp.asarray(a, float) if family.endswith("cholesky") else cholesky(jnp.asarray(a, float))
 
     def joint(x: Any, mu: Any, matrix: Any) -> tuple[Any, Any]:
-        if jnp.ndim(matrix) == 3:  # one matrix for each turn of a loop, which is the same
+        if jnp.ndim(matrix) == 3:  # one matrix for each iteration of a loop, which is the same
             matrix = matrix[0]
         factor = factor_of(matrix)
         y = mu + x @ factor.T

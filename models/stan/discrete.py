@@ -1,4 +1,4 @@
-"""Log probabilities of one whole number, entry by entry, as the Stan functions reference defines them."""
+"""Log probabilities of one integer, elementwise, as the Stan functions reference defines them."""
 
 from typing import Any
 

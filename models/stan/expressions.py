@@ -177,9 +177,9 @@ class Expressions(ABC):
         return as_declared(end.value, function.base)
 
     def known_test(self, test: V, run: Run) -> V:
-        """A test that is the same in all turns of a loop as a known one; where it is not, both branches are run if
+        """A test that is the same in all iterations of a loop as a known one; where it is not, both branches are run if
         they may be."""
-        if test.turns is not None and run.selects and (test.turns[1] != test.turns[1][0]).any():
+        if test.iterations is not None and run.selects and (test.iterations[1] != test.iterations[1][0]).any():
             return V(test.base, test.a, 0, test.tainted)
         return known_test(test)
 

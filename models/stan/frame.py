@@ -18,7 +18,7 @@ TRACED = 24
 """Further steps that a traced expression counts for: tracing it takes so much longer."""
 
 ENTRIES = 300_000_000
-"""Entries that one run may make, all containers together and in every turn of loops that are run at once:
+"""Elements that one run may make, all containers together and in every iteration of loops that are run at once:
 2.4 GB where nothing is let go."""
 
 CALLS = 40
@@ -60,11 +60,11 @@ class Run:
             self.count_steps(TRACED)
         return v
 
-    def widened(self, turns: int) -> int:
-        """Turns of this loop and of those around it together."""
-        if self.width * turns > ENTRIES:
+    def widened(self, iterations: int) -> int:
+        """Iterations of this loop and of those around it together."""
+        if self.width * iterations > ENTRIES:
             raise StanError(f"nested loops run more than {ENTRIES} times")
-        return self.width * turns
+        return self.width * iterations
 
     def total(self, tainted: bool | None = None) -> Any:
         """The target, or the part of it that depends on a record or does not."""
@@ -81,7 +81,7 @@ class EarlyExit:
 
 
 class Slot:
-    """The entry of a variable that a turn of a loop writes, the variable itself not being at hand.
+    """The element of a variable that an iteration of a loop writes, the variable itself not being at hand.
 
     `consumed` of its indices are those of the loop and of the loops around it.
     """
@@ -130,7 +130,7 @@ def writable_copy(v: V) -> V:
 
 
 def as_declared(v: V, base: str) -> V:
-    """Whole numbers as real ones where those are declared."""
+    """Integers as real ones where those are declared."""
     if base == "void" or v.base == base:
         return v
     if v.base == "int" and base == "real":

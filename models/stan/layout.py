@@ -16,10 +16,10 @@ from bayesrecon.models.stan.posterior import declarations, value_of
 from bayesrecon.models.stan.values import SPECIAL, StanError, V, number
 
 FEW = 32
-"""Whole numbers between two ends, below which each is a level, as of observed sites of NumPyro programs."""
+"""Integers between two ends, below which each is a level, as of observed sites of NumPyro programs."""
 
 LISTED = 1_000
-"""Levels of a field of whole numbers that indexes something; beyond it they are numbers like others."""
+"""Levels of a field of integers that indexes something; beyond it they are numbers like others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ def sizes_of(node: tree.Declare) -> tuple[Any, ...]:
 
 
 def counts(program: tree.Program) -> tuple[str, ...]:
-    """Whole numbers in the data that data have as a size, those of most variables first."""
+    """Integers in the data that data have as a size, those of most variables first."""
     numbers = {d.name for d in declarations(program.data) if d.type.base == "int" and not sizes_of(d)}
     result: dict[str, int] = {}
     for d in declarations(program.data):
@@ -48,7 +48,7 @@ def counts(program: tree.Program) -> tuple[str, ...]:
 
 
 def columns(program: tree.Program, count: str) -> dict[str, Column] | None:
-    """The data that follow a count, as fields; None where one of them does so in another way than by one axis."""
+    """The data that follow a count, as fields; None if one of them does so in another way than by one axis."""
     result: dict[str, Column] = {}
     for d in declarations(program.data):
         uses = [k for k, size in enumerate(sizes_of(d)) if count in tree.names_in(size)]
@@ -61,7 +61,7 @@ def columns(program: tree.Program, count: str) -> dict[str, Column] | None:
 
 
 def implied_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-    """Whole numbers of the data that the shapes of variables tell: `vector[K - 1] b` of length 3 tells K.
+    """Integers of the data that the shapes of variables tell: `vector[K - 1] b` of length 3 tells K.
 
     Raises:
         BayesreconError: shapes that contradict each other.
@@ -82,7 +82,7 @@ def implied_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) 
         if d.type.base in ("cholesky_factor_corr", "corr_matrix", "cov_matrix"):
             sizes = (*sizes, sizes[-1])
         if len(shape) != len(sizes):
-            # An array of one entry is written without its index by some tools, and with it by others.
+            # An array of one element is written without its index by some tools, and with it by others.
             continue
         for size, value in zip(sizes, shape, strict=True):
             if (entry := _entry_of(size)) is not None:
@@ -100,7 +100,7 @@ def implied_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) 
 
 
 def _entry_of(size: Any) -> tuple[str, int] | None:
-    """The list and the place in it of a size that is an entry of one, `knots[2]`."""
+    """The list and the place in it of a size that is an element of one, `knots[2]`."""
     if isinstance(size, tree.Index) and isinstance(size.of, tree.Variable) and len(size.indices) == 1:
         at = size.indices[0]
         if isinstance(at, tree.Number) and isinstance(at.value, int):
@@ -109,7 +109,7 @@ def _entry_of(size: Any) -> tuple[str, int] | None:
 
 
 def _implied_lists(program: tree.Program, lists: Mapping[str, dict[int, int]]) -> dict[str, Any]:
-    """Lists of sizes of which every entry is told, and how long they are."""
+    """Lists of sizes of which every element is told, and how long they are."""
     result: dict[str, Any] = {}
     for d in declarations(program.data):
         entries, sizes = lists.get(d.name, {}), sizes_of(d)
@@ -183,7 +183,7 @@ def constants_of(
 
 
 def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexed: list[Any] | None) -> Domain:
-    """Where the entries of a field lie, by its declared bounds and by the sizes of what it indexes."""
+    """Where the elements of a field lie, by its declared bounds and by the sizes of what it indexes."""
     indexes = indexed is not None
     ends = {"lower": -math.inf, "upper": math.inf}
     for name, bound in node.type.bounds:
@@ -220,7 +220,7 @@ def _known(machine: Machine, size: Any, frame: Frame) -> int | None:
 
 
 def _law(node: Any) -> tuple[str, Any, tuple[Any, ...]] | None:
-    """A law of categories: its name, its value and its arguments."""
+    """A distribution of categories: its name, its value and its arguments."""
     if isinstance(node, tree.Tilde):
         name, y, args = node.name, node.of, node.args
     elif isinstance(node, tree.Call) and node.args:

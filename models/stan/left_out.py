@@ -123,7 +123,7 @@ class LeftOut:
         return result
 
     def _solved(self, draws: Draws, wanted: frozenset[str], outputs: list[_Output]) -> Draws | None:
-        """Draws of the wanted parameters, None where the outputs do not determine them."""
+        """Draws of the wanted parameters, None if the outputs do not determine them."""
         places = [self.places[n] for n in sorted(wanted)]
         given = {n: draws[n] for n, p in self.places.items() if n in draws and n not in wanted}
         first_draw = {n: jnp.asarray(v[0, 0], float) for n, v in given.items()}

@@ -1,7 +1,7 @@
 """Which Stan programs are Gaussian linear regressions.
 
-Location and scale of the one normal term of a record are read off as the model block comes to it; what these are of the
-parameters is read off their operations (`bayesrecon.models.recognition`).
+Location and scale of the one normal term of a record are recorded when the model block reaches it; their
+dependence on the parameters is read from their operations (`bayesrecon.models.recognition`).
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ _RECORDS = 3  # on which a program is looked at
 
 
 class _Reading(DensityVisitor):
-    """Keeps normal terms of the record in the place of adding them."""
+    """Keeps normal terms of the record in place of adding them."""
 
     def __init__(self, record: Machine):
         super().__init__(record)
@@ -41,7 +41,7 @@ class _Reading(DensityVisitor):
 
 
 def linear_form(parts: Parts, model: Model) -> GaussianPredictor | None:
-    """What the likelihood of a program is made of when it is a Gaussian linear regression, None where it is none."""
+    """What the likelihood of a program is made of when it is a Gaussian linear regression, None if it is none."""
 
     def one(params: Params, record: Records) -> tuple[Any, Any, Any]:
         machine = _Reading(parts.record)

@@ -1,5 +1,5 @@
-"""Long loops over traced values: all turns at once where they do not need each other, else one after the other in a
-scan; what neither can do is run turn by turn."""
+"""Long loops over traced values: all iterations at once where they do not need each other, else one after the other in
+a scan; what neither can do is run one iteration at a time."""
 
 from typing import Any
 
@@ -26,17 +26,18 @@ from bayesrecon.models.stan.scans import (
 from bayesrecon.models.stan.values import AXES, Split, Untraceable, V, consolidated, index_base
 
 UNROLLED = 8
-"""Turns up to which a loop is run turn by turn: a scan of so few compiles more slowly."""
+"""Iterations up to which a loop is run one iteration at a time: a scan of so few compiles more slowly."""
 
 SHORT = 600
-"""Nodes times turns up to which a loop whose branches are not known is run turn by turn rather than with both branches
-of each: the derivatives of the branch that is not taken are no burden then."""
+"""Nodes times iterations up to which a loop whose branches are not known is run one iteration at a time rather than
+with both branches of each: the derivatives of the branch that is not taken are no burden then."""
 
 GROUPS = 12
-"""Groups of turns that take different branches; beyond it compiling them takes longer than running both branches."""
+"""Groups of iterations that take different branches; beyond it compiling them takes longer than running both
+branches."""
 
 TRIED = 1_500
-"""Steps after which no more is tried to tell turns apart by their branches."""
+"""Steps after which no more is tried to tell iterations apart by their branches."""
 
 
 def run_loop(machine: Expressions, node: tree.For, low: V, high: V, frame: Frame, run: Run) -> bool:
@@ -45,8 +46,8 @@ def run_loop(machine: Expressions, node: tree.For, low: V, high: V, frame: Frame
         return run_longest_range(machine, node, low, high, longest, frame, run)
     first, last = ends_of(low, high)
     tainted = low.tainted or high.tainted
-    turns = last - first + 1
-    if turns <= UNROLLED:
+    iterations = last - first + 1
+    if iterations <= UNROLLED:
         return False
     nodes = tree.walk(node.body)
     if any(isinstance(n, tree.Return | tree.Jump | tree.While | tree.Target) for n in nodes):
@@ -58,12 +59,12 @@ def run_loop(machine: Expressions, node: tree.For, low: V, high: V, frame: Frame
     steps = run.steps
     every = np.arange(first, last + 1)
     ways = [(_run_vectorised, False), (_scanned, False)]
-    if turns * len(nodes) > SHORT or run.nested:
+    if iterations * len(nodes) > SHORT or run.nested:
         ways += [(_run_vectorised, True), (_scanned, True)]
     for attempt, selects in ways:
         if (attempt is _run_vectorised and not slots) or (selects and not run.selects):
             continue
-        inner = Inside(run, tainted, selects, turns)
+        inner = Inside(run, tainted, selects, iterations)
         try:
             attempt(machine, node, every, inner, frame, written)
         except (Untraceable, *JAX_ERRORS):
@@ -104,7 +105,7 @@ def _row(v: V, a: Any) -> V:
 def _run_vectorised(
     machine: Expressions, node: tree.For, every: np.ndarray, inside: Inside, frame: Frame, written: list[str]
 ) -> None:
-    """All turns together; those that take different branches in groups."""
+    """All iterations together; those that take different branches in groups."""
     groups, outcomes, added = [every], [], []
     variables = {name: current_value(frame[name]) for name in written}
     for name, v in variables.items():
@@ -138,16 +139,16 @@ def _run_vectorised(
 def _group(
     machine: Expressions, node: tree.For, group: np.ndarray, inside: Inside, frame: Frame, held: dict[str, V]
 ) -> tuple[dict[str, tuple[Any, bool]], tuple[Any, Any]]:
-    """Turns that take the same branches: what they leave in the variables that they write, and what they add."""
+    """Iterations that take the same branches: what they leave in the variables that they write, and what they add."""
     outer = around(node, frame)
     taints: dict[str, bool] = {}
     steps: list[tuple[int, int]] = []
     loop = object()
 
-    def turn(i: Any, rows: dict[str, Any]) -> Any:
+    def iteration(i: Any, rows: dict[str, Any]) -> Any:
         inner, variables = inside.new(), dict(outer)
         variables.update({n: Slot(_row(held[n], a), 1 + consumed_of(frame[n])) for n, a in rows.items()})  # type: ignore[misc]
-        variables[node.name] = V("int", i, turns=(loop, group))
+        variables[node.name] = V("int", i, iterations=(loop, group))
         try:
             machine.statement(node.body, variables, inner)
         except Split as split:
@@ -159,7 +160,7 @@ def _group(
         return {name: jnp.asarray(v.a, float) for name, v in final.items()}, summed(inner)
 
     rows = {name: jnp.asarray(v.a, float)[group - 1] for name, v in held.items()}
-    outcomes, (free, bound) = jax.vmap(turn)(jnp.asarray(group), rows)
+    outcomes, (free, bound) = jax.vmap(iteration)(jnp.asarray(group), rows)
     inside.run.steps, inside.run.entries = max(steps)
     return {name: (a, taints[name]) for name, a in outcomes.items()}, (free.sum(), bound.sum())
 
@@ -167,5 +168,5 @@ def _group(
 def _scanned(
     machine: Expressions, node: tree.For, every: np.ndarray, inside: Inside, frame: Frame, written: list[str]
 ) -> None:
-    """One turn after the other."""
+    """One iteration after the other."""
     run_scan(machine, node, every, lambda i: (i, True), inside, frame, written)

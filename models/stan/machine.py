@@ -173,11 +173,13 @@ class Machine(Expressions):
                 raise StanError(f"a value of shape {value.shape} is assigned to a variable of shape {variable.shape}")
             if variable.base == "int" and value.base != "int":
                 raise StanError(f"a {value.words} is assigned to an integer")
-            return writable_copy(V(variable.base, value.a, variable.depth, value.tainted or run.context, value.turns))
+            return writable_copy(
+                V(variable.base, value.a, variable.depth, value.tainted or run.context, value.iterations)
+            )
         return assign_at(variable, self.indices(nodes, variable, frame, run), value, run.context)
 
     def _increment(self, node: tree.Increment, frame: Frame, run: Run) -> None:
-        """Numbers that are added up are terms of their own: one may depend on a record, and another not."""
+        """Numbers that are summed are terms of their own: one may depend on a record, and another not."""
         parts = [self.value(part, frame, run) for part in summands(node.value)]
         for value in parts if all(v.scalar for v in parts) else [reduce(partial(binary, "+"), parts)]:
             self.add(node, value, run)
@@ -296,5 +298,5 @@ Loop = Callable[[Expressions, tree.For, V, V, Frame, Run], bool]
 
 
 def in_order(*_: Any) -> bool:
-    """A `Loop` that runs none as a whole: what a later turn does may depend on what an earlier one drew."""
+    """A `Loop` that runs none as a whole: what a later iteration does may depend on what an earlier one drew."""
     return False

@@ -1,4 +1,4 @@
-"""Functions of numbers, entry by entry, over containers of any type."""
+"""Functions of numbers, elementwise, over containers of any type."""
 
 import math
 from collections.abc import Callable
@@ -144,7 +144,7 @@ THREE: dict[str, Callable[[Any, Any, Any], Any]] = {
 """Functions of three numbers."""
 
 WHOLE = {"int_step", "abs", "max", "min", "floor"}
-"""Functions that keep whole numbers whole."""
+"""Functions that keep integers whole."""
 
 CONSTANTS: dict[str, float] = {
     "pi": math.pi,
@@ -172,7 +172,7 @@ def _broadcast(*args: V) -> tuple[str, int]:
 
 
 def numbers(f: Callable[..., Any], args: list[V]) -> V:
-    """`f` of numbers, entry by entry."""
+    """`f` of numbers, elementwise."""
     base, depth = _broadcast(*args)
     return V(base, f(*(v.a for v in args)), depth)
 
@@ -198,7 +198,7 @@ def to_int(x: V) -> V:
 
 
 def choose(n: V, k: V) -> V:
-    """Binomial coefficients, which are whole numbers."""
+    """Binomial coefficients, which are integers."""
     if not (n.known and k.known):
         return V("int", jnp.round(numbers(lambda x, y: jnp.exp(special.log_choose(x, y)), [n, k]).a), n.depth)
     coefficients = numbers(lambda x, y: np.round(scipy.special.binom(x, y)), [n, k])
@@ -227,4 +227,4 @@ NUMERIC: dict[str, Callable[..., V]] = {
     "choose": choose,
     "log_mix": lambda *args: log_mix(list(args)),
 }
-"""Functions of values that are no plain map of entries."""
+"""Functions of values that are no plain map of elements."""

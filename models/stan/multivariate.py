@@ -126,7 +126,7 @@ def inv_wishart(w: V, nu: V, sigma: V) -> Any:
 
 
 def picked(table: Any, y: Any) -> Any:
-    """Entries `table[..., y]` of categories from one, with the sum over them; not a number where y is none."""
+    """Elements `table[..., y]` of categories from one, with the sum over them; not a number where y is none."""
     y = jnp.asarray(y)
     at = jnp.round(y).astype(int) if jnp.issubdtype(y.dtype, jnp.floating) else y
     size = table.shape[-1]

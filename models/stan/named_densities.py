@@ -164,7 +164,7 @@ def truncation(name: str, y: V, args: list[V], low: V | None, high: V | None) ->
 
 
 def outside(y: V, low: V | None, high: V | None) -> Any:
-    """Whether an entry lies outside of what a density is truncated to."""
+    """Whether an element lies outside of what a density is truncated to."""
     xp = xp_of(*(v.a for v in (y, low, high) if v is not None))
     result: Any = False
     if low is not None:

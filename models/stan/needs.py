@@ -44,7 +44,7 @@ def computing(program: tree.Program, name: str) -> tuple[Any, ...]:
 
 
 def without_aliases(program: tree.Program) -> tree.Program:
-    """The program with whole numbers of the transformed data that are others by another name under one name."""
+    """The program with integers of the transformed data that are others by another name under one name."""
     written: dict[str, list[Any]] = {}
     for s in tree.walk(program.transformed_data):
         if isinstance(s, tree.Declare) and s.type.base == "int" and not s.type.dims:

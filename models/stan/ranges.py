@@ -1,9 +1,9 @@
 """Where data without bounds lie, by how a program uses them.
 
-A law leaves no density outside its support: what is drawn from a Bernoulli law is 0 or 1. Nor is there one where the
-logarithm of a negative number is taken. Whole numbers that are compared with literals and used in no other way
-(`age[n] == 2`) matter by the outcomes of the comparisons alone. They are *presumed* to be codes that run over those
-literals: all others have the density of one of these.
+A distribution leaves no density outside its support: what is drawn from a Bernoulli distribution is 0 or 1. Nor is
+there one where the logarithm of a negative number is taken. Integers that are compared with literals and used in no
+other way (`age[n] == 2`) matter by the outcomes of the comparisons alone. They are *presumed* to be codes that run over
+those literals: all others have the density of one of these.
 """
 
 import math
@@ -57,7 +57,7 @@ def with_ranges(program: tree.Program, columns: Mapping[str, Column], fields: Ma
 
 
 def presumed_notes(program: tree.Program, fields: Mapping[str, Field]) -> tuple[str, ...]:
-    """What was presumed, a line a field."""
+    """What was presumed, one line per field."""
     compared = comparisons(program)
     presumed = {name: field.domain for name, field in fields.items() if field.domain.presumed}
     literals = {name: ", ".join(f"{c:g}" for c in sorted({c for _, c in compared[name]})) for name in presumed}
@@ -98,7 +98,7 @@ def _tests(node: Any) -> tuple[Any, ...]:
 
 
 def _name(node: Any) -> str | None:
-    """The variable that an entry is of, where it may be any."""
+    """The variable that an element is of, where it may be any."""
     if isinstance(node, tree.Index) and any(isinstance(i, tree.Number) for i in node.indices):
         return None
     inside = node.of if isinstance(node, tree.Index) else node
@@ -118,7 +118,7 @@ def _only_compared(program: tree.Program, name: str, count: int) -> bool:
 
 
 def _codes(compared: list[Comparison], domain: Domain) -> Domain | None:
-    """Whole numbers without a gap, with one for every outcome of the comparisons."""
+    """Integers without a gap, with one for every outcome of the comparisons."""
     codes: set[float] = set()
     cuts = False
     for op, value in compared:
@@ -143,8 +143,8 @@ def _codes(compared: list[Comparison], domain: Domain) -> Domain | None:
 
 
 def _supports(program: tree.Program) -> dict[str, Domain]:
-    """Where variables lie as there is no density elsewhere: those that are drawn from a law, and those of which a
-    logarithm is taken. What is done of some records alone tells nothing."""
+    """Where variables lie as there is no density elsewhere: those that are drawn from a distribution, and those of
+    which a logarithm is taken. What is done of some records alone tells nothing."""
     result: dict[str, Domain] = {}
     every = tree.walk(_blocks(program))
     branches = [n for n in every if isinstance(n, tree.If | tree.While | tree.Ternary)]

@@ -26,7 +26,7 @@ class Parts:
     Args:
         machine: runs the program. record: runs what a record has a part in.
         constants: data that are no fields.
-        count: the name of the number of records, None where all data are one record.
+        count: the name of the number of records, None if all data are one record.
         columns, fields: of a record, by name.
         cut: transformed data that are fields, as their own means or scales entered them; they are not computed.
         unit: the field that names a record's own parameters, where there are some; `units` of them.
@@ -135,7 +135,7 @@ def _drawn(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> 
 
 
 def own_parameters(nodes: tuple[tree.Declare, ...], count: str) -> dict[str, int] | None:
-    """Parameters that follow the count, with their axis; None where one follows it in another way."""
+    """Parameters that follow the count, with their axis; None if one follows it in another way."""
     result: dict[str, int] = {}
     for p in nodes:
         sizes = (*p.type.dims, *p.type.sizes)

@@ -1,4 +1,4 @@
-"""Draws of the densities that responses have, by their names in Stan, entry by entry."""
+"""Draws of the densities that responses have, by their names in Stan, elementwise."""
 
 from collections.abc import Callable
 from typing import Any
@@ -73,7 +73,7 @@ SAMPLERS: dict[str, Sampler] = {
 
 
 def drawn(name: str, y: V, args: list[V], key: Any) -> Any:
-    """A draw in the place of y.
+    """A draw in place of y.
 
     Raises:
         StanError: a density that is not drawn from.

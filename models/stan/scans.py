@@ -1,4 +1,4 @@
-"""Loops run one turn after the other in a scan, also those that are longer in some turns of an outer loop."""
+"""Loops run one iteration after the other in a scan, also those that are longer in some iterations of an outer loop."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ from bayesrecon.models.stan.frame import STEPS, Frame, Run, Slot
 from bayesrecon.models.stan.values import Split, Untraceable, V, consolidated
 
 ALIKE = 6
-"""Pairs of bounds up to which turns of an outer loop are told apart by them: each then runs as it stands."""
+"""Pairs of bounds up to which iterations of an outer loop are told apart by them: each then runs as it stands."""
 
 JAX_ERRORS = (
     jax.errors.ConcretizationTypeError,
@@ -30,20 +30,20 @@ class Statements(Protocol):
 
 @dataclass(frozen=True)
 class Inside:
-    """How the turns of a loop are run."""
+    """How the iterations of a loop are run."""
 
     run: Run
     tainted: bool
     selects: bool
 
-    turns: int
+    iterations: int
 
     def new(self) -> Run:
         run = self.run
         return Run(
             steps=run.steps,
             entries=run.entries,
-            width=run.widened(self.turns),
+            width=run.widened(self.iterations),
             context=run.context or self.tainted,
             selects=self.selects,
             calls=run.calls,
@@ -66,7 +66,7 @@ def summed(inner: Run) -> tuple[Any, Any]:
 
 
 def around(node: tree.For, frame: Frame) -> Frame:
-    """What a loop finds, each entry of it at hand."""
+    """What a loop finds, each element of it at hand."""
     read = tree.names_in(node.body)
     return {n: consolidated(v) if n in read and not isinstance(v, Slot) else v for n, v in frame.items()}
 
@@ -80,15 +80,18 @@ def set_variable(frame: Frame, name: str, v: V) -> None:
 
 
 def longest_range(low: V, high: V) -> int | None:
-    """The longest run of a loop whose bounds are known and differ between turns of an outer one; None of other loops.
+    """The longest run of a loop whose bounds are known and differ between iterations of an outer one; None for other
+    loops.
 
     Raises:
-        Split: in some turns it does not run at all.
+        Split: in some iterations it does not run at all.
     """
-    tags = {id(v.turns[0]) for v in (low, high) if v.turns is not None}
-    if len(tags) != 1 or not all(v.scalar and (v.known or v.turns is not None) for v in (low, high)):
+    tags = {id(v.iterations[0]) for v in (low, high) if v.iterations is not None}
+    if len(tags) != 1 or not all(v.scalar and (v.known or v.iterations is not None) for v in (low, high)):
         return None
-    first, last = np.broadcast_arrays(*(np.asarray(v.a if v.turns is None else v.turns[1]) for v in (low, high)))
+    first, last = np.broadcast_arrays(
+        *(np.asarray(v.a if v.iterations is None else v.iterations[1]) for v in (low, high))
+    )
     if np.unique(np.stack([first, last]), axis=1).shape[1] <= ALIKE:
         return None
     lengths = last - first + 1
@@ -100,9 +103,9 @@ def longest_range(low: V, high: V) -> int | None:
 def run_longest_range(
     machine: Statements, node: tree.For, low: V, high: V, longest: int, frame: Frame, run: Run
 ) -> bool:
-    """Runs a loop of other lengths in other turns of an outer one, as long as the longest.
+    """Runs a loop of other lengths in other iterations of an outer one, as long as the longest.
 
-    What is too long comes first, at the place of the first turn and with what the loop finds, so that nothing is
+    What is too long comes first, at the place of the first iteration and with what the loop finds, so that nothing is
     computed that the program does not compute; what it leaves is dropped.
     """
     if not longest:
@@ -138,13 +141,13 @@ def run_scan(
     frame: Frame,
     written: list[str],
 ) -> None:
-    """Turns one after the other; `place` tells which one is run, and whether what it leaves counts."""
+    """Iterations one after the other; `place` tells which one is run, and whether what it leaves counts."""
     initial = {name: current_value(frame[name]) for name in written}
     outer = around(node, frame)
     taints = {name: v.tainted for name, v in initial.items()}
     steps: list[tuple[int, int]] = []
 
-    def turn(carry: dict[str, Any], i: Any) -> Any:
+    def iteration(carry: dict[str, Any], i: Any) -> Any:
         inner, variables = inside.new(), dict(outer)
         for n, a in carry.items():
             row = V(initial[n].base, a, initial[n].depth, taints[n])
@@ -164,9 +167,9 @@ def run_scan(
     if any(v.base == "int" for v in initial.values()):
         raise Untraceable("an integer changes between iterations")
     start = {name: jnp.asarray(np.nan_to_num(v.a) if v.known else v.a, float) for name, v in initial.items()}
-    for _ in range(1 + len(initial)):  # until what depends on a record is known, which one turn hands to the next
+    for _ in range(1 + len(initial)):  # until what depends on a record is known, which one iteration hands to the next
         before = dict(taints)
-        final, (free, bound) = jax.lax.scan(turn, start, jnp.asarray(every))
+        final, (free, bound) = jax.lax.scan(iteration, start, jnp.asarray(every))
         if taints == before:
             break
     inside.run.steps, inside.run.entries = max(steps)
@@ -176,7 +179,7 @@ def run_scan(
 
 
 def add(node: tree.For, run: Run, free: Any, bound: Any) -> None:
-    """What the turns added, where they add at all."""
+    """What the iterations added, where they add at all."""
     if any(isinstance(n, tree.Tilde | tree.Increment | tree.Call | tree.CallStatement) for n in tree.walk(node.body)):
         run.terms.append((node.at[0], free, False))
         run.terms.append((node.at[0], bound, True))

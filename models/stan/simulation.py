@@ -43,7 +43,7 @@ class _Drawing(DensityVisitor):
         return variate.name if isinstance(variate, tree.Variable) and variate.name in self._fields else None
 
     def visit_density(self, name: str, variate: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
-        """A draw comes in the place of the field, or of an entry of it."""
+        """A draw comes in place of the field, or of an element of it."""
         field = self._response(variate)
         if field is None:
             return False
@@ -84,7 +84,7 @@ class _Drawing(DensityVisitor):
         return True
 
     def _shares(self, call: tree.Call, frame: Frame, run: Run) -> list[tuple[Any, tree.Call]] | None:
-        """Logarithms of the shares of components, with the densities of these; None where it is no such mixture."""
+        """Logarithms of the shares of components, with the densities of these; None if it is no such mixture."""
         parts = call.args
         if call.name == "log_mix" and len(parts) == 3:
             share, parts = jnp.asarray(self.value(parts[0], frame, run).a, float), parts[1:]
@@ -114,7 +114,7 @@ class _Drawing(DensityVisitor):
 
 
 def simulation(parts: Parts, params: Params) -> Callable[[Params, Records, Any], Records] | None:
-    """`(params, records, key) -> records` with the fields drawn that the program has a density for, None where a term
+    """`(params, records, key) -> records` with the fields drawn that the program has a density for, None if a term
     of a record is something else.
 
     Args:

@@ -81,7 +81,7 @@ def from_stan(
 
     The program is parsed and evaluated with JAX; Stan does not compile anything. Data whose size is the number of
     records are fields of the record, and other data are constants. The likelihood term of a record is its contribution
-    to the target. The terms must add up to the target, which is tested before the model is returned. Parameters with a
+    to the target. The terms must sum to the target, which is tested before the model is returned. Parameters with a
     centred prior (`theta ~ normal(mu, tau)`) are reparametrised as non-centred, and draws are mapped accordingly;
     `notes` says so.
 

@@ -130,7 +130,7 @@ class If(Node):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class For(Node):
-    """Over a range where there is `high`, over the entries of `low` where not."""
+    """Over a range where there is `high`, over the elements of `low` where not."""
 
     name: str
     low: Any
@@ -228,7 +228,7 @@ def walk(node: Any) -> list[Any]:
 
 
 def replaced(node: Any, by: Callable[[Any], Any]) -> Any:
-    """A part of a program where `by` says what replaces a node; None where it is gone through."""
+    """A part of a program where `by` says what replaces a node; None if it is gone through."""
     if isinstance(node, Node):
         if (result := by(node)) is not None:
             return result

@@ -10,7 +10,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 
 LARGEST = 10_000_000
-"""Entries of one variable: 80 MB, fifty times what programs of posteriordb declare."""
+"""Elements of one variable: 80 MB, fifty times what programs of posteriordb declare."""
 
 AXES = {"int": 0, "real": 0, "vector": 1, "row_vector": 1, "matrix": 2}
 """Axes of a base type; every special type is one of these."""
@@ -32,7 +32,7 @@ SPECIAL = {
 """What a constrained type is once its constraint is forgotten."""
 
 
-Turns = tuple[Any, np.ndarray]
+Iterations = tuple[Any, np.ndarray]
 
 
 class StanError(BayesreconError):
@@ -44,7 +44,7 @@ class Untraceable(StanError):
 
 
 class Split(Untraceable):
-    """Turns of a loop that have to be run apart: a branch, a size or a bound differs between them."""
+    """Iterations of a loop that have to be run apart: a branch, a size or a bound differs between them."""
 
     def __init__(self, values: np.ndarray):
         super().__init__("iterations of a loop differ")
@@ -52,7 +52,7 @@ class Split(Untraceable):
 
 
 def _assigned_separately(a: Any) -> bool:
-    """Whether entries were assigned one by one."""
+    """Whether elements were assigned individually."""
     return isinstance(a, np.ndarray) and a.dtype.kind == "O"
 
 
@@ -63,15 +63,16 @@ class V:
         base: "int", "real", "vector", "row_vector", "matrix" or "void".
         depth: of the array around it.
         a: a Python number or array `(*array, *base)`; of NumPy where it is known, of JAX where it is traced. An array
-            of objects holds entries that were assigned one by one.
+            of objects holds elements that were assigned individually.
         tainted: whether it depends on a record.
-        turns: in a loop that is run at once, the loop and what the value is in each of its turns, where that is known.
+        iterations: in a loop that is run at once, the loop and what the value is in each of its iterations, where that
+            is known.
     """
 
-    __slots__ = ("a", "base", "depth", "tainted", "turns")
+    __slots__ = ("a", "base", "depth", "iterations", "tainted")
 
-    def __init__(self, base: str, a: Any, depth: int = 0, tainted: bool = False, turns: Turns | None = None):
-        self.base, self.depth, self.a, self.tainted, self.turns = base, depth, a, tainted, turns
+    def __init__(self, base: str, a: Any, depth: int = 0, tainted: bool = False, iterations: Iterations | None = None):
+        self.base, self.depth, self.a, self.tainted, self.iterations = base, depth, a, tainted, iterations
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -92,7 +93,7 @@ class V:
 
     def with_taint(self, tainted: bool) -> "V":
         if tainted and not self.tainted:
-            return V(self.base, self.a, self.depth, True, self.turns)
+            return V(self.base, self.a, self.depth, True, self.iterations)
         return self
 
 
@@ -114,7 +115,7 @@ def vector(a: Any) -> V:
 
 
 def consolidated(v: V) -> V:
-    """With entries that were assigned one by one as one array."""
+    """With elements that were assigned individually as one array."""
     if _assigned_separately(v.a):
         flat = [jnp.asarray(entry, float) for entry in v.a.ravel()]
         return V(v.base, jnp.stack(flat).reshape(v.a.shape), v.depth, v.tainted)
@@ -122,7 +123,7 @@ def consolidated(v: V) -> V:
 
 
 def number(v: V, label: str) -> int:
-    """A whole number that has to be known: a size or a bound."""
+    """An integer that has to be known: a size or a bound."""
     if not v.scalar:
         raise StanError(f"{label} must be an integer, not a {v.words}")
     v = known_test(v)
@@ -134,24 +135,25 @@ def number(v: V, label: str) -> int:
 
 
 def known_test(v: V) -> V:
-    """A number that is the same in all turns of a loop as a known one.
+    """A number that is the same in all iterations of a loop as a known one.
 
     Raises:
         Split: it is known and differs between them.
     """
-    if v.turns is None:
+    if v.iterations is None:
         return v
-    values = v.turns[1]
+    values = v.iterations[1]
     if (values != values[0]).any():
         raise Split(values)
     return V(v.base, values[0].item(), 0, v.tainted)
 
 
 def window(low: V, high: V, size: int) -> V | None:
-    """The indices `low:high` where both move from turn to turn of a loop and lie equally far apart in all of them."""
-    if low.turns is None or high.turns is None or low.turns[0] is not high.turns[0]:
+    """The indices `low:high` where both move from iteration to iteration of a loop and lie equally far apart in all of
+    them."""
+    if low.iterations is None or high.iterations is None or low.iterations[0] is not high.iterations[0]:
         return None
-    first, last = low.turns[1], high.turns[1]
+    first, last = low.iterations[1], high.iterations[1]
     length = int(last[0] - first[0]) + 1
     if (first == first[0]).all() or ((last - first + 1) != length).any() or length < 1:
         return None
@@ -160,13 +162,13 @@ def window(low: V, high: V, size: int) -> V | None:
     return V("int", low.a + np.arange(length), 1, low.tainted or high.tainted)
 
 
-def turns_of(f: Any, *values: V) -> Turns | None:
-    """`f` of numbers turn by turn, where they are known in each turn of one loop."""
-    loops = {id(v.turns[0]): v.turns[0] for v in values if v.turns is not None}
-    if len(loops) != 1 or not all(v.turns is not None or v.known for v in values):
+def iterations_of(f: Any, *values: V) -> Iterations | None:
+    """`f` of numbers one iteration at a time, where they are known in each iteration of one loop."""
+    loops = {id(v.iterations[0]): v.iterations[0] for v in values if v.iterations is not None}
+    if len(loops) != 1 or not all(v.iterations is not None or v.known for v in values):
         return None
     (loop,) = loops.values()
-    return loop, np.asarray(f(*(v.a if v.turns is None else v.turns[1] for v in values)))
+    return loop, np.asarray(f(*(v.a if v.iterations is None else v.iterations[1] for v in values)))
 
 
 def check_size(shape: tuple[int, ...], label: str) -> None:
@@ -192,7 +194,7 @@ def index_base(base: str, kept: tuple[bool, ...]) -> str:
 
 
 def index(v: V, indices: list[Any]) -> V:
-    """`v[indices]`, each index a whole number, an array of them, or a `slice` of zero-based ends."""
+    """`v[indices]`, each index an integer, an array of them, or a `slice` of zero-based ends."""
     axes = v.depth + AXES[v.base]
     if len(indices) > axes:
         raise StanError(f"{len(indices)} indices for a {v.words}, which has {axes}")
@@ -220,7 +222,7 @@ def index(v: V, indices: list[Any]) -> V:
             a = jnp.asarray(a).at[at].get(mode="fill", fill_value=_fill(v)) if traced else a[at]
     result = V(index_base(v.base, tuple(kept[v.depth :])), a, sum(kept[: v.depth]), tainted)
     if v.known and result.scalar and len(indices) == axes:
-        result.turns = turns_of(
+        result.iterations = iterations_of(
             lambda *at: v.a[tuple(np.clip(i, 1, n) - 1 for i, n in zip(at, shape, strict=True))], *indices
         )
     return consolidated(result)

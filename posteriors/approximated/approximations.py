@@ -26,7 +26,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.releases import Approximation, Release, Summary, VariationalOptimum
 
 FULL_RANK, MEAN_FIELD = "full rank", "mean field"
-"""Laws that a variational fit is an optimum of."""
+"""Distributions that a variational fit is an optimum of."""
 
 _SYMMETRIC = 1e-8  # relative
 _FEWEST = 2  # draws per entry of the mean and the covariance, below which their noise is no small one

@@ -1,4 +1,5 @@
-"""PyMC's mean-field and full-rank approximations as laws over a model's coordinates, without importing PyMC."""
+"""PyMC's mean-field and full-rank approximations as distributions over a model's coordinates, without importing
+PyMC."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,7 +30,7 @@ def is_pymc_approximation(guide: Any) -> bool:
 
 
 def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[Any]) -> FittedLaw:
-    """The law of what `pymc.fit` returned.
+    """The distribution of what `pymc.fit` returned.
 
     Args:
         params: `{"mean", "std"}` or `{"mean", "cov"}`, as a `Tracker` stores them; None for the fit's own.

@@ -191,7 +191,7 @@ def _linear_svc(estimator: Any, shape: tuple[int, int]) -> Model:
 
 
 def _version_of(estimator: Any) -> tuple[int, int]:
-    """Of the scikit-learn that fitted it: the one of this process, but for an estimator out of a file."""
+    """Of the scikit-learn that fitted it: the one of this process, except for an estimator out of a file."""
     match = re.match(r"(\d+)\.(\d+)", str(getattr(estimator, "_sklearn_version", "")))
     return (int(match[1]), int(match[2])) if match else version("scikit-learn")
 

@@ -11,9 +11,9 @@ from bayesrecon.precision import x64
 
 _BLOCK = 4096  # records that a model is asked about at once
 _LEAST = 60  # public records: half are fitted, a quarter calibrates and a quarter checks
-_SUM = 1e-3  # probabilities of half precision add up to one within this
+_SUM = 1e-3  # probabilities of half precision sum to one within this
 _GRID = 0.05  # of a last decimal, as far as single precision may put rounded numbers off it
-_FAR = 3.0  # times as far as the farthest public answer is no answer to a record of that law
+_FAR = 3.0  # times as far as the farthest public answer is no answer to a record of that distribution
 
 Predict = Callable[[Any], Any]
 
@@ -203,7 +203,7 @@ def _check_reached(release: Outputs) -> None:
     centre = release.answers.mean(axis=0)
     about = release.answers - centre
     values, vectors = np.linalg.eigh(about.T @ about / len(about))
-    # Single precision leaves this much where outputs add up to a constant.
+    # Single precision leaves this much where outputs sum to a constant.
     scale = np.sqrt(np.maximum(values, 1e-12 * values[-1]) + release.noise**2)
     # With as many times the noise no noise explains it either.
     farthest = max(float(np.linalg.norm(about @ vectors / scale, axis=1).max()), np.sqrt(len(values)))

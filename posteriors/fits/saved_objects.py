@@ -53,7 +53,7 @@ def read_saved(
 
 
 def release_of_saved(source: Any, model: Any, power: float | None) -> Release | None:
-    """The one fit in a file of saved objects, None of anything else.
+    """The one fit in a file of saved objects, None for anything else.
 
     Raises:
         BayesreconError: a file with no fit that is read, or with several; a model or a power beside it.

@@ -19,7 +19,8 @@ Arrays = dict[str, np.ndarray]
 Centres = Callable[[Callable[[str, dict[str, float]], Any]], dict[str, Any]]
 
 _EFFECT = re.compile(r"r_(\d+(?:_\w+)?_\d+)\[\d+\]")
-"""Of brms, effects of a group by its number, the number of what they multiply, and a parameter of the law between."""
+"""Of brms, effects of a group by its number, the number of what they multiply, and a parameter of the distribution
+between."""
 
 
 @in_float64
@@ -74,7 +75,7 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
 
 
 def _without_better(own: Arrays, every: Arrays, before: Any, after: Any) -> Arrays:
-    """What was solved, but for parameters that the draws tell in a better way since more is known."""
+    """What was solved, except for parameters that the draws tell in a better way since more is known."""
     once, now = (left_out.equations(own) for left_out in (before, after))
     anew = frozenset[str]().union(*(needs for name, needs in now.items() if name not in once))
     return {name: values for name, values in every.items() if name in own or name not in anew}

@@ -142,7 +142,7 @@ def _read_groups(path: Path, name: str, groups: list[str], root: dict[str, Any],
 
 
 def variables_of(dataset: Any) -> dict[Any, Any]:
-    """Data variables without their coordinates, which xarray gathers one by one at a cost of all the others."""
+    """Data variables without their coordinates, whose collection by xarray is slow for many variables."""
     return {key: dataset.variables[key] for key in dataset.data_vars}
 
 

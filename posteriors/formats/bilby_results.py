@@ -26,7 +26,7 @@ SeparatePower = tuple[list[Entry], list[Unread]]
 
 
 def read_bilby(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
-    """The equally weighted draws of a result, one chain; columns that are no numbers are left out.
+    """The equally weighted draws of a result, one chain; columns that are not numbers are left out.
 
     Args:
         source: the path of a `.json`, `.h5` or `.hdf5` file, or a `bilby.core.result.Result`.

@@ -38,7 +38,7 @@ def read_text_chains(source: Any, *, name: str | None = None, trusted: bool = Fa
     columns are the variables `weight` and `minuslogpost`. Chains of unequal length follow one another as one.
 
     Raises:
-        BayesreconError: no names, or another number of them than of columns; rows that are no numbers.
+        BayesreconError: no names, or another number of them than of columns; rows that are not numbers.
     """
     paths = [Path(source)] if isinstance(source, str | Path) else [Path(path) for path in source]
     return _read(paths, name, trusted)[0]

@@ -188,7 +188,7 @@ def present(database: Any, path: Path) -> bool:
     """Whether the file is there, after fetching it where the database is one that downloads."""
     if path.is_file():
         return True
-    # posteriordb 0.2 fetches data and programs by itself but not reference draws.
+    # posteriordb 0.2 fetches data and programs automatically but not reference draws.
     link = getattr(database, "_links", {}).get(path)
     if link is None:
         return False

@@ -166,7 +166,7 @@ def _to_stderr(line: str) -> None:
 
 
 def built_file(database: Any, name: str) -> Path | None:
-    """The cache's file of the default run of a posterior of posteriordb, None where it holds none."""
+    """The cache's file of the default run of a posterior of posteriordb, None if it holds none."""
 
     if not any(cache_folder().glob(f"{name.partition('-')[0]}-*.npz")):
         return None  # without a look at the program, which takes a second

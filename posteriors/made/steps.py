@@ -25,7 +25,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release, TrainedParameter
 
 _MOST = 4000  # parameters whose Hessian is factorised: 128 MiB, and seconds
-_FLAT = 1e-11  # of the largest curvature: directions that neither records nor a penalty bend, but for rounding
+_FLAT = 1e-11  # of the largest curvature: directions that neither records nor a penalty bend, except for rounding
 
 
 @in_float64

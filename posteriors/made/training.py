@@ -292,7 +292,7 @@ def _rank_one(
     """Least squares without one record each, `(B, K, q)`, and the norms of their gradients, `(B,)`.
 
     The Hessian without x is `A - x x'`, its inverse `A^-1 + A^-1 x x' A^-1 / (1 - x' A^-1 x)` (Sherman and Morrison
-    1950): a step from the old parameter ends at the optimum but for rounding, and a second one mends that. The
+    1950): a step from the old parameter ends at the optimum except for rounding, and a second one mends that. The
     norm is infinite where a record alone shows some direction.
     """
     x = objective.x[chosen]

@@ -78,7 +78,7 @@ def squares_at(design: np.ndarray, counts: np.ndarray, flat: float = np.inf) -> 
 
 
 def fits(cells: Cells, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Which boxes of counts, `(B, C)` each, may print the table: necessary, and for single points sufficient but for
+    """Which boxes of counts, `(B, C)` each, may print the table: necessary, and for single points sufficient except for
     what the weights leave open."""
     most, least = (
         squares_at(cells.design, n * w) for n, w in ((low, cells.weights[:, 0]), (high, cells.weights[:, 1]))

@@ -42,7 +42,7 @@ class Coded:
         fields: `{part of a label: field of a record}`.
         response: name of its field.
         coefficients, errors: of all, the intercept's first.
-        scale: s of "ols"; None where it was not printed.
+        scale: s of "ols"; None if it was not printed.
         factors: that the labels tell by themselves.
         plain: what is said where no column is one of levels.
         below: what the numbers below the table say.
@@ -164,7 +164,7 @@ class Coded:
         return Cells(layout.design, weights, squares, least, np.full(count, min(ends[1], MOST)), ends, scale)
 
     def _answer(self, layout: Layout, cells: Cells, fields: Mapping[str, Field]) -> Answer | None:
-        """All whole numbers that print the errors; None where they are too many, or covariates leave them open."""
+        """All whole numbers that print the errors; None if they are too many, or covariates leave them open."""
         if not layout.whole or (cells.high >= MOST).any():
             return None
         points, every = solutions(cells, _SEARCHED)

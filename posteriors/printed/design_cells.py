@@ -13,7 +13,7 @@ from bayesrecon.inexact import Limit
 from bayesrecon.posteriors.printed.whole_counts import Answer
 
 MOST_CELLS = 48
-"""Combinations of levels that are looked at one by one: a 6 by 8 layout; beyond it searches take minutes."""
+"""Combinations of levels that are looked at individually: a 6 by 8 layout; beyond it searches take minutes."""
 
 _ARITHMETIC = 1e-12  # relative, of sums of products: exact counts have inexact moments
 
@@ -76,7 +76,7 @@ class Layout:
 def layout_of(
     labels: Sequence[str], fields: Mapping[str, str], binary: Sequence[str], factors: Sequence[Factor]
 ) -> Layout | None:
-    """The layout of a design with an intercept first; None where no column is one of levels, or combinations are many.
+    """The layout of a design with an intercept first; None if no column is one of levels, or combinations are many.
 
     Args:
         labels: of the other coefficients, products with colons.

@@ -79,7 +79,7 @@ def _is_of(part: str, variable: str, variables: dict[str, bool]) -> bool:
 
 
 def _level(part: str, variable: str) -> str | None:
-    """The level that a line is of, where the variable codes levels; None where it is a function of its values."""
+    """The level that a line is of, where the variable codes levels; None if it is a function of its values."""
     bare = re.sub(r"^(?:C|factor|as\.factor)\([^)]*\)", "", part)
     rest = bare if bare != part else part.removeprefix(variable)
     return None if not rest or (rest == part and "(" in part) else rest.strip("_ ") or rest

@@ -56,7 +56,7 @@ class WithoutCorrelations:
     def _found(
         self, fields: Mapping[str, Field], total: float | None, width: float
     ) -> dict[str, tuple[Interval, bool]]:
-        """Interval of each statistic, and whether it is a number but for rounding."""
+        """Interval of each statistic, and whether it is a number except for rounding."""
 
         def within(number: tuple[float, float]) -> Interval:
             return number[0] - width * number[1], number[0] + width * number[1]

@@ -19,7 +19,7 @@ def mode_of_table(path: str | Path, model: Model) -> Any:
             for each of them, as `Sanitised.table()` has them; other columns are not read.
 
     Raises:
-        BayesreconError: coordinates or columns that are missing or of another model, cells that are no numbers.
+        BayesreconError: coordinates or columns that are missing or of another model, cells that are not numbers.
 
     >>> import bayesrecon, pandas as pd, tempfile
     >>> model, numbers = bayesrecon.models.load("kidscore_momiq"), np.diag([36.0, 0.0036, 0.0012])

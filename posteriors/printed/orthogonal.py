@@ -1,7 +1,7 @@
 """What a table of least squares says of the data where its columns are those of one orthogonal polynomial.
 
 R's `poly(x, p)` has columns of length one that are orthogonal to each other and to a column of ones, so that `X'X` of
-the whole design is known but for n: with errors `se_j` and coefficients `b_j`
+the whole design is known except for n: with errors `se_j` and coefficients `b_j`
 
     n = (s / se_0)^2,  mean(y) = b_0,  mean(x_j) = 0,  n var(x_j) = 1,  n cov(x_j, y) = b_j,
     n var(y) = sum_j b_j^2 + (n - p - 1) s^2

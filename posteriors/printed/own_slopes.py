@@ -28,7 +28,7 @@ _FEWEST = 2  # records of a level whose slope is told
 
 @dataclass(frozen=True)
 class OwnSlopes:
-    """Limits of statistics from such a table: `Limits` of a release; none where it is another.
+    """Limits of statistics from such a table: `Limits` of a release; none if it is another.
 
     Args:
         labels: of the coefficients but the intercept, which comes first.

@@ -77,7 +77,7 @@ class Squared:
         )
 
     def _found(self, n: float, domain: tuple[float, float], width: float) -> dict[str, tuple[float, float]]:
-        """The ends of each statistic; none where no box is left."""
+        """The ends of each statistic; none if no box is left."""
         (b0, b1, b2), errors = (
             [(v - width * h, v + width * h) for v, h in numbers] for numbers in (self.coefficients, self.errors)
         )
@@ -153,7 +153,7 @@ class _Known:
         e0, e1: of E_0 and E_1.
         rest: of D.
         b1, b2: of the slopes.
-        explained: of what they explain; None where nobody says.
+        explained: of what they explain; None if nobody says.
         domain: of x.
     """
 

@@ -55,7 +55,7 @@ class Printed:
     Attributes:
         frame: texts, one line for each coefficient and for each number below the table; columns `estimate` or `odds
             ratio`, and `std. error` or `lower` and `upper`; of ratios with errors `statistic` as well.
-        notes: what was understood, one line each; none where nothing had to be.
+        notes: what was understood, one line each; none if nothing had to be.
         model: the name of its column, where several models stand side by side.
     """
 

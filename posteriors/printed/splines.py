@@ -1,13 +1,13 @@
 """What a table says of the splines of one covariate, where correlations are missing.
 
-Columns of `bs(x, ...)` lie between zero and one and add up to one at most, so that each is at least its square.
+Columns of `bs(x, ...)` lie between zero and one and sum to one at most, so that each is at least its square.
 With the weights w of records, one for least squares, whose errors are relative to s, and at most 1/4 for a logistic
 regression,
 
     sum_n B_j >= sum_n B_j^2 >= 1 / (w se_j^2),    n >= sum_j sum_n B_j.
 
 Columns of R's `ns(x, ...)` are B-splines times a matrix with orthonormal columns. They have either sign, and their
-squares add up to one at most between the boundary knots, so that
+squares sum to one at most between the boundary knots, so that
 
     n >= sum_j sum_n N_j^2,    sum_n N_j^2 >= 1 / (w se_j^2).
 

@@ -81,7 +81,7 @@ def from_table(
         formula: formula of the regression, such as "y ~ C(g) + x + g:x". It gives the levels of factors in the names of
             lines. Without one, a line such as `x2` beside `x` is presumed to be its square, and the result says so.
         column: which of several models side by side, by the name of its column or its number from 1. Models of the same
-            records may be read one by one and passed to `recover` together.
+            records may be read individually and passed to `recover` together.
 
     Raises:
         BayesreconError: the file cannot be read, columns or lines are missing or belong to another model, cells are not
@@ -362,7 +362,7 @@ def is_table(source: Any) -> bool:
 
 
 def release_of_table(source: Any, model: Any, power: float | None) -> Release | None:
-    """Of a regression's table, None of anything else.
+    """Of a regression's table, None for anything else.
 
     Raises:
         BayesreconError: a table of another model, of which nobody said what its estimates are, or a power.

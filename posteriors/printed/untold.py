@@ -78,7 +78,9 @@ def without_correlations_of(
         lost = "more"
         if len(covariates) == 1:
             lost = f"n, if {covariates[0]} is 0 or 1, and more"
-            known += f"; with domain={{{covariates[0]!r}: 'binary'}} n and the means are determined, if it is"
+            known += (
+                f"; if {covariates[0]} is binary, domain={{{covariates[0]!r}: 'binary'}} determines n and the means"
+            )
     fields = {part: field_name(part) for label in labels for part in parts_of(label)}
     stated = tuple(_as_fields(f, fields) for f in (*factors, *factors_by_name(list(fields))))
     limits = Coded(

@@ -56,7 +56,7 @@ class WithoutCorrelationsWeighted:
     def _found(
         self, fields: Mapping[str, Field], total: float | None, width: float
     ) -> dict[str, tuple[Interval, bool]]:
-        """Interval of each statistic, and whether it is a number but for rounding."""
+        """Interval of each statistic, and whether it is a number except for rounding."""
         b = [(x - width * half, x + width * half) for x, half in self.coefficients]
         se = [(max(x - width * half, 0.0) ** 2, (x + width * half) ** 2) for x, half in self.errors]
         y, open_, least = self.response, math.inf, 1 / se[0][1]

@@ -170,7 +170,7 @@ def _weighted(objects: Objects, node: int) -> str:
 
 
 def _penalty(objects: Objects, node: int, p: int) -> np.ndarray | None:
-    """The sum of the penalties, each times its smoothing parameter; None where they are not all there."""
+    """The sum of the penalties, each times its smoothing parameter; None if they are not all there."""
     parameters = left_of(objects, node, "full.sp")
     parameters = parameters if len(parameters) else left_of(objects, node, "sp")
     penalty, k = np.zeros((p, p)), 0

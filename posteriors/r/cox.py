@@ -117,7 +117,7 @@ def possible_times(n: int, events: int, logs: float, risk: float) -> bool:
 
 
 def _numbers(when: str, n: int, count: int, logs: float, total: float) -> Iterator[Statistic]:
-    """Numbers at risk one by one, where few of them make their sum and their product: exactly, or their limits."""
+    """Individual numbers at risk, if few sequences have their sum and their product: exactly, or their limits."""
     if not 0 < count <= n or not logs < math.log(_LARGEST):
         return
     product = round(math.exp(logs))
@@ -133,7 +133,7 @@ def _numbers(when: str, n: int, count: int, logs: float, total: float) -> Iterat
 
 
 def factors_of(n: int, count: int, product: int, total: int) -> list[tuple[int, ...]]:
-    """All rising sequences of so many numbers up to n with a product and a sum; none where the search is long."""
+    """All rising sequences of so many numbers up to n with a product and a sum; none if the search is long."""
     result: list[tuple[int, ...]] = []
     steps = 0
     waiting: list[tuple[tuple[int, ...], int, int]] = [((), product, total)]

@@ -135,7 +135,8 @@ def _summary(objects: Objects, place: Place, description: str) -> Estimates:
 
 
 def _mixed(objects: Objects, place: Place, description: str) -> Estimates:
-    """Of lme4: given the law of the random effects, `(X' V^-1 X)^-1` is `(V'V - RZX' RZX)^-1` of what it keeps."""
+    """Of lme4: given the distribution of the random effects, `(X' V^-1 X)^-1` is `(V'V - RZX' RZX)^-1` of what it
+    keeps."""
     node = place.node
     counts, sums = (_by_name(objects, node, part) for part in ("dims", "cmp"))
     rows, variance = counts.get("n", 0.0), sums.get("pwrss", np.nan) / max(counts.get("n", 0.0), 1.0)

@@ -17,7 +17,7 @@ _DEEPEST = 40
 
 
 def expression_of(objects: Objects, node: int, deep: int = 0) -> Expression | None:
-    """A call, a name or a number; None of anything else."""
+    """A call, a name or a number; None for anything else."""
     kind = objects.kind(node)
     if kind == "symbol":
         names = objects.names_within(node)

@@ -117,4 +117,4 @@ FAMILIES = frozenset(
         "zero_one_inflated_beta",
     }
 )  # fmt: skip
-"""Laws that brms knows, a list of which lies in each of its fits."""
+"""Distributions that brms knows, a list of which lies in each of its fits."""

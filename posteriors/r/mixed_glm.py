@@ -147,7 +147,7 @@ def _of_groups(objects: Objects, node: int, factors: list[_Factor], family: str,
 
 
 def _integer_pairs(factor: _Factor, beta: float, n: int, family: str, response: str) -> Iterator[Statistic]:
-    """Number of records and their total response in each group, where all of them are told and add up to n."""
+    """Number of records and their total response in each group, where all of them are told and sum to n."""
     q = len(factor.levels)
     most = min(n - q + 1, _MOST)
     off = _MODE / min(1.0, abs(factor.ratio))

@@ -72,7 +72,7 @@ def epsilon_of(objects: Objects, node: int, usual: float) -> float:
 
 
 def vector_of(objects: Objects, node: int, *path: str) -> np.ndarray:
-    """Numbers at the end of a path of names; none where there are none."""
+    """Numbers at the end of a path of names; none if there are none."""
     return np.ravel(objects.numbers(objects.element(node, *path))).astype(float)
 
 

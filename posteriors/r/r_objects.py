@@ -211,7 +211,7 @@ class Objects:
         return self.texts(self.attributes(node).get("names", 0))
 
     def axis_names(self, node: int) -> list[list[str]]:
-        """Names of rows, columns and so on, empty where there are none."""
+        """Names of rows, columns and so on, empty if there are none."""
         return [self.texts(child) for _, child in self.elements(self.attributes(node).get("dimnames", 0))]
 
     def objects(self) -> Sequence[tuple[str, int]]:

@@ -51,7 +51,7 @@ _TAKEN = {
 
 @dataclass(frozen=True)
 class Group:
-    """Effects on the intercept: `scale tau z`, times the auxiliary parameter where so, and tau of a gamma law.
+    """Effects on the intercept: `scale tau z`, times the auxiliary parameter where so, and tau of a gamma distribution.
 
     Attributes:
         levels: one for a new one included.
@@ -76,7 +76,7 @@ class Design:
         family: with its link.
         trials: whether the response is a number of successes beside one of failures.
         response, columns: their names, as a program can have them.
-        group: effects, None where there are none.
+        group: effects, None if there are none.
         lowest: the bound of the auxiliary parameter.
     """
 
@@ -119,7 +119,7 @@ def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedPr
 
 
 def _group(objects: Objects, node: int, names: Mapping[str, str]) -> Group | None:
-    """The effects on the intercept of one group, None where there are none."""
+    """The effects on the intercept of one group, None if there are none."""
     effects = [name for name, own in names.items() if own.startswith("b[")]
     if not effects and not objects.element(node, "prior.info", "prior_covariance"):
         return None
@@ -232,7 +232,7 @@ def _prior(objects: Objects, prior: int, coefficients: list[str], description: s
 
 
 def _is_flat(objects: Objects, prior: int) -> bool:
-    """Its law is missing: `prior = NULL`."""
+    """Its distribution is missing: `prior = NULL`."""
     values = vector_of(objects, prior, "dist")
     return len(values) == 1 and bool(np.isnan(values[0]))
 
@@ -246,7 +246,8 @@ def _lowest(objects: Objects, node: int) -> float:
 
 
 def _scales(objects: Objects, prior: int) -> np.ndarray:
-    """Those that were used, or where these are not noted those that were asked for; of an exponential law 1 / rate."""
+    """Those that were used, or where these are not noted those that were asked for; of an exponential distribution 1 /
+    rate."""
     used, requested = (vector_of(objects, prior, name) for name in ("adjusted_scale", "scale"))
     rate = one_number(objects, prior, "rate")
     return used if len(used) else requested if len(requested) else np.full(1, 1 / rate) if rate else np.zeros(0)

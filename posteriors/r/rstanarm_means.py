@@ -19,7 +19,7 @@ _AGREES = 1e-8  # of its size, up to which an equation may be off: those of chai
 
 
 def means_of(objects: Objects, fit: int, slopes: int) -> np.ndarray | None:
-    """Means of the covariates `(K,)` of a `stanfit` of rstanarm, None where its equations do not tell them.
+    """Means of the covariates `(K,)` of a `stanfit` of rstanarm, None if its equations do not tell them.
 
     Slopes that were turned after sampling (`QR = TRUE`) are of other columns, of which nobody asks the means.
     """

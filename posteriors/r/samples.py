@@ -30,7 +30,7 @@ class Samples:
         columns: `{name: (chains, draws)}`, as R names them.
         statistics: of the sampler, alike.
         warmup: draws of the warm-up, alike.
-        program: of Stan, None where there is none.
+        program: of Stan, None if there is none.
         nodes: that were read.
     """
 
@@ -43,7 +43,7 @@ class Samples:
 
 
 def samples_of(walk: Walk) -> Samples | None:
-    """The first draws that lie least deep, None where there are none.
+    """The first draws that lie least deep, None if there are none.
 
     Raises:
         BayesreconError: draws whose chains differ in length or in their names.

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import bayesrecon
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.factors import Factor, factors_by_name
 from bayesrecon.posteriors import from_table
 from bayesrecon.posteriors.printed.numbers import cell
@@ -63,6 +63,7 @@ def test_the_counts_of_an_analysis_of_variance_by_hand(tmp_path):
         assert counted(found, ["baseline", "1", "2"]) == [8, 5, 2]
         assert found["n"].estimate == found["n"].lower == 15
         assert found.warnings[-1].endswith("8, 5, 2")
+        assert isinstance(found.warnings[-1], Note)
     # Whole numbers tell that the dummies exclude each other, once n is known and each of them is 0 or 1.
     found = bayesrecon.recover(release, total=15, domain={"g1": "binary", "g2": "binary"})
     assert found["n[g1=1,g2=1]"].upper == 0

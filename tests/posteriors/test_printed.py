@@ -296,9 +296,14 @@ def test_models_of_the_same_records_are_read_together(tmp_path, run):
     both = [from_table(path, "logit", column=name) for name in ("(1)", "(2)")]
     found = bayesrecon.recover(both, domain={"PSI": "binary"})
     assert [found[name].estimate for name in ("n", "n[PSI=0]", "n[PSI=1]")] == [32, 18, 14]
+    notes = [line for line in found.warnings if isinstance(line, Note)]
+    assert any(line.startswith("models.txt, (1): only one combination of whole cell counts") for line in notes)
     code, out, err = run("audit", path, "--model", "logit", "--column", "1", "--column", "2", "--no-remedies")
     assert (code, "models.txt, (1): records with" in " ".join(out.split())) == (3, True)
+    assert "note: models.txt, (1): if PSI is 0 or 1: only one combination of whole cell counts" in " ".join(err.split())
     audited = bayesrecon.audit(path, "logit", column=["(1)", "2"], remedies=False)
+    notes = [line for line in audited.warnings if isinstance(line, Note)]
+    assert any(line.startswith("models.txt, (1): if PSI is 0 or 1: only one combination") for line in notes)
     assert any(f.title.startswith("models.txt, (1): records with PSI=0,y=1: 3") for f in audited)
     assert {f.title.partition(": ")[0] for f in audited} == {"models.txt, (1)", "models.txt, (2)"}
     assert all(place.startswith("models.txt, (") for f in audited for place in f.where)

@@ -146,7 +146,7 @@ def divergence_slopes(
 
 
 def _frames(epsilon: Any) -> Any:
-    """`(T, k, q)` with `q = min(L, k)` columns whose outer products add up to `mean_l eps_l eps_l'`."""
+    """`(T, k, q)` with `q = min(L, k)` columns whose outer products sum to `mean_l eps_l eps_l'`."""
     count, dimension = epsilon.shape[1:]
     if count <= dimension:
         return jnp.swapaxes(epsilon, 1, 2) / jnp.sqrt(count)

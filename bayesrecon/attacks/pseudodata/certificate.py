@@ -1,6 +1,6 @@
 """How far a measure is from the best one: a lower bound of the divergence that needs no descent.
 
-Kernel of finite rank, weights unconstrained but for their sign: the smallest value over all signed measures,
+Kernel of finite rank, weights unconstrained except for their sign: the smallest value over all signed measures,
 `-b' G^-1 b / 2`. Otherwise the conditional-gradient duality gap: the divergence is convex in the measure, so for
 every feasible nu, `FD(mu) - FD(nu) <= <g, mu - nu>` with the witness `g(z) = k(z, mu) - mu_data(z)`; its minimum
 over the stated domain bounds the gap over all non-negative measures there of the given mass.

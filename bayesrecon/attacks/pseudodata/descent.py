@@ -107,7 +107,7 @@ def newton(features: Features, support: Support, watch: Watch, *, steps: int = 3
 
 
 def nonnegative(features: Features, records: Records, total: float | None = None) -> Float[np.ndarray, " M"]:
-    """The best weights `w >= 0` on given records, `(M,)`; with a total, they add up to it."""
+    """The best weights `w >= 0` on given records, `(M,)`; with a total, they sum to it."""
     matrix, wanted = features.root @ np.asarray(features.at(records)).T, features.wanted
     length = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
     if total is not None:

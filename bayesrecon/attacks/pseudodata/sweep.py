@@ -47,7 +47,7 @@ class Sweep(NamedTuple):
 
 
 def sweep_of(features: Features) -> Sweep | None:
-    """None where the rank is not finite, or the second derivatives take too much memory."""
+    """None if the rank is not finite, or the second derivatives take too much memory."""
     embedding, basis = features.embedding, features.solved.basis
     release, metric = embedding.release, embedding.metric
     size, k = release.size, metric.shape[1]
@@ -89,7 +89,7 @@ def sweep_slopes(
 
     Args:
         reduced: the score's square is not sliced.
-        epsilon: `(T, L, k)` directions, None where the divergence is not sliced.
+        epsilon: `(T, L, k)` directions, None if the divergence is not sliced.
     """
 
     def at(record: Records) -> Any:

@@ -1,4 +1,4 @@
-"""Individual records from a release: the design is known, one record a unit, the response private."""
+"""Individual records from a release: the design is known, one record per unit, the response private."""
 
 import time
 from dataclasses import replace
@@ -53,7 +53,7 @@ def recover_records(
     """Recover the unknown fields of every known row.
 
     The rows' features have amplitudes s (`records.rows`) that solve `K s = b` (`records.system`). A field that is an
-    affine function of s is read off with its sandwich error; a field with finitely many or whole values is decided by
+    affine function of s is computed with its sandwich error; a field with finitely many or whole values is decided by
     the probabilities of the values given the solution, its noise and what the model itself says of the row.
 
     Raises:

@@ -39,7 +39,7 @@ class Readout:
         columns: `(M, N * k)`, a sparse array by columns.
         offset: `(N, k)`.
         readable: `(N, k)` whether the field is such a function at all.
-        values, amplitudes: the values it was read off, `{field: (N, C)}`, and their amplitudes `(N, C, p)`, not
+        values, amplitudes: the values it was read from, `{field: (N, C)}`, and their amplitudes `(N, C, p)`, not
             finite where a value is illegal.
         averages: those of `_averages` at these values, where they are all that there are; else None.
     """
@@ -57,7 +57,7 @@ class PriorPrediction:
     """What anyone would say of a row by the model and its posterior, without an attack.
 
     Attributes:
-        value: `(N,)` the most probable value, or the expectation, over the draws; None where the model says nothing.
+        value: `(N,)` the most probable value, or the expectation, over the draws; None if the model says nothing.
         sd: `(N,)` standard deviation of the field around it, infinite where the model tells none.
     """
 
@@ -92,7 +92,7 @@ class Candidates:
 
 
 def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator) -> Readout:
-    """How the unknown fields are read off the amplitudes."""
+    """How the unknown fields are read from the amplitudes."""
     probes = combinations(rows.unknown)
     if probes is None:
         probes = {}
@@ -134,7 +134,7 @@ def candidates_of(
     release: Release, rows: Rows, slots: Slots, read: Readout, around: Around, expected: Around
 ) -> Candidates | None:
     """Every combination of values where they are few, else those around where they should be; None if those are too
-    many. `expected` is where the model by itself would have them, not a number where it says nothing."""
+    many. `expected` is the prediction of the model alone, NaN if it has none."""
     if read.averages is not None:
         values, s = read.values, read.amplitudes
         valid = np.ones_like(s[:, :, 0], bool)
@@ -160,9 +160,9 @@ def candidates_of(
 
 def _averages(release: Release, rows: Rows, values: Records, draws: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Over the draws: mean log likelihoods of values `{field: (N, C)}`, and logarithms of mean likelihoods, `(N, C)`
-    each; minus infinity where it is no number.
+    each; minus infinity where it is not a number.
 
-    They are those of the records' own law, whatever the power of the posterior.
+    They are those of the records' own distribution, whatever the power of the posterior.
     """
     model, shape = release.model.untempered, next(iter(values.values())).shape
     count = draws or int(np.clip(_AVERAGED // max(1, shape[0] * shape[1]), _LEAST, _PRIOR))
@@ -207,7 +207,7 @@ def prior_predictions(
 
 def _simulated_moments(release: Release, rows: Rows, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray] | None:
     """Means and standard deviations `(N, k)` of the unknown fields over the draws, the second infinite where the first
-    is no number; None where the model does not draw one of them."""
+    is not a number; None if the model does not draw one of them."""
     before, weights = rows.base(), np.asarray(release.weights)
     block = int(np.clip(_DRAWN // rows.count, 1, _SIMULATED))
     atoms = rng.choice(release.size, (_SIMULATED // block, block), p=weights / weights.sum())

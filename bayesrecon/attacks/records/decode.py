@@ -3,7 +3,7 @@
 The solution is normal around the truth with precision `Lambda`, and each row holds one of finitely many values, whose
 prior is what the model itself says of them at the draws. Rows interact through Lambda, so that a legal value of one
 sharpens the others; expectation propagation (Minka 2001; for linear systems with discrete unknowns, Cespedes et al.
-2014) replaces the discrete law of every row but one by normal ones, in turn for each.
+2014) replaces the discrete distribution of every row but one by normal ones, in turn for each.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ lapack: Any = scipy.linalg.lapack
 # Of a full step: larger ones oscillate between coupled rows, and with fifteen steps 96 % of the way is gone.
 STEPS, DAMPING = 15, 0.2
 _FLOOR = 1e-3  # smallest variance of a row, in squared distances between its values: certainty would never be revised
-_SAME = 1e-6  # of the range of a row's values: closer ones are the same but for rounding
+_SAME = 1e-6  # of the range of a row's values: closer ones are the same except for rounding
 _CERTAIN = 1e-7  # rows closer to certainty than this are settled
 _SETTLING = 4  # steps between looks for such rows; with more than _LARGE unknowns also after the first
 _LARGE = 3000  # from here on a factorisation costs more than looking
@@ -90,7 +90,7 @@ def _step(
     tilted_mean, tilted_covariance = moments_of(result, candidates, floor)
     tilted = np.linalg.inv(tilted_covariance)
     new_site, new_shift = tilted - cavity, np.einsum("npq,nq->np", tilted, tilted_mean) - cavity_shift
-    # A site that is no normal law keeps what it had.
+    # A site that is no normal distribution keeps what it had.
     bad = np.linalg.eigvalsh(new_site)[:, 0] <= 0
     new_site[bad], new_shift[bad] = site[bad], shift[bad]
     return new_site, new_shift, result

@@ -64,7 +64,7 @@ def decode_layers(
             break
         mean, variance = moments(result)
         new = 1 / (variance * scale) - cavity
-        better = new > 0  # a site that is no normal law keeps what it had
+        better = new > 0  # a site that is no normal distribution keeps what it had
         move = DAMPING * better
         shift = shift + move * (mean / (variance * scale) - cavity_shift - shift)
         site = site + move * (new - site)

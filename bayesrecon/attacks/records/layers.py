@@ -15,14 +15,14 @@ _SINGULAR = 1e-9  # the least eigenvalue of K, in units in which it has a diagon
 
 
 def is_worthwhile(sets: Sequence[np.ndarray], size: int) -> bool:
-    """Whether K is so large and so sparse that its blocks are worth looking at one by one."""
+    """Whether K is so large and so sparse that its blocks are worth looking at individually."""
     return size > _LARGE and sum(len(rows) ** 2 for rows in sets) <= _SHARE * size**2
 
 
 def in_layers(
     gram: Blocks, target: np.ndarray, common: Any, half: tuple[Blocks, np.ndarray] | None
 ) -> tuple[Solver, tuple[np.ndarray, np.ndarray] | None]:
-    """A solver for K, and the solutions of the halves of the draws, None where a half does not show all.
+    """A solver for K, and the solutions of the halves of the draws, None if a half does not show all.
 
     Args:
         gram, target: K and b.

@@ -27,7 +27,7 @@ from bayesrecon.releases import Release
 
 _POOL = 24  # generic values tried in the search for anchors
 _ROWS, _ATOMS = 12, 24  # rows and atoms they are tried on
-_RANK = 1e-7  # of a row's anchors: one that adds less is the sum of others but for rounding of their scores
+_RANK = 1e-7  # of a row's anchors: one that adds less is the sum of others except for rounding of their scores
 _COMBINED = 1e-11  # squared share of a feature that those before it leave: less is rounding
 _VALUES = 2**22  # log likelihoods evaluated at once
 _MOST_CANDIDATES = 256  # values of a row that are listed rather than sampled: every row holds them all
@@ -154,7 +154,7 @@ def _distinct(release: Release, rows: Rows) -> np.ndarray:
     if len(theta) <= p + 1:
         return result
     for j in range(p):
-        # What is no number stays in, so that the pass over the draws says so.
+        # What is not a number stays in, so that the pass over the draws says so.
         result[:, j] = ~(np.isfinite(size[:, j]) & (gram[:, j, j] <= _COMBINED * size[:, j]))
         pivot = np.where(result[:, j], gram[:, j, j], np.inf)
         gram -= (gram[:, :, j] / pivot[:, None])[:, :, None] * gram[:, None, j]

@@ -1,4 +1,4 @@
-"""`SingleRecords`: every record by itself, where a parameter belongs to a person, a hospital or a county."""
+"""`SingleRecords`: every record separately, where a parameter belongs to a person, a hospital or a county."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar

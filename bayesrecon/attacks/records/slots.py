@@ -1,9 +1,9 @@
 """Which parameters a row touches: the sparsity that makes thousands of unknown records affordable.
 
 An answer moves with its person's and its item's parameters and with nothing else. Given all other coordinates, those
-that the same rows touch have a law of their own, and the score of that law satisfies the same identity: the metric is
-the identity in coordinates that are white within every such group. Coordinates that no row touches together share a
-colour, so that a row has one coordinate of every colour at most, its "slots", and
+that the same rows touch have a distribution of their own, and the score of that distribution satisfies the same
+identity: the metric is the identity in coordinates that are white within every such group. Coordinates that no row
+touches together share a colour, so that a row has one coordinate of every colour at most, its "slots", and
 
     k(n, m) = sum_A  1[i_A(n) = i_A(m)]  E_t[ D_A(t, n) D_A(t, m) ],    D_A(t, n) = d f_n / d theta_{i_A(n)}.
 

@@ -1,4 +1,4 @@
-"""The law of the solution's noise by normal theory, and what it says of functionals and of legal values.
+"""The distribution of the solution's noise by normal theory, and what it says of functionals and of legal values.
 
 For a posterior close to normal, gradients that are constant over the draws (a linear f) carry noise of covariance K and
 gradients that are linear (a quadratic f) carry twice that: in both cases K noise^-1 K is the covariance of f itself,

@@ -45,7 +45,7 @@ _AHEAD = 2  # blocks that are computed ahead
 
 @dataclass(frozen=True)
 class System:
-    """`K s = b` with the law of its noise.
+    """`K s = b` with the distribution of its noise.
 
     Attributes:
         gram: `(M, M)` K, an array or a sum of layers.
@@ -54,7 +54,7 @@ class System:
         solution: `(M,)` s, of least norm where K is singular.
         visible: `(M, r)` orthonormal directions that K determines, in the units of `units_of`; None when those are all.
         solve: K^+ applied to further right-hand sides.
-        halves: solutions `(M,)` from either half of the draws alone, None where a half does not show all that the whole
+        halves: solutions `(M,)` from either half of the draws alone, None if a half does not show all that the whole
             does.
         split: number of draws in the first half.
         kept: the blocks of derivatives, where they are few enough to keep.

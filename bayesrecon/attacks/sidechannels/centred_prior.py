@@ -38,10 +38,10 @@ class Means:
 
 
 def means_by_prior(program: str, draws: Mapping[str, np.ndarray]) -> Means | None:
-    """Means of the covariates; None where the program has another prior, or the draws do not obey it.
+    """Means of the covariates; None if the program has another prior, or the draws do not obey it.
 
     Args:
-        program: of brms, with its default priors or others that are Student's laws.
+        program: of brms, with its default priors or others that are Student's t distributions.
         draws: `{name: (T,)}`, as brms names them.
 
     >>> program = "lprior += student_t_lpdf(Intercept | 3, 50, 10);"
@@ -74,7 +74,8 @@ def means_by_prior(program: str, draws: Mapping[str, np.ndarray]) -> Means | Non
 
 
 def law_of_intercept(program: str) -> tuple[float, float, float] | None:
-    """Degrees of freedom, location and scale of Student's law of the centred intercept, None of other priors.
+    """Degrees of freedom, location and scale of Student's t distribution of the centred intercept, None for other
+    priors.
 
     >>> law_of_intercept("lprior += student_t_lpdf(Intercept | 3, 50, 10);")
     (3.0, 50.0, 10.0)

@@ -94,7 +94,7 @@ class Pool:
         return steps_of(self.values)
 
     def with_products(self, most: int) -> tuple[np.ndarray, tuple[str, ...], np.ndarray] | None:
-        """The same with products of two columns, and of columns with inverse scalars; None where these are too many.
+        """The same with products of two columns, and of columns with inverse scalars; None if these are too many.
 
         Where all pairs are too many, those of a scalar with another column are taken.
         """
@@ -145,7 +145,7 @@ def pool_of(arrays: Sequence[tuple[str, np.ndarray]]) -> Pool:
 
 
 def find_combinations(pool: Pool, columns: np.ndarray, rng: np.random.Generator) -> Combinations | None:
-    """The columns `(T, N)` as combinations of the pool's; None where there are too few draws to say.
+    """The columns `(T, N)` as combinations of the pool's; None if there are too few draws to say.
 
     >>> rng = np.random.default_rng(0)
     >>> a, b, ages = rng.normal(size=300), rng.normal(size=300), np.array([41.0, 17.0, 63.0])

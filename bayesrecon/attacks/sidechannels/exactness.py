@@ -79,7 +79,7 @@ class Halves:
 
 
 def halves(features: np.ndarray, rng: np.random.Generator, steps: np.ndarray | None = None) -> Halves | None:
-    """None where there are fewer than twice as many draws as features: then everything would be exact."""
+    """None if there are fewer than twice as many draws as features: then everything would be exact."""
     count, size = features.shape
     if count < 2 * (size + 1) + 4:
         return None
@@ -98,7 +98,7 @@ def halves(features: np.ndarray, rng: np.random.Generator, steps: np.ndarray | N
 def exact_in(
     features: np.ndarray | Halves, columns: np.ndarray, rng: np.random.Generator, column_steps: np.ndarray | None = None
 ) -> Exact | None:
-    """Fit columns `(T, N)` by features `(T, m)` and a constant; None where draws are fewer than twice the features.
+    """Fit columns `(T, N)` by features `(T, m)` and a constant; None if draws are fewer than twice the features.
 
     Args:
         column_steps: units of last digits `(N,)`; found from the values unless given.

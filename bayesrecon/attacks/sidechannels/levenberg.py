@@ -20,7 +20,7 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.kernels.metric_view import CHUNK
 from bayesrecon.model import Field, Model, Records
 
-_CANDIDATES = 64  # combinations of the values of a record that are tried one by one
+_CANDIDATES = 64  # combinations of the values of a record that are tried individually
 _LARGE = 1e24  # objective where the model is not finite
 
 

@@ -61,7 +61,7 @@ def summarise_columns(columns: np.ndarray, key: int = 0) -> ColumnSummary:
 
 
 def _clusters(points: np.ndarray, key: int) -> int:
-    """How many normal laws describe the points `(N, c)` best."""
+    """How many normal distributions describe the points `(N, c)` best."""
     import warnings
 
     from sklearn.mixture import GaussianMixture

@@ -160,7 +160,7 @@ def _sandwich(q: np.ndarray, y: np.ndarray, centre: np.ndarray, curvature: np.nd
 def _polytope_covariance(
     q: np.ndarray, y: np.ndarray, centre: np.ndarray, curvature: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Covariance of the uniform law on the polytope `|y - q a| <= 1`, about its centre, by hit-and-run."""
+    """Covariance of the uniform distribution on the polytope `|y - q a| <= 1`, about its centre, by hit-and-run."""
     factor = np.linalg.inv(np.linalg.cholesky(curvature)).T
     moved, s, at = q @ factor, y - q @ centre, np.zeros(len(centre))
     total = np.zeros((len(at), len(at)))

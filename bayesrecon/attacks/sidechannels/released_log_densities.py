@@ -379,7 +379,7 @@ def _fit_totals(
 
 
 def _points(release: Release, rng: np.random.Generator) -> Release:
-    """Parameter vectors where the draws lie: the draws, or a normal law around them where they are few."""
+    """Parameter vectors where the draws lie: the draws, or a normal distribution around them where they are few."""
     theta = np.asarray(release.theta)
     if len(theta) >= _POINTS:
         points = theta[evenly(len(theta), _POINTS)]

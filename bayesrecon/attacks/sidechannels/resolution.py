@@ -17,7 +17,7 @@ class Resolution:
 
     Attributes:
         step: same shape as the values, distance to the next value that could have been written.
-        digits: significant decimal digits, None where the values carry a binary format's full precision.
+        digits: significant decimal digits, None if the values carry a binary format's full precision.
         label: "6 digits", "single precision" or "double precision".
     """
 
@@ -27,7 +27,7 @@ class Resolution:
 
     @property
     def sd(self) -> np.ndarray:
-        """Standard deviation of the rounding error, a uniform law on one step: `step / sqrt(12)`."""
+        """Standard deviation of the rounding error, a uniform distribution on one step: `step / sqrt(12)`."""
         return self.step / np.sqrt(12)
 
 

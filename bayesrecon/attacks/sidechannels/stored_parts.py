@@ -14,7 +14,7 @@ def rows_of_factors(qr: Float[np.ndarray, "n p"], qraux: Float[np.ndarray, " p"]
     """The matrix `(n, p)` that was factorised, its columns in the order of the factors.
 
     Args:
-        qr: `(n, p)`, the triangle and below it the Householder vectors but for their first entries.
+        qr: `(n, p)`, the triangle and below it the Householder vectors except for their first entries.
         qraux: `(p,)`, these first entries.
 
     Raises:

@@ -48,7 +48,7 @@ def _part(item: Mapping[str, Any], classes: Mapping[str, str]) -> Part:
 
 
 def _together(parts: list[Part]) -> list[Part]:
-    """Numbers that stand one by one at places alike, as a field of a list of records does, as one array."""
+    """Numbers that stand individually at places alike, as a field of a list of records does, as one array."""
     groups: dict[str, list[Part]] = {}
     for part in parts:
         number = isinstance(part.values, int | float) and not isinstance(part.values, bool)

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("lark", reason="lark is not installed: pip install 'bayesrecon[stan]'")
 
 import bayesrecon
-from bayesrecon.cli.inputs import knowing, load_model
+from bayesrecon.cli.inputs import load_model, with_constants
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_stan
 from bayesrecon.posteriors.door import release_of
@@ -24,7 +24,7 @@ def test_sizes_come_from_the_draws_and_constants_from_a_file(tmp_path):
     program.write_text(REGRESSION)
     draws.write_text("lp__,b.1,b.2\n-1.0,0.5,0.25\n-2.0,0.25,0.5\n")
     constants.write_text(json.dumps({"width": 2.5}))
-    settings = knowing({}, str(constants), str(program))
+    settings = with_constants({}, str(constants), str(program))
     model = load_model(str(program), settings, [str(draws)])
     assert model.fields["X"].shape == (2,)
     with pytest.raises(BayesreconError, match="width: pass constants="):
