@@ -15,7 +15,7 @@ import scipy.linalg
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.outer_products import (
-    curvatures,
+    bends,
     design,
     join,
     log_liks,
@@ -82,13 +82,13 @@ class Objective:
         flat = eta.reshape(-1, self.outputs)
         return np.asarray(slopes(self.linear, flat, self.labels(eta.shape[1]))).reshape(eta.shape)
 
-    def curvatures(self, eta: np.ndarray, change: np.ndarray) -> np.ndarray:
+    def curvature_products(self, eta: np.ndarray, change: np.ndarray) -> np.ndarray:
         """Curvatures of the loss applied to changes of the predictors, `(N, B, K)`."""
         flat = (eta.reshape(-1, self.outputs), self.labels(eta.shape[1]), change.reshape(-1, self.outputs))
-        return np.asarray(curvatures(self.linear, *flat)).reshape(eta.shape)
+        return np.asarray(bends(self.linear, *flat)).reshape(eta.shape)
 
     def back(self, slopes: np.ndarray, x: np.ndarray | None = None) -> np.ndarray:
-        """`sum_n each_n x_n'`, `(B, K, q)` from `(N, B, K)`."""
+        """`sum_n slope_n x_n'`, `(B, K, q)` from `(N, B, K)`."""
         x = self.x if x is None else x
         return (slopes.reshape(len(x), -1).T @ x).reshape(-1, self.outputs, self.width)
 
@@ -124,8 +124,10 @@ class Preconditioner:
         self.balanced = penalty[0].astype(self.dtype) if alike else None
         eta = objective.predictors(outer[None])
         units = np.broadcast_to(np.eye(outputs), (len(x), outputs, outputs))
-        # Curvature of every record, (N, K, K): bends of unit changes.
-        curvature = np.stack([objective.curvatures(eta, units[:, k][:, None])[:, 0] for k in range(outputs)], axis=1)
+        # Curvature of every record, (N, K, K): its products with unit changes.
+        curvature = np.stack(
+            [objective.curvature_products(eta, units[:, k][:, None])[:, 0] for k in range(outputs)], axis=1
+        )
         if self.shared:
             self.hessian = x.T @ x + np.diag(penalty[0])
             self.factors = [_factor(self.hessian.copy())]
@@ -380,7 +382,7 @@ def _conjugate(
         if not on.all():
             going, residual, direction, product, aim = going[on], residual[on], direction[on], product[on], aim[on]
             eta, keep = eta[:, on], keep[:, on]
-        curved = objective.curvatures(eta, objective.predictors(direction, base.x)) * keep
+        curved = objective.curvature_products(eta, objective.predictors(direction, base.x)) * keep
         image = penalty * direction + objective.back(curved, base.x)
         curvature = np.einsum("bkq,bkq->b", direction, image)
         alpha = np.divide(product, curvature, out=np.zeros_like(product), where=curvature > 0)[:, None, None]
