@@ -88,6 +88,15 @@ class Note(str):
     __slots__ = ()
 
 
+def labelled(label: str, message: str) -> str:
+    """`label: message`, which is a `Note` if `message` is one.
+
+    >>> type(labelled("fit.nc", Note("every 2nd draw was used"))).__name__
+    'Note'
+    """
+    return type(message)(f"{label}: {message}")
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a verb that already has a partial result.
 

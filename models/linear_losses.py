@@ -73,11 +73,11 @@ def linear_predictor(
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise BayesreconError(f"{name}={value!r}: expected a positive whole number")
     if loss == "logistic" and outputs != 1:
-        raise BayesreconError("the logistic loss has one output; take loss='softmax' for several classes")
+        raise BayesreconError("the logistic loss has one output; use loss='softmax' for several classes")
     if loss == "softmax" and outputs < 2:
         raise BayesreconError("the softmax loss needs outputs, one per class")
     if not (penalty >= 0 and intercept_penalty >= 0):
-        raise BayesreconError("penalties are not negative")
+        raise BayesreconError("penalties must be non-negative")
     h = LOSSES[loss]
     labels = () if loss == "squared" else tuple(range(max(outputs, 2)))
     response = Domain("levels", levels=tuple(map(float, labels))) if labels else REAL

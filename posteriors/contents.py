@@ -51,7 +51,7 @@ class Variable:
         per_draw: whether the values are `(K, *shape)`, one entry per draw of `Contents.rows` (wide groups) or per draw
             of the file (others); else they are the array as stored.
         shape: without the axes of chain and draw.
-        dimensions: names of the axes that `shape` has, empty where the format names none.
+        dimensions: names of the axes that `shape` has, empty if the format names none.
     """
 
     group: str
@@ -104,7 +104,7 @@ class SavedFit:
     Attributes:
         where: its place.
         of: its class, with its module.
-        release: a `Release` of its numbers, as of the same fit in Python; None where they are not read.
+        release: a `Release` of its numbers, as of the same fit in Python; None if they are not read.
         reason: why they are not.
     """
 
@@ -184,7 +184,7 @@ class Contents:
         unread: what the reader could not walk.
         estimates: of fits that lie in it.
         program: the Stan program that made the draws, where the file holds it.
-        draws: the group `posterior`, None where there is none.
+        draws: the group `posterior`, None if there is none.
         rows: `(K,)` positions, among the draws in chain order, at which wide groups were read.
         saved: of a file of saved objects, what it says beside their values.
     """
@@ -264,11 +264,11 @@ def entry_of_bytes(where: str, content: bytes) -> Entry:
     >>> entry_of_bytes("archive/comment", b"ask Ann").kind
     'text'
     """
-    some = content[:MOST_BYTES]
+    beginning = content[:MOST_BYTES]
     try:
-        text = some.decode("utf-8")
+        text = beginning.decode("utf-8")
     except UnicodeDecodeError:
-        return Entry(where, "bytes", some)
+        return Entry(where, "bytes", beginning)
     return Entry(where, "text" if text.isprintable() or not set(text) & set(map(chr, range(9))) else "bytes", text)
 
 

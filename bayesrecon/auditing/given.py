@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.attacks.sidechannels.centred_prior import PRIOR, law_of_intercept, means_beside
+from bayesrecon.attacks.sidechannels.centred_prior import PRIOR, law_of_intercept, means_from_log_prior
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.door import model_of
@@ -69,5 +69,5 @@ def _centres(program: SavedProgram, draws: Draws, prior: Callable[[str, dict[str
     if law is None or not alone or PRIOR not in scalars or not set(slopes) <= scalars.keys():
         return {}
     at_location = np.ravel(prior(PRIOR, {"Intercept": law[1]}))
-    found = means_beside(program.text, scalars, at_location, slopes)
+    found = means_from_log_prior(program.text, scalars, at_location, slopes)
     return {} if found is None else {"means_X": found.values}

@@ -133,7 +133,7 @@ def linear_regression(
     """`response ~ Normal(alpha + sum_j beta_j covariate_j, sigma)` with wide normal priors, for tables."""
     covariates = tuple(covariates)
     if not covariates or response in covariates or len(set(covariates)) < len(covariates):
-        raise BayesreconError("linear_regression needs distinct covariates, and a response that is not one of them")
+        raise BayesreconError("linear_regression needs distinct covariates that do not include the response")
     return gaussian_linear(
         "linear_regression",
         fields=dict.fromkeys(covariates, ()),

@@ -16,7 +16,7 @@ from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
 
-def _rate(k: int, latents: tuple[str, ...], what: str, records: Any, separate: bool = False) -> Shipped:
+def _rate(k: int, latents: tuple[str, ...], description: str, records: Any, separate: bool = False) -> Shipped:
     """Successes `k` of `n`; one rate for all samples, or one each."""
     sample = {"sample": levels(len(latents))} if separate else {}
 
@@ -28,7 +28,7 @@ def _rate(k: int, latents: tuple[str, ...], what: str, records: Any, separate: b
 
     return written(
         program,
-        f"binomial rate with a uniform prior ({what})",
+        f"binomial rate with a uniform prior ({description})",
         name=f"Rate_{k}_model",
         fields=(*sample, "n", "k"),
         domain={"n": "count", "k": "count", **sample},
@@ -99,7 +99,7 @@ def _without_dog(records: Records) -> Records:
 
 
 def _shocked(log_p: Any) -> Any:
-    """Law of y with `log P(y = 1) = log_p < 0`."""
+    """Distribution of y with `log P(y = 1) = log_p < 0`."""
 
     def log_density(y: Any) -> Any:
         return jnp.where(y == 1, log_p, jnp.log(-jnp.expm1(jnp.minimum(log_p, -1e-300))))

@@ -1,6 +1,6 @@
 """A shipped model is its NumPyro program: its arguments are the fields, those by keyword alone the constants.
 
-Which of the fields are observed, and where they lie, is read off the program as it is built.
+Which of the fields are observed, and where they lie, is read from the program as it is built.
 """
 
 import inspect
@@ -57,12 +57,12 @@ class Written:
             domain=_given(self.domain, constants),
             constants=constants,
             name=self.name,
-            prepare=_knowing(self.prepare, constants),
+            prepare=_with_constants(self.prepare, constants),
             settings=constants,
             identities=_given(self.identities, constants),
             forward=self.forward,
         )
-        return model if self.simulate is None else replace(model, simulate=_knowing(self.simulate, constants))
+        return model if self.simulate is None else replace(model, simulate=_with_constants(self.simulate, constants))
 
 
 def written(
@@ -92,7 +92,7 @@ def _constants(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
     return tuple(p for p in every if p.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
-def _knowing(function: Callable[..., Any] | None, constants: Mapping[str, Any]) -> Callable[..., Any] | None:
+def _with_constants(function: Callable[..., Any] | None, constants: Mapping[str, Any]) -> Callable[..., Any] | None:
     """A function with the constants that its keyword-only arguments name."""
     wanted = [p.name for p in _constants(function)] if function is not None else []
     return partial(function, **{name: constants[name] for name in wanted}) if function and wanted else function
@@ -103,10 +103,10 @@ def _fields(program: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(p.name for p in every if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _given(what: Any, constants: Mapping[str, Any]) -> Any:
-    if not callable(what):
-        return what
-    return what(**{name: constants[name] for name in inspect.signature(what).parameters})
+def _given(option: Any, constants: Mapping[str, Any]) -> Any:
+    if not callable(option):
+        return option
+    return option(**{name: constants[name] for name in inspect.signature(option).parameters})
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Logarithms of distribution functions and of their complements, entry by entry; discrete ones at whole numbers."""
+"""Logarithms of distribution functions and of their complements, elementwise; discrete ones at integers."""
 
 import math
 from collections.abc import Callable
@@ -43,9 +43,9 @@ def _symmetric(log_below: Callable[..., Any]) -> Pair:
 
 
 def _binomial(y: Any, n: Any, p: Any) -> Any:
-    whole = jnp.asarray(y >= n)
-    left: Any = jnp.where(whole, 1.0, n - y)
-    return jnp.where(whole, 1.0, betainc(left, y + 1.0, 1.0 - p))
+    complete = jnp.asarray(y >= n)
+    failures: Any = jnp.where(complete, 1.0, n - y)
+    return jnp.where(complete, 1.0, betainc(failures, y + 1.0, 1.0 - p))
 
 
 CUMULATIVE: dict[str, Pair] = {

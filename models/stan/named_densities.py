@@ -88,7 +88,7 @@ def _entries(f: Callable[..., Any], args: list[V]) -> Any:
     """A function of numbers over containers, which all have one length."""
     shapes = {v.shape for v in args if v.shape}
     if len(shapes) > 1 and len({s if len(s) == 1 else None for s in shapes}) > 1:
-        raise StanError(f"containers of {' and '.join(str(s[0]) for s in sorted(shapes))} entries are taken together")
+        raise StanError(f"containers of {' and '.join(str(s[0]) for s in sorted(shapes))} elements are combined")
     return f(*(jnp.asarray(v.a, float) for v in args))
 
 
@@ -113,8 +113,8 @@ def cumulative(call: str) -> Callable[[list[V]], Any] | None:
             f = CUMULATIVE[name][side]
 
             def total(args: list[V], f: Callable[..., Any] = f, logarithm: bool = logarithm) -> Any:
-                whole = jnp.sum(_entries(f, args))
-                return whole if logarithm else jnp.exp(whole)
+                log_probability = jnp.sum(_entries(f, args))
+                return log_probability if logarithm else jnp.exp(log_probability)
 
             return total
     return None
@@ -152,10 +152,10 @@ def truncation(name: str, y: V, args: list[V], low: V | None, high: V | None) ->
 
     def between(*values: Any) -> Any:
         end_low, end_high, *rest = values
-        one, other = below(end_high, *rest), below(end_low, *rest)
+        log_upper, lower = below(end_high, *rest), below(end_low, *rest)
         near, far = above(end_low, *rest), above(end_high, *rest)
-        upper = other > jnp.log(0.5)
-        top, bottom = jnp.where(upper, near, one), jnp.where(upper, far, other)
+        upper = lower > jnp.log(0.5)
+        top, bottom = jnp.where(upper, near, log_upper), jnp.where(upper, far, lower)
         gone = jnp.isneginf(bottom)
         return top + jnp.where(gone, 0.0, log1m_exp(jnp.where(gone, -1.0, bottom - top)))
 
@@ -164,11 +164,11 @@ def truncation(name: str, y: V, args: list[V], low: V | None, high: V | None) ->
 
 
 def outside(y: V, low: V | None, high: V | None) -> Any:
-    """Whether an entry lies outside of what a density is truncated to."""
+    """Whether an element lies outside of what a density is truncated to."""
     xp = xp_of(*(v.a for v in (y, low, high) if v is not None))
-    found: Any = False
+    result: Any = False
     if low is not None:
-        found = found | xp.any(xp.asarray(y.a) < low.a)
+        result = result | xp.any(xp.asarray(y.a) < low.a)
     if high is not None:
-        found = found | xp.any(xp.asarray(y.a) > high.a)
-    return found
+        result = result | xp.any(xp.asarray(y.a) > high.a)
+    return result

@@ -130,7 +130,7 @@ class If(Node):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class For(Node):
-    """Over a range where there is `high`, over the entries of `low` where not."""
+    """Over a range where there is `high`, over the elements of `low` where not."""
 
     name: str
     low: Any
@@ -218,20 +218,20 @@ def children(node: Any) -> list[Any]:
 
 def walk(node: Any) -> list[Any]:
     """A node and everything below it."""
-    found, waiting = [], [node]
+    result, waiting = [], [node]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, Node):
-            found.append(one)
-        waiting.extend(reversed(children(one)))
-    return found
+        part = waiting.pop()
+        if isinstance(part, Node):
+            result.append(part)
+        waiting.extend(reversed(children(part)))
+    return result
 
 
 def replaced(node: Any, by: Callable[[Any], Any]) -> Any:
-    """A part of a program where `by` says what replaces a node; None where it is gone through."""
+    """A part of a program where `by` says what replaces a node; None if it is gone through."""
     if isinstance(node, Node):
-        if (found := by(node)) is not None:
-            return found
+        if (result := by(node)) is not None:
+            return result
         changed = {f.name: replaced(getattr(node, f.name), by) for f in fields(node) if f.name != "at"}
         return replace(node, **changed)
     if isinstance(node, Type):
@@ -244,8 +244,8 @@ def replaced(node: Any, by: Callable[[Any], Any]) -> Any:
 def renamed(node: Any, names: dict[str, str]) -> Any:
     """A part of a program with variables renamed where they are read."""
 
-    def other(one: Any) -> Any:
-        return replace(one, name=names[one.name]) if isinstance(one, Variable) and one.name in names else None
+    def other(part: Any) -> Any:
+        return replace(part, name=names[part.name]) if isinstance(part, Variable) and part.name in names else None
 
     return replaced(node, other)
 
@@ -257,12 +257,12 @@ def names_in(node: Any) -> set[str]:
 
 def assigned_in(node: Any) -> set[str]:
     """The variables that statements assign to and do not declare themselves."""
-    found: set[str] = set()
+    result: set[str] = set()
     for n in walk(node):
         if isinstance(n, Assign):
             to = n.to
             while isinstance(to, Index):
                 to = to.of
             if isinstance(to, Variable):
-                found.add(to.name)
-    return found
+                result.add(to.name)
+    return result

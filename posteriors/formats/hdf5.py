@@ -34,8 +34,8 @@ def dataset_of(source: Source, description: Mapping[str, Any]) -> xr.Dataset:
         `dim_0`, `dim_1`, ...; what is neither a number nor text is left out.
     """
     variables = {
-        key: xr.Variable(tuple(one["dimensions"]), _Array(source, one), one["attributes"])
-        for key, one in description["variables"].items()
+        key: xr.Variable(tuple(variable["dimensions"]), _Array(source, variable), variable["attributes"])
+        for key, variable in description["variables"].items()
     }
     dataset = xr.Dataset(variables, attrs=description["attributes"])
     # Which makes what indexes them lazy, too: parts of parts are read at once.
@@ -57,7 +57,7 @@ class _Array(BackendArray):
         if (
             len(arrays) > 1 and max(k.ndim for k in arrays) == 1
         ):  # side by side, or point by point: it is not said which
-            raise BayesreconError(f"{self._name}: index one dimension by a list at a time, or load() it first")
+            raise BayesreconError(f"{self._name}: index at most one dimension by a list, or load() the array first")
         parts = [_part(k, size) for k, size in zip(wanted, self.shape, strict=True)]
         values = self._source.read(self._name, tuple(read for read, _ in parts))
         return values[tuple(rest for read, rest in parts if isinstance(read, slice))]

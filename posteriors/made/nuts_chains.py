@@ -131,8 +131,8 @@ def _begun(
 def _programs(model: Model, settings: Settings, together: bool) -> tuple[Any, Any]:
     """`(seed, theta, records) -> state, whether it is fine` and `(state, records, count, every) -> state, theta, lost`.
 
-    `walk` keeps `count` states, at most a block of them, one in `every`; NumPyro's transition adapts by itself for as
-    many iterations as `start` has stated, so `start` is traced first.
+    `walk` keeps `count` states, at most a block of them, one in `every`. NumPyro's transition adapts automatically for
+    as many iterations as `start` has stated, so `start` is traced first.
     """
     from numpyro.infer.hmc import hmc
     from numpyro.infer.util import ParamInfo

@@ -25,7 +25,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release, TrainedParameter
 
 _MOST = 4000  # parameters whose Hessian is factorised: 128 MiB, and seconds
-_FLAT = 1e-11  # of the largest curvature: directions that neither records nor a penalty bend, but for rounding
+_FLAT = 1e-11  # of the largest curvature: directions that neither records nor a penalty bend, except for rounding
 
 
 @in_float64
@@ -50,7 +50,7 @@ def newton_step_without(release: Release, records: Mapping[str, Any], rows: Sequ
     if model.dimension > _MOST:
         raise BayesreconError(f"{model.name} has {model.dimension:,} parameters: Newton's step takes at most {_MOST:,}")
     hessian, slope = np.asarray(_hessian(model, theta, table, True)), -_score(model, theta, table)
-    found = []
+    result = []
     for row, gradient in zip(rows, _gradients_of(model, theta, table, rows), strict=True):
         record = {k: v[row : row + 1] for k, v in table.items()}
         hessian_without = hessian - np.asarray(_hessian(model, theta, record, False))
@@ -61,8 +61,8 @@ def newton_step_without(release: Release, records: Mapping[str, Any], rows: Sequ
         except (np.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
             # Flat along what all outputs share, say: the shortest of all steps.
             step = np.linalg.lstsq(hessian_without, slope + gradient, rcond=_FLAT)[0]
-        found.append(TrainedParameter((theta - step)[None], model, name=f"Newton's step without {row}"))
-    return found
+        result.append(TrainedParameter((theta - step)[None], model, name=f"Newton's step without {row}"))
+    return result
 
 
 @in_float64

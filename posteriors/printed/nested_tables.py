@@ -58,11 +58,11 @@ def between(
     ends = np.stack([(middle + sign * reach) / g for sign in (-1, 1) for g in slope])
     low, high = ends.min(axis=0), ends.max(axis=0)
     x = large.fields[more[0]]
-    found = {
+    result = {
         f"mean({x})[{layout.named(cell)}]": Limit(float(low[k]), float(high[k]), float(low[k] + high[k]) / 2)
         for k, cell in enumerate(layout.cells)
     }
-    return found | _moments(x, large, layout, low, high, rows, 1 + large.labels.index(more[0]))
+    return result | _moments(x, large, layout, low, high, rows, 1 + large.labels.index(more[0]))
 
 
 def _moments(

@@ -6,6 +6,7 @@ What rests on one says so. It is dropped where somebody described the column, or
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bayesrecon.errors import Note
 from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limits, Statements
 from bayesrecon.model import Field
@@ -26,7 +27,7 @@ class Presumed:
     >>> said["mean(x2)"].lower, said.presumed
     (4.0, ('x2 is the square of x',))
     >>> square.beside(Statements({"mean(x2)": Limit(1.0, 2.0)}), {"x2": Field()}, 40.0, ()).remarks
-    ('no data print this table if x2 is the square of x, which its name suggests: that is not presumed',)
+    ('no data give this table if x2 is the square of x, as its name suggests: that is not assumed',)
     """
 
     limits: Limits
@@ -43,12 +44,12 @@ class Presumed:
         more = self.limits(fields, total, factors)
         together = said.meeting(more)
         if together.failures:
-            remark = f"no data print this table if {self.words}, which its name suggests: that is not presumed"
+            remark = Note(f"no data give this table if {self.words}, as its name suggests: that is not assumed")
             return Statements(said, (*said.remarks, remark), said.failures, said.presumed)
         if not more:
             return said
         remark = (
-            f"presumed, by its name alone: {self.words}; if it is not, state its domain "
+            f"assumed from the name alone: {self.words}; if this is wrong, state its domain "
             f"(domain={{{self.field!r}: (low, high)}}) or the formula (formula=) with it as a variable"
         )
         return Statements(together, (*together.remarks, remark), (), (*together.presumed, self.words))

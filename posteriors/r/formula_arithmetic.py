@@ -17,7 +17,7 @@ _DEEPEST = 40
 
 
 def expression_of(objects: Objects, node: int, deep: int = 0) -> Expression | None:
-    """A call, a name or a number; None of anything else."""
+    """A call, a name or a number; None for anything else."""
     kind = objects.kind(node)
     if kind == "symbol":
         names = objects.names_within(node)
@@ -132,8 +132,8 @@ def value_of(e: Expression, at: Mapping[str, float]) -> float:
             case "/":
                 return parts[0] / parts[1]
             case "^":
-                found = parts[0] ** parts[1]
-                return found if isinstance(found, float) else math.nan
+                power = parts[0] ** parts[1]
+                return power if isinstance(power, float) else math.nan
             case name:
                 return getattr(math, name)(parts[0])
     except (ArithmeticError, ValueError):

@@ -120,17 +120,17 @@ class Walk:
 
     def _source(self, node: int) -> list[int]:
         """The code itself, or what compiled code is made of, parts in parts as well."""
-        found: list[int] = []
+        result: list[int] = []
         waiting = [node] if node else []
         while waiting:
-            one = waiting.pop()
-            if self.objects.kind(one) == "bytecode":
-                parts = self.objects.all_parts(one)
+            current = waiting.pop()
+            if self.objects.kind(current) == "bytecode":
+                parts = self.objects.all_parts(current)
                 rest = [part for part in parts[1:] if not self._is_index(part, len(parts))]
                 waiting += reversed(rest if self._are_instructions(parts[0]) else [*rest, parts[0]])
             else:
-                found.append(one)
-        return found
+                result.append(current)
+        return result
 
     def _are_instructions(self, node: int) -> bool:
         """Of compiled code: whole numbers that count instructions, constants and places to go on at."""

@@ -32,7 +32,7 @@ class Objects:
         order = np.argsort(table["parent"], kind="stable")
         count = len(table["kind"])
         if len(order) and not 0 <= int(table["child"].max(initial=0)) < count:
-            raise BayesreconError("its objects do not hang together")
+            raise BayesreconError("its objects are inconsistent")
         self._bounds = np.searchsorted(table["parent"][order], np.arange(count + 1)).tolist()
         self._below = list(zip(*(table[key][order].tolist() for key in ("tie", "label", "child")), strict=True))
         self._kinds, self._sizes = table["kind"].tolist(), table["size"].tolist()
@@ -139,30 +139,30 @@ class Objects:
 
     def attributes(self, node: int) -> dict[str, int]:
         """Attributes and slots by their names, in the order of the file."""
-        found: dict[str, int] = {}
+        result: dict[str, int] = {}
         for tie, _, child in self._under(node):
             if tie == ATTRIBUTE:
                 for name, value in self._pairs(child):
-                    found.setdefault(name, value)
-        return found
+                    result.setdefault(name, value)
+        return result
 
     def _pairs(self, node: int) -> list[tuple[str, int]]:
         """Elements of a pairlist with their tags; the rest of one that compiled code shares is followed."""
-        found: list[tuple[str, int]] = []
+        result: list[tuple[str, int]] = []
         met: set[int] = set()
         while node and node not in met:
             met.add(node)
             rest = 0
             for tie, _, child in self._under(node):
                 if tie == ELEMENT:
-                    found.append(("", child))
-                elif tie == TAG and found:
+                    result.append(("", child))
+                elif tie == TAG and result:
                     names = self.names_within(child)
-                    found[-1] = (names[0] if names else "", found[-1][1])
+                    result[-1] = (names[0] if names else "", result[-1][1])
                 elif tie == SPECIAL:
                     rest = child
             node = rest
-        return found
+        return result
 
     def elements(self, node: int) -> list[tuple[str, int]]:
         """Elements of a list, a pairlist, a call or an environment with their names, "" where they have none."""
@@ -171,11 +171,11 @@ class Objects:
             return self._pairs(node)
         if kind == "environment":
             parts = self.parts(node)
-            found = self._pairs(parts.get("frame", 0))
+            result = self._pairs(parts.get("frame", 0))
             for tie, _, child in self._under(parts.get("hash table", 0)):
                 if tie == ELEMENT and child:
-                    found += self._pairs(child)
-            return found
+                    result += self._pairs(child)
+            return result
         values = [child for tie, _, child in self._under(node) if tie == ELEMENT]
         names = self.texts(self.attributes(node).get("names", 0)) if values else []
         return list(zip([*names, *[""] * (len(values) - len(names))], values, strict=False))
@@ -211,7 +211,7 @@ class Objects:
         return self.texts(self.attributes(node).get("names", 0))
 
     def axis_names(self, node: int) -> list[list[str]]:
-        """Names of rows, columns and so on, empty where there are none."""
+        """Names of rows, columns and so on, empty if there are none."""
         return [self.texts(child) for _, child in self.elements(self.attributes(node).get("dimnames", 0))]
 
     def objects(self) -> Sequence[tuple[str, int]]:

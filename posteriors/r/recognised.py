@@ -49,7 +49,7 @@ def roles(walk: Walk) -> dict[int, str]:
     What lies in an object with a role has that role, too, unless it has one of its own. A vector or a matrix with as
     many entries as there are records is one of them, whatever its name.
     """
-    objects, found = walk.objects, {}
+    objects, result = walk.objects, {}
     at = {id(place): k for k, place in enumerate(walk.places)}
     inside: list[str] = []  # the known class that a place lies in
     for k, place in enumerate(walk.places):
@@ -58,29 +58,29 @@ def roles(walk: Walk) -> dict[int, str]:
         own = next((c for c in classes if c in BY_CLASS), "") or next((c for c in classes if c in FITS), "")
         inside.append(own or (inside[above] if above >= 0 else ""))
         role = _role(objects, place, classes, inside[above] if above >= 0 else "")
-        if role in (ESTIMATE, DESIGN) and found.get(above, "") in _WHOLE and not place.slot:
-            role = found[above]
+        if role in (ESTIMATE, DESIGN) and result.get(above, "") in _WHOLE and not place.slot:
+            role = result[above]
         if not role and above >= 0 and (not place.slot or walk.places[above].kind == "object"):
-            role = found.get(above, "")
+            role = result.get(above, "")
         if role:
-            found[k] = role
-    counts = set(_counts(walk, found))
+            result[k] = role
+    counts = set(_counts(walk, result))
     for k, place in enumerate(walk.places):
-        if place.kind in VECTORS and found.get(k, "") in ("", ESTIMATE):
+        if place.kind in VECTORS and result.get(k, "") in ("", ESTIMATE):
             shape = objects.shape(place.node)
-            known = found.get(k) == ESTIMATE and inside[k] in FITS
+            known = result.get(k) == ESTIMATE and inside[k] in FITS
             if (
                 not known
                 and place.name not in INTERNAL
                 and shape[0] >= _FEWEST
                 and (shape[0] in counts or shape[-1] in counts)
             ):
-                found[k] = RECORD
+                result[k] = RECORD
     for k, place in enumerate(walk.places):
         mild = ("", ESTIMATE, RECORD) if place.kind == "text" else ("", ESTIMATE)
-        if found.get(k, "") in mild and _is_structure(objects, place):
-            found[k] = STRUCTURE
-    return found
+        if result.get(k, "") in mild and _is_structure(objects, place):
+            result[k] = STRUCTURE
+    return result
 
 
 def _role(objects: Objects, place: Place, classes: tuple[str, ...], inside: str) -> str:

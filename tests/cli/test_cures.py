@@ -74,7 +74,7 @@ CURES = {
         "it belongs to score-matching",
     ),
     "bounds without a domain": (["diagnose", "draws.npz", *MODEL, "--bound"], "--domain mom_iq=LOW:HIGH"),
-    "a program without data": (["recover", "draws.npz", "--model", "nothing.stan"], "declare them in the data block"),
+    "a program without data": (["recover", "draws.npz", "--model", "nothing.stan"], "declare data in the data block"),
     "too little worth": (["sanitise", "draws.npz", *MODEL, "-o", "s.nc", "--worth", "2"], "use 100 or more"),
 }
 

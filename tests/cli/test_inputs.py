@@ -85,7 +85,7 @@ BAD_INPUT = {
     "constant": (draws(sigma=np.ones_like), "parameter sigma takes one value in all draws"),
     "singular": (draws(beta=lambda array: array[..., :1] * [1, 2]), "their covariance is singular"),
     "too large": (draws(beta=lambda array: 1e200 * array), ""),
-    "no model": (lambda folder: draws()(folder)[:2], "does not say which model it belongs to.*--model NAME"),
+    "no model": (lambda folder: draws()(folder)[:2], "does not name its model.*--model NAME"),
     # files
     "no such file": (lambda folder: ["recover", "none.nc"], "none.nc: no such file"),
     "unknown suffix": (a_file("draws.doc", "1", "recover", "draws.doc"), r"unknown suffix '.doc'; known are .*\.nc"),
@@ -100,7 +100,7 @@ BAD_INPUT = {
     ),
     "csv of words": (a_file("a.csv", "sigma\nhigh\n", "recover", "a.csv", *MODEL), "a.csv: .*high"),
     "corrupt netcdf": (a_file("a.nc", "text", "recover", "a.nc"), "a.nc: cannot be read as a netCDF file"),
-    "two kinds of files": (lambda folder: ["recover", "a.csv", "b.nc"], "b.nc: several files are read as CmdStan"),
+    "two kinds of files": (lambda folder: ["recover", "a.csv", "b.nc"], "b.nc: several files must be CmdStan"),
     "one file twice": (lambda folder: [*draws()(folder), "draws.npz"], "draws.npz is given twice"),
     # model
     "unknown model": (with_options("--model", "kidscore_momi"), "no shipped model 'kidscore_momi'; did you mean"),
@@ -270,6 +270,6 @@ def test_no_database(run, monkeypatch, tmp_path):
         ["posteriors", "--json"],
         ["fit", "arK", "arK", "-o", "a.nc"],
     ):
-        one_line(run(*arguments), "no copy of posteriordb is known: set POSTERIOR_DB_PATH")
+        one_line(run(*arguments), "no copy of posteriordb was found: set POSTERIOR_DB_PATH")
     monkeypatch.setenv("POSTERIOR_DB_PATH", str(tmp_path))
     one_line(run("recover", KIDIQ), "is not a posterior database")

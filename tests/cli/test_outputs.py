@@ -71,7 +71,7 @@ REFUSED = {
     "no file": (("--outputs", "none.npy"), "none.npy: no such file"),
     "no function": (("--audit", "--decoder", "model.py:number"), "this is a int, no function"),
     "gradient": (("--outputs", "z.npy", "--attack", "posterior-sampling"), "cannot be differentiated by JAX"),
-    "view": (("--outputs", "z.npy", "--view", "softmax"), "the answer is no softmax"),
+    "view": (("--outputs", "z.npy", "--view", "softmax"), "the answer is not a softmax"),
 }
 
 

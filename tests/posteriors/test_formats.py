@@ -16,7 +16,7 @@ def test_dispatch(tmp_path):
     assert read_draws(draws) is draws
     refused("no such file", read_draws, tmp_path / "none.nc")
     refused(
-        r"unknown suffix '.doc'; known are .npz, .*.csv, .csv.gz, .*.zarr, .*.rds, .rdata, .rda",
+        r"unknown suffix '.doc'; known suffixes: .npz, .*.csv, .csv.gz, .*.zarr, .*.rds, .rdata, .rda",
         read_draws,
         "a.doc",
     )

@@ -58,7 +58,7 @@ def reconstruct_with(
     """The reconstruction that a descent `descend(run, random)` ends in; the best so far where it is interrupted."""
     began = time.perf_counter()
     if setup.n is not None and knows.get("known"):
-        raise BayesreconError("n and known fields exclude each other: the table has one record a row")
+        raise BayesreconError("n cannot be set together with known fields: the table has one record per row")
     problem = solve_release(release, setup.estimator, key=key, progress=progress, **knows)
     random = np.asarray(jax.random.PRNGKey(int(problem.rng.integers(2**31))))
     target = problem.solved.target
@@ -94,7 +94,7 @@ def reconstruct_with(
 def check_records(n: Any, steps: Any, start: Any, tolerance: float) -> None:
     """Refuse options that no descent can work with."""
     if n is not None and (not isinstance(n, (int, np.integer)) or n < 1):
-        raise BayesreconError(f"n={n}: the number of pseudo-records is a positive whole number")
+        raise BayesreconError(f"n={n}: the number of pseudo-records must be a positive integer")
     if start not in ("located", "published") and not isinstance(start, PseudoData):
         raise BayesreconError(f"start={start!r}: expected 'located', 'published' or a PseudoData")
     if steps is not None and steps < 1:

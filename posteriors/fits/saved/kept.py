@@ -282,11 +282,11 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
 
 
 def _by_name() -> dict[str, list[Kept]]:
-    found: dict[str, list[Kept]] = {}
-    for one, names in _ATTRIBUTES:
+    result: dict[str, list[Kept]] = {}
+    for entry, names in _ATTRIBUTES:
         for name in names.split():
-            found.setdefault(name, []).append(one)
-    return found
+            result.setdefault(name, []).append(entry)
+    return result
 
 
 KEPT = _by_name()
@@ -313,7 +313,7 @@ def kept(where: str, of: str, owners: tuple[str, ...]) -> Kept | None:
     if "pmml.Row" in classes:
         return Kept(RECORD, _ROWS)
     for name in reversed(_PARTS.split(where)):
-        for one in KEPT.get(name, ()):
-            if not one.of or re.search(one.of, classes) or (one.of.endswith("^$") and not classes.strip()):
-                return one
+        for entry in KEPT.get(name, ()):
+            if not entry.of or re.search(entry.of, classes) or (entry.of.endswith("^$") and not classes.strip()):
+                return entry
     return None
