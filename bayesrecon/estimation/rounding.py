@@ -26,7 +26,7 @@ _CLEAR = 10.0  # of what is taken for arithmetic, from which a step stands out o
 _FINEST = 1e-8  # of a standard deviation: finer steps are of no account
 _FAILS_ABOVE = 0.5  # of the least relative error of any total, `sqrt(2 / (d T))`, from which rounding fails a check
 _NOISE_ABOVE = 0.05  # the same, from which it is taken for noise
-_MOST = 0.25  # share of a posterior variance, above which the draws are too few numbers to be mended
+_MOST = 0.25  # share of a posterior variance, above which rounding cannot be corrected
 _REPEATED = 0.98  # distinct values per draw, from which nothing was rounded
 _LOST = 0.002  # share of draws next to a bound, from which those that were rounded onto it are missed
 
@@ -41,7 +41,7 @@ class Rounding:
         share: rho, the largest share of a variance that is noise.
         relative_effect: the same in least relative errors of any total.
         summary: the coordinate that feels it most, and the size of its steps.
-        uncorrectable: why these draws cannot be mended, None if they can.
+        uncorrectable: why the rounding cannot be corrected, None if it can.
     """
 
     low: Float[np.ndarray, "T d"]

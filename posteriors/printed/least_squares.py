@@ -31,7 +31,8 @@ class WithoutCorrelations:
         coefficients, errors: `(value, half)` of each number, as far as rounding can have moved it either way.
         scale: s in the same way.
 
-    >>> table = Untold(("x",), "y", ((25.8, 0.0), (0.61, 0.0)), ((5.917, 0.0), (0.05852, 0.0)), (18.27, 0.0))
+    >>> estimates, errors = ((25.8, 0.0), (0.61, 0.0)), ((5.917, 0.0), (0.05852, 0.0))
+    >>> table = WithoutCorrelations(("x",), "y", estimates, errors, (18.27, 0.0))
     >>> from bayesrecon.domains import REAL
     >>> found = table({"x": Field((), REAL), "y": Field((), REAL)}, 434.0)
     >>> round(found["var(x)"].estimate), round(found["mean(x)"].lower), found["mean(x)"].estimate

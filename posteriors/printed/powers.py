@@ -128,7 +128,7 @@ class SeparatePower:
         covariate, square: names of fields.
         error, scale: `(value, half)`, of x, and s.
 
-    >>> round(Beside("x", "xx", (0.1, 0.0), (1.0, 0.0))({}, 50.0)["mean(xx)"].lower, 6)
+    >>> round(SeparatePower("x", "xx", (0.1, 0.0), (1.0, 0.0))({}, 50.0)["mean(xx)"].lower, 6)
     2.0
     """
 

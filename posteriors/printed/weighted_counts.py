@@ -32,7 +32,8 @@ class WithoutCorrelationsWeighted:
         coefficients, errors: `(value, half)` of each number, as far as rounding can have moved it either way.
 
     >>> from bayesrecon.domains import BINARY
-    >>> table = UntoldWeights("logit", ("x",), "y", ((0.0, 0.0), (1.0986123, 0.0)), ((0.2, 0.0), (0.305505, 0.0)))
+    >>> estimates, errors = ((0.0, 0.0), (1.0986123, 0.0)), ((0.2, 0.0), (0.305505, 0.0))
+    >>> table = WithoutCorrelationsWeighted("logit", ("x",), "y", estimates, errors)
     >>> found = table({"x": Field((), BINARY), "y": Field((), BINARY)}, None)
     >>> {name: round(limit.estimate, 3) for name, limit in found.items() if limit.estimate is not None}["n"]
     200.0

@@ -53,7 +53,7 @@ def calibrated(
         prior: `(N, C)`, by which what a value loses is shared where nothing else is stated.
 
     >>> stated = np.array([[0.9, 0.1]] * 100)
-    >>> lowered(stated[:1], [stated], np.array([[0] * 70 + [1] * 30]), stated[:1]).round(2).tolist()
+    >>> calibrated(stated[:1], [stated], np.array([[0] * 70 + [1] * 30]), stated[:1]).round(2).tolist()
     [[0.7, 0.3]]
     """
     stated = np.concatenate([p.max(axis=1) for p in simulated])
