@@ -1,4 +1,4 @@
-"""How often values of a stated probability are right, told by rehearsals.
+"""Calibration of the probabilities of values on simulated tables.
 
 Decoding passes over tables that are as likely as its own, and knows the noise by normal theory alone. So tables are
 drawn from what the model says of every row, what the halves of the draws disagree on is added as their noise, with
