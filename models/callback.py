@@ -27,7 +27,7 @@ def from_callback(pairs: Pairs) -> Callable[[Any, Records], Any]:
     Raises:
         BayesreconError: where a derivative in the record, or a third one in theta, is taken.
 
-    >>> f = called(lambda theta, z: ((theta**3).sum(axis=1) * z["x"], 3 * theta**2 * z["x"]))
+    >>> f = from_callback(lambda theta, z: ((theta**3).sum(axis=1) * z["x"], 3 * theta**2 * z["x"]))
     >>> with jax.enable_x64(True):
     ...     round(float(jax.hessian(lambda t: f(t, {"x": 5.0}))(jnp.array([2.0]))[0, 0]), 4)
     60.0

@@ -92,7 +92,7 @@ def from_density(
 
 
 def _parameter(name: str, shape: tuple[int, ...], support: Any, title: str) -> Parameter:
-    """In the coordinates that Stan gives the support."""
+    """The parameter in Stan's coordinates of its support."""
     from numpyro.distributions import constraints
 
     if support is None or support == "real":
@@ -131,7 +131,7 @@ class _Oracle:
                 raise BayesreconError(f"{title}: the log density of one record cannot be used: {reason}")
 
     def terms(self, theta: np.ndarray, record: Records) -> tuple[np.ndarray, np.ndarray]:
-        """Of one record, `(T,)` and `(T, d)`, at `(T, d)`."""
+        """Terms of one record and their gradients, `(T,)` and `(T, d)`, at `(T, d)`."""
         with_record = {k: np.concatenate([v, np.asarray(record[k])[None]]) for k, v in self.base.items()}
         return _difference(self._at(theta, with_record), self._without(theta))
 

@@ -1,4 +1,4 @@
-"""What describes a model: the path of a Stan program, a PyMC model, or a function with its arguments."""
+"""Descriptions of models: the path of a Stan program, a PyMC model, or a function with its arguments."""
 
 import inspect
 import os

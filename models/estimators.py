@@ -172,7 +172,7 @@ def _plain(factors: Mapping[str, Sequence[str]] | None) -> _Factors:
 
 
 ESTIMATORS: dict[str, Callable[..., Model]] = {"ols": ols, "logit": logit, "poisson": poisson}
-"""By the names that a table is read with."""
+"""Models by the name that a table is read with."""
 
 MODELS: tuple[Shipped, ...] = (
     Shipped("ols", ols, "ordinary least squares, as in a printed table (a trained parameter, not draws)"),

@@ -17,7 +17,7 @@ Program = Callable[..., Any]
 
 
 class Site(NamedTuple):
-    """What is known of a site before any data are seen."""
+    """Properties of a site that do not depend on data."""
 
     kind: str  # "latent", "observed", "factor", "plate", "param" or another NumPyro type
     shape: tuple[int, ...] = ()
@@ -125,7 +125,7 @@ def _is_normal(law: Any) -> bool:
 
 
 def check_sites(two: Mapping[str, Site], three: Mapping[str, Site], title: str) -> None:
-    """Refuse what cannot be a target, comparing the sites for two and for three records."""
+    """Refuse unsupported programs, comparing the sites for two and for three records."""
     if set(two) != set(three):
         odd = ", ".join(sorted(set(two) ^ set(three)))
         raise BayesreconError(f"{title}: the sites {odd} appear only for some numbers of records")

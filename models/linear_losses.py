@@ -1,4 +1,4 @@
-"""What is trained rather than sampled: losses of a linear predictor, with a quadratic penalty."""
+"""Losses of a linear predictor with a quadratic penalty, for trained models."""
 
 from collections.abc import Callable
 from functools import cache

@@ -37,7 +37,7 @@ WIDE_DRAWS, WIDE_VALUES = 1000, 2**25
 """A wide group is read at no more than so many draws, and no more than so many values of it."""
 
 MOST_BYTES = 2**16
-"""Of bytes that belong to nothing so many are looked at."""
+"""Unassigned bytes that are searched at most."""
 
 _LOG_LIK = re.compile(r"(pointwise_)?log_?lik(elihood)?(_[A-Za-z0-9]+)?", re.IGNORECASE)
 _SIMULATED = re.compile(r"(.+)_(rep|pred|ppc|sim|tilde|new|hat)|(yrep|ypred|ysim|ytilde)", re.IGNORECASE)
@@ -116,7 +116,7 @@ class SavedFit:
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """What a file of saved objects says beside its values.
+    """Content of a file of saved objects other than values.
 
     Attributes:
         objects: places and classes, with their modules.
@@ -171,7 +171,7 @@ class Stamp:
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What a source holds.
+    """Content of a source.
 
     Attributes:
         name, format: for display.

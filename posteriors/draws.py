@@ -145,7 +145,7 @@ def assemble(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def check_names(names: Iterable[str], source: object = "the draws") -> None:
-    """Refuse more names than any model has: each costs time."""
+    """Refuse more names than any model has."""
     if (count := len(set(names))) > MAX_NAMES:
         raise BayesreconError(
             f"{source}: {count} parameters, more than {MAX_NAMES}; elements of one array are named a.1, a.2, ..."

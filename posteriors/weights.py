@@ -34,7 +34,7 @@ class Weights:
 
 
 def weight_names(names: Iterable[str], parameters: Iterable[str]) -> list[str]:
-    """Those that are read as weights where nothing is said.
+    """Variables that are taken as weights by default.
 
     >>> weight_names(["mu", "weight"], ["mu"]), weight_names(["weight"], ["weight"])
     (['weight'], [])
@@ -115,7 +115,7 @@ def weighted(release: Any, weights: Weights, kept: np.ndarray) -> Any:
 
 
 def in_runs(release: Any, weights: Weights, kept: np.ndarray) -> Any:
-    """The same draws with every state as often, one after another, as a chain was in it: errors come from such runs.
+    """The draws with every state repeated as often as the chain stayed in it, which errors are computed from.
 
     As it is where weights are no counts, or there would be too many.
     """

@@ -1,9 +1,9 @@
-"""Digits that were cut: in which cells the draws lay before, and how far that moves what a release determines.
+"""Rounding of draws: the cells they lay in before, and the effect on recovered totals.
 
 Values that were rounded to the nearest multiple of a step carry noise of variance `step^2 / 12`. With D of these in
-the diagonal and Sigma the covariance of the draws, the share of a posterior variance that is noise is, at most, the
-largest eigenvalue rho of `Sigma^-1 D`: parameters that vary together feel steps that are far below the standard
-deviation of each. Totals are off by about rho.
+the diagonal and Sigma the covariance of the draws, the largest share of noise in a posterior variance is the largest
+eigenvalue rho of `Sigma^-1 D`. Strongly correlated parameters are affected by steps far below the standard deviation
+of each. Totals are off by about rho.
 """
 
 import math
@@ -26,7 +26,7 @@ _CLEAR = 10.0  # of what is taken for arithmetic, from which a step stands out o
 _FINEST = 1e-8  # of a standard deviation: finer steps are of no account
 _FAILS_ABOVE = 0.5  # of the least relative error of any total, `sqrt(2 / (d T))`, from which rounding fails a check
 _NOISE_ABOVE = 0.05  # the same, from which it is taken for noise
-_MOST = 0.25  # share of a posterior variance, above which the draws are too few numbers to be mended
+_MOST = 0.25  # share of a posterior variance, above which rounding cannot be corrected
 _REPEATED = 0.98  # distinct values per draw, from which nothing was rounded
 _LOST = 0.002  # share of draws next to a bound, from which those that were rounded onto it are missed
 
@@ -41,7 +41,7 @@ class Rounding:
         share: rho, the largest share of a variance that is noise.
         relative_effect: the same in least relative errors of any total.
         summary: the coordinate that feels it most, and the size of its steps.
-        uncorrectable: why these draws cannot be mended, None if they can.
+        uncorrectable: why the rounding cannot be corrected, None if it can.
     """
 
     low: Float[np.ndarray, "T d"]
@@ -106,7 +106,7 @@ def _step(values: np.ndarray) -> float:
 
 
 def rounding_of(release: PosteriorDraws, independent: float = 1.0) -> Rounding | None:
-    """What rounding did to draws; None if they were not rounded.
+    """The rounding of draws; None if they were not rounded.
 
     Args:
         independent: number of independent draws.
@@ -151,12 +151,12 @@ def rounding_of(release: PosteriorDraws, independent: float = 1.0) -> Rounding |
 
 
 def _distinct(theta: Any) -> int:
-    """Of the coordinate that takes the fewest values."""
+    """Number of distinct values of the coordinate with the fewest."""
     return min(len(np.unique(column)) for _, part in column_blocks(theta) for column in part.T)
 
 
 def rounding_failure(release: PosteriorDraws, independent: float) -> str | None:
-    """What is wrong where draws were rounded so that it is felt; None if not.
+    """A failure message if rounding of the draws affects totals; None if not.
 
     Args:
         independent: number of independent draws.
@@ -202,7 +202,7 @@ def _lost_at_bounds(low: np.ndarray, high: np.ndarray, least: float, most: float
 
 
 def _shares(x: np.ndarray, noise: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Of each coordinate's variance given all others what noise is, `(d,)`, and the most of any direction's."""
+    """Shares of noise in each conditional variance, `(d,)`, and the largest share in any direction."""
     centred = (x - weights @ x) * np.sqrt(weights)[:, None]
     sd = np.maximum(np.sqrt((centred**2).sum(axis=0)), 1e-300)
     correlation = (centred / sd).T @ (centred / sd)

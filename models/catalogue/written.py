@@ -16,7 +16,7 @@ from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 
 OfConstants = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
-"""What may depend on constants: a function takes those that its arguments name."""
+"""A value, or a function of the constants that its arguments name."""
 
 
 @dataclass(frozen=True, eq=False)

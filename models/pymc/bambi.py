@@ -1,4 +1,4 @@
-"""What a Bambi model knows of its PyMC model: names of the columns, and how predictors were centred."""
+"""Names of columns and centring of predictors, from a Bambi model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ def hints(model: Any) -> dict[str, np.ndarray]:
 
 
 def offsets(names: Sequence[str]) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]:
-    """From the group effects that Bambi keeps to those in units of their standard deviation that it samples."""
+    """Convert the group effects that Bambi stores to the standardised ones that it samples."""
 
     def prepare(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         for name in names:

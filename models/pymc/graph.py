@@ -46,7 +46,7 @@ class Column:
 
     @property
     def name(self) -> str | None:
-        """Of a `pm.Data`."""
+        """Name of a `pm.Data`."""
         return next((leaf.name for leaf in self.leaves if leaf.name and hasattr(leaf, "get_value")), None)
 
     def holds(self, values: np.ndarray) -> bool:
@@ -56,7 +56,7 @@ class Column:
 
 
 def content(leaf: Any) -> Any:
-    """What a leaf of the graph holds, None for an input."""
+    """The array of a leaf of the graph; None for an input."""
     if hasattr(leaf, "get_value"):
         return np.asarray(leaf.get_value(borrow=True)) if hasattr(leaf.type, "ndim") else None
     data = getattr(leaf, "data", None)
@@ -122,7 +122,7 @@ def _indexed(graphs: Sequence[Any]) -> dict[Any, tuple[Any, int]]:
 
 
 def _plain(index: Any) -> Any:
-    """What an index is except for its axes and its type."""
+    """An index without its axes and its type."""
     while index.owner is not None and type(index.owner.op).__name__ == "DimShuffle":
         index = index.owner.inputs[0]
     return index

@@ -37,7 +37,7 @@ class Record:
         return {k: c.values for k, c in self.columns.items()} | observed
 
     def domain(self, name: str) -> Domain:
-        """Where a field that is not observed lies, as far as the graph tells."""
+        """Domain of a field that is not observed, as far as the graph determines it."""
         column = self.columns[name]
         if column.values.dtype.kind == "b":
             return BINARY

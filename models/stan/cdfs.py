@@ -30,12 +30,12 @@ Pair = tuple[Callable[..., Any], Callable[..., Any]]
 
 
 def _of(below: Callable[..., Any], above: Callable[..., Any]) -> Pair:
-    """From the two probabilities themselves."""
+    """Logarithms of the two probabilities."""
     return lambda *a: jnp.log(below(*a)), lambda *a: jnp.log(above(*a))
 
 
 def _symmetric(log_below: Callable[..., Any]) -> Pair:
-    """Of a location and a scale after y, symmetric, from the logarithm at a standardised point."""
+    """A symmetric location-scale family, from the log distribution function at a standardised point."""
     return (
         lambda y, *a: log_below((y - a[-2]) / a[-1], *a[:-2]),
         lambda y, *a: log_below(-(y - a[-2]) / a[-1], *a[:-2]),

@@ -45,7 +45,7 @@ class Bounded:
 
 
 def bounded(low: Any, high: Any) -> Bounded:
-    """Between bounds, of which known infinite ones are none.
+    """Transform between bounds; known infinite bounds are ignored.
 
     Raises:
         StanError: bounds that leave nothing, or of which some elements are infinite and others are not.

@@ -328,7 +328,7 @@ CONTAINERS: dict[str, Callable[..., V]] = {
     "zeros_row_vector": _constant("row_vector", 0.0),
     "ones_row_vector": _constant("row_vector", 1.0),
 }
-"""By the name in Stan."""
+"""Functions by their name in Stan."""
 
 
 def listed(values: list[V], row: bool) -> V:

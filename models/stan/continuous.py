@@ -141,4 +141,4 @@ CONTINUOUS = {
         skew_double_exponential,
     )
 }  # fmt: skip
-"""By the name in Stan."""
+"""Functions by their name in Stan."""

@@ -279,7 +279,7 @@ def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[s
 
 
 def _is_reparametrised(family: str, place: Place, looped: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """From standard values to those of a location and a scale with the log Jacobian, and back."""
+    """Maps from standardised values to values with a location and a scale, with the log Jacobian, and back."""
     rows = place.shape[0] if len(place.shape) > 1 else 1
 
     def wide(a: Any) -> Any:

@@ -70,4 +70,4 @@ DISCRETE = {
         neg_binomial_2, neg_binomial_2_log, geometric, hypergeometric, discrete_range,
     )
 }  # fmt: skip
-"""By the name in Stan."""
+"""Functions by their name in Stan."""

@@ -56,7 +56,7 @@ class Expressions(ABC):
             raise self.placed(library_error(error), node) from None
 
     def placed(self, error: StanError, node: Any) -> StanError:
-        """With the place in the program, the innermost."""
+        """The error with its innermost place in the program."""
         if getattr(error, "placed", False):
             return error
         if isinstance(error, Split):

@@ -1,4 +1,4 @@
-"""What runs of a Stan program carry: the target so far, limits, and variables with the values that they stand at."""
+"""State of a run of a Stan program: the target so far, limits, and the current values of variables."""
 
 import math
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ CALLS = 40
 Frame = dict[str, V]
 
 FOREIGN = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
-"""What libraries raise on values that they were not made for."""
+"""Exceptions that libraries raise on unsupported values."""
 
 
 @dataclass
@@ -93,7 +93,7 @@ class Slot:
 
 
 def library_error(error: Exception) -> StanError:
-    """What a library raised, in one line; errors of tracing go on as they are.
+    """An exception of a library in one line; errors of tracing are raised again.
 
     Raises:
         Exception: the error itself, where the tracer raised it.

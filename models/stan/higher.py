@@ -114,4 +114,4 @@ HIGHER: dict[str, Higher] = {
         _refused,
     ),
 }
-"""By the name in Stan."""
+"""Functions by their name in Stan."""

@@ -1,4 +1,4 @@
-"""What of a program's data belongs to a record, and what is a constant; sizes that parameters tell."""
+"""Fields and constants in a program's data, and sizes that follow from the shapes of parameters."""
 
 import math
 from collections.abc import Mapping
@@ -183,7 +183,7 @@ def constants_of(
 
 
 def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexed: list[Any] | None) -> Domain:
-    """Where the elements of a field lie, by its declared bounds and by the sizes of what it indexes."""
+    """Domain of a field, from its declared bounds and the sizes of the variables it indexes."""
     indexes = indexed is not None
     ends = {"lower": -math.inf, "upper": math.inf}
     for name, bound in node.type.bounds:

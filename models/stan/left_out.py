@@ -21,10 +21,10 @@ from bayesrecon.models.stan.posterior import Place, declarations, machine_of, tr
 from bayesrecon.models.stan.values import V, consolidated
 
 STEPS = 30
-"""Of Gauss-Newton: correlations need some ten from the identity."""
+"""Gauss-Newton steps; correlations need about ten from the identity."""
 
 AFFINE_STEPS = 5
-"""Where the first solves the equations, and the others what conjugate gradients left of them."""
+"""Gauss-Newton steps for affine equations: the later ones remove the residual of conjugate gradients."""
 
 ITERATIONS = 60
 """Of conjugate gradients in one step: as many as effects of one group have different scales, and some for rounding."""
@@ -168,7 +168,7 @@ class LeftOut:
         return frame
 
     def _map(self, given: Mapping[str, Any], places: list[Place], outputs: list[_Output]) -> Callable[..., Any]:
-        """From free coordinates `(k,)` to the parameters and the outputs `(m,)`."""
+        """The map from free coordinates `(k,)` to the parameters and the outputs `(m,)`."""
 
         def values(x: Any) -> tuple[dict[str, Any], Any]:
             frame, at, result = self._with(given), 0, {}
@@ -216,7 +216,7 @@ class LeftOut:
 
 
 def _enough(outputs: list[_Output], widths: Mapping[str, int], size: int) -> list[_Output]:
-    """Those that depend on least, until they are as many equations as unknowns."""
+    """The outputs with the fewest dependencies, until there are as many equations as unknowns."""
     result: list[_Output] = []
     for output in sorted(outputs, key=lambda o: len(o.needs)):
         if sum(widths[o.node.name] for o in result) < size:
@@ -229,7 +229,7 @@ def _relative_difference(first: Any, second: Any) -> Any:
 
 
 def _starting_points(size: int, steps: int) -> Any:
-    """Where solving begins: equations that are not affine may have several solutions, a square has two."""
+    """Starting points of the solver; equations that are not affine may have several solutions."""
     way = np.random.default_rng(1).normal(size=size)
     scales = (0.0, 0.3) if steps == AFFINE_STEPS else (0.0, 0.3, -0.3, 3.0, -3.0, 30.0, -30.0)
     return jnp.asarray(np.outer(scales, way))

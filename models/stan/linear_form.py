@@ -41,7 +41,7 @@ class _Reading(DensityVisitor):
 
 
 def linear_form(parts: Parts, model: Model) -> GaussianPredictor | None:
-    """What the likelihood of a program is made of when it is a Gaussian linear regression, None if it is none."""
+    """The linear form of a program that is a Gaussian linear regression; None for other programs."""
 
     def one(params: Params, record: Records) -> tuple[Any, Any, Any]:
         machine = _Reading(parts.record)

@@ -125,7 +125,7 @@ def _points(x: V) -> Any:
 
 
 def _kernel(shape: Callable[[Any], Any], smooth: bool) -> Callable[..., V]:
-    """From a function of distances in length scales, or of their squares where it is `smooth`."""
+    """A covariance function from a function of scaled distances, or of their squares if `smooth`."""
 
     def covariance(*args: V) -> V:
         *places, sigma, scale = args
@@ -219,4 +219,4 @@ MATRICES: dict[str, Callable[..., V]] = {
     "gp_periodic_cov": _periodic,
     "gp_dot_prod_cov": _dot_product_cov,
 }
-"""By the name in Stan."""
+"""Functions by their name in Stan."""

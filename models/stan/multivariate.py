@@ -183,4 +183,4 @@ MULTIVARIATE = {
         ordered_probit, multinomial, multinomial_logit,
     )
 }  # fmt: skip
-"""By the name in Stan; each takes values and returns the sum over their arrays."""
+"""Functions by their name in Stan; each takes values and returns the sum over their arrays."""

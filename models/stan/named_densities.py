@@ -13,7 +13,7 @@ from bayesrecon.models.stan.special import log1m_exp
 from bayesrecon.models.stan.values import StanError, V, xp_of
 
 SUFFIXES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_log")
-"""What a log density's name ends with, the last of them in old programs."""
+"""Suffixes of log densities' names; the last is from old programs."""
 
 _CUMULATIVE = {
     "_lcdf": (0, True),
@@ -129,7 +129,7 @@ def density_of_call(call: str) -> str | None:
 
 
 def truncation(name: str, y: V, args: list[V], low: V | None, high: V | None) -> Any:
-    """What `T[low, high]` takes off the log density."""
+    """Log normaliser of the truncation `T[low, high]`."""
     if name not in CUMULATIVE:
         raise StanError(f"{name} is truncated, which is not supported for this density")
     below, above = CUMULATIVE[name]

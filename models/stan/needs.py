@@ -1,4 +1,4 @@
-"""What a density needs of a program: statements without effect on it are left out, and so are the data they read."""
+"""Dead-code elimination: statements without effect on the density are removed, and the data they read."""
 
 from dataclasses import replace
 from typing import Any
@@ -166,7 +166,7 @@ def tainted_names(program: tree.Program, sources: set[str]) -> set[str]:
 
 
 def _written_by(node: Any, tainted: set[str]) -> set[str]:
-    """What statements write that depends on tainted names: by its value, its place or what decides whether it runs."""
+    """Names that statements assign depending on tainted names, by value, index or condition."""
     if isinstance(node, tree.If | tree.While) and tree.names_in(node.test) & tainted:
         return tree.assigned_in(node)
     if isinstance(node, tree.For) and tree.names_in((node.low, node.high)) & tainted:

@@ -1,4 +1,4 @@
-"""From the text of a Stan program to its tree."""
+"""Parser from the text of a Stan program to its syntax tree."""
 
 import functools
 import re

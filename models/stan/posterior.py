@@ -47,7 +47,7 @@ def declarations(block: tuple[Any, ...]) -> list[tree.Declare]:
 
 
 def read_data(machine: Machine, data: Mapping[str, Any], frame: Frame | None = None) -> Frame:
-    """What the data block declares, of `data`; what `frame` holds is taken as it stands.
+    """The variables that the data block declares, from `data`; those in `frame` are kept.
 
     Raises:
         BayesreconError: what is missing, of other sizes, or no number.
@@ -92,7 +92,7 @@ def value_of(node: tree.Declare, given: Any, shape: tuple[int, ...]) -> V:
 
 
 def transform_data(machine: Machine, frame: Frame) -> Frame:
-    """With the transformed data; those that are given already are kept."""
+    """The frame with the transformed data; values that are already given are kept."""
     frame = dict(frame)
     run = Run(frozen=frozenset(frame))
     with np.errstate(all="ignore"):

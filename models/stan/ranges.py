@@ -1,4 +1,4 @@
-"""Where data without bounds lie, by how a program uses them.
+"""Domains of data without declared bounds, from how a program uses them.
 
 A distribution leaves no density outside its support: what is drawn from a Bernoulli distribution is 0 or 1. Nor is
 there one where the logarithm of a negative number is taken. Integers that are compared with literals and used in no
@@ -57,7 +57,7 @@ def with_ranges(program: tree.Program, columns: Mapping[str, Column], fields: Ma
 
 
 def presumed_notes(program: tree.Program, fields: Mapping[str, Field]) -> tuple[str, ...]:
-    """What was presumed, one line per field."""
+    """Assumed domains, one line per field."""
     compared = comparisons(program)
     presumed = {name: field.domain for name, field in fields.items() if field.domain.presumed}
     literals = {name: ", ".join(f"{c:g}" for c in sorted({c for _, c in compared[name]})) for name in presumed}
@@ -84,7 +84,7 @@ def comparisons(program: tree.Program) -> dict[str, list[Comparison]]:
 
 
 def _blocks(program: tree.Program) -> tuple[Any, ...]:
-    """What reads data: functions of the program do not."""
+    """Blocks that read data; functions of the program do not."""
     return (program.transformed_data, program.transformed_parameters, program.model)
 
 

@@ -114,7 +114,7 @@ class Parts:
         return jnp.asarray(self.run_record(params, record)[1].total(True), float)
 
     def log_prior(self, params: Params) -> Any:
-        """What no record has a part in, with what is due to computed parameters."""
+        """The part of the target that no record affects, with the Jacobians of computed parameters."""
         count = self.units if self.unit else 1
         run = self.run_joint(params, self.blank(count, 0), count)
         return jnp.asarray(run.total(False), float) + self.coordinates.values(params)[1]

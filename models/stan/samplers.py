@@ -69,7 +69,7 @@ SAMPLERS: dict[str, Sampler] = {
     "neg_binomial_2": _neg_binomial_2,
     "neg_binomial_2_log": lambda key, shape, eta, phi: _neg_binomial_2(key, shape, jnp.exp(eta), phi),
 }
-"""Of one number, by the density's name."""
+"""Samplers of one number, by the density's name."""
 
 
 def drawn(name: str, y: V, args: list[V], key: Any) -> Any:

@@ -23,7 +23,7 @@ JAX_ERRORS = (
 
 
 class Statements(Protocol):
-    """What runs statements."""
+    """An object that runs statements."""
 
     def statement(self, node: Any, frame: Frame, run: Run) -> Any: ...
 
@@ -66,7 +66,7 @@ def summed(inner: Run) -> tuple[Any, Any]:
 
 
 def around(node: tree.For, frame: Frame) -> Frame:
-    """What a loop finds, each element of it at hand."""
+    """The variables before a loop, with each element accessible."""
     read = tree.names_in(node.body)
     return {n: consolidated(v) if n in read and not isinstance(v, Slot) else v for n, v in frame.items()}
 
@@ -179,7 +179,7 @@ def run_scan(
 
 
 def add(node: tree.For, run: Run, free: Any, bound: Any) -> None:
-    """What the iterations added, where they add at all."""
+    """The sum of what the iterations added to the target."""
     if any(isinstance(n, tree.Tilde | tree.Increment | tree.Call | tree.CallStatement) for n in tree.walk(node.body)):
         run.terms.append((node.at[0], free, False))
         run.terms.append((node.at[0], bound, True))

@@ -138,7 +138,7 @@ def knowing(model: StanModel, known: Mapping[str, Any]) -> StanModel:
 
 
 def _prepare(coordinates: Coordinates, left_out: LeftOut) -> Callable[[Any], Any]:
-    """From draws of a program, some parameters of which may be left out, to those of the model."""
+    """Convert draws of a program, which may omit some parameters, to draws of the model."""
     free = {r.place.name: r.name for r in coordinates.rules}
 
     @in_float64
@@ -149,7 +149,7 @@ def _prepare(coordinates: Coordinates, left_out: LeftOut) -> Callable[[Any], Any
 
 
 def _left_out(program: tree.Program, parts: Parts, given: Mapping[str, Any]) -> LeftOut:
-    """With all of the program, and the data that only its generated quantities need."""
+    """Reconstruction of omitted parameters from the whole program and the data of its generated quantities."""
     machine, constants = machine_of(program), dict(parts.coordinates.frame)
     for d in declarations(program.data):
         if d.name in given and d.name not in constants:
@@ -376,7 +376,7 @@ def _check_sizes(program: tree.Program, parameters: Any, sizes: Mapping[str, Any
 
 
 def _read_off(parts: Parts) -> tuple[str, ...]:
-    """What was taken for a record."""
+    """Notes on what is used as a record."""
     if parts.count is None:
         return (Note(f"{parts.name}: all data together are one record"),)
     notes = [Note(f"{parts.name}: the data are {parts.count} records with the fields {', '.join(parts.fields)}")]

@@ -20,7 +20,7 @@ from bayesrecon.models.stan.record_term import Parts
 from bayesrecon.models.stan.values import consolidated
 
 NAME = "log_lik"
-"""As loo and ArviZ read it."""
+"""The name that loo and ArviZ expect."""
 
 RECORDS, POINTS = 3, 3  # at which it is compared
 _CLOSE = 1e-8  # relative to the terms
@@ -40,7 +40,7 @@ def _count(program: tree.Program) -> str | None:
 
 
 def pointwise_notes(program: tree.Program, parts: Parts, model: Model) -> tuple[str, ...]:
-    """What `log_lik` says of the choice of a record, where there is one."""
+    """Notes on whether `log_lik`, if present, agrees with the choice of a record."""
     stated = _count(program)
     if stated is None or parts.count is None:
         return ()

@@ -204,7 +204,7 @@ class Program:
 
 
 def children(node: Any) -> list[Any]:
-    """What stands directly below a node, in order."""
+    """The direct children of a node, in order."""
     if isinstance(node, Node):
         parts: list[Any] = [getattr(node, f.name) for f in fields(node) if f.name != "at"]
     elif isinstance(node, Type):

@@ -29,7 +29,7 @@ SPECIAL = {
     "column_stochastic_matrix": "matrix",
     "row_stochastic_matrix": "matrix",
 }
-"""What a constrained type is once its constraint is forgotten."""
+"""Unconstrained base types of the constrained types."""
 
 
 Iterations = tuple[Any, np.ndarray]
@@ -115,7 +115,7 @@ def vector(a: Any) -> V:
 
 
 def consolidated(v: V) -> V:
-    """With elements that were assigned individually as one array."""
+    """The value with elements that were assigned individually joined in one array."""
     if _assigned_separately(v.a):
         flat = [jnp.asarray(entry, float) for entry in v.a.ravel()]
         return V(v.base, jnp.stack(flat).reshape(v.a.shape), v.depth, v.tainted)

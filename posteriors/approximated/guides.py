@@ -126,7 +126,7 @@ def from_guide(
 
 
 def release_of_law(source: Any, model: Any, power: float | None) -> Release | None:
-    """Of a file that CmdStan's `variational` or `laplace` wrote, None for anything else.
+    """The release of a file of CmdStan's `variational` or `laplace`; None for anything else.
 
     Raises:
         BayesreconError: no model, and what `from_guide` refuses.

@@ -57,7 +57,7 @@ def from_sklearn(estimator: Any, *, name: str | None = None) -> Release:
 
 
 def _last_step(estimator: Any) -> tuple[Any, list[str]]:
-    """What a pipeline or a search ends in, and the steps before it."""
+    """The last step of a pipeline or the best estimator of a search, and the steps before it."""
     before: list[str] = []
     while True:
         if hasattr(estimator, "best_estimator_"):
@@ -191,7 +191,7 @@ def _linear_svc(estimator: Any, shape: tuple[int, int]) -> Model:
 
 
 def _version_of(estimator: Any) -> tuple[int, int]:
-    """Of the scikit-learn that fitted it: the one of this process, except for an estimator out of a file."""
+    """Version of the scikit-learn that fitted it: the installed one, unless the estimator comes from a file."""
     match = re.match(r"(\d+)\.(\d+)", str(getattr(estimator, "_sklearn_version", "")))
     return (int(match[1]), int(match[2])) if match else version("scikit-learn")
 
@@ -205,7 +205,7 @@ _SETTINGS = (
     "class_weight", "penalty", "solver", "intercept_scaling", "classes_", "multi_class", "fit_intercept",
     "_sklearn_version",
 )  # fmt: skip
-"""That a search over strengths shares with the fit that it ends in."""
+"""Attributes that a search over penalties shares with its final fit."""
 
 _SPARSE = "an l1 penalty is not differentiable, so coefficients that are zero have no stationary equation"
 _KEEPS = "it stores training rows unchanged; `bayesrecon audit` of the saved model lists them"

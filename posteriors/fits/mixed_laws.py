@@ -177,7 +177,7 @@ def _symmetric(lower: Any, count: int) -> Any:
 
 
 def _log_lik(params: dict[str, Any], intercept: bool, size: Any, means: Any, scatter: Any) -> Any:
-    """Of a group of `size` rows, by the means and the scatter of covariates and response."""
+    """Log likelihood of a group of `size` rows, from the means and the scatter of covariates and response."""
     slopes, start = params["coefficient"][int(intercept) :], params["coefficient"][0] if intercept else 0.0
     across = jnp.append(-slopes, 1.0)
     ratio, variance = params["ratio"], params["sigma"] ** 2

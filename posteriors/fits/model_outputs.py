@@ -156,7 +156,7 @@ def _records(public: Any, values: tuple[float, float] | None) -> np.ndarray:
 
 
 def _answer(given: Any, answer: Answer, width: int) -> tuple[np.ndarray, int]:
-    """What a decoder reads of one model's answer or answers, and how many there are."""
+    """The values that a decoder uses from one model's answers, and the number of answers."""
     try:
         z = np.asarray(given, float)
     except (TypeError, ValueError, OverflowError):

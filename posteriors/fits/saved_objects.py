@@ -15,7 +15,7 @@ from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.saved.file import SavedFile
 
 SUFFIXES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".skops", ".safetensors", ".onnx", ".pmml")
-"""Of files that are read as saved objects, whatever they then turn out to be."""
+"""Suffixes of files that are read as saved objects."""
 
 
 def read_saved(

@@ -75,7 +75,7 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
 
 
 def _without_better(own: Arrays, every: Arrays, before: Any, after: Any) -> Arrays:
-    """What was solved, except for parameters that the draws tell in a better way since more is known."""
+    """The solved parameters, except those that can now be computed from the draws in a better way."""
     once, now = (left_out.equations(own) for left_out in (before, after))
     anew = frozenset[str]().union(*(needs for name, needs in now.items() if name not in once))
     return {name: values for name, values in every.items() if name in own or name not in anew}

@@ -175,7 +175,7 @@ def _variable(group: str, key: str, variable: Any, leading: tuple[int, int], ste
 
 
 def _texts(values: np.ndarray) -> np.ndarray:
-    """As an array of equally wide texts, which one long text must not make huge."""
+    """Texts as an array of fixed width, whose size one long text must not blow up."""
     width = max(_SHORT, _MOST_LETTERS // max(len(values), 1))
     return np.array([str(text)[:width] for text in values], str)
 

@@ -91,7 +91,7 @@ def _of_result(result: Any) -> tuple[dict[str, np.ndarray], SeparatePower]:
 
 
 def _plain(value: Any) -> Any:
-    """What bilby marks as an array or a table in JSON."""
+    """An array or a table that bilby marked in JSON."""
     return value["content"] if isinstance(value, dict) and "content" in value else value
 
 

@@ -48,7 +48,7 @@ class Sorted:
 
 
 def check_header(header: Sequence[str], source: object) -> None:
-    """Refuse columns of one name.
+    """Refuse duplicate column names.
 
     Raises:
         BayesreconError: there are some.

@@ -47,7 +47,7 @@ def read_emcee(source: Any, *, name: str | None = None, trusted: bool = False) -
 
 
 def _draws(chain: np.ndarray, name: str) -> Draws:
-    """Of `(steps, walkers, dimensions)`."""
+    """Draws of a chain `(steps, walkers, dimensions)`."""
     if chain.ndim != 3 or not chain.size:
         raise BayesreconError(f"{name}: emcee's chain has the shape {chain.shape}, not (steps, walkers, dimensions)")
     return Draws({NAME: chain.swapaxes(0, 1)}, None, name)
@@ -111,7 +111,7 @@ def _densities(values: np.ndarray | None) -> tuple[Variable, ...]:
 
 
 def _blobs(source: Any) -> dict[str, Any]:
-    """What the log density returned beside its value."""
+    """Further values that the log density returned (blobs)."""
     blobs = source.get_blobs()
     if blobs is None:
         return {}

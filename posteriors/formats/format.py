@@ -1,4 +1,4 @@
-"""What a kind of source of draws says of itself."""
+"""Description of a format of draws."""
 
 import os
 import warnings

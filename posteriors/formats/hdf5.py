@@ -15,7 +15,7 @@ from bayesrecon.errors import BayesreconError
 
 
 class Source(Protocol):
-    """What reads arrays of an HDF5 file: `bayesrecon.untrusted.hdf5.HDF5File`, here or in another process."""
+    """A reader of the arrays of an HDF5 file: `bayesrecon.untrusted.hdf5.HDF5File`, here or in another process."""
 
     def read(self, name: str, key: tuple[Any, ...]) -> np.ndarray:
         """Values of an array, by its name in the file."""
@@ -64,7 +64,7 @@ class _Array(BackendArray):
 
 
 def _part(key: Any, size: int) -> tuple[Any, Any]:
-    """What is read along one dimension, an integer or a slice that goes up, and what of that is wanted."""
+    """The increasing integer or slice to read along one dimension, and the index of the requested part in it."""
     if isinstance(key, np.ndarray):
         if not key.size:
             return slice(0, 0), key

@@ -42,7 +42,7 @@ def _contents(
 
 
 def _left_out(arrays: Mapping[str, np.ndarray]) -> list[Entry]:
-    """What is no draws: texts, records, complex numbers."""
+    """Entries that are not draws: texts, records, complex numbers."""
     result = []
     for key, array in arrays.items():
         if key != ATTRIBUTES and not is_numeric(array.dtype):

@@ -141,7 +141,7 @@ def _pieces(paths: Sequence[Path], model: Model, trusted: bool) -> Iterator[tupl
 
 
 def _opened(path: Path, trusted: bool) -> tuple[str, Any]:
-    """What it is, and the open file."""
+    """The kind of the file, and the open file."""
     if path.is_dir():
         return "a zarr directory", opened_zarr(path, trusted)
     return "a netCDF file", opened_netcdf(path, trusted)

@@ -64,7 +64,7 @@ class _Plan:
 
 @dataclass
 class _Chain:
-    """What one file gave."""
+    """Content of one file."""
 
     name: str
     narrow: list[Any] = field(default_factory=list)
@@ -236,7 +236,7 @@ def _thinned(chains: list[_Chain], plan: _Plan) -> int:
 
 
 def _common_length(every: list[_Chain]) -> tuple[list[_Chain], list[str], list[Unread]]:
-    """Those chains that, cut to the shortest of them, are the most draws; what is to be said; and what is left out."""
+    """The chains whose common length keeps the most draws, notes about it, and what is left out."""
     notes = [
         f"{c.name} ends in the middle of a row (was the chain killed?): that row was dropped" for c in every if c.cut
     ]

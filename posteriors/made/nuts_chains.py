@@ -28,7 +28,7 @@ _REMEMBERED = 8  # pairs of programs
 
 @dataclass(frozen=True)
 class Settings:
-    """What chains are compiled for, besides the model and the shapes of its records."""
+    """Settings that the chains are compiled for, besides the model and the shapes of its records."""
 
     warmup: int
     target_accept: float
@@ -106,7 +106,7 @@ def parts_of(warmup: int, draws: int, thinning: int) -> Iterator[tuple[int, int,
 
 
 def _points(model: Model, starts: np.ndarray | None, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Where chains may begin, `(*shape, d)`."""
+    """Candidate starting points of chains, `(*shape, d)`."""
     return rng.uniform(-1, 1, (*shape, model.dimension)) if starts is None else rng.choice(starts, shape)
 
 

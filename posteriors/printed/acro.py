@@ -94,7 +94,7 @@ def _output(folder: Path, name: str, output: dict[str, Any]) -> AcroOutput:
 
 
 def _response(files: list[Path]) -> str:
-    """As the summary above a table of statsmodels has it."""
+    """The response, as the summary above a table of statsmodels names it."""
     for file in files:
         for row in (row for grid in read_printed(file)["grids"] for row in grid):
             if row[0].startswith("Dep. Variable") and len(row) > 1 and row[1]:

@@ -27,7 +27,7 @@ _ARITHMETIC = 1e-7  # relative, of inverses above that
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """What is told of the counts of cells.
+    """What the standard errors determine about the counts of cells.
 
     Attributes:
         design: `(C, p)` rows of the cells.

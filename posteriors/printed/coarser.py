@@ -1,4 +1,4 @@
-"""What less of an approximation would have been: fewer digits, the estimates alone."""
+"""Coarser versions of an approximation: fewer digits, or the estimates alone."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a regression table says of the levels of its factors where the correlations of its estimates are missing.
+"""Counts of factor levels from a regression table without the correlations of its estimates.
 
 Exclusive dummies, and products of them, are functions of cells, whose records are counted by whole numbers
 (`models.cell_counts`). Of one factor with an intercept
@@ -43,11 +43,11 @@ class Coded:
         response: name of its field.
         coefficients, errors: of all, the intercept's first.
         scale: s of "ols"; None if it was not printed.
-        factors: that the labels tell by themselves.
-        plain: what is said where no column is one of levels.
-        below: what the numbers below the table say.
-        shapes: what else the columns tell, as functions of one covariate and its products.
-        presumed: what they tell if they are what their names suggest.
+        factors: those that follow from the labels alone.
+        plain: limits that need no column of levels.
+        below: the footer of the table.
+        shapes: limits from columns that are functions of one covariate, or products with it.
+        presumed: limits from columns if they are what their names suggest.
 
     >>> table = Coded("ols", ("g2",), {"g2": "g2"}, "y", ((1.0, 0.0), (2.0, 0.0)), ((0.5, 5e-4), (0.7638, 5e-5)),
     ...               (1.0, 5e-4), (Factor("g", ("g2",)),))
@@ -85,7 +85,7 @@ class Coded:
         return statements
 
     def _with_footer(self, said: Statements, total: float | None, printed: tuple[float, float] | None) -> Statements:
-        """The same with what the numbers below the table tell of n and of the response."""
+        """The limits with n and the statistics of the response that follow from the footer."""
         result = dict(said)
         if total is not None and printed is not None:
             result["n"] = Limit(total, total, total)
@@ -108,7 +108,7 @@ class Coded:
         printed: tuple[float, float] | None,
         factors: Sequence[Factor],
     ) -> Statements:
-        """The same with the counts of cells, where columns are of levels."""
+        """The limits with the counts of cells, if columns code levels."""
         layout = self.layout(fields, factors)
         if layout is None:
             return said
@@ -216,7 +216,7 @@ def _stated(
     )
 
     def limit(member: np.ndarray) -> Limit:
-        """Of the number of records in some of the cells."""
+        """Limit of the number of records in some of the cells."""
         if answer is not None:
             values = answer.counts[:, member].sum(axis=1)
             low, high = float(values.min()), float(values.max())

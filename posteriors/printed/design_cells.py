@@ -117,7 +117,7 @@ def moments_of(
     scale: tuple[float, float] | None,
     products: Mapping[str, np.ndarray] | None = None,
 ) -> Mapping[str, Limit]:
-    """Of the columns that are 0 or 1, and of the response where every cell has a mean of its own.
+    """Moments of the binary columns, and of the response if every cell has its own mean.
 
     `n var(y) = sum_c n_c (m_c - m)^2 + (n - p) s^2` for least squares with p cells.
 

@@ -1,4 +1,4 @@
-"""What the numbers below a regression table say: the number of records, the residual variance, that of the response.
+"""The footer of a regression table: number of records, residual variance and variance of the response.
 
 For least squares with n records and p coefficients, RSS = (n - p) s^2,
 
@@ -48,7 +48,7 @@ class Footer:
     bic: Number | None = None
 
     def records(self, p: int) -> tuple[float, float] | None:
-        """Between which numbers n lies, p coefficients with the intercept; None if nothing tells."""
+        """Limits of n, with p coefficients including the intercept; None if the footer gives none."""
         if self.n is not None:
             return self.n, self.n
         if self.freedom is not None:
@@ -106,7 +106,7 @@ class Footer:
         return None if k is None else (k - 0.5 * self.aic[0], 0.5 * self.aic[1])
 
     def variance(self, p: int, total: float | None, scale: tuple[float, float] | None) -> Limit | None:
-        """Of the response: `(n - p) s^2 / (n (1 - R^2))`.
+        """Variance of the response: `(n - p) s^2 / (n (1 - R^2))`.
 
         Args:
             total: n.

@@ -1,4 +1,4 @@
-"""What columns and lines of regression tables are called, as packages print them."""
+"""Names that packages give to the columns and lines of regression tables."""
 
 import re
 from collections.abc import Sequence

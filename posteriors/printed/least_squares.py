@@ -1,4 +1,4 @@
-"""What a table of least squares says of the data where the correlations of its estimates are missing.
+"""Limits of statistics from a table of least squares without the correlations of its estimates.
 
 With n records, an intercept and p coefficients, standard errors `se_j = s [(X'X)^-1]_jj^(1/2)` say, S the covariance of
 the covariates, m their means and R_j^2 that of covariate j on the others,
@@ -6,9 +6,9 @@ the covariates, m their means and R_j^2 that of covariate j on the others,
     s^2 / se_0^2 = n / (1 + m' S^-1 m),    s^2 / se_j^2 = n var(x_j) (1 - R_j^2),    n var(y) = n b' S b + (n - p) s^2
 
 so that `n >= (s / se_0)^2`, `n var(x_j) >= (s / se_j)^2`, and `n b' S b >= s^2 max_j (b_j / se_j)^2`. With one
-covariate these are equations in n, m and var(x): one number more, such as n, leaves the sign of m alone open, and
-without it `mean(x^2) = (se_0 / se_1)^2` is told, which bounds the rest. A covariate that is 0 or 1 is its own square,
-and tells n as well.
+covariate these are equations in n, m and var(x). One more number, such as n, determines all but the sign of m;
+without it `mean(x^2) = (se_0 / se_1)^2` is determined, which bounds the rest. A covariate that is 0 or 1 is its own
+square, and determines n as well.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,8 @@ class WithoutCorrelations:
         coefficients, errors: `(value, half)` of each number, as far as rounding can have moved it either way.
         scale: s in the same way.
 
-    >>> table = Untold(("x",), "y", ((25.8, 0.0), (0.61, 0.0)), ((5.917, 0.0), (0.05852, 0.0)), (18.27, 0.0))
+    >>> estimates, errors = ((25.8, 0.0), (0.61, 0.0)), ((5.917, 0.0), (0.05852, 0.0))
+    >>> table = WithoutCorrelations(("x",), "y", estimates, errors, (18.27, 0.0))
     >>> from bayesrecon.domains import REAL
     >>> found = table({"x": Field((), REAL), "y": Field((), REAL)}, 434.0)
     >>> round(found["var(x)"].estimate), round(found["mean(x)"].lower), found["mean(x)"].estimate

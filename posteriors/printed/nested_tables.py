@@ -1,4 +1,4 @@
-"""What two tables of least squares on the same records say together, one of which has one covariate more.
+"""Limits of statistics from two tables of least squares on the same records, one with an additional covariate.
 
 With b the coefficients of the smaller table, c those of the larger one and g that of the covariate x that it has more,
 

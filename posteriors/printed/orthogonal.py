@@ -1,4 +1,4 @@
-"""What a table of least squares says of the data where its columns are those of one orthogonal polynomial.
+"""Limits of statistics from a table of least squares whose columns are one orthogonal polynomial.
 
 R's `poly(x, p)` has columns of length one that are orthogonal to each other and to a column of ones, so that `X'X` of
 the whole design is known except for n: with errors `se_j` and coefficients `b_j`

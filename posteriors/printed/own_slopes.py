@@ -1,4 +1,4 @@
-"""What a table of least squares says of groups in which a covariate has a slope of its own, without correlations.
+"""Limits of statistics from a table of least squares with a slope in each group, without correlations.
 
 With an intercept, x, exclusive dummies of the other levels of a factor, and the product of each with x, `X'X` falls
 into blocks, one a level: products of columns of different levels are zero, those of one level its own sums. With n_k

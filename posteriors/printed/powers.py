@@ -1,4 +1,4 @@
-"""What a table of least squares says of a covariate that stands in it with its square, where correlations are missing.
+"""Limits of statistics from a table of least squares with a covariate and its square, without correlations.
 
 With n records, standard errors `se_j` of 1, x and x^2, and `E_j = n se_j^2 / s^2`, m and v mean and variance of x, and
 D what is left of the variance of x^2 after a regression on x, of slope `2 m + t`,
@@ -106,7 +106,7 @@ class Squared:
         return {name: (float(np.min(low)), float(np.max(high))) for name, (low, high) in limits.items()}
 
     def _explained(self, n: float, s2: Interval, width: float) -> Interval | None:
-        """What the covariates explain of the variance of the response: `(1 - 3 / n) s^2 R^2 / (1 - R^2)`."""
+        """Variance of the response that the covariates explain: `(1 - 3 / n) s^2 R^2 / (1 - R^2)`."""
         if self.below.r2 is None:
             return None
         value, half = self.below.r2
@@ -118,7 +118,7 @@ class Squared:
 
 @dataclass(frozen=True)
 class SeparatePower:
-    """What is left of a covariate and its square where a table has other columns as well: `Limits` of a release.
+    """Limits from a covariate and its square in a table with other columns: `Limits` of a release.
 
     Other columns only add to the error of x, and only the moments of the plain line follow from one another:
 
@@ -128,7 +128,7 @@ class SeparatePower:
         covariate, square: names of fields.
         error, scale: `(value, half)`, of x, and s.
 
-    >>> round(Beside("x", "xx", (0.1, 0.0), (1.0, 0.0))({}, 50.0)["mean(xx)"].lower, 6)
+    >>> round(SeparatePower("x", "xx", (0.1, 0.0), (1.0, 0.0))({}, 50.0)["mean(xx)"].lower, 6)
     2.0
     """
 

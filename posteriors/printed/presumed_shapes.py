@@ -1,6 +1,6 @@
-"""Shapes of columns that their names suggest and nothing states, such as `x2` for the square of x.
+"""Functions of covariates that only the names of columns suggest, such as `x2` for the square of x.
 
-What rests on one says so. It is dropped where somebody described the column, or where no data print the table under it.
+Results that use such an assumption say so. It is dropped if the column was described, or if no data agree with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from bayesrecon.model import Field
 
 @dataclass(frozen=True)
 class Presumed:
-    """What a table says if a column is what its name suggests.
+    """Limits of statistics under the assumption that a column is what its name suggests.
 
     Args:
         limits: under the presumption.
@@ -37,7 +37,7 @@ class Presumed:
     def beside(
         self, said: Statements, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor]
     ) -> Statements:
-        """What is said without it, with what it says besides."""
+        """The limits `said`, cut with those that hold under the assumption."""
         described = fields[self.field].domain.kind != "real" or any(self.field in f.columns for f in factors)
         if described or said.failures:
             return said

@@ -1,4 +1,4 @@
-"""What a table says of the splines of one covariate, where correlations are missing.
+"""Limits of statistics from a table with splines of one covariate and without correlations.
 
 Columns of `bs(x, ...)` lie between zero and one and sum to one at most, so that each is at least its square.
 With the weights w of records, one for least squares, whose errors are relative to s, and at most 1/4 for a logistic
@@ -89,7 +89,7 @@ class Splines:
         return Statements(result)
 
     def _least(self, label: str, scale: float) -> float:
-        """Of the sum of squares of a column."""
+        """Lower limit of the sum of squares of a column."""
         value, half = self.errors[1 + self.labels.index(label)]
         return scale / (value + half) ** 2 * (1 - _ARITHMETIC)
 

@@ -166,7 +166,7 @@ def from_table(
 
 
 def titled(table: Any, model: str) -> str | None:
-    """What a table is called: by its file, and by the model of it that was chosen, if there are several.
+    """The name of a table: that of its file, and of the chosen model if there are several.
 
     >>> titled("tables/fits.csv", "(2)"), titled(object(), "")
     ('fits.csv, (2)', None)
@@ -298,7 +298,7 @@ def read_frame(table: Any, description: str) -> Any:
 
 
 def _correlations(given: Any, labels: Sequence[str]) -> Numbers:
-    """Of the lines with a standard error, in the table's order."""
+    """Correlations of the estimates that have a standard error, in the order of the table."""
     import pandas as pd
 
     if isinstance(given, (str, Path, pd.DataFrame)):
@@ -362,7 +362,7 @@ def is_table(source: Any) -> bool:
 
 
 def release_of_table(source: Any, model: Any, power: float | None) -> Release | None:
-    """Of a regression's table, None for anything else.
+    """The release of a regression's table; None for anything else.
 
     Raises:
         BayesreconError: a table of another model, of which nobody said what its estimates are, or a power.

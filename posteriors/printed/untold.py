@@ -1,4 +1,4 @@
-"""Tables of regressions whose correlations were not printed."""
+"""Tables of regressions without the correlations of their estimates."""
 
 from collections.abc import Mapping, Sequence
 
@@ -119,7 +119,7 @@ def _shapes(
     factors: tuple[Factor, ...],
     below: Footer,
 ) -> tuple[Limits, ...]:
-    """What the columns tell as functions of one covariate: a square, splines, slopes of its own in every level."""
+    """Limits from columns that are functions of one covariate: a square, splines, a slope in every level."""
     result: list[Limits] = []
     if bases(labels) or bases(labels, natural=True):
         result.append(Splines(model.name, tuple(labels), tuple(errors), scale))
@@ -147,7 +147,7 @@ def _squared(
     scale: tuple[float, float],
     below: Footer,
 ) -> Squared:
-    """Of a covariate and its square, at these positions among the covariates."""
+    """Limits from a covariate and its square, at these positions among the covariates."""
     covariates, order = model.settings["covariates"], (0, 1 + at[0], 1 + at[1])
     of_three, errors_of = (tuple(given[i] for i in order) for given in (estimates, errors))
     names = covariates[at[0]], covariates[at[1]], model.settings["response"]
@@ -162,7 +162,7 @@ def _presumed(
     scale: tuple[float, float] | None,
     below: Footer,
 ) -> tuple[Presumed, ...]:
-    """A square that nothing but its name says to be one."""
+    """A square that is known only by its name."""
     at = presumed_square(labels)
     if at is None or model.name != "ols" or scale is None:
         return ()
@@ -171,7 +171,7 @@ def _presumed(
 
 
 def _of_shapes(kind: str, labels: Sequence[str], presumed: Sequence[Presumed]) -> list[str]:
-    """A line on each shape of columns: what it binds, or that it is not used."""
+    """A line for each function of a covariate: what it constrains, or that it is not used."""
     result = []
     if kind == "ols" and with_square(labels) is not None:
         pair = " and ".join(labels)

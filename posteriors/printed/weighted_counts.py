@@ -1,4 +1,4 @@
-"""What a table of a logistic or Poisson regression says of the data where the correlations are missing.
+"""Limits of statistics from a table of a logistic or Poisson regression without correlations.
 
 With an intercept, standard errors `se_j = [H^-1]_jj^(1/2)`, `H = sum_n w_n x_n x_n'` and weights `w = p (1 - p)` of
 records with probability p, or w the rate of a count,
@@ -32,7 +32,8 @@ class WithoutCorrelationsWeighted:
         coefficients, errors: `(value, half)` of each number, as far as rounding can have moved it either way.
 
     >>> from bayesrecon.domains import BINARY
-    >>> table = UntoldWeights("logit", ("x",), "y", ((0.0, 0.0), (1.0986123, 0.0)), ((0.2, 0.0), (0.305505, 0.0)))
+    >>> estimates, errors = ((0.0, 0.0), (1.0986123, 0.0)), ((0.2, 0.0), (0.305505, 0.0))
+    >>> table = WithoutCorrelationsWeighted("logit", ("x",), "y", estimates, errors)
     >>> found = table({"x": Field((), BINARY), "y": Field((), BINARY)}, None)
     >>> {name: round(limit.estimate, 3) for name, limit in found.items() if limit.estimate is not None}["n"]
     200.0
@@ -76,7 +77,7 @@ class WithoutCorrelationsWeighted:
     def _binary(
         self, x: str, b: list[Interval], at_zero: Interval, at_one: Interval
     ) -> dict[str, tuple[Interval, bool]]:
-        """Of one covariate that is 0 or 1: the weights of the records with either are `at_zero` and `at_one`."""
+        """Statistics with one binary covariate; `at_zero` and `at_one` are the weights of records with either value."""
         y, ends = self.response, (b[0], (b[0][0] + b[1][0], b[0][1] + b[1][1]))
         rates = [(_rate(self.kind, low), _rate(self.kind, high)) for low, high in ends]
         counts = [_over(weight, self._weight(end)) for weight, end in zip((at_zero, at_one), ends, strict=True)]
@@ -92,7 +93,7 @@ class WithoutCorrelationsWeighted:
         return {name: (interval, True) for name, interval in limits.items()}
 
     def _weight(self, eta: Interval) -> Interval:
-        """Of a record whose predictor lies in an interval."""
+        """Weight of a record whose predictor lies in an interval."""
         if self.kind == "poisson":
             return math.exp(eta[0]), math.exp(eta[1])
         ends = [_rate("logit", e) for e in eta]
@@ -104,13 +105,13 @@ def _rate(kind: str, eta: float) -> float:
 
 
 def _ends(f: Callable[..., float], *intervals: Interval) -> Interval:
-    """Of a function that is affine in each argument: its extremes lie at corners."""
+    """Range of a function that is affine in each argument: its extremes lie at corners."""
     result = [f(*corner) for corner in product(*intervals)]
     return min(result), max(result)
 
 
 def _range(f: Callable[[float], float], ends: Interval) -> Interval:
-    """Of `p (1 - p)`, which has its greatest value at a half."""
+    """Range of `p (1 - p)`, whose maximum is at a half."""
     result = [f(e) for e in ends]
     return min(result), f(0.5) if ends[0] <= 0.5 <= ends[1] else max(result)
 

@@ -38,7 +38,7 @@ def mean_of(kind: str, eta: np.ndarray) -> np.ndarray:
 def whole(
     kind: str, design: np.ndarray, points: np.ndarray, box: np.ndarray, cells: Cells, counted: bool, saturated: bool
 ) -> Answer:
-    """Those of some counts `points (S, C)` for which the totals of the response can be whole numbers, too.
+    """The counts among `points (S, C)` for which the totals of the response can be whole numbers, too.
 
     The equations of the coefficients are `sum_n x_n (y_n - mu_n) = 0`: of cells with means of their own every total is
     `n_c mu_c`, and of other columns that are 0 or 1 it is their sum.

@@ -46,7 +46,7 @@ _CLOSED = 1e-6  # relative difference of two ways to the same penalised equation
 
 
 def additive(objects: Objects, place: Place, description: str) -> Estimates:
-    """Of a Gaussian, logistic or Poisson model with its canonical link; of another one, why it is not attacked."""
+    """Estimates of a Gaussian, logistic or Poisson model with its canonical link, or why another is not attacked."""
     node = place.node
     kind, family = _family(objects, node)
     at = objects.element(node, "coefficients")
@@ -94,7 +94,7 @@ def additive(objects: Objects, place: Place, description: str) -> Estimates:
 def _penalised(
     objects: Objects, node: int, estimates: Estimates, hessian: np.ndarray, penalty: np.ndarray
 ) -> Estimates:
-    """Of a logistic or Poisson model, whose scale is one."""
+    """Estimates of a logistic or Poisson model, whose scale is one."""
     covariance = np.asarray(objects.array(objects.element(node, "Vp")), float)
     scale = one_number(objects, node, "sig2")
     if scale != 1.0 or not _agree(hessian, covariance, scale):

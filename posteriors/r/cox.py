@@ -33,7 +33,7 @@ _INFORMATION = (
 
 
 def cox(objects: Objects, place: Place, description: str) -> Estimates:
-    """What follows of a regression without weights, whose formula says that nobody entered late."""
+    """Statistics from a regression without weights and without late entries."""
     unsupported = _unsupported_option(objects, place.node)
     statistics: tuple[Statistic, ...] = ()
     if not unsupported:

@@ -29,7 +29,7 @@ _BECAUSE = (
 
 
 def forest(objects: Objects, place: Place, description: str, unsupported: str) -> Estimates:
-    """What follows for a forest of classes; nothing of others."""
+    """Statistics of a classification forest; none for others."""
     statistics = tuple(_statistics(objects, place.node))
     return Estimates(
         place.where,

@@ -66,7 +66,7 @@ def names_in(e: Expression) -> set[str]:
 
 
 def derivative(e: Expression, by: str) -> Expression:
-    """Of an expression by a name.
+    """Derivative of an expression with respect to a name.
 
     >>> text_of(derivative(("*", "a", ("exp", ("*", "b", "x"))), "b"))
     'a * exp(b * x) * x'
@@ -141,7 +141,7 @@ def value_of(e: Expression, at: Mapping[str, float]) -> float:
 
 
 def text_of(e: Expression) -> str:
-    """As it would be typed."""
+    """The expression as R code."""
     if isinstance(e, str):
         return e
     if not isinstance(e, tuple):

@@ -46,7 +46,7 @@ class _Factor:
 
 
 def generalised(objects: Objects, place: Place, description: str) -> Estimates:
-    """What follows where the modes are in the object; of its coefficients alone nothing does."""
+    """Statistics if the object has the modes of its group effects; its coefficients alone give none."""
     node = place.node
     odd = _unsupported_option(objects, node)
     if odd:
@@ -76,7 +76,7 @@ def _unsupported_option(objects: Objects, node: int) -> str:
 
 
 def _family(objects: Objects, node: int) -> str:
-    """Of what keeps the response, or of the call."""
+    """Name of the response, from the object that stores it or from the call."""
     own = objects.element(node, "@resp", "@.xData", ".->family")
     if own:
         name, link = (" ".join(objects.texts(objects.element(own, k))[:1]) for k in ("family", "link"))
@@ -98,7 +98,7 @@ def _response(objects: Objects, node: int) -> str:
 
 
 def _factors(objects: Objects, node: int) -> list[_Factor]:
-    """Those with an effect on the intercept alone, the only ones whose `theta` is one number."""
+    """Factors with a random intercept only, whose `theta` is one number."""
     terms = objects.elements(objects.element(node, "@cnms"))
     if not terms or any(objects.texts(child) != ["(Intercept)"] for _, child in terms):
         return []

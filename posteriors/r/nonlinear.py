@@ -30,7 +30,7 @@ _TABLES = ("summary.nls",)
 
 
 def nonlinear(objects: Objects, place: Place, description: str) -> Estimates:
-    """Of a fit whose functions are in it, or of its summary."""
+    """Estimates of a fit that stores its functions, or of its summary."""
     own = _of_summary(objects, place.node) if set(_TABLES) & set(objects.classes(place.node)) else None
     own = own or _of_fit(objects, place.node)
     if own is None:
@@ -108,7 +108,7 @@ def _of_summary(objects: Objects, node: int) -> tuple[Any, ...] | None:
 
 
 def _of_fit(objects: Objects, node: int) -> tuple[Any, ...] | None:
-    """From the environment that its functions share."""
+    """Values from the environment that its functions share."""
     own = objects.parts(objects.element(node, "m", "resid")).get("environment", 0)
     if objects.kind(own) != "environment":
         return None

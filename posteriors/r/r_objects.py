@@ -40,7 +40,8 @@ class Objects:
         self.root, self.encoding = int(table["root"]), str(table["encoding"])
 
     def kind(self, node: int) -> str:
-        """What a node is: one of `bayesrecon.untrusted.r_nodes.KINDS`; vectors in another form are what they hold."""
+        """The kind of a node: one of `bayesrecon.untrusted.r_nodes.KINDS`; vectors in another form are what they
+        hold."""
         form, inner = self._plain(node)
         if form in _SEQUENCES:
             return _SEQUENCES[form]
@@ -194,7 +195,7 @@ class Objects:
         return tuple(self.texts(self.attributes(node).get("class", 0)))
 
     def shape(self, node: int) -> tuple[int, ...]:
-        """Of a matrix or an array its extents, of a vector its length."""
+        """Dimensions of a matrix or array, or the length of a vector."""
         dim = self.numbers(self.attributes(node).get("dim", 0))
         size = self.size(node)
         if len(dim) and np.isfinite(dim).all() and int(np.prod(dim.astype(float))) == size:

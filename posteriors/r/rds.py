@@ -76,7 +76,7 @@ def read_r_contents(
 
 
 def _title(walk: Walk) -> str:
-    """What the file holds, in words."""
+    """The content of the file, in words."""
     known = [known_class(walk.objects, node) for _, node in walk.objects.objects()]
     named = [text for text in dict.fromkeys(known) if text]
     return f"{_NAME}: {', '.join(named[:3])}" if named else _NAME

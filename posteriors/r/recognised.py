@@ -1,4 +1,4 @@
-"""What things are in the fits that R's usual packages make: by their classes, their names and their extents."""
+"""Roles of the items in fits of R's usual packages, from their classes, names and lengths."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -26,7 +26,7 @@ def _few(most: int, count: int) -> Callable[[np.ndarray], bool]:
 
 
 def _rises(values: np.ndarray) -> bool:
-    """From zero or one in steps of one, each number as often as it likes: columns of terms."""
+    """Whether values rise from zero or one in steps of at most one, as the columns of terms do."""
     steps = np.diff(values)
     return not len(values) or (values[0] in (0, 1) and bool(np.all((steps == 0) | (steps == 1))))
 
@@ -35,7 +35,7 @@ _PATTERNS = {
     "factors": _few(2, _MOST_PATTERN), "order": _few(9, 40), "intercept": _few(1, 1), "response": _few(1, 1),
     "offset": _few(20, 3), "assign": _rises, "pivot": _is_permutation,
 }  # fmt: skip
-"""What numbers of these names must look like to be taken for what R writes there."""
+"""Checks that numbers of these names must pass to be recognised."""
 
 _FIELD = ".->"  # before the names of fields of reference classes
 _WHOLE = {RECORD, LEAF, CUT, TIMES, TOTAL}

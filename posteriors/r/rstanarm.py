@@ -70,7 +70,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Design:
-    """What a program is written of.
+    """The parts that a program is generated from.
 
     Attributes:
         family: with its link.

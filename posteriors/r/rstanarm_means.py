@@ -69,14 +69,14 @@ def _are_turned(objects: Objects, fit: int) -> bool:
 
 
 def _mean(objects: Objects, fit: int, chain: int, name: str) -> np.ndarray:
-    """Of a variable over a chain, which notes the means of all of them one after another."""
+    """Mean of a variable over a chain, which stores the means of all variables one after another."""
     places, count = _places(objects, fit)
     every = np.ravel(objects.numbers(objects.attributes(chain).get("mean_pars", 0))).astype(float)
     return every[slice(*places[name])] if len(every) == count and name in places else every[:0]
 
 
 def _places(objects: Objects, fit: int) -> tuple[dict[str, tuple[int, int]], int]:
-    """Where each variable of the program lies in a vector of all of them, and how long that is."""
+    """Position of each variable of the program in a vector of all of them, and the length of that vector."""
     result, at = {}, 0
     for name, child in objects.elements(objects.element(fit, "@par_dims")):
         shape = np.ravel(objects.numbers(child)).astype(float)

@@ -214,7 +214,7 @@ def _renamed(objects: Objects, simulation: int) -> dict[str, str]:
 
 
 def _sizes(objects: Objects, node: int) -> dict[str, tuple[int, ...]]:
-    """Of all variables of the program, which a `stanfit` notes."""
+    """Shapes of all variables of the program, which a `stanfit` stores."""
     return _shapes(objects, objects.element(node, "@par_dims"))
 
 

@@ -52,12 +52,12 @@ class Run:
 
     @property
     def scale(self) -> float:
-        """What a gap is relative to: the divergence that can be gained over the empty measure."""
+        """Scale of a gap: the divergence that can be gained over the empty measure."""
         return max(abs(self.features.bound), 1e-300)
 
     @property
     def noise(self) -> float:
-        """What the draws can resolve, `rank / (2 T_eff)`."""
+        """Resolution of the draws, `rank / (2 T_eff)`."""
         solved = self.problem.solved
         return solved.law.resolution(solved.basis.size, self.embedding.effective_size)
 

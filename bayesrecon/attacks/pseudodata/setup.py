@@ -1,4 +1,4 @@
-"""From a release to a descent that is ready to run: what both ways to pseudo-data share."""
+"""Preparation of a descent from a release, shared by both pseudo-data attacks."""
 
 import hashlib
 import time
@@ -30,7 +30,7 @@ RECORDS = 200
 
 @dataclass(frozen=True)
 class Setup:
-    """What a descent is of.
+    """Settings of a descent.
 
     Attributes:
         slicing: of the objective; None for the exact one.
@@ -115,14 +115,14 @@ def slicing_of(objective: str, slicing: Slicing) -> Slicing | None:
 
 
 def refuse_slices(objective: str | None, **stated: Any) -> None:
-    """Refuse options of the sliced objective where it is exact: they would do nothing."""
+    """Refuse options of the sliced objective if the objective is exact."""
     for name, value in stated.items():
         if value is not None and objective == "exact":
             raise BayesreconError(f"{name}={value} belongs to the sliced objective: objective='sliced'")
 
 
 def fingerprint(value: Any) -> str:
-    """Of what an attacker stated, so that a checkpoint is resumed with the same."""
+    """Hash of the attacker's knowledge, so that a checkpoint is resumed with the same knowledge."""
     if isinstance(value, PseudoData):
         value = {"weights": value.weights, **value.records}
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Where a descent begins, and which records it moves."""
+"""Starting point of a descent, and the records that it moves."""
 
 import itertools
 from typing import Any

@@ -26,7 +26,7 @@ _MOST = 2**24  # doubles that the second derivatives of the basis may take
 
 
 class Sweep(NamedTuple):
-    """What a step needs of the release.
+    """The quantities of the release that a step needs.
 
     Attributes:
         few, inverse: atoms `(C, d)` and the pseudo-inverse `(r, C k)` of the basis' scores there, for `c(z)`.
@@ -47,7 +47,7 @@ class Sweep(NamedTuple):
 
 
 def sweep_of(features: Features) -> Sweep | None:
-    """None if the rank is not finite, or the second derivatives take too much memory."""
+    """The sweep of a release; None if the rank is infinite or the second derivatives take too much memory."""
     embedding, basis = features.embedding, features.solved.basis
     release, metric = embedding.release, embedding.metric
     size, k = release.size, metric.shape[1]

@@ -1,4 +1,4 @@
-"""What a descent writes down while it runs, and the file it can be resumed from."""
+"""Trace of a descent, and the checkpoint that it can be resumed from."""
 
 import json
 import time

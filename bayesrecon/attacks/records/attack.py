@@ -177,7 +177,7 @@ def _error_inflation(system: System, noise: Noise, columns: Any, variance: np.nd
 def _probabilities(
     system: System, noise: Noise, scale: float, rows: Rows, options: Candidates, rng: np.random.Generator
 ) -> tuple[np.ndarray, list[str]]:
-    """Of the candidates, `(N, C)`; as far as rehearsals bear them out, or with a warning that there were none."""
+    """Probabilities of the candidates, `(N, C)`, calibrated on simulated tables, or a warning if they are not."""
     values = options.amplitudes, options.log_prior
     if system.disagreement is None or not repeats_affordable(rows):
         why = (

@@ -1,4 +1,4 @@
-"""Legal values of every row, their amplitudes, and what the model itself says of them."""
+"""Possible values of every row, their amplitudes, and their probabilities under the model."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +54,7 @@ class Readout:
 
 @dataclass(frozen=True)
 class PriorPrediction:
-    """What anyone would say of a row by the model and its posterior, without an attack.
+    """Prediction of a row from the model and its posterior, without an attack.
 
     Attributes:
         value: `(N,)` the most probable value, or the expectation, over the draws; None if the model says nothing.
@@ -179,7 +179,7 @@ def _averages(release: Release, rows: Rows, values: Records, draws: int = 0) -> 
 def prior_predictions(
     release: Release, rows: Rows, read: Readout, rng: np.random.Generator
 ) -> dict[str, PriorPrediction]:
-    """By field. Fields that the model does not draw itself leave those it draws without a guess too."""
+    """Predictions by field. There are none if the model does not simulate all fields."""
     model, n = release.model, rows.count
     unknown = np.full(n, np.inf)
     if read.averages is not None:

@@ -1,4 +1,4 @@
-"""From noisy amplitudes to values: expectation propagation over the legal values of each row.
+"""Values from noisy amplitudes by expectation propagation over the possible values of each row.
 
 The solution is normal around the truth with precision `Lambda`, and each row holds one of finitely many values, whose
 prior is what the model itself says of them at the draws. Rows interact through Lambda, so that a legal value of one

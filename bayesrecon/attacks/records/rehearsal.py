@@ -1,4 +1,4 @@
-"""How often values of a stated probability are right, told by rehearsals.
+"""Calibration of the probabilities of values on simulated tables.
 
 Decoding passes over tables that are as likely as its own, and knows the noise by normal theory alone. So tables are
 drawn from what the model says of every row, what the halves of the draws disagree on is added as their noise, with
@@ -53,7 +53,7 @@ def calibrated(
         prior: `(N, C)`, by which what a value loses is shared where nothing else is stated.
 
     >>> stated = np.array([[0.9, 0.1]] * 100)
-    >>> lowered(stated[:1], [stated], np.array([[0] * 70 + [1] * 30]), stated[:1]).round(2).tolist()
+    >>> calibrated(stated[:1], [stated], np.array([[0] * 70 + [1] * 30]), stated[:1]).round(2).tolist()
     [[0.7, 0.3]]
     """
     stated = np.concatenate([p.max(axis=1) for p in simulated])

@@ -1,4 +1,4 @@
-"""What is unknown on each known row, written as a few features per row.
+"""The unknown fields of each known row, represented by a few features per row.
 
 With the design x_n known and u_n not, the log likelihood moves with u only through a few functions of theta,
 

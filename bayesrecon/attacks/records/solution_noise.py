@@ -55,7 +55,7 @@ class Noise(Protocol):
 
 
 def noise_of(system: System) -> Noise:
-    """Of layers, where their approximate inverse is close to exact ones; else of one array.
+    """Noise with a precision in layers if their approximate inverse is accurate, else in one array.
 
     Raises:
         BayesreconError: the array does not fit into memory.
@@ -128,7 +128,7 @@ class DenseNoise:
 
 @dataclass(frozen=True)
 class LayeredNoise:
-    """Of rows with one feature each.
+    """Noise of rows with one feature each.
 
     Attributes:
         precision: per draw.

@@ -131,7 +131,7 @@ class Pool:
 
 
 def pool_of(arrays: Sequence[tuple[str, np.ndarray]]) -> Pool:
-    """From arrays `(T, *shape)` with their names."""
+    """A pool of arrays `(T, *shape)` with their names."""
     columns, names, scalar = [], [], []
     for name, values in arrays:
         flat = values.reshape(len(values), -1)

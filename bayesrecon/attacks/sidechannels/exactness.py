@@ -79,7 +79,7 @@ class Halves:
 
 
 def halves(features: np.ndarray, rng: np.random.Generator, steps: np.ndarray | None = None) -> Halves | None:
-    """None if there are fewer than twice as many draws as features: then everything would be exact."""
+    """Two halves of the draws; None if draws are fewer than twice the features, when everything would be exact."""
     count, size = features.shape
     if count < 2 * (size + 1) + 4:
         return None

@@ -1,4 +1,4 @@
-"""What any log density, log likelihood or gradient of a model is made of, at the draws.
+"""Basis functions of log densities, log likelihoods and gradients of a model, at the draws.
 
 A sum of log likelihoods over whatever records lies in the span of the value functions `theta -> l(theta, z)`, z any
 record; its gradient in the span of their scores. Generic records span all of it where the spectrum is finite.

@@ -1,4 +1,4 @@
-"""What pointwise log likelihoods show without a model: how many records, which are alike, which stand out."""
+"""Pointwise log likelihoods without a model: the number of records, groups of similar ones, and outliers."""
 
 from dataclasses import dataclass
 

@@ -129,7 +129,7 @@ class DensityRecovery:
         rng: np.random.Generator,
         enough: Callable[[int, float], bool] | None = None,
     ) -> Trials:
-        """What would be left if draws were thinned, or values rounded.
+        """Errors that would remain if draws were thinned, or values rounded.
 
         Both sides run the attack anew, many times. Predicted: on values that are simulated from the design, the fitted
         totals and the errors that the file's numbers carry now. Measured: on the released values. A trial of
@@ -352,7 +352,7 @@ def _solve(
 
 
 def _with_unseen_error(fitted: _Fitted, regression: Regression) -> _Fitted:
-    """The same with other totals and, without a gap, with their errors weighed against what is left unseen."""
+    """The fit with these totals and, without a spectral gap, with errors that include the undetermined part."""
     totals, covariance = regression.coefficients, regression.covariance
     fitted = replace(fitted, target=totals, covariance=covariance, ridge=None, size=1.0)
     if fitted.spectrum.gap:

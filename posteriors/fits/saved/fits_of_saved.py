@@ -21,7 +21,7 @@ MOST = 4
 
 @dataclass(frozen=True)
 class SavedReader:
-    """What reads some classes of a library.
+    """A reader of some classes of a library.
 
     Attributes:
         library: the first part of their modules' names.

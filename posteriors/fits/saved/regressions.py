@@ -74,7 +74,7 @@ def _class(value: Any) -> str:
 
 
 def _covariance(kind: str, given: dict[str, Any]) -> tuple[np.ndarray, float]:
-    """Of the estimates, with the scale: as `cov_params()` of a fit that is not robust has it."""
+    """Covariance of the estimates including the scale, as `cov_params()` of a non-robust fit returns it."""
     stated = given.get("scale", given.get("_cache.scale"))
     default = given.get("cov_params_default")
     if stated is None and (kind == "ols" or (default is None and given.get("normalized_cov_params") is None)):
