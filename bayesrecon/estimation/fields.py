@@ -27,8 +27,8 @@ class Fields:
 
     labels: ClassVar[dict[str, tuple[float, float]]] = {
         "the distance from the mean": (2.5e-3, 2e-4),
-        "what the score has of other coordinates": (4e-4, 0.0),
-        "what the score has of squares": (1e-4, 0.0),
+        "the regression of the score on other coordinates": (4e-4, 0.0),
+        "the regression of the score on squares": (1e-4, 0.0),
     }
 
     t: Standard

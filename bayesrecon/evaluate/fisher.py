@@ -66,7 +66,7 @@ def divergence(
     counts = [len(next(iter(records.values()))) for records in (mine, theirs)]
     w = np.ones(counts[0]) if weights is None else np.asarray(weights, float)
     if w.shape != (counts[0],) or not np.isfinite(w).all():
-        raise BayesreconError(f"weights of shape {w.shape}: expected {counts[0]} finite numbers, one a record")
+        raise BayesreconError(f"weights of shape {w.shape}: expected {counts[0]} finite numbers, one per record")
     joined = {k: np.concatenate([np.asarray(mine[k]), np.asarray(theirs[k])]) for k in model.fields}
     signed = np.concatenate([w, -np.ones(counts[1])])
     factor, theta = metric_factor(release, metric), np.asarray(release.theta)
