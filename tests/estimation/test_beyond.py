@@ -42,7 +42,7 @@ def test_one_draw_in_a_hundred_is_missed(law):
     assert "beyond the smallest value of b" in failure
     inside = ((x > low) & (x < high)).all(axis=1)
     (failure,) = checked(law, x[inside], score[inside])
-    assert "of all parameters, at both ends together" in failure
+    assert "outermost values of all parameters together" in failure
 
 
 @pytest.mark.parametrize("law", [normal, student, log_gamma])
