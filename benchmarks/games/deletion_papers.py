@@ -38,7 +38,7 @@ INVERTED = {
 WHYS = {
     "absolute loss": "the squared loss of the text gives {}; our figure uses the absolute loss",
     "ties as wins": "ties decided by a coin, as in the text, give {}; our figure counts ties as wins",
-    "standardised and converged": "today's defaults on raw columns give {}; ours: columns standardised, training converged",
+    "standardised and converged": "today's defaults on raw columns give {}; ours: standardised columns, converged",
 }
 TRIED = {
     "Lasso": "alpha from 0.01 to 1 and other distributions of the weights: none gives both figures",
