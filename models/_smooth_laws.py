@@ -22,7 +22,7 @@ _WRAPPERS = (
     ZeroInflatedLogits,
 )
 
-# NumPyro 0.19 does not have this law: nothing is an instance of what stands in for it.
+# NumPyro 0.19 does not have this distribution: nothing is an instance of what stands in for it.
 _Negative: Any = getattr(dist, "BetaNegativeBinomial", type("_Absent", (dist.Distribution,), {}))
 
 
@@ -66,7 +66,7 @@ _AFFECTED = (dist.GammaPoisson, dist.BetaBinomial, _Negative)
 
 
 def smooth(law: Any) -> Any:
-    """The same law with a smooth log probability, inside NumPyro's own wrappers too; any other as it is.
+    """The same distribution with a smooth log probability, inside NumPyro's own wrappers too; any other as it is.
 
     Subclasses with a log probability of their own keep it.
 
@@ -84,7 +84,7 @@ def smooth(law: Any) -> Any:
 
 def _smooth(part: Any) -> Any:
     log_prob = getattr(type(part), "log_prob", None)
-    # Some of the values of a law in use are traced: nothing is validated again.
+    # Some of the values of a distribution in use are traced: nothing is validated again.
     if log_prob is dist.GammaPoisson.log_prob:
         return _GammaPoisson(part.concentration, part.rate, validate_args=False)
     if log_prob is dist.BetaBinomial.log_prob:

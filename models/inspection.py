@@ -24,7 +24,7 @@ class Site(NamedTuple):
     terms: tuple[int, ...] = ()  # shape of its log probability
     support: Any = None
     subsampled: bool = False
-    normal: bool = False  # one univariate normal law a record, unscaled
+    normal: bool = False  # one univariate normal distribution a record, unscaled
 
 
 def trace(

@@ -15,7 +15,8 @@ _AT_ONCE = 2**20  # numbers of a block of rows
 @dataclass(frozen=True, eq=False)
 class Fields:
     """The spread of all coordinates (of another likelihood it is another one); what the score itself has of other
-    coordinates (independent ones have none of it); what it has of squares (a normal law has none). The last two are
+    coordinates (independent ones have none of it); what it has of squares (a normal distribution has none). The last
+    two are
     taken from the other half of the draws: what is tested is not what was fitted.
 
     Attributes:

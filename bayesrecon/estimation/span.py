@@ -151,7 +151,7 @@ class Fit(Span):
 
     @property
     def law(self) -> ErrorLaw:
-        """The error law of its equations."""
+        """The error distribution of its equations."""
         return law_of(self.embedding)
 
     def influence(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

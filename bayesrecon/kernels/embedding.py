@@ -219,8 +219,8 @@ class MeanEmbedding(Protocol):
         of the fitted one: what noise is before anything is solved.
 
         Args:
-            simulated: at many atoms of that law instead of the release's own. An estimator tuned with the noise of its
-                own draws favours the functions on which these happen to err, and is biased by it.
+            simulated: at many atoms of that distribution instead of the release's own. An estimator tuned with the
+                noise of its own draws favours the functions on which these happen to err, and is biased by it.
         """
         ...
 

@@ -35,7 +35,7 @@ class PassInputs:
         temperature: tau.
         prior: `score.prior_score`.
         fitted: `(F,)` the polynomial whose score is the fitted data's.
-        normal: centre and precision of a normal law whose score stands for the fitted one.
+        normal: centre and precision of a normal distribution whose score stands for the fitted one.
     """
 
     frame: Frame
@@ -74,7 +74,7 @@ class PassInputs:
             yield metric, t, spread(a), self.prior(model, metric, t, self.temperature) if prior else None, n
 
     def score(self, expansion: Expansion, theta: Any, base: Any, metric: Any) -> Any:
-        """Of the posterior of the fitted data, or of the normal law in its place, `(C, k)`."""
+        """Of the posterior of the fitted data, or of the normal distribution in its place, `(C, k)`."""
         if self.normal is None:
             return expansion.score(self.fitted) + base
         centre, precision = self.normal

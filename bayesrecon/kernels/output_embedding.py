@@ -114,5 +114,5 @@ def refuse_given(kind: str, **given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise BayesreconError(
-                f"{name}= has no part in what {kind} tell: public records say the law of their one record"
+                f"{name}= has no part in what {kind} tell: public records state the distribution of their one record"
             )

@@ -67,7 +67,7 @@ class InputEstimate(Result):
     @property
     def condition(self) -> str:
         """The assumption that the numbers rest on."""
-        return "if the input is of the law of the public records, and the outputs are this model's"
+        return "if the input comes from the distribution of the public records, and the outputs are this model's"
 
     def record(self) -> np.ndarray:
         """The estimate in the record's own shape."""

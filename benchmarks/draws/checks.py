@@ -157,7 +157,7 @@ BY = {"the chains": "chains", "draws and model disagree": "identities", "draws "
 def size(repetitions: int) -> Iterator[Row]:
     """Families that were tried before, as often, are taken over: it can be cut off and goes on.
 
-    Of laws with their own scores the checks are tried alone.
+    Of distributions with their own scores the checks are tried alone.
     """
     held = STUDY.kept().get("size", [])
     before = {row["releases"]: row for row in held}

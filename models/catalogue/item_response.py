@@ -85,7 +85,7 @@ def _ability(person: Any, W: Any, persons: int, covariates: int) -> Any:
 
 
 def _sum_to_zero(name: str, length: int) -> Any:
-    """`length` values that sum to zero, each with a normal law of scale 3, in terms of all but the last."""
+    """`length` values that sum to zero, each with a normal distribution of scale 3, in terms of all but the last."""
     free: Any = numpyro.sample(f"{name}_free", dist.Normal(0, 3).expand((length - 1,)).to_event(1))
     last = -jnp.sum(free)
     numpyro.sample(f"{name}_last", dist.Normal(0, 3), obs=last)

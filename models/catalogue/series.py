@@ -64,7 +64,7 @@ def garch11(y: Any, *, length: int = 200, sigma1: float = 0.5) -> None:
     """`y_t ~ Normal(mu, sigma_t)`, `sigma_t^2 = alpha0 + alpha1 (y_(t-1) - mu)^2 + beta1 sigma_(t-1)^2`.
 
     All priors are flat on `alpha1 + beta1 < 1`; `share = beta1 / (1 - alpha1)` has fixed bounds, and a flat
-    law of beta1 makes `alpha1 ~ Beta(1, 2)`.
+    distribution of beta1 makes `alpha1 ~ Beta(1, 2)`.
     """
     mu = numpyro.sample("mu", flat())
     alpha0: Any = numpyro.sample("alpha0", flat_positive())
@@ -99,7 +99,7 @@ def _share(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {**rest, "share": draws["beta1"] / (1 - draws["alpha1"])}
 
 
-# Hidden Markov models with two states: the first state of the chain has no law of its own.
+# Hidden Markov models with two states: the first state of the chain has no distribution of its own.
 
 
 def _forward(emission: Any, transition: Any) -> Any:
@@ -163,7 +163,7 @@ def _drive(u: Any, v: Any, length: int, rows: Any, scales: tuple[float, float] |
     phi, lam = (_increasing(k, (0.0, 3.0), positive=scales is None) for k in ("phi", "lambda"))
 
     def log_density(one: Any, two: Any) -> Any:
-        if scales is None:  # exponential laws with these rates
+        if scales is None:  # exponential distributions with these rates
             emission = jnp.log(phi) - phi * one[:, None] + jnp.log(lam) - lam * two[:, None]
         else:
             emission = _normal(one[:, None] - phi, scales[0]) + _normal(two[:, None] - lam, scales[1])
@@ -202,7 +202,7 @@ def hmm_drive_1(u: Any, v: Any, *, length: int = 416, rows: Any = _ROWS, tau: fl
 
 
 def hmm_gaussian(y: Any, *, length: int = 500, states: int = 3) -> None:
-    """Normal emissions with increasing means, all priors flat; the first state has a law of its own."""
+    """Normal emissions with increasing means, all priors flat; the first state has a distribution of its own."""
     even = dist.Dirichlet(jnp.ones(states))
     first: Any = numpyro.sample("pi1", even)
     transition = numpyro.sample("A", even.expand((states,)).to_event(1))

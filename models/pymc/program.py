@@ -267,7 +267,7 @@ class _OneRecord:
         return evaluate
 
     def simulation(self, model: Model) -> Callable[[Params, Records, Any], Records] | None:
-        """Records with their observed fields drawn anew, None where a law is not drawn from."""
+        """Records with their observed fields drawn anew, None where a distribution is not drawn from."""
         reader = self.reader
 
         def sizes(law: Any) -> tuple[int, ...]:
@@ -293,7 +293,7 @@ class _OneRecord:
 
         try:
             jax.eval_shape(simulate, model.constrain(np.zeros(model.dimension)), self.record.held, jax.random.key(0))
-        except Exception:  # laws that JAX does not draw are told of in many ways
+        except Exception:  # distributions that JAX does not draw are told of in many ways
             return None
         return simulate
 

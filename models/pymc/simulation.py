@@ -1,4 +1,4 @@
-"""Records drawn anew from a PyMC model: its laws with their random generators as inputs."""
+"""Records drawn anew from a PyMC model: its distributions with their random generators as inputs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from bayesrecon.models.pymc.graph import library
 
 
 class NotDrawnError(BayesreconError):
-    """A law that is not drawn from."""
+    """A distribution that is not drawn from."""
 
 
 def drawn(
@@ -24,10 +24,10 @@ def drawn(
 
     Args:
         rebuilt: graphs for one record.
-        sizes: shape of a law inside the model, for all records.
+        sizes: shape of a distribution inside the model, for all records.
 
     Raises:
-        NotDrawnError: a law of another kind than PyTensor's own, mixtures of them, and censored ones.
+        NotDrawnError: a distribution of another kind than PyTensor's own, mixtures of them, and censored ones.
     """
     pt, generators_of = library("pytensor.tensor"), library("pytensor.tensor.random.type").random_generator_type
     op, inputs = variable.owner.op, variable.owner.inputs

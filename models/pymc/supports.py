@@ -80,7 +80,7 @@ def packed(transform: Any, shape: tuple[int, ...]) -> PackedCholesky | None:
 
 
 def domain_of(variable: Any, shape: tuple[int, ...]) -> Domain:
-    """Where a field lies that is observed under a law.
+    """Where a field lies that is observed under a distribution.
 
     Args:
         shape: of one record's value.

@@ -64,7 +64,7 @@ def priors_of_data(program: tree.Program, sources: set[str]) -> tuple[str, ...]:
 
 
 def _is_prior(node: Any, data: set[str]) -> bool:
-    """Whether it is the law of something that no data enter."""
+    """Whether it is the distribution of something that no data enter."""
     if isinstance(node, tree.Tilde):
         of = node.of
     elif isinstance(node, tree.Call) and node.name.endswith(_LAWS) and len(node.args) > 1:

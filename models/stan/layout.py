@@ -216,7 +216,7 @@ def _known(machine: Machine, size: Any, frame: Frame) -> int | None:
 
 
 def _law(node: Any) -> tuple[str, Any, tuple[Any, ...]] | None:
-    """A law of categories: its name, its value and its arguments."""
+    """A distribution of categories: its name, its value and its arguments."""
     if isinstance(node, tree.Tilde):
         name, y, args = node.name, node.of, node.args
     elif isinstance(node, tree.Call) and node.args:

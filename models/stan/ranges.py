@@ -1,8 +1,9 @@
 """Where data without bounds lie, by how a program uses them.
 
-A law leaves no density outside its support: what is drawn from a Bernoulli law is 0 or 1. Nor is there one where the
-logarithm of a negative number is taken. Whole numbers that are compared with literals and used in no other way
-(`age[n] == 2`) matter by the outcomes of the comparisons alone. They are *presumed* to be codes that run over those
+A distribution leaves no density outside its support: what is drawn from a Bernoulli distribution is 0 or 1. Nor is
+there one where the logarithm of a negative number is taken. Whole numbers that are compared with literals and used in
+no other way (`age[n] == 2`) matter by the outcomes of the comparisons alone. They are *presumed* to be codes that run
+over those
 literals: all others have the density of one of these.
 """
 

@@ -1,4 +1,4 @@
-"""NumPyro's automatic guides as laws over a model's coordinates."""
+"""NumPyro's automatic guides as distributions over a model's coordinates."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -36,7 +36,7 @@ def is_autoguide(guide: Any) -> bool:
 
 
 def autoguide_law(model: Model, guide: Any, params: Any, iterates: Sequence[Any]) -> FittedLaw:
-    """The law of a guide that was run.
+    """The distribution of a guide that was run.
 
     Raises:
         BayesreconError: as `posteriors.from_guide`.

@@ -48,7 +48,7 @@ def is_law(source: Any) -> bool:
 
 
 def cmdstan_law(model: Model, source: Any, params: Any, iterates: Any) -> FittedLaw:
-    """The law whose draws a CSV file of CmdStan holds.
+    """The distribution whose draws a CSV file of CmdStan holds.
 
     Of `variational` the first row is the mean; of `laplace` mean and covariance are those of the draws.
 

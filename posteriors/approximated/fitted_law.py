@@ -18,7 +18,7 @@ _ALIKE = 1e-5  # relative: guides are often fitted in single precision
 
 @dataclass(frozen=True, eq=False)
 class FittedLaw:
-    """A fitted law.
+    """A fitted distribution.
 
     Attributes:
         kind: "variational", "laplace" (a mode with its covariance) or "mode".
@@ -27,7 +27,7 @@ class FittedLaw:
         phi: the parameter of the derived model (`approximated.normal`; of a mode theta itself) at a native one.
         iterates: the same at other steps.
         jacobian: of a mode with its covariance: whether it is one with the Jacobian.
-        draws: how many draws of the law it was read off, None where it was released itself.
+        draws: how many draws of the distribution it was read off, None where it was released itself.
         printed: `(d,)` half units of the last digit of its mean.
         slow: why nothing but a stated residual tells how far it is from its optimum; empty where something does.
     """

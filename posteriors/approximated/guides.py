@@ -59,7 +59,7 @@ def from_guide(
     | `AutoLaplaceApproximation` | the same | the mode with the Jacobian, and the Hessian there |
     | `AutoDelta` | the same | the mode of the density of the constrained values, without the Jacobian |
     | `pymc.fit(method="advi")`, `"fullrank_advi"` | left out: its own; or as a `Tracker` stores them | the same |
-    | path of the CSV of CmdStan's `variational` or `laplace` | none | read off the draws of the normal law |
+    | path of the CSV of CmdStan's `variational` or `laplace` | none | read off the draws of the normal distribution |
 
     Stochastic optimisation ends near the optimum, not at it. The distance is taken from `residual` or from `iterates`.
     If neither is given, it is estimated from the equations that hold for all data; in many models there are more

@@ -1,7 +1,7 @@
 """Normal approximations of a posterior as trained parameters of derived models.
 
-The parameter of a normal law `q = N(mean, Sigma)` over the d coordinates of a model is `phi = (mean, scale)`, the scale
-being the lower triangle of the Cholesky factor L of Sigma, with the coordinates in the order `order_of`. With
+The parameter of a normal distribution `q = N(mean, Sigma)` over the d coordinates of a model is `phi = (mean, scale)`,
+the scale being the lower triangle of the Cholesky factor L of Sigma, with the coordinates in the order `order_of`. With
 `p = log pi0 + log det`, a converged variational fit is stationary for
 
     sum_n E_q[l(theta, x_n)] + E_q[p(theta)] + log det L                                            (the ELBO)
@@ -32,7 +32,7 @@ MOST = 40
 """Coordinates of a posterior, of whose covariance all entries are equations."""
 
 _REMEMBERED = 256  # derived models, so that compiled functions are reused
-_FREEDOM, _NODES = 6.0, 2**13  # of the t law that moments are taken over
+_FREEDOM, _NODES = 6.0, 2**13  # of the t distribution that moments are taken over
 _EVEN = 0.1  # share of the nodes that carries the weight, below which moments are not trusted
 _NEWTON, _SETTLED, _STILL = 60, 1e-12, 1e-10
 _CHUNK = 2**22
@@ -126,7 +126,7 @@ def laplace(model: Model, jacobian: bool) -> Model:
 
 @lru_cache(_REMEMBERED)
 def variational(model: Model) -> Model:
-    """The derived model of a normal law that maximises the ELBO.
+    """The derived model of a normal distribution that maximises the ELBO.
 
     Expectations are exact where the model is a Gaussian linear regression and its prior a polynomial of third order in
     the coefficients, and sums over fixed nodes elsewhere (`models.quadrature`).
@@ -217,7 +217,8 @@ def _matched(model: Model, derived: Model, constrained: bool, given: Any, phi: A
     over the same nodes, whose error cancels as far as the posterior is normal.
 
     Raises:
-        BayesreconError: the posterior of the pseudo-data is not near enough to a normal law to take its moments.
+        BayesreconError: the posterior of the pseudo-data is not near enough to a normal distribution to take its
+            moments.
     """
     normal = fitted_normal(model, derived, phi, pseudo)
     nodes, log_t = student(model.dimension, _FREEDOM, _NODES)

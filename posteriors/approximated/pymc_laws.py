@@ -29,7 +29,7 @@ def is_pymc_approximation(guide: Any) -> bool:
 
 
 def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[Any]) -> FittedLaw:
-    """The law of what `pymc.fit` returned.
+    """The distribution of what `pymc.fit` returned.
 
     Args:
         params: `{"mean", "std"}` or `{"mean", "cov"}`, as a `Tracker` stores them; None for the fit's own.

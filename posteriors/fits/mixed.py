@@ -4,8 +4,8 @@ What `MixedLM` prints as the covariance of its coefficients and of `ratio`, the 
 the errors, is the inverse of minus the Hessian with the scale profiled out: a block of the inverse with it. With
 `C` that block, the entries of `C^-1` for two coefficients, or a coefficient and the ratio, are those of minus the whole
 Hessian, since the score of every coefficient is zero and the scale multiplies it; the one of the ratio twice is not,
-and is left out. With random slopes or variance components their law is taken as it was fitted: given it, the block of
-`C^-1` of the coefficients is `X' V^-1 X / scale`, summed over groups whose rows have the covariance `scale V`.
+and is left out. With random slopes or variance components their distribution is taken as it was fitted: given it, the
+block of `C^-1` of the coefficients is `X' V^-1 X / scale`, summed over groups whose rows have the covariance `scale V`.
 """
 
 from typing import Any
@@ -55,7 +55,7 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
         raise BayesreconError("this MixedLM has no covariance of its estimates")
     if fitted.k_vc or fitted.k_re != 1 or np.any(np.concatenate(fitted.exog_re_li) != 1):
         model = correlated(covariates, response, bool(constant), sizes)
-        # Given the law of the random effects, what is left of minus the Hessian.
+        # Given the distribution of the random effects, what is left of minus the Hessian.
         block = np.linalg.inv(np.linalg.inv(covariance)[np.ix_(order, order)])
         return _release(model.in_constrained_coordinates, np.append(coefficient, sigma), block, p, 0.0, name)
     ratio = float(np.asarray(result.cov_re)[0, 0] / result.scale)
@@ -73,7 +73,7 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
 
 
 def from_known_law(estimates: Estimates) -> Release:
-    """A linear mixed model with one grouping factor, given the law of its random effects.
+    """A linear mixed model with one grouping factor, given the distribution of its random effects.
 
     With `sigma^2 V` the covariance of a group's rows, the estimates `b` are those of generalised least squares,
     `sum_g X_g' V^-1 (y_g - X_g b) = 0`, their covariance is `sigma^2 (sum_g X_g' V^-1 X_g)^-1`, and the variance of

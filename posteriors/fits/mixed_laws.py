@@ -1,7 +1,7 @@
 """Linear mixed models by maximum likelihood: a record is a group.
 
 With an intercept for every group, m rows in one, means over them and W what is left of the squared residuals about
-theirs, the law of the group is normal with covariance `sigma^2 (1 + ratio 11')`, and
+theirs, the distribution of the group is normal with covariance `sigma^2 (1 + ratio 11')`, and
 
     log p = -(m log sigma^2 + log(1 + m ratio) + (W + m / (1 + m ratio) mean residual^2) / sigma^2) / 2
 
@@ -87,7 +87,7 @@ def uneven(covariates: Sequence[str], response: str, intercept: bool, sizes: Seq
 
 
 def correlated(covariates: Sequence[str], response: str, intercept: bool, sizes: Sequence[int]) -> Model:
-    """The model of a fit with random slopes or variance components, given their law.
+    """The model of a fit with random slopes or variance components, given their distribution.
 
     With `sigma^2 V` the covariance of a group's rows and R the columns of the design and the response, a group enters
     by its number of rows m and by `R' V^-1 R`:

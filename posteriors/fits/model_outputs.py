@@ -13,7 +13,7 @@ _BLOCK = 4096  # records that a model is asked about at once
 _LEAST = 60  # public records: half are fitted, a quarter calibrates and a quarter checks
 _SUM = 1e-3  # probabilities of half precision add up to one within this
 _GRID = 0.05  # of a last decimal, as far as single precision may put rounded numbers off it
-_FAR = 3.0  # times as far as the farthest public answer is no answer to a record of that law
+_FAR = 3.0  # times as far as the farthest public answer is no answer to a record of that distribution
 
 Predict = Callable[[Any], Any]
 

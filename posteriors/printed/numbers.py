@@ -53,13 +53,14 @@ def estimates_of(frame: Any, freedom: float | None) -> tuple[Numbers, Numbers]:
 
     Odds ratios and the ends of their intervals are taken as logarithms, whose rounding is asymmetric: `value` is then
     the middle of what prints the same. Errors beside ratios are those of the logarithms, or these times the ratio, as
-    Stata prints them: quotients z tell which. An interval is `estimate +- q se`, with q of Student's law.
+    Stata prints them: quotients z tell which. An interval is `estimate +- q se`, with q of Student's distribution.
 
     Args:
-        freedom: degrees of freedom of that law; infinite for a normal one, None where they are not known.
+        freedom: degrees of freedom of that distribution; infinite for a normal one, None where they are not known.
 
     Raises:
-        BayesreconError: cells that are no numbers, ratios that are not positive, or intervals whose law is not known.
+        BayesreconError: cells that are no numbers, ratios that are not positive, or intervals whose distribution is not
+            known.
     """
     first = OR if OR in frame.columns else EST
 

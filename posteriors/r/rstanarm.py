@@ -51,7 +51,7 @@ _TAKEN = {
 
 @dataclass(frozen=True)
 class Group:
-    """Effects on the intercept: `scale tau z`, times the auxiliary parameter where so, and tau of a gamma law.
+    """Effects on the intercept: `scale tau z`, times the auxiliary parameter where so, and tau of a gamma distribution.
 
     Attributes:
         levels: one for a new one included.
@@ -232,7 +232,7 @@ def _prior(objects: Objects, prior: int, of: list[str], what: str) -> Iterator[s
 
 
 def _is_flat(objects: Objects, prior: int) -> bool:
-    """Its law is missing: `prior = NULL`."""
+    """Its distribution is missing: `prior = NULL`."""
     values = vector_of(objects, prior, "dist")
     return len(values) == 1 and bool(np.isnan(values[0]))
 

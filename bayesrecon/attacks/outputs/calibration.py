@@ -1,8 +1,9 @@
 """Errors that hold: what an attack misses on public records that it has not seen.
 
 Split conformal intervals (Vovk et al. 2005): with scores `|x - x_hat| / scale` of n held-out records, the quantile of
-rank `ceil((n + 1) 0.95)` covers a further record of the same law with probability 95 % or a little more, whatever the
-law is. With many records every field has a quantile of its own, with few all fields that vary share one.
+rank `ceil((n + 1) 0.95)` covers a further record of the same distribution with probability 95 % or a little more,
+whatever the distribution is. With many records every field has a quantile of its own, with few all fields that vary
+share one.
 """
 
 from dataclasses import dataclass

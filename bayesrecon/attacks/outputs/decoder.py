@@ -70,8 +70,8 @@ def train_decoder(
 
     Args:
         predict: `(M, p) -> (M, N)` logits; any function of arrays, it is asked once.
-        images: `(m, height, width)`, with colours `(m, height, width, 3)`, of the law of the records that will be asked
-            about, pixels in [0, 1].
+        images: `(m, height, width)`, with colours `(m, height, width, 3)`, of the distribution of the records that will
+            be asked about, pixels in [0, 1].
         view: of the logits that the decoder is given.
         loss: by default `1 - SSIM + 5 Huber`.
         network: from N numbers to p pixels; by default a perceptron N-256-512-p.
