@@ -40,7 +40,7 @@ def normal_mixture(y: Any) -> None:
 
 
 def _normals(log_weights: Any, mean: Any, sigma: Any, count: int) -> Any:
-    """A mixture of K normal distributions for `count` values; weights and means are `(K,)`, or `(count, K)` by value."""
+    """A mixture of K normal distributions for `count` values; weights and means are `(K,)`, or `(count, K)`."""
 
     def log_density(values: Any) -> Any:
         z = (values[..., None] - mean) / sigma
