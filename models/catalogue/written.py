@@ -80,7 +80,8 @@ def written(
     """The entry of a program.
 
     Args:
-        program, more: as in `Written`. name: default the program's.
+        program, more: as in `Written`.
+        name: default the program's.
         summary, posteriors, records, constants, design, response: as in `Shipped`.
     """
     build = Written(program, name or program.__name__, **more)

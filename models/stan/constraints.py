@@ -93,8 +93,10 @@ class Shaped:
     """A map of one vector or matrix, over the arrays of it.
 
     Args:
-        axes: of one constrained value. free: its shape -> number of free coordinates.
-        forward: free coordinates and shape -> value and log Jacobian. backward: value -> free coordinates.
+        axes: of one constrained value.
+        free: its shape -> number of free coordinates.
+        forward: free coordinates and shape -> value and log Jacobian.
+        backward: value -> free coordinates.
     """
 
     axes: int

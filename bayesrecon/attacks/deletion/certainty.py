@@ -44,12 +44,15 @@ def certainty(
 
     Args:
         linear: the predictor and its loss.
-        design: `(m, q)` public records; labels: `(m,)` or, for least squares, `(m, K)` theirs.
+        design: `(m, q)` public records.
+        labels: `(m,)` or, for least squares, `(m, K)` theirs.
         at: `(K, q)`, the parameter at which slopes are taken.
-        gradient: `(K, q)`, the estimate; kappa: `(m, K)` what the public records contribute to it.
+        gradient: `(K, q)`, the estimate.
+        kappa: `(m, K)` what the public records contribute to it.
         other: `(K, q)`, the estimate without what makes up for it: the difference of both counts as an error, too.
         count: n, the number of private records.
-        direction: `(K,)`, of the inferred slope; label: the inferred one.
+        direction: `(K,)`, of the inferred slope.
+        label: the inferred one.
 
     Returns:
         Between 0 and 1.

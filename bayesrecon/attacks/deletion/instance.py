@@ -21,7 +21,8 @@ class Changed:
 
     Attributes:
         rows: of the points, `(c,)`; nothing else is said where there are none.
-        x: `(p,)`, the middle of these points; label: the class that lost most of them.
+        x: `(p,)`, the middle of these points.
+        label: the class that lost most of them.
     """
 
     rows: np.ndarray

@@ -28,8 +28,11 @@ class Schedule:
     """How long and how a network is trained.
 
     Attributes:
-        epochs: of all records. batch: records a step. rate: of Adam. validation: share of the records that chooses the
-            epoch; 0 keeps the last one. seed: of the start, the order and the choice of the validation records.
+        epochs: of all records.
+        batch: records a step.
+        rate: of Adam.
+        validation: share of the records that chooses the epoch; 0 keeps the last one.
+        seed: of the start, the order and the choice of the validation records.
         best: False keeps the last epoch, whatever validation says.
     """
 
@@ -69,7 +72,9 @@ class Fitted:
     """What training ended with.
 
     Attributes:
-        params, state: of the best epoch. epoch: that one, from 1. losses: validation's after every epoch.
+        params, state: of the best epoch.
+        epoch: that one, from 1.
+        losses: validation's after every epoch.
     """
 
     params: Any
@@ -97,7 +102,8 @@ def fit(
 
     Args:
         loss: `(params, state, batch, training) -> (mean, state)`, batch a tuple as `data`.
-        data: arrays of as many rows. label: for progress.
+        data: arrays of as many rows.
+        label: for progress.
         description: of the loss and the networks: a checkpoint of another one is refused.
         checkpoint: an .npz file, written after every epoch; where there is one, training goes on from it, to the same
             bits as without an interruption.

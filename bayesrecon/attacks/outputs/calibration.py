@@ -42,9 +42,11 @@ class Calibration:
     """Held-out errors of an attack.
 
     Attributes:
-        mse: `(p,)` mean squared error. variance: `(p,)` of these records.
+        mse: `(p,)` mean squared error.
+        variance: `(p,)` of these records.
         factor: `(p,)` half-width of an interval, in units of the scale.
-        coverage: of intervals on the records to check, None where there were none. checked: how many.
+        coverage: of intervals on the records to check, None where there were none.
+        checked: how many.
     """
 
     mse: Float[np.ndarray, " p"]
@@ -75,8 +77,10 @@ def calibrated(
     """Factors from held-out records, the last `checked` of which tell whether the intervals hold.
 
     Args:
-        truth, guess: `(n, p)`. scale: `(n, p)` or `(p,)`, what errors are measured in.
-        spread: `(p,)` of fields among public records. values: where they lie.
+        truth, guess: `(n, p)`.
+        scale: `(n, p)` or `(p,)`, what errors are measured in.
+        spread: `(p,)` of fields among public records.
+        values: where they lie.
 
     Raises:
         BayesreconError: fewer than 20 records to calibrate with.

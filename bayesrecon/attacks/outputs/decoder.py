@@ -27,8 +27,11 @@ class NetworkDecoder:
     """Reconstructs records from outputs.
 
     Attributes:
-        network, params, state: of the decoder. outputs: how many numbers it takes. shape: of a record.
-        view: what it makes of logits first. epoch: the best by validation, from 1.
+        network, params, state: of the decoder.
+        outputs: how many numbers it takes.
+        shape: of a record.
+        view: what it makes of logits first.
+        epoch: the best by validation, from 1.
     """
 
     network: Network

@@ -24,8 +24,11 @@ class LinearDecoder:
     """Reconstructs records from outputs.
 
     Attributes:
-        mean: of the records, `(p,)`. centre: of the outputs, `(k,)`. gain: G, `(p, k)`.
-        variance: of every field, `(p,)`. unexplained: the part of it that the outputs leave, `(p,)`.
+        mean: of the records, `(p,)`.
+        centre: of the outputs, `(k,)`.
+        gain: G, `(p, k)`.
+        variance: of every field, `(p,)`.
+        unexplained: the part of it that the outputs leave, `(p,)`.
     """
 
     mean: np.ndarray
@@ -90,7 +93,8 @@ def fitted_decoder(x: Any, z: Any, *, noise: float = 0.0) -> LinearDecoder:
     """The decoder of the outputs of any model, from public records and what the model answers to them.
 
     Args:
-        x: `(m, p)` public records. z: `(m, k)` the model's outputs for them, without noise.
+        x: `(m, p)` public records.
+        z: `(m, k)` the model's outputs for them, without noise.
         noise: as of `linear_decoder`.
 
     Raises:

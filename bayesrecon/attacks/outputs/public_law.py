@@ -56,7 +56,8 @@ def fitted_law(release: Outputs, at: np.ndarray, components: int, clusters: int,
     """The distribution of public records at some positions.
 
     Args:
-        components: q, at most; clusters: n of the mixture, one for a normal distribution.
+        components: q, at most.
+        clusters: n of the mixture, one for a normal distribution.
         scale: least error of an answer, in units of its spread.
 
     Raises:

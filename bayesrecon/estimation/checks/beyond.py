@@ -139,7 +139,8 @@ class _EdgeScan:
     """Draws that are moved over the edges.
 
     Attributes:
-        theta: `(T, d)`. weights, chain: `(T,)`.
+        theta: `(T, d)`.
+        weights, chain: `(T,)`.
     """
 
     names: tuple[str, ...]
