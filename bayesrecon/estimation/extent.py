@@ -36,7 +36,7 @@ class Likelihood:
     """The likelihood of a distribution of the records, given what was solved on records near it.
 
     Attributes:
-        embedding: of the release.
+        embedding: embedding of the release.
         atoms: positions of those in use.
         basis, target: functions of a record that generic records span, and their totals `(r,)` over the private ones.
         judge: the embedding in the metric in which the information of all private records adds up to about one.

@@ -22,8 +22,8 @@ class Fields:
     Attributes:
         t, s: atoms and scores without units, `(T, d)` and `(T, s)`.
         linear, quadratic: `(2, d, s)` coefficients for draws of even and odd number, of the others.
-        labels: of the fields, with the false alarms that they are given, above zero and below: what other likelihoods
-            and approximations do is above, and heavy tails get least.
+        labels: labels of the fields, with the false alarms that they are given, above zero and below: what other
+            likelihoods and approximations do is above, and heavy tails get least.
     """
 
     labels: ClassVar[dict[str, tuple[float, float]]] = {

@@ -218,7 +218,7 @@ def follow_moments(
 
     Args:
         solve: the embedding solved on generic records of a distribution.
-        rank: of the kernel, where it is known; records that show less of it are not where the data lie.
+        rank: rank of the kernel, where it is known; records that show less of it are not where the data lie.
     """
     unknown = [f for f in knowledge.fields if f not in knowledge.aside]
     mean = {f: np.array(reference.centre.get(f, np.zeros(knowledge.fields[f].shape))) for f in unknown}

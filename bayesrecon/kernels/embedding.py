@@ -95,7 +95,7 @@ class Stretch:
     """Of successive atoms, so that stretches add up to the whole.
 
     Attributes:
-        share: of the weight.
+        share: share of the weight.
         own, aim: `(F, F)` and `(F,)` gram and target of what the basis is written in.
         functions: `(F, r)` the basis in that; None where it is the basis itself. Gram and target of the basis are
             worked out when they are asked for.

@@ -30,7 +30,7 @@ class PassInputs:
     """What all parts of a pass share.
 
     Attributes:
-        frame: of the monomials.
+        frame: frame of the monomials.
         functions: `(F, r)` polynomials that sums are taken of; None for the monomials themselves.
         temperature: tau.
         prior: `score.prior_score`.

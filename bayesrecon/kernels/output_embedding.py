@@ -28,9 +28,9 @@ class Answer:
 
     Attributes:
         predicts: `(m, *shape) -> (m, k)`, each.
-        shape: of one record.
+        shape: shape of one record.
         view: one of `VIEWS`.
-        decimals: of "rounded".
+        decimals: decimals of "rounded".
         noisy: whether noise is added to what is seen.
 
     It compares by its fields, so that compiled functions are reused.

@@ -25,9 +25,9 @@ class Written:
 
     Attributes:
         program: `(fields, *, constants)`.
-        name: of the model.
+        name: name of the model.
         fields: where the program takes them as `**record`, or only some of them.
-        shapes: of fields that are no single numbers.
+        shapes: shapes of fields that are no single numbers.
         domain, prepare, identities, forward: as in `from_numpyro`.
         simulate: as in `Model`, where the program alone does not tell; it and `prepare` are given the constants that
             their own keyword-only arguments name.

@@ -22,7 +22,7 @@ class Record:
         columns: fields that are not observed, by name.
         observed: values of the observed variables in the graph, by name.
         inputs: `{field: tensor}`, each of one record, `(1, *shape)`.
-        matrices: of common predictors that fields are put together to.
+        matrices: matrices of common predictors that fields are put together to.
     """
 
     columns: Mapping[str, Column]
@@ -103,10 +103,10 @@ def named(
     Args:
         columns: arrays of the graph with an entry per record.
         observed: values of the observed variables by name.
-        matrices: of Bambi's common predictors.
+        matrices: matrices of Bambi's common predictors.
         names: as the user gives them to `from_pymc`.
         known: names of arrays that may be among the columns.
-        title: of the model.
+        title: title of the model.
 
     Raises:
         BayesreconError: names that do not fit the columns.

@@ -34,7 +34,7 @@ class Rule:
 
     Args:
         place: the parameter.
-        name: of the free one.
+        name: name of the free one.
         needs: parameters that have to be there before.
         apply: frame and free values -> parameter and log Jacobian.
         invert: frame (with the parameter) -> free values.

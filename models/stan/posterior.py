@@ -148,7 +148,7 @@ class Posterior:
 
     Args:
         program: parsed.
-        data: of its data block.
+        data: data of its data block.
     """
 
     def __init__(self, program: tree.Program, data: Mapping[str, Any]):

@@ -37,10 +37,10 @@ class Coded:
 
     Args:
         kind: "ols", "logit" or "poisson".
-        labels: of the coefficients but the intercept, which comes first.
+        labels: labels of the coefficients but the intercept, which comes first.
         fields: `{part of a label: field of a record}`.
         response: name of its field.
-        coefficients, errors: of all, the intercept's first.
+        coefficients, errors: coefficients and errors of all, the intercept's first.
         scale: s of "ols"; None where it was not printed.
         factors: that the labels tell by themselves.
         plain: what is said where no column is one of levels.

@@ -151,10 +151,10 @@ class _Known:
 
     Attributes:
         e0, e1: of E_0 and E_1.
-        rest: of D.
+        rest: rest of D.
         b1, b2: of the slopes.
         explained: of what they explain; None where nobody says.
-        domain: of x.
+        domain: domain of x.
     """
 
     e0: Interval

@@ -72,7 +72,7 @@ def sketched(
     Args:
         thetas: `(T, d)`.
         records: `{field: (m, *shape)}`, each of which counts `scale` times.
-        outputs: of a prediction.
+        outputs: outputs of a prediction.
         exact: products with the whole Hessian, for a released Newton step; rows are Gauss and Newton's all the same.
 
     Raises:

@@ -29,7 +29,7 @@ def perceptron(widths: Sequence[int], *, sigmoid: bool = False) -> Network:
     """Dense layers with rectifiers between them, in single precision; weights begin as He et al. (2015) have them.
 
     Args:
-        widths: of the input, the layers and the output.
+        widths: widths of the input, the layers and the output.
         sigmoid: of the output, for pixels.
 
     Raises:

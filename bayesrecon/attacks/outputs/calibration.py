@@ -45,7 +45,7 @@ class Calibration:
         mse: `(p,)` mean squared error.
         variance: `(p,)` of these records.
         factor: `(p,)` half-width of an interval, in units of the scale.
-        coverage: of intervals on the records to check, None where there were none.
+        coverage: coverage of intervals on the records to check, None where there were none.
         checked: how many.
     """
 

@@ -32,7 +32,7 @@ class PriorLaw:
             `centres (n, q)` and `roots (n, q, q)`, of precisions; and the error's, see `log_likelihood`.
         rest: `(p,)` variance of every field outside the components.
         gain, centre: `(q, K)` and `(K,)`, of the linear estimate of c where chains start.
-        share: of the variance of all fields that the components hold.
+        share: share of the variance of all fields that the components hold.
         error: root mean square of the error of an answer, in units of its spread.
     """
 

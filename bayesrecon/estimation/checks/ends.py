@@ -96,7 +96,7 @@ class _End:
 
     Attributes:
         name: in words.
-        share: of the draws, above the level.
+        share: share of the draws, above the level.
         level: u.
         form: `(d,)` of a linear q, `(d, d)` of the distance.
         along: `(s,)` constant field v of a linear q, else None: the field is radial.
