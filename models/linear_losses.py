@@ -59,7 +59,8 @@ def linear_predictor(
     embedding of a record.
 
     Args:
-        features: p; outputs: K.
+        features: p.
+        outputs: K.
 
     Returns:
         A `Model` with parameters `coef (K, p)` and `intercept (K,)`, and fields `x (p,)` and `y`.

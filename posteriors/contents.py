@@ -136,10 +136,10 @@ class SavedProgram:
     """The Stan program that made draws, as it lies beside them.
 
     Attributes:
-        text: of the program.
+        text: text of the program.
         names: entries of its variables by the names that the draws have, `{"b_age": "b[1]"}`; those that differ.
-        sizes: of its variables, those that are not among the draws too.
-        constants: of its data, those that the file tells.
+        sizes: sizes of its variables, those that are not among the draws too.
+        constants: constants of its data, those that the file tells.
         refused: why it gives no model, "" where it may.
         adds: parameters `{name: (chains, draws, *shape)}` that follow from draws of the others.
     """
@@ -182,7 +182,7 @@ class Contents:
         comments: lines of text beside the numbers (CmdStan).
         entries: all else that the reader found: nested groups, types, members and files beside, trailing bytes.
         unread: what the reader could not walk.
-        estimates: of fits that lie in it.
+        estimates: estimates of fits that lie in it.
         program: the Stan program that made the draws, where the file holds it.
         draws: the group `posterior`, None if there is none.
         rows: `(K,)` positions, among the draws in chain order, at which wide groups were read.

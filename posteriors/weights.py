@@ -20,7 +20,7 @@ class Weights:
     """Weights of draws.
 
     Attributes:
-        name: of the variable.
+        name: name of the variable.
         values: `(chains, draws)`, not negative.
     """
 

@@ -65,7 +65,7 @@ def _centres(program: SavedProgram, draws: Draws, prior: Callable[[str, dict[str
     (count,) = program.sizes.get("b", (0,)) or (0,)
     slopes = [columns.get(f"b[{k + 1}]", "") for k in range(count)]
     scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}
-    alone = program.sizes.get("Intercept", ()) == ()  # several have several laws
+    alone = program.sizes.get("Intercept", ()) == ()  # several have several distributions
     if law is None or not alone or PRIOR not in scalars or not set(slopes) <= scalars.keys():
         return {}
     at_location = np.ravel(prior(PRIOR, {"Intercept": law[1]}))

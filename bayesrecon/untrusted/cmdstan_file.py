@@ -56,7 +56,7 @@ class CmdStanFile:
         self._unpacked = open_text(path).read() if packed else None
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the file is opened for each call."""
         self._unpacked = None
 
     def _bytes(self) -> BinaryIO:

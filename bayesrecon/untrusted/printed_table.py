@@ -26,7 +26,7 @@ class PrintedTable:
         self._path = path
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the file is opened for each call."""
 
     def read(self) -> dict[str, Any]:
         """`grids`, the cells of each table in the file, and `lines` of text beside them.

@@ -32,7 +32,7 @@ class DensityLaw(dist.Distribution):
     """A distribution given by its log density, and by how to draw from it where that is known.
 
     Args:
-        log_density: of all values at once, `(*batch, *event) -> batch`.
+        log_density: log density of all values at once, `(*batch, *event) -> batch`.
         support: constraint of one event.
         draw: `(key) -> (*batch, *event)`.
     """

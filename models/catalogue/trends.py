@@ -28,7 +28,7 @@ def hierarchical_gp(
 
     Args:
         regions: region of each state, from one.
-        years, observed: of the processes, and those with votes.
+        years, observed: years and observed of the processes, and those with votes.
     """
     region = np.asarray(regions, int) - 1
     at = np.arange(years)

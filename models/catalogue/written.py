@@ -25,9 +25,9 @@ class Written:
 
     Attributes:
         program: `(fields, *, constants)`.
-        name: of the model.
+        name: name of the model.
         fields: where the program takes them as `**record`, or only some of them.
-        shapes: of fields that are no single numbers.
+        shapes: shapes of fields that are no single numbers.
         domain, prepare, identities, forward: as in `from_numpyro`.
         simulate: as in `Model`, where the program alone does not tell; it and `prepare` are given the constants that
             their own keyword-only arguments name.
@@ -80,7 +80,8 @@ def written(
     """The entry of a program.
 
     Args:
-        program, more: as in `Written`. name: default the program's.
+        program, more: as in `Written`.
+        name: default the program's.
         summary, posteriors, records, constants, design, response: as in `Shipped`.
     """
     build = Written(program, name or program.__name__, **more)

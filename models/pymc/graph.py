@@ -137,7 +137,7 @@ def for_one_record(graphs: Sequence[Any], replaced: Mapping[Any, Any], count: in
 
     Args:
         replaced: leaf to its stand-in, whose first axis has length one.
-        count: of the records in the graphs, which shapes may name.
+        count: count of the records in the graphs, which shapes may name.
 
     Raises:
         NotOneRecordError: an operation that cannot be made for one record.

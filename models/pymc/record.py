@@ -103,10 +103,10 @@ def named(
     Args:
         columns: arrays of the graph with an entry per record.
         observed: values of the observed variables by name.
-        matrices: of Bambi's common predictors.
+        matrices: matrices of Bambi's common predictors.
         names: as the user gives them to `from_pymc`.
         known: names of arrays that may be among the columns.
-        title: of the model.
+        title: title of the model.
 
     Raises:
         BayesreconError: names that do not fit the columns.

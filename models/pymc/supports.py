@@ -83,7 +83,7 @@ def domain_of(variable: Any, shape: tuple[int, ...]) -> Domain:
     """Domain of a field that is observed under a distribution.
 
     Args:
-        shape: of one record's value.
+        shape: shape of one record's value.
     """
     op = variable.owner.op
     kind = type(op).__name__.removesuffix("RV").removesuffix("rv")

@@ -93,8 +93,10 @@ class Shaped:
     """A map of one vector or matrix, over the arrays of it.
 
     Args:
-        axes: of one constrained value. free: its shape -> number of free coordinates.
-        forward: free coordinates and shape -> value and log Jacobian. backward: value -> free coordinates.
+        axes: axes of one constrained value.
+        free: its shape -> number of free coordinates.
+        forward: free coordinates and shape -> value and log Jacobian.
+        backward: value -> free coordinates.
     """
 
     axes: int
@@ -262,7 +264,7 @@ def shaped(base: str, shape: tuple[int, ...]) -> Shaped:
     """The map of a constrained type.
 
     Args:
-        shape: of one value, without the array around it.
+        shape: shape of one value, without the array around it.
 
     Raises:
         StanError: a type whose free coordinates are more than it has dimensions, or that is not there.

@@ -33,7 +33,8 @@ class Rule:
     """A parameter that is computed of a free one.
 
     Args:
-        place: the parameter. name: of the free one.
+        place: the parameter.
+        name: name of the free one.
         needs: parameters that have to be there before.
         apply: frame and free values -> parameter and log Jacobian.
         invert: frame (with the parameter) -> free values.

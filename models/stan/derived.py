@@ -16,7 +16,8 @@ class NeedsAllRecordsError(BayesreconError):
     """Something in the transformed data is one number of all records, which has to be stated.
 
     Args:
-        name: of it. message: for the reader.
+        name: of it.
+        message: for the reader.
     """
 
     def __init__(self, name: str, message: str):

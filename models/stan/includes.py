@@ -15,7 +15,7 @@ def with_includes(text: str, name: str, folder: Path | None, largest: int) -> st
     """The text with every line of `#include` replaced by the file that it names.
 
     Args:
-        folder: of the program; None of one that is no file.
+        folder: folder of the program; None of one that is no file.
         largest: characters of everything together.
 
     Raises:

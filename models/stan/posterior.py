@@ -149,7 +149,8 @@ class Posterior:
     """A program with its data.
 
     Args:
-        program: parsed. data: of its data block.
+        program: parsed.
+        data: data of its data block.
     """
 
     def __init__(self, program: tree.Program, data: Mapping[str, Any]):

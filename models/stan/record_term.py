@@ -24,7 +24,8 @@ class Parts:
     """A program cut into records.
 
     Args:
-        machine: runs the program. record: runs what a record has a part in.
+        machine: runs the program.
+        record: runs what a record has a part in.
         constants: data that are no fields.
         count: the name of the number of records, None if all data are one record.
         columns, fields: of a record, by name.
@@ -89,7 +90,8 @@ class Parts:
         """The run on one record, and its variables: what of it is tainted is the record's term.
 
         Args:
-            machine: another one that runs it. run: what it has done already.
+            machine: another one that runs it.
+            run: what it has done already.
         """
         batch = {k: jnp.asarray(record[k])[None] for k in self.fields}
         frame = self.frame_of(batch, 1, jnp)

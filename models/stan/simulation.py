@@ -30,7 +30,7 @@ class _Drawing(DensityVisitor):
 
     Args:
         fields: names of what may be drawn.
-        key: of the random numbers.
+        key: key of the random numbers.
     """
 
     def __init__(self, record: Machine, fields: frozenset[str], key: Any):

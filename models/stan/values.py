@@ -61,7 +61,7 @@ class V:
 
     Args:
         base: "int", "real", "vector", "row_vector", "matrix" or "void".
-        depth: of the array around it.
+        depth: depth of the array around it.
         a: a Python number or array `(*array, *base)`; of NumPy where it is known, of JAX where it is traced. An array
             of objects holds elements that were assigned individually.
         tainted: whether it depends on a record.

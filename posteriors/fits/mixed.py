@@ -101,8 +101,8 @@ def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: flo
     """Equations of all scores, and of the Hessian's entries with a coefficient.
 
     Args:
-        block: of the coefficients and the ratio, if it is a parameter; the scale stands apart, in a unit of length that
-            was not released.
+        block: block of the coefficients and the ratio, if it is a parameter; the scale stands apart, in a unit of
+            length that was not released.
         slope: what may be left of the score of the ratio.
     """
     d = len(mean)

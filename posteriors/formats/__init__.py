@@ -68,7 +68,7 @@ def read_draws(source: Any, *, name: str | None = None, trusted: bool = False) -
     """Draws from a file or an object.
 
     Args:
-        source: a path ending in one of `suffixes()`; a list of paths, one a chain, of CmdStan's
+        source: a path ending in one of `suffixes()`; a list of paths, one per chain, of CmdStan's
             `.csv` or of chains as text; a dictionary of
             arrays `(chains, draws, *shape)`; `Draws`; an ArviZ InferenceData or xarray DataTree; a CmdStanPy fit; a
             NumPyro MCMC that has run.
@@ -138,6 +138,8 @@ def _of_paths(source: Any) -> tuple[Format, list[Path]] | None:
     for path in paths:
         suffix = suffix_of(path)
         if suffix not in suffixes():
+            if path.is_dir():
+                raise BayesreconError(f"{path} is a folder; name a file in it, or a zarr store, a folder named *.zarr")
             known = ", ".join(suffixes())
             raise BayesreconError(f"{path}: unknown suffix {suffix!r}{hint(suffix)}; known suffixes: {known}")
         kind = format_of(path)

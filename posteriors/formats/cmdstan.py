@@ -1,4 +1,4 @@
-"""Draws from CmdStan: CSV files, one a chain, or a CmdStanPy fit."""
+"""Draws from CmdStan: CSV files, one per chain, or a CmdStanPy fit."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def read_cmdstan(source: Any, *, name: str | None = None, trusted: bool = False)
     """Draws of CmdStan's `sample` method.
 
     Args:
-        source: the path of one CSV file, a list of paths (one a chain), or a CmdStanPy fit.
+        source: the path of one CSV file, a list of paths (one per chain), or a CmdStanPy fit.
         name: for display; from the files' names unless given.
         trusted: files of your own, read without limits on time and memory.
 

@@ -147,7 +147,7 @@ def check_draws(columns: Mapping[str, np.ndarray], source: object) -> None:
     """Refuse a table of records: in no sampler's columns most values repeat while rows differ.
 
     Args:
-        columns: of a file that bears no mark of a sampler, each `(rows,)`.
+        columns: columns of a file that bears no mark of a sampler, each `(rows,)`.
 
     Raises:
         BayesreconError: in half of the columns or more values repeat.

@@ -21,7 +21,7 @@ class Format:
 
     Attributes:
         name: for display.
-        suffixes: of the files it reads.
+        suffixes: suffixes of the files it reads.
         draws: `(source, name=) -> Draws`.
         contents: `(source, name=, progress=) -> Contents`, everything in it; `source` is a path, or what `holds`.
         holds: whether an object that is no path is of this kind.

@@ -27,7 +27,7 @@ def dataset_of(source: Source, description: Mapping[str, Any]) -> xr.Dataset:
 
     Args:
         source: must stay open as long as the dataset is read.
-        description: of the group, from `HDF5File.describe`.
+        description: description of the group, from `HDF5File.describe`.
 
     Returns:
         a Dataset with fill values, scales and offsets decoded. A variable without named dimensions gets

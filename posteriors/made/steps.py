@@ -34,7 +34,8 @@ def newton_step_without(release: Release, records: Mapping[str, Any], rows: Sequ
 
     Args:
         release: a parameter that was trained on `records`.
-        records: `{field: (N, *shape)}`. rows: positions of the records to remove, one step each.
+        records: `{field: (N, *shape)}`.
+        rows: positions of the records to remove, one step each.
 
     Raises:
         BayesreconError: records lack a field, rows do not exist, or there are more than 4,000 parameters.
@@ -72,7 +73,8 @@ def gradient_step_without(
     """A gradient step that increases the loss of one record, for each of several records.
 
     Args:
-        release, records, rows: as in `newton_step_without`. rate: step length per unit of the gradient.
+        release, records, rows: as in `newton_step_without`.
+        rate: step length per unit of the gradient.
 
     Raises:
         BayesreconError: records lack a field, rows do not exist, or the rate is not positive.

@@ -38,7 +38,7 @@ class Coded:
 
     Args:
         kind: "ols", "logit" or "poisson".
-        labels: of the coefficients but the intercept, which comes first.
+        labels: labels of the coefficients but the intercept, which comes first.
         fields: `{part of a label: field of a record}`.
         response: name of its field.
         coefficients, errors: of all, the intercept's first.

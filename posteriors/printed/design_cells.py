@@ -79,7 +79,7 @@ def layout_of(
     """The layout of a design with an intercept first; None if no column is one of levels, or combinations are many.
 
     Args:
-        labels: of the other coefficients, products with colons.
+        labels: labels of the other coefficients, products with colons.
         fields: the name of a field by each part of a label.
         binary: fields that are 0 or 1 and belong to no factor.
         factors: with columns among the fields.

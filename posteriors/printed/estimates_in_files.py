@@ -68,9 +68,9 @@ class Estimates:
     Attributes:
         where: the fit's place.
         what: it is, in words.
-        places: of its numbers.
+        places: places of its numbers.
         kind: "ols", "logit", "poisson" or "mixed" (linear mixed), whose equations are known; "" for others.
-        labels: of the estimates, "const" for an intercept.
+        labels: labels of the estimates, "const" for an intercept.
         response: its name, as a field can have it.
         values: the estimates `(p,)`.
         covariance: of them `(p, p)`; None if the file does not have it.

@@ -15,8 +15,8 @@ def mode_of_table(path: str | Path, model: Model) -> Any:
     """The mode of a posterior density in unconstrained coordinates, with the Jacobian, and its covariance.
 
     Args:
-        path: of a CSV file with a line for each coordinate: its name first, a column `mode`, and a column `cov(NAME)`
-            for each of them, as `Sanitised.table()` has them; other columns are not read.
+        path: path of a CSV file with a line for each coordinate: its name first, a column `mode`, and a column
+            `cov(NAME)` for each of them, as `Sanitised.table()` has them; other columns are not read.
 
     Raises:
         BayesreconError: coordinates or columns that are missing or of another model, cells that are not numbers.

@@ -27,7 +27,7 @@ def between(
 
     Args:
         small, large: limits of the releases.
-        fields: of the smaller one's records.
+        fields: fields of the smaller one's records.
         factors: that were stated.
         rows: what is told of the counts.
 

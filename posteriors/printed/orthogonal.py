@@ -38,7 +38,7 @@ class Orthogonal:
     Args:
         covariates, response: names of the fields; the intercept comes first.
         coefficients: `(value, half)` of each number, as far as rounding can have moved it either way.
-        error: of the intercept, in the same way.
+        error: error of the intercept, in the same way.
         scale: s.
 
     >>> table = Orthogonal(("x1",), "y", ((5.0, 0.0), (2.0, 0.0)), (0.5, 0.0), (2.0, 0.0))

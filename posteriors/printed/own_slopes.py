@@ -31,7 +31,7 @@ class OwnSlopes:
     """Limits of statistics from such a table: `Limits` of a release; none if it is another.
 
     Args:
-        labels: of the coefficients but the intercept, which comes first.
+        labels: labels of the coefficients but the intercept, which comes first.
         fields: `{part of a label: field of a record}`.
         errors: `(value, half)` of all, as far as rounding can have moved it either way.
         scale: s in the same way.

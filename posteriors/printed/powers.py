@@ -151,7 +151,7 @@ class _Known:
 
     Attributes:
         e0, e1: of E_0 and E_1.
-        rest: of D.
+        rest: rest of D.
         b1, b2: of the slopes.
         explained: of what they explain; None if nobody says.
         domain: of x.

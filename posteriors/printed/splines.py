@@ -55,7 +55,7 @@ class Splines:
 
     Args:
         kind: "ols" or "logit".
-        labels: of the coefficients but the intercept, which comes first.
+        labels: labels of the coefficients but the intercept, which comes first.
         errors: `(value, half)` of all, as far as rounding can have moved it either way.
         scale: s of "ols" in the same way.
 

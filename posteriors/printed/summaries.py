@@ -217,7 +217,7 @@ def of_estimator(
 
     Args:
         kind: "ols", "logit" or "poisson".
-        labels: of the estimates, "const" for an intercept; others are names of covariates.
+        labels: labels of the estimates, "const" for an intercept; others are names of covariates.
         values, covariance: `(p,)` and `(p, p)`.
         scale: residual variance of "ols".
         fitted: weights and offset of the fit (`models.estimators.fitted_with`).

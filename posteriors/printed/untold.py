@@ -39,7 +39,7 @@ def without_correlations_of(
     """The release of a regression's estimates and standard errors, both in the order of its parameters.
 
     Args:
-        labels: of the coefficients but the intercept.
+        labels: labels of the coefficients but the intercept.
         factors: that a formula tells besides those that the labels tell.
         below: what the numbers below the table say.
         described: whether a formula says what columns are, so that their names suggest nothing more.

@@ -27,7 +27,7 @@ class Place:
         where: elements behind "/", attributes and slots behind "@", environments as "<environment>".
         name: the last part, as the file has it.
         parent: the place that it lies in, None for an object of the file.
-        code: of calls and functions.
+        code: code of calls and functions.
         slot: whether it is an attribute or a slot of the place that it lies in.
         named: whether the file names it.
     """
@@ -47,7 +47,7 @@ class Walk:
     """All places of a file, those first that lie least deep.
 
     Attributes:
-        places: of vectors, lists, calls, functions, environments; each environment once, where it is met first.
+        places: places of vectors, lists, calls, functions, environments; each environment once, where it is met first.
         closed: what is not gone through, and why: definitions of classes, with all methods that R's own classes have,
             and handles of compiled code.
         left: how many objects were not walked, there being too many.

@@ -24,7 +24,7 @@ class Objects:
     """The objects of a file.
 
     Args:
-        table: of `bayesrecon.untrusted.r_file.RFile.read`.
+        table: table of `bayesrecon.untrusted.r_file.RFile.read`.
     """
 
     def __init__(self, table: Mapping[str, Any]) -> None:

@@ -93,7 +93,7 @@ def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedPr
     """The program of a `stanreg`, or why it gives none, with the means of its covariates where they are told.
 
     Args:
-        names: of R, of entries of the program's parameters.
+        names: names of R, of entries of the program's parameters.
     """
     fit = objects.element(node, "stanfit")
     slopes = [name for name, own in names.items() if own.startswith("beta[")]

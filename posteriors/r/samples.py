@@ -28,7 +28,7 @@ class Samples:
     Attributes:
         where: the object's place.
         columns: `{name: (chains, draws)}`, as R names them.
-        statistics: of the sampler, alike.
+        statistics: statistics of the sampler, alike.
         warmup: draws of the warm-up, alike.
         program: of Stan, None if there is none.
         nodes: that were read.

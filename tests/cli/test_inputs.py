@@ -154,7 +154,7 @@ BAD_INPUT = {
     "no known file": (with_options("--known", "none.csv"), "there is no file none.csv"),
     "known without a field": (known("a.csv", "iq\n1\n"), r"none of its columns \(iq\) is a field of kidscore_momiq"),
     "known of another kind": (known("a.txt", "mom_iq\n1\n"), "read from .csv, .json and .npz files"),
-    "known that is empty": (known("a.csv", ""), "a.csv: cannot be read as CSV"),
+    "known that is empty": (known("a.csv", ""), "a.csv: the file is empty"),
     "known that is not JSON": (known("a.json", "{"), "a.json: cannot be read as JSON"),
     "known that is a list": (known("a.json", "[1]"), "a.json: expected a JSON object of arrays"),
     "known words": (known("a.csv", "mom_iq\nhigh\n"), "'mom_iq' holds values that are not numbers"),

@@ -47,7 +47,7 @@ def test_an_input_with_errors_and_pictures(folder, run):
     shown = run(*ASKED, "--outputs", "z.npy", "--out", "found.npz")
     assert shown.code == 0
     assert "x[1,1]" in shown.out
-    assert "if the input is of the law of the public records" in shown.out
+    assert "if the input comes from the distribution of the public records" in shown.out
 
 
 def test_an_audit_is_incomplete_without_a_decoder(folder, run):

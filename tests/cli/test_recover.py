@@ -180,6 +180,8 @@ def test_numbers_of_draws_that_fail_are_shown_by_force(run):
     shown = run("recover", "wrong.npz", "--model", "kidscore_momiq")
     assert shown.out.startswith("draws and model do not belong together: nothing is determined")
     assert "if these are exact draws of kidscore_momiq" in shown.out
+    assert "a check of draws and model failed" in shown.out
+    assert "are determined" not in shown.out
     found = document(run("recover", "wrong.npz", "--model", "kidscore_momiq", "--force", "--json"))
     assert found["consistent"] is False
     assert statistics(found)["n"]["estimate"] is not None

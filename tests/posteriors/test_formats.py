@@ -20,7 +20,7 @@ def test_dispatch(tmp_path):
         read_draws,
         "a.doc",
     )
-    refused("unknown suffix ''", read_draws, tmp_path)
+    refused("is a folder; name a file in it", read_draws, tmp_path)
     (tmp_path / "folder.nc").mkdir()
     refused("is a directory", read_draws, tmp_path / "folder.nc")
     (tmp_path / "file.zarr").write_text("")

@@ -25,7 +25,7 @@ class SavedReader:
 
     Attributes:
         library: the first part of their modules' names.
-        names: of the classes.
+        names: names of the classes.
         read: `(place, name of the class, values)`; its release, None of an object that was never fitted. It raises a
             `BayesreconError` for what is not read.
     """
