@@ -107,7 +107,7 @@ def weighted(release: Any, weights: Weights, kept: np.ndarray) -> Any:
             "these are not weights"
         )
     if weights.counted:
-        meaning = f"each state is repeated {weights.name} times"
+        meaning = f"each state is repeated as often as {weights.name} says"
     else:
         meaning = f"draws are weighted by {weights.name}: effective sample size {effective:.0f} of {len(own)}"
     note = Note(f"{meaning}; weights=False (--weights none) gives all draws equal weight")

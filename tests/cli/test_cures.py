@@ -34,7 +34,7 @@ CURES = {
     "an old option": (["recover", "draws.npz", "--bounds", "a=1:2"], "it is --domain FIELD=LOW:HIGH now"),
     "a mistyped file": (["recover", "drwas.npz"], "did you mean draws.npz"),
     "a file in no folder": (["recover", "none/a.nc"], "check the path: the folder none does not exist"),
-    "a file of another kind": (["recover", "fit.doc"], r"known are \.npz"),
+    "a file of another kind": (["recover", "fit.doc"], r"known suffixes: \.npz"),
     "no model": (["recover", "draws.npz"], "pass one .*--model NAME or file.py:name"),
     "a mistyped model": (["recover", "draws.npz", "--model", "kidscore_momi"], "did you mean kidscore_momiq"),
     "a file of two models": (["recover", "draws.npz", "--model", "two.py"], "name one, two.py:a, two.py:b"),

@@ -75,7 +75,7 @@ BAD_INPUT = {
     "infinite": (draws(beta=change(np.inf)), "draws of beta hold 2 missing or infinite values"),
     "outside the support": (draws(sigma=change(-1.0)), r"1 draws of sigma lie outside its support \[0, inf\], e.g. -1"),
     "on the boundary": (draws(sigma=np.zeros_like), "800 of 800 draws lie on or outside the support"),
-    "one draw": (draws(**first(1)), "1 draw is not a sample"),
+    "one draw": (draws(**first(1)), "1 draw is too few"),
     "as many draws as parameters": (draws(**first(3)), "3 draws are too few for the covariance of 3 parameters"),
     "hardly more draws than parameters": (draws(**first(5)), "5 draws"),
     "missing parameter": (draws(beta=lambda array: None), "lack parameter beta of model kidscore_momiq"),
@@ -88,7 +88,10 @@ BAD_INPUT = {
     "no model": (lambda folder: draws()(folder)[:2], "does not name its model.*--model NAME"),
     # files
     "no such file": (lambda folder: ["recover", "none.nc"], "none.nc: no such file"),
-    "unknown suffix": (a_file("draws.doc", "1", "recover", "draws.doc"), r"unknown suffix '.doc'; known are .*\.nc"),
+    "unknown suffix": (
+        a_file("draws.doc", "1", "recover", "draws.doc"),
+        r"unknown suffix '.doc'; known suffixes: .*\.nc",
+    ),
     "corrupt archive": (
         a_file("a.npz", zipped("junk"), "recover", "a.npz", *MODEL),
         "a.npz: cannot be read as an .npz",
@@ -135,7 +138,7 @@ BAD_INPUT = {
     "coordinates": (with_options("--coordinates", "polar"), "expected 'unconstrained' or 'constrained'"),
     "no draws": (with_options("--draws", "0"), "draws=0 is not between 1 and 800"),
     "too many draws": (with_options("--draws", "801"), "draws=801 is not between 1 and 800"),
-    "draws that cut a chain": (with_options("--draws", "500"), "draws=500 would cut a chain of 400 in two"),
+    "draws that cut a chain": (with_options("--draws", "500"), "draws=500 would split a chain of 400 draws"),
     "seed": (with_options("--seed", "-1"), "seed|key"),
     "total": (with_options("--total", "nan"), "total=nan"),
     "domain without a field": (with_options("--domain", "positive"), "'positive': expected FIELD=NAME, FIELD=LOW:HIGH"),

@@ -54,7 +54,7 @@ def test_weights_of_another_name(run, tmp_path):
     values = {"coef": rng.normal(2, 0.1, (1, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (1, 400, 1))}
     path = tmp_path / "draws.npz"
     np.savez(path, **values, weight=weight[None])
-    expected = f"draws are weighted by weight, and count as {weight.sum() ** 2 / (weight**2).sum():.0f} of 400"
+    expected = f"draws are weighted by weight: effective sample size {weight.sum() ** 2 / (weight**2).sum():.0f} of 400"
     assert expected in run("recover", path, "--model", "linear_predictor").err
     assert expected in run("recover", path, "--model", "linear_predictor", "--weights", "weight").err
     refused = run("recover", path, "--model", "linear_predictor", "--weights", "w")

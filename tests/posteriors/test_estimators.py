@@ -108,7 +108,7 @@ def test_several_classes_are_read_where_they_are_fitted_together():
     classes = np.digitize(LINE, np.quantile(LINE, [0.3, 0.6]))
     fitted = LogisticRegression(solver="newton-cholesky", tol=1e-10).fit(X, classes)
     if version("scikit-learn") < (1, 6):
-        with pytest.raises(BayesreconError, match="one-against-the-rest"):
+        with pytest.raises(BayesreconError, match="one-vs-rest"):
             from_sklearn(fitted)
         return
     slopes = np.asarray(fitted.predict_proba(X) - np.eye(3)[classes]).T @ X + fitted.coef_

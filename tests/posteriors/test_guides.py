@@ -255,7 +255,7 @@ def elsewhere(x, y=None):
         pytest.param(
             lambda: guide_of("AutoIAFNormal"),
             {},
-            "AutoIAFNormal is not read; expected AutoDelta",
+            "AutoIAFNormal is not supported; expected AutoDelta",
             marks=pytest.mark.slow,
         ),
         (lambda: autoguide.AutoNormal(variational.program), {}, "has not run"),

@@ -67,7 +67,7 @@ def test_visits_of_a_chain_count(states):
     release = from_draws(of(theta, weight=count), conjugate.regression_model())
     assert release.size == count.sum()
     assert release.notes == (
-        "each state counts as often as weight says; weights=False (--weights none) gives all draws equal weight",
+        "each state is repeated as often as weight says; weights=False (--weights none) gives all draws equal weight",
     )
     found = bayesrecon.recover(release)
     assert found.consistent
