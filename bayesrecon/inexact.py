@@ -8,6 +8,8 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
+from bayesrecon.arrays import Array
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
@@ -28,8 +30,8 @@ class Ascent:
             s but what the equations tell.
     """
 
-    score: Any
-    steps: Any
+    score: Array
+    steps: Array
     points: Any = None
     turned: Any = None
     freedom: float = field(default=math.inf, metadata={"static": True})
@@ -47,10 +49,10 @@ class Noise:
         bounded: `(d, b)`, rounding: a column for every number that was printed.
     """
 
-    normal: Any
-    bounded: Any
+    normal: Array
+    bounded: Array
 
-    def rounded(self, columns: Any) -> "Noise":
+    def rounded(self, columns: Array) -> "Noise":
         """The same with more `columns (d, b)` of rounding."""
         return Noise(self.normal, np.column_stack([np.asarray(self.bounded), columns]))
 
@@ -113,4 +115,6 @@ class Limits(Protocol):
     """What a release says of statistics, given the fields with their domains, the number of records where it is known,
     and the factors that somebody stated."""
 
-    def __call__(self, fields: Mapping[str, Any], total: float | None, factors: Sequence[Any] = ()) -> Statements: ...
+    def __call__(
+        self, fields: Mapping[str, object], total: float | None, factors: Sequence[object] = ()
+    ) -> Statements: ...

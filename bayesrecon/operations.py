@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax.extend import core
 
@@ -25,14 +26,14 @@ _POWERS = {"sqrt": 0.5, "rsqrt": -0.5, "square": 2.0}
 class Step:
     """One operation: `takes` and `gives` are numbers of values."""
 
-    operation: Any
+    operation: core.JaxprEqn
     takes: tuple[int, ...]
     gives: tuple[int, ...]
 
     def run(self, values: dict[int, Any]) -> None:
         """Put what it gives beside what it takes."""
         primitive, given = self.operation.primitive, [values[k] for k in self.takes]
-        bound: Any = primitive.get_bind_params(self.operation.params)
+        bound = primitive.get_bind_params(self.operation.params)
         more, params = bound if isinstance(bound, tuple) else ((), bound)  # JAX before 0.10 has functions apart
         with self.operation.ctx.manager:
             found = primitive.bind(*more, *given, **params)
@@ -55,7 +56,7 @@ class Operations:
     results: list[int]
 
 
-def operations_of(closed: Any, inlined: Collection[str] = CALLS) -> Operations:
+def operations_of(closed: core.ClosedJaxpr, inlined: Collection[str] = CALLS) -> Operations:
     """The operations of a trace.
 
     Args:
@@ -79,7 +80,7 @@ def operations_of(closed: Any, inlined: Collection[str] = CALLS) -> Operations:
             known[seen[same]] = value
         return seen[same]
 
-    def walk(jaxpr: Any, consts: Sequence[Any], arguments: Sequence[int]) -> list[int]:
+    def walk(jaxpr: Any, consts: Sequence[jax.Array], arguments: Sequence[int]) -> list[int]:
         numbers = dict(zip(jaxpr.constvars, map(constant, consts), strict=True))
         numbers |= dict(zip(jaxpr.invars, arguments, strict=True))
 
@@ -155,7 +156,7 @@ def marked(program: Operations, parameters: Mapping[int, Mark]) -> dict[int, Mar
     return marks
 
 
-def _made(operation: Any, given: Sequence[Mark]) -> Mark:
+def _made(operation: core.JaxprEqn, given: Sequence[Mark]) -> Mark:
     """The mark of what an operation makes."""
     name, names = operation.primitive.name, frozenset().union(*(mark.names for mark in given))
     moving = [mark for mark in given if mark.names]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import jax
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.inexact import Ascent, Limits, Noise
 from bayesrecon.model import Model, PseudoData, as_html
@@ -127,9 +128,9 @@ class PosteriorDraws(Release):
     what: ClassVar[str] = "posterior draws"
     temperature: ClassVar[float] = 1.0
 
-    weights: Any
-    chain: Any
-    log_density: Any = None
+    weights: Array
+    chain: Array
+    log_density: Array | None = None
 
     def _sized(self, count: int, width: int) -> str:
         beside = ", with log densities" if self.log_density is not None else ""
@@ -143,7 +144,7 @@ class PosteriorDraws(Release):
     def pair(self) -> type[Deletion]:
         return DrawsPair
 
-    def take(self, at: Any) -> "PosteriorDraws":
+    def take(self, at: Array) -> "PosteriorDraws":
         """The draws at the positions `at`, in this order, with weights rescaled to sum to one."""
         weights = np.asarray(self.weights)[at]
         rows = self.theta if hasattr(self.theta, "part") else np.asarray(self.theta)  # some lie in a file
@@ -218,7 +219,7 @@ class Derived(OneAtom):
         of: the model whose posterior it describes.
     """
 
-    directions: Any = field()
+    directions: Array = field()
     of: Model = field(metadata=_STATIC)
 
     @property
@@ -253,7 +254,7 @@ class Approximation(Derived):
 
     what: ClassVar[str] = "an approximation of a posterior, whose equations are exact along some directions"
 
-    def printed(self, theta: Any, directions: Any, columns: Any) -> "Release":
+    def printed(self, theta: Array, directions: Array, columns: Array) -> "Release":
         noise = Noise(np.zeros((len(columns), 0)), columns)
         return Summary(theta, self.model, directions, self.of, noise, name=self.name, notes=self.notes)
 
@@ -295,7 +296,7 @@ class Summary(Derived):
     refined: Model | None = field(default=None, metadata=_STATIC)
     matched: Callable[[Any, Any, PseudoData], Any] | None = field(default=None, metadata=_STATIC)
 
-    def printed(self, theta: Any, directions: Any, columns: Any) -> "Release":
+    def printed(self, theta: Array, directions: Array, columns: Array) -> "Release":
         return replace(self, theta=theta, directions=directions, noise=self.noise.rounded(columns))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.errors import check_memory
 from bayesrecon.estimation.anchors import Reference
@@ -73,7 +74,7 @@ class SampledTotals(Totals):
     unseen: Float[np.ndarray, "Q P"]
     beyond: np.ndarray
     floor: Float[np.ndarray, "P P"]
-    scores: Any
+    scores: Array
     chain: Int[np.ndarray, " T"]
     errors: EquationErrors | None = None
 

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.kernels.score import log_lik
@@ -22,7 +23,7 @@ _BLOCK = 2**22  # derivatives that are held at a time
 def divergence(
     release: Release,
     pseudo: Reconstruction | PseudoData | Mapping[str, Any],
-    truth: Mapping[str, Any],
+    truth: Mapping[str, Array],
     *,
     weights: Any = None,
     metric: str = "identity",
@@ -79,7 +80,7 @@ def divergence(
     return 0.5 * total
 
 
-def _whole(model: Model, records: Any, what: str) -> Records:
+def _whole(model: Model, records: Mapping[str, Array], what: str) -> Records:
     found = {f: np.asarray(records[f]) if f in records else None for f in model.fields}
     counts = set()
     for name, value in found.items():
@@ -96,7 +97,7 @@ def _whole(model: Model, records: Any, what: str) -> Records:
 
 
 @partial(jax.jit, static_argnames="model")
-def _apart(model: Model, theta: Any, records: Records, signed: Any) -> Any:
+def _apart(model: Model, theta: Array, records: Records, signed: Array) -> jax.Array:
     """`sum_m w_m grad l(theta_t, z_m)`, `(T, d)`."""
 
     def one(t: Any) -> Any:

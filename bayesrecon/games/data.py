@@ -18,7 +18,7 @@ class Records(NamedTuple):
     def rows(self, index: Any) -> "Records":
         return Records(self.x[index], self.y[index])
 
-    def without(self, index: Any) -> "Records":
+    def without(self, index: np.ndarray) -> "Records":
         return Records(np.delete(self.x, index, axis=0), np.delete(self.y, index))
 
 
@@ -91,8 +91,8 @@ class Law:
 
 
 def table(
-    x: Any,
-    y: Any,
+    x: object,
+    y: object,
     *,
     classification: bool | None = None,
     standardised: bool = False,

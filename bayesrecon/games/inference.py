@@ -294,7 +294,7 @@ class _Round(NamedTuple):
     gone: bool  # whether the first challenge was deleted
 
 
-def _number(player: Adversary, scores: Any, count: int) -> np.ndarray:
+def _number(player: Adversary, scores: np.ndarray, count: int) -> np.ndarray:
     found = np.asarray(scores, float).reshape(-1)
     if len(found) != count or np.isnan(found).any():
         raise BayesreconError(f"{player.name} returned {found}, expected {count} scores that are numbers")

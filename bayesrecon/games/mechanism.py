@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.data import Records
-from bayesrecon.games.learner import Fitted, Learner, check_positive
+from bayesrecon.games.learner import Fitted, Learner, Predictor, check_positive
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Retrain:
     def __call__(
         self,
         learner: Learner,
-        fitted: Any,
+        fitted: "Predictor",
         records: Records,
         rows: np.ndarray,
         classes: int,

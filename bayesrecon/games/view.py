@@ -1,13 +1,16 @@
 """What an adversary sees of one round, and the order in which it may query the models."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.data import Records
 from bayesrecon.games.learner import Fitted, Learner
+
+if TYPE_CHECKING:
+    from bayesrecon.releases import Release
 
 
 class Oracles:
@@ -61,7 +64,7 @@ class View:
     rng: np.random.Generator
 
     @property
-    def trained(self) -> tuple[Any, Any] | None:
+    def trained(self) -> "tuple[Release, Release] | None":
         """Both models as releases, in games that show parameters."""
         return None if self.fitted is None else tuple(map(self.learner.release, self.fitted))  # type: ignore[return-value]
 

@@ -3,7 +3,7 @@ costs less for the records at hand."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -17,6 +17,10 @@ from bayesrecon.kernels.sparse import SparseEmbedding
 from bayesrecon.model import Progress, Records
 from bayesrecon.releases import Release
 from bayesrecon.running.threads import threads_for
+
+if TYPE_CHECKING:
+    from bayesrecon.estimation.standard import Rows
+
 
 _SAMPLE = 64  # atoms on which a record's information is judged
 _FEW = 91  # monomials, those of twelve coefficients, up to which nothing is cheaper than the closed form
@@ -77,7 +81,7 @@ class AdaptiveEmbedding(View):
     def totals(self, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, " F"] | None:
         return None if self.closed is None else self.closed.totals(atoms)
 
-    def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"] | None:
+    def slopes(self, records: Records, h: "Rows", j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"] | None:
         if self.closed is not None:
             return self.closed.slopes(records, h, j)
         return None if self.sparse.touched(records) is None else self.sparse.slopes(records, h, j)
@@ -133,7 +137,9 @@ class AdaptiveEmbedding(View):
         with self._threads(basis):
             return self._passes(basis).normal_noise(basis, simulated=simulated)
 
-    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
+    def influence(
+        self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]
+    ) -> tuple[np.ndarray, np.ndarray]:
         with self._threads(basis):
             return self._passes(basis).influence(basis, y, b)
 

@@ -22,6 +22,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import Records
 
 PART, PARTED = 32, 512
@@ -42,7 +43,7 @@ class Basis:
     """
 
     records: Records
-    coefficients: Float[Any, "M r"]
+    coefficients: Array
     decays: bool = False
 
     @property

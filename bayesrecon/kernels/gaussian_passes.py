@@ -4,16 +4,21 @@ use."""
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.kernels.monomials import Expansion, Frame
 from bayesrecon.kernels.products import Fold, Products, Squares
 from bayesrecon.model import GaussianPredictor, Model
 from bayesrecon.running.engine import on_host, placed, spread
+
+if TYPE_CHECKING:
+    from bayesrecon.kernels.metric_view import Part
+
 
 Law = tuple[GaussianPredictor, float]
 """What programs of the devices are compiled for: the predictor and the power of a model."""
@@ -42,7 +47,7 @@ class PassInputs:
     functions: Any
     temperature: float = field(metadata={"static": True})
     prior: Any = field(metadata={"static": True})
-    fitted: Any = None
+    fitted: Array | None = None
     normal: Any = None
 
     @property
@@ -50,14 +55,14 @@ class PassInputs:
         """r, the number of functions."""
         return self.frame.features if self.functions is None else self.functions.shape[1]
 
-    def combined(self, rows: Any) -> Any:
+    def combined(self, rows: Array) -> Array:
         """Rows of the monomials `(C, F)` as those of the functions."""
         return rows if self.functions is None else rows @ self.functions
 
-    def expanded(self, law: Law, theta: Any, metric: Any) -> Expansion:
+    def expanded(self, law: Law, theta: Array, metric: Array) -> Expansion:
         return Expansion.at(law[0], self.frame, law[1], theta, metric)
 
-    def blocks(self, model: Model, part: Any) -> Iterator[tuple[Expansion, np.ndarray, np.ndarray, np.ndarray]]:
+    def blocks(self, model: Model, part: "Part") -> Iterator[tuple[Expansion, np.ndarray, np.ndarray, np.ndarray]]:
         """Expansions at a part's atoms, with their weights, places and the scores of prior and transforms `(C, k)`, in
         this process."""
         for metric, theta, a, n, _ in part.blocks():
@@ -65,7 +70,7 @@ class PassInputs:
             with np.errstate(over="ignore", invalid="ignore"):  # scales of no model of these data
                 yield self.expanded(law_of(model), theta[:n], metric), a[:n], theta[:n], base
 
-    def device_blocks(self, model: Model, part: Any, prior: bool = True) -> Iterator[tuple[Any, ...]]:
+    def device_blocks(self, model: Model, part: "Part", prior: bool = True) -> Iterator[tuple[Any, ...]]:
         """The same atoms on the devices: metric, atoms, weights, scores of prior and transforms, and how many are none
         of padding."""
         metric = placed(part.metric)
@@ -73,48 +78,50 @@ class PassInputs:
             t = spread(theta)
             yield metric, t, spread(a), self.prior(model, metric, t, self.temperature) if prior else None, n
 
-    def score(self, expansion: Expansion, theta: Any, base: Any, metric: Any) -> Any:
+    def score(self, expansion: Expansion, theta: Array, base: Array, metric: Array) -> Any:
         """Of the posterior of the fitted data, or of the normal law in its place, `(C, k)`."""
         if self.normal is None:
             return expansion.score(self.fitted) + base
         centre, precision = self.normal
         return -(theta - centre) @ precision @ metric
 
-    def aim(self, expansion: Expansion, a: Any, base: Any) -> Any:
+    def aim(self, expansion: Expansion, a: Array, base: Array) -> Array:
         """Minus the embedding of the private data in the monomials, `(F,)`."""
         return a @ (self.temperature * expansion.lap + expansion.along(base))
 
-    def residual(self, expansion: Expansion, score: Any) -> Any:
+    def residual(self, expansion: Expansion, score: Array) -> Any:
         """`<phi, score> + tau tr(Sigma Hess l)` of the functions, `(C, r)`."""
         return self.combined(expansion.along(score) + self.temperature * expansion.lap)
 
 
-def moments_of(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, ...]:
+def moments_of(model: Model, inputs: PassInputs, part: "Part") -> tuple[Any, ...]:
     """Weight of a part, the values that its sums are taken about, its products of scores, target and values."""
     return (_moments_on_host if on_host() else _moments_on_devices)(model, inputs, part)
 
 
-def target_of(model: Model, inputs: PassInputs, part: Any) -> Any:
+def target_of(model: Model, inputs: PassInputs, part: "Part") -> np.ndarray:
     """The embedding of the private data in the monomials, `(F,)`."""
     return (_target_on_host if on_host() else _target_on_devices)(model, inputs, part)
 
 
-def products_of(model: Model, inputs: PassInputs, part: Any) -> Any:
+def products_of(model: Model, inputs: PassInputs, part: "Part") -> Products:
     """Products of scores."""
     return (_products_on_host if on_host() else _products_on_devices)(model, inputs, part)
 
 
-def noise_of(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, Any]:
+def noise_of(model: Model, inputs: PassInputs, part: "Part") -> tuple[np.ndarray, np.ndarray]:
     """Mean and products of residuals."""
     return (_noise_on_host if on_host() else _noise_on_devices)(model, inputs, part)
 
 
-def influence_of(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndarray, np.ndarray]:
+def influence_of(model: Model, inputs: PassInputs, part: "Part") -> tuple[np.ndarray, np.ndarray]:
     """Residuals and fitted scores of every atom, these along the metric."""
     return (_influence_on_host if on_host() else _influence_on_devices)(model, inputs, part)
 
 
-def scores_of(model: Model, inputs: PassInputs, part: Any, e: np.ndarray, x: np.ndarray) -> Iterator[tuple[Any, int]]:
+def scores_of(
+    model: Model, inputs: PassInputs, part: "Part", e: np.ndarray, x: np.ndarray
+) -> Iterator[tuple[Any, int]]:
     """Rows of the score matrix of records with that design, block by block, and how many are none of padding."""
     if not on_host():
         design = placed((e, x))
@@ -136,7 +143,7 @@ def back(passed: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
     return zip(parts, map(_as_host_sums, jax.device_get(found)), strict=True)
 
 
-def _moments_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, ...]:
+def _moments_on_host(model: Model, inputs: PassInputs, part: "Part") -> tuple[Any, ...]:
     size, features = inputs.size, inputs.frame.features
     target, mean, square = np.zeros(features), np.zeros(size), Squares(size)
     products, shift, weight = Products.none(features), None, 0.0
@@ -153,11 +160,11 @@ def _moments_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, 
     return weight, shift, products, target, mean, square
 
 
-def _target_on_host(model: Model, inputs: PassInputs, part: Any) -> np.ndarray:
+def _target_on_host(model: Model, inputs: PassInputs, part: "Part") -> np.ndarray:
     return -np.asarray(sum(inputs.aim(expansion, a, base) for expansion, a, _, base in inputs.blocks(model, part)))
 
 
-def _products_on_host(model: Model, inputs: PassInputs, part: Any) -> Products:
+def _products_on_host(model: Model, inputs: PassInputs, part: "Part") -> Products:
     products = None
     for metric, theta, a, n, _ in part.blocks():
         with np.errstate(over="ignore", invalid="ignore"):
@@ -168,7 +175,7 @@ def _products_on_host(model: Model, inputs: PassInputs, part: Any) -> Products:
     return products
 
 
-def _noise_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndarray, np.ndarray]:
+def _noise_on_host(model: Model, inputs: PassInputs, part: "Part") -> tuple[np.ndarray, np.ndarray]:
     size = inputs.size
     mean, square = np.zeros(size), np.zeros((size, size))
     for expansion, a, theta, base in inputs.blocks(model, part):
@@ -179,7 +186,7 @@ def _noise_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndar
     return mean, square
 
 
-def _influence_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndarray, np.ndarray]:
+def _influence_on_host(model: Model, inputs: PassInputs, part: "Part") -> tuple[np.ndarray, np.ndarray]:
     rows, scores = [], []
     for expansion, _, theta, base in inputs.blocks(model, part):
         score = inputs.score(expansion, theta, base, part.metric)
@@ -200,12 +207,12 @@ class _Summed:
         return _Summed(self.squares + other.squares, self.fold.plus(other.fold))
 
     @classmethod
-    def of(cls, expansion: Expansion, a: Any) -> "_Summed":
+    def of(cls, expansion: Expansion, a: Array) -> "_Summed":
         rows = expansion.weighted(a)
         return cls(rows.T @ rows, expansion.fold(a))
 
 
-def _as_host_sums(found: Any) -> Any:
+def _as_host_sums(found: object) -> Any:
     """As it is in this process."""
     if isinstance(found, _Summed):
         return Products(Squares.of(found.squares), {0: found.fold})
@@ -220,16 +227,16 @@ _merged = jax.jit(_Summed.plus)
 _added = jax.jit(partial(jax.tree.map, jnp.add))
 
 
-def _plus(total: Any, more: Any) -> Any:
+def _plus(total: Any, more: object) -> Any:
     """Sums, the first of which is None."""
     if total is None:
         return more
     return (_merged if isinstance(total, _Summed) else _added)(total, more)
 
 
-def _moments_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, ...]:
+def _moments_on_devices(model: Model, inputs: PassInputs, part: "Part") -> tuple[Any, ...]:
     law, products, sums = law_of(model), None, None
-    shift: Any = None
+    shift = None
     for metric, theta, a, base, _ in inputs.device_blocks(model, part):
         shift = _shift_of(law, inputs, metric, theta) if shift is None else shift
         own, terms = _moments(law, inputs, metric, theta, a, base, shift)
@@ -240,19 +247,21 @@ def _moments_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[An
 
 
 @_compiled
-def _shift_of(law: Law, inputs: PassInputs, metric: Any, theta: Any) -> Any:
+def _shift_of(law: Law, inputs: PassInputs, metric: Array, theta: Array) -> jax.Array:
     return inputs.combined(inputs.expanded(law, theta[:1], metric).value)[0]
 
 
 @_compiled
-def _moments(law: Law, inputs: PassInputs, metric: Any, theta: Any, a: Any, base: Any, shift: Any) -> tuple[Any, Any]:
+def _moments(
+    law: Law, inputs: PassInputs, metric: Array, theta: Array, a: Array, base: Array, shift: Array
+) -> tuple[Any, Any]:
     expansion, root = inputs.expanded(law, theta, metric), jnp.sqrt(a)
     value = (inputs.combined(expansion.value) - shift) * root[:, None]
     return _Summed.of(expansion, a), (-inputs.aim(expansion, a, base), root @ value, value.T @ value)
 
 
 def _target_on_devices(model: Model, inputs: PassInputs, part: Any) -> Any:
-    total: Any = None
+    total = None
     for metric, theta, a, base, _ in inputs.device_blocks(model, part):
         total = _plus(total, _target(law_of(model), inputs, metric, theta, a, base))
     return total
@@ -264,7 +273,7 @@ def _target(law: Law, inputs: PassInputs, metric: Any, theta: Any, a: Any, base:
 
 
 def _products_on_devices(model: Model, inputs: PassInputs, part: Any) -> Any:
-    total: Any = None
+    total = None
     for metric, theta, a, *_ in inputs.device_blocks(model, part, prior=False):
         total = _plus(total, _products(law_of(model), inputs, metric, theta, a))
     return total

@@ -1,11 +1,12 @@
 """Structural similarity of images (Wang et al. 2004), differentiable: what reconstructions are trained for."""
 
 from functools import lru_cache
-from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 
 # As published: an 11 by 11 Gaussian window, and what keeps quotients finite in units of the squared range.
@@ -13,7 +14,7 @@ _WINDOW, _SD = 11, 1.5
 _K1, _K2 = 0.01, 0.03
 
 
-def structural_similarity(x: Any, y: Any, *, value_range: float = 1.0) -> Any:
+def structural_similarity(x: Array, y: Array, *, value_range: float = 1.0) -> jax.Array:
     """Structural similarity of every pair of images, its mean over all windows that lie inside.
 
         (2 m m' + c1) (2 cov + c2) / ((m^2 + m'^2 + c1) (v + v' + c2)),    c1 = (0.01 range)^2, c2 = (0.03 range)^2,

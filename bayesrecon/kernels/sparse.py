@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.definite import largest
 from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
@@ -28,6 +29,10 @@ from bayesrecon.kernels.sums import covariance, either_way, kernels, numbers, pl
 from bayesrecon.kernels.touched import Touched, coloured, pays
 from bayesrecon.model import Model, Records
 from bayesrecon.running.engine import block_entries, on_host, placed, pooled, spread
+
+if TYPE_CHECKING:
+    from bayesrecon.estimation.standard import Rows
+
 
 _FEWEST = 3  # coordinates of a record, with fewer parameters than pay for which it is not worth a look
 _FIRST = 8  # records that are looked at first
@@ -45,12 +50,12 @@ class _Block:
     `value (C, M)`, `slopes (q, C, M)` along the colours, and `lap (C, M) = tr(Sigma Hess l)` where it was wanted.
     """
 
-    theta: Any
-    weights: Any
-    sigma: Any
+    theta: Array
+    weights: Array
+    sigma: Array
     value: Any
-    slopes: Any
-    lap: Any
+    slopes: Array
+    lap: Array
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ class SparseEmbedding(View):
             norm += sigma[i, j] * (one * other).sum(axis=0)
         return np.where(norm < 1e290, norm, np.inf) / self.metric.shape[1]
 
-    def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
+    def slopes(self, records: Records, h: "Rows", j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
         """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`."""
         touched = self._of(records)
         inputs, values, start = self._inputs(touched), np.zeros((touched.size, len(j))), 0
@@ -134,7 +139,7 @@ class SparseEmbedding(View):
     ) -> Float[np.ndarray, "Q r"]:
         anchors, others = self._of(basis.records), self._of(probes)
         parts = self._parts(min(chunk_of(anchors), chunk_of(others)), atoms)
-        total: Any = None
+        total = None
         for _, found in self._pass(_cross_of, self._inputs(anchors, others=others), parts, "comparing records"):
             total = plus(total, found)
         return jax.device_get(total) @ basis.coefficients
@@ -162,7 +167,7 @@ class SparseEmbedding(View):
     def _covariance(self, inputs: "_PassInputs", parts: list[Part]) -> np.ndarray:
         return covariance(self._pass(_noise_of, inputs, parts, "estimating noise"))
 
-    def _inputs(self, touched: Touched, functions: Any = None, **more: Any) -> "_PassInputs":
+    def _inputs(self, touched: Touched, functions: Array | None = None, **more: Any) -> "_PassInputs":
         """Kept on the devices for a whole pass, where they work on it."""
         inputs = _PassInputs(touched, self._sigmas, self.temperature, functions, **more)
         return inputs if on_host() or pooled() else placed(inputs)
@@ -235,10 +240,10 @@ class _PassInputs:
     """
 
     touched: Touched
-    sigmas: tuple[Any, ...]
+    sigmas: tuple[Array, ...]
     temperature: float = field(metadata={"static": True})
     functions: Any = None
-    fitted: Any = None
+    fitted: Array | None = None
     normal: Any = None
     others: Touched | None = None
 
@@ -255,27 +260,27 @@ class _PassInputs:
             else:
                 yield _Block(t, spread(weights), sigma, *found), n
 
-    def scores(self, model: Model, block: _Block, axes: Any) -> Any:
+    def scores(self, model: Model, block: _Block, axes: Array) -> Any:
         """Scores `(C, d)` of the posterior of the fitted records, or of the normal law in its place."""
         prior = None if self.normal is not None else _prior(model, self, block, axes)
         return _score(self, block, prior)
 
 
-def _prior(model: Model, inputs: _PassInputs, block: _Block, axes: Any) -> Any:
+def _prior(model: Model, inputs: _PassInputs, block: _Block, axes: Array) -> np.ndarray:
     """Scores `(C, d)` of prior and transforms."""
     found = prior_score(model, axes, block.theta, inputs.temperature)
     return np.asarray(found) if on_host() else found
 
 
 @either_way
-def _score(inputs: _PassInputs, block: _Block, prior: Any) -> Any:
+def _score(inputs: _PassInputs, block: _Block, prior: Any) -> Array:
     if inputs.normal is not None:
         centre, precision = inputs.normal
         return -(block.theta - centre) @ precision
     return prior + inputs.touched.gather(block.slopes * inputs.fitted)
 
 
-def _residual(inputs: _PassInputs, block: _Block, score: Any) -> Any:
+def _residual(inputs: _PassInputs, block: _Block, score: Array) -> Array:
     """`<phi_m, score> + tau tr(Sigma Hess l_m)`, `(C, M)`."""
     scaled_score = score @ block.sigma
     pairs = zip(inputs.touched.index, block.slopes, strict=True)
@@ -284,7 +289,7 @@ def _residual(inputs: _PassInputs, block: _Block, score: Any) -> Any:
 
 def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
     """Kernel and target; and weight, the values that sums are taken about, mean and products of values."""
-    shift: Any = None
+    shift = None
     sums: Any = None
     axes = numbers(np.eye(part.metric.shape[0]))
     for block, _ in inputs.sweeps(model, part, inputs.touched):
@@ -296,12 +301,12 @@ def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any
 
 
 @either_way
-def _shift_of(inputs: _PassInputs, block: _Block) -> Any:
+def _shift_of(inputs: _PassInputs, block: _Block) -> Array:
     return block.value[0] @ inputs.functions
 
 
 @either_way
-def _moments(inputs: _PassInputs, block: _Block, prior: Any, shift: Any) -> tuple[Any, ...]:
+def _moments(inputs: _PassInputs, block: _Block, prior: Array, shift: Any) -> tuple[Array, Array, Array, Array]:
     heavy, index = block.weights[:, None], inputs.touched.index
     value = block.value @ inputs.functions - shift
     gram = own_kernel(block.slopes * heavy**0.5, index, block.sigma)
@@ -311,7 +316,7 @@ def _moments(inputs: _PassInputs, block: _Block, prior: Any, shift: Any) -> tupl
 
 def _cross_of(model: Model, inputs: _PassInputs, part: Part) -> Any:
     assert inputs.others is not None
-    total: Any = None
+    total = None
     sweeps = (inputs.sweeps(model, part, some, second=False) for some in (inputs.others, inputs.touched))
     for (one, _), (other, _) in zip(*sweeps, strict=True):
         total = plus(total, _cross(inputs, one, other))
@@ -319,7 +324,7 @@ def _cross_of(model: Model, inputs: _PassInputs, part: Part) -> Any:
 
 
 @either_way
-def _cross(inputs: _PassInputs, first: _Block, second: _Block) -> Any:
+def _cross(inputs: _PassInputs, first: _Block, second: _Block) -> np.ndarray:
     assert inputs.others is not None
     rows, columns = inputs.others.index, inputs.touched.index
     pairs = np.indices((len(rows), len(columns))).reshape(2, -1).T
@@ -327,7 +332,7 @@ def _cross(inputs: _PassInputs, first: _Block, second: _Block) -> Any:
 
 
 def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
-    total: Any = None
+    total = None
     axes = numbers(np.eye(part.metric.shape[0]))
     for block, _ in inputs.sweeps(model, part, inputs.touched):
         total = plus(total, _noise(inputs, block, inputs.scores(model, block, axes)))
@@ -335,7 +340,7 @@ def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
 
 
 @either_way
-def _noise(inputs: _PassInputs, block: _Block, score: Any) -> tuple[Any, Any]:
+def _noise(inputs: _PassInputs, block: _Block, score: Any) -> tuple[Array, Array]:
     residual = _residual(inputs, block, score) @ inputs.functions
     return block.weights @ residual, (residual * block.weights[:, None]).T @ residual
 
@@ -357,14 +362,14 @@ def _along(inputs: _PassInputs, block: _Block, score: Any) -> Any:
 
 
 @either_way
-def _shares(index: Any, sigma: Any) -> tuple[Any, Any]:
+def _shares(index: Array, sigma: Array) -> tuple[Array, Array]:
     """The pairs of colours, and for every record the entry of Sigma that its mixed derivative counts with."""
     i, j = np.triu_indices(len(index))
     return np.stack([i, j], axis=1), sigma[index[i], index[j]] * np.where(i == j, 1.0, 2.0)[:, None]
 
 
 @either_way
-def _no_pairs(index: Any) -> tuple[np.ndarray, np.ndarray]:
+def _no_pairs(index: Array) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros((0, 2), int), np.zeros((0, index.shape[1]))
 
 

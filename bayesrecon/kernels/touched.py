@@ -1,7 +1,7 @@
 """Which coordinates of the posterior records touch, and colours of those that no record touches together."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,12 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Bool
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import Records
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 
 NONE = -1  # the record has no coordinate of this colour
 
@@ -26,14 +31,14 @@ class Touched:
     """
 
     records: Records
-    index: Any
-    colours: Any
+    index: Array
+    colours: Array
 
     @property
     def size(self) -> int:
         return self.index.shape[1]
 
-    def gather(self, slopes: Any) -> Any:
+    def gather(self, slopes: Array) -> Array:
         """`sum_m slopes[a, t, m]` by coordinate, `(C, d)`, for `slopes (q, C, M)`."""
         size = self.colours.shape[1]
         if isinstance(slopes, np.ndarray):
@@ -65,7 +70,7 @@ def coloured(touched: Bool[np.ndarray, "M d"]) -> tuple[np.ndarray, np.ndarray]:
     return colour, index
 
 
-def scatter(index: np.ndarray, size: int) -> Any:
+def scatter(index: np.ndarray, size: int) -> "csr_array":
     """`(size, M)` ones where a record has the coordinate."""
     rows = np.flatnonzero(index != NONE)
     return scipy.sparse.csr_array((np.ones(len(rows)), (index[rows], rows)), (size, len(index)))

@@ -2,13 +2,15 @@
 
 from typing import Any
 
+import pandas as pd
+
 from bayesrecon.errors import visible
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the beginning of a formula."""
 
 
-def as_cells(table: Any) -> Any:
+def as_cells(table: pd.DataFrame) -> pd.DataFrame:
     """A copy of a DataFrame with all texts made safe: no formulas, and no control characters for a terminal.
 
     This applies to cells, index and columns.
@@ -28,7 +30,7 @@ def as_cells(table: Any) -> Any:
     return found
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_cell, value))
     if not isinstance(value, str):

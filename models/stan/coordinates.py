@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.model import Identity, Parameter, Params
 from bayesrecon.models.stan import tree
@@ -81,10 +82,10 @@ class Coordinates:
         transform = self.transforms[place.name]
         return Parameter(place.name, place.shape, transform, _box(transform))
 
-    def values(self, params: Params) -> tuple[Frame, Any]:
+    def values(self, params: Params) -> tuple[dict[str, V], Array]:
         """The program's parameters, and the log Jacobian of those that are computed."""
         frame = dict(self.frame)
-        total: Any = jnp.zeros(())
+        total = jnp.zeros(())
         ruled = {r.place.name for r in self.rules}
         for p in self.places:
             if p.name not in ruled:
@@ -106,7 +107,7 @@ class Coordinates:
         if missing:
             raise BayesreconError(f"the draws lack {missing[0]}, of which other parameters are computed")
 
-        def one(values: dict[str, Any]) -> dict[str, Any]:
+        def one(values: dict[str, Array]) -> dict[str, Any]:
             frame = dict(self.frame)
             frame.update({n: V(published[n].base, a, published[n].depth) for n, a in values.items()})
             return {r.name: r.invert(frame, values[r.place.name]) for r in wanted}
@@ -121,7 +122,7 @@ def _free(rules: tuple[Rule, ...], name: str) -> str:
     return next((r.name for r in rules if r.place.name == name), name)
 
 
-def _box(transform: Any) -> tuple[float, float] | None:
+def _box(transform: object) -> tuple[float, float] | None:
     if not isinstance(transform, Bounded):
         return (-math.inf, math.inf) if isinstance(transform, Identity) else None
     ends = []
@@ -181,13 +182,13 @@ class _Prior:
     line: int
 
 
-def _priors(block: tuple[Any, ...], name: str, loop: tree.For | None = None) -> list[_Prior]:
+def _priors(block: tuple[tree.Statement, ...], name: str, loop: tree.For | None = None) -> list[_Prior]:
     found: list[_Prior] = []
     for s in flattened(block):
         if isinstance(s, tree.For) and loop is None and s.high is not None:
             body = s.body.body if isinstance(s.body, tree.Block) else (s.body,)
             found += _priors(body, name, s)
-        of: Any = None
+        of = None
         if isinstance(s, tree.Tilde) and not s.truncated:
             of, family, args, line = s.of, s.name, s.args, s.at[0]
         elif isinstance(s, tree.Increment) and isinstance(s.value, tree.Call) and s.value.args:
@@ -247,7 +248,7 @@ def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[s
     location, scale = prior.args[-2:]
     loop, turn = prior.loop, prior.loop.name if prior.loop else ""
 
-    def ends(frame: Frame) -> tuple[Any, Any]:
+    def ends(frame: Frame) -> tuple[Array, Array]:
         inside, run = dict(frame), Run()
         machine.block(tuple(statements), inside, run)
         if loop is None:
@@ -261,10 +262,10 @@ def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[s
 
     moves = _moves(prior.family, place, loop is not None)
 
-    def apply(frame: Frame, x: Any) -> tuple[Any, Any]:
+    def apply(frame: Frame, x: Array) -> tuple[jax.Array, jax.Array]:
         return moves[0](x, *ends(frame))
 
-    def invert(frame: Frame, y: Any) -> Any:
+    def invert(frame: Frame, y: Array) -> jax.Array:
         return moves[1](y, *ends(frame))
 
     name = _unused(f"{place.name}_raw", names)
@@ -276,11 +277,11 @@ def _moves(family: str, place: Place, looped: bool) -> tuple[Callable[..., Any],
     """From standard values to those of a location and a scale with the log Jacobian, and back."""
     rows = place.shape[0] if len(place.shape) > 1 else 1
 
-    def wide(a: Any) -> Any:
+    def wide(a: Array) -> Array:
         """One number for each entry of a loop over the first axis."""
         return a.reshape(-1, *(1,) * (len(place.shape) - 1)) if looped and jnp.ndim(a) == 1 else a
 
-    def plain(x: Any, mu: Any, tau: Any) -> tuple[Any, Any]:
+    def plain(x: Array, mu: Array, tau: Array) -> tuple[Any, Any]:
         y = wide(mu) + wide(tau) * x
         return y, jnp.sum(jnp.broadcast_to(jnp.log(wide(tau)), place.shape))
 

@@ -21,7 +21,7 @@ class Meeting(Machine):
     def __init__(self, record: Machine):
         super().__init__(record.program, record.higher, in_order)
 
-    def met(self, name: str, of: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
+    def met(self, name: str, of: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run) -> bool:
         """Whether a density was dealt with; else it is added to the target.
 
         Args:
@@ -41,12 +41,11 @@ class Meeting(Machine):
 
     def _increment(self, node: tree.Increment, frame: Frame, run: Run) -> None:
         for part in summands(node.value):
-            name = density_of_call(part.name) if isinstance(part, tree.Call) else None
-            own = name is None or part.name in self.functions
-            mixture = isinstance(part, tree.Call) and part.name in MIXTURES and part.name not in self.functions
-            if mixture and self.mixed(part, frame, run):
+            call = part if isinstance(part, tree.Call) and part.name not in self.functions else None
+            name = None if call is None else density_of_call(call.name)
+            if call is not None and call.name in MIXTURES and self.mixed(call, frame, run):
                 continue
-            if own or not self.met(str(name), part.args[0], part.args[1:], frame, run):
+            if call is None or name is None or not self.met(name, call.args[0], call.args[1:], frame, run):
                 self.add(node, self.value(part, frame, run), run)
 
     _STATEMENTS: ClassVar[dict[type, Any]] = {**Machine._STATEMENTS, tree.Tilde: _tilde, tree.Increment: _increment}

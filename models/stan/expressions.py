@@ -40,13 +40,13 @@ class Expressions(ABC):
                 self.functions.setdefault(f.name, []).append(f)
 
     @abstractmethod
-    def block(self, body: tuple[Any, ...], frame: Frame, run: Run) -> Leave | None:
+    def block(self, body: tuple[tree.Statement, ...], frame: Frame, run: Run) -> Leave | None:
         """Runs statements, as those of a function."""
 
-    def statement(self, node: Any, frame: Frame, run: Run) -> Leave | None:
+    def statement(self, node: tree.Statement, frame: Frame, run: Run) -> Leave | None:
         return self.block((node,), frame, run)
 
-    def value(self, node: Any, frame: Frame, run: Run) -> V:
+    def value(self, node: tree.Expression, frame: Frame, run: Run) -> V:
         run.spend()
         try:
             return run.claim(self._EXPRESSIONS[type(node)](self, node, frame, run))
@@ -55,7 +55,7 @@ class Expressions(ABC):
         except FOREIGN as error:
             raise self.placed(unforeseen(error), node) from None
 
-    def placed(self, error: StanError, node: Any) -> StanError:
+    def placed(self, error: StanError, node: tree.Node) -> StanError:
         """With the place in the program, the innermost."""
         if getattr(error, "placed", False):
             return error
@@ -103,7 +103,9 @@ class Expressions(ABC):
     def _target(self, node: tree.Target, frame: Frame, run: Run) -> V:
         return V("real", run.total(), 0, any(t for *_, t in run.terms))
 
-    def indices(self, nodes: tuple[Any, ...], of: V, frame: Frame, run: Run) -> list[Any]:
+    def indices(
+        self, nodes: tuple[tree.Expression | tree.Range | None, ...], of: V, frame: Frame, run: Run
+    ) -> list[Any]:
         found: list[Any] = []
         for k, node in enumerate(nodes):
             if node is None:

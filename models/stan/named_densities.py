@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from bayesrecon.models.stan.cdfs import CUMULATIVE
@@ -84,7 +85,7 @@ def known(name: str) -> bool:
     return any(name in table for table in (CONTINUOUS, DISCRETE, MULTIVARIATE, GENERALISED))
 
 
-def _entries(f: Callable[..., Any], args: list[V]) -> Any:
+def _entries(f: Callable[..., Any], args: list[V]) -> jax.Array:
     """A function of numbers over containers, which all have one length."""
     shapes = {v.shape for v in args if v.shape}
     if len(shapes) > 1 and len({s if len(s) == 1 else None for s in shapes}) > 1:
@@ -166,7 +167,7 @@ def truncation(name: str, y: V, args: list[V], low: V | None, high: V | None) ->
 def outside(y: V, low: V | None, high: V | None) -> Any:
     """Whether an entry lies outside of what a density is truncated to."""
     xp = xp_of(*(v.a for v in (y, low, high) if v is not None))
-    found: Any = False
+    found = False
     if low is not None:
         found = found | xp.any(xp.asarray(y.a) < low.a)
     if high is not None:

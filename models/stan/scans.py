@@ -25,7 +25,7 @@ JAX_ERRORS = (
 class Statements(Protocol):
     """What runs statements."""
 
-    def statement(self, node: Any, frame: Frame, run: Run) -> Any: ...
+    def statement(self, node: tree.Statement, frame: Frame, run: Run) -> object: ...
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Inside:
         )
 
 
-def consumed_of(held: Any) -> int:
+def consumed_of(held: object) -> int:
     return held.consumed if isinstance(held, Slot) else 0
 
 
@@ -72,7 +72,7 @@ def around(node: tree.For, frame: Frame) -> Frame:
 
 
 def put(frame: Frame, name: str, v: V) -> None:
-    held: Any = frame[name]
+    held = frame[name]
     if isinstance(held, Slot):
         held.row = v
     else:
@@ -173,7 +173,7 @@ def in_a_scan(
     add(node, inside.run, free.sum(), bound.sum())
 
 
-def add(node: tree.For, run: Run, free: Any, bound: Any) -> None:
+def add(node: tree.For, run: Run, free: object, bound: object) -> None:
     """What the turns added, where they add at all."""
     if any(isinstance(n, tree.Tilde | tree.Increment | tree.Call | tree.CallStatement) for n in tree.walk(node.body)):
         run.terms.append((node.at[0], free, False))

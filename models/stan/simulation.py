@@ -33,16 +33,16 @@ class _Drawing(Meeting):
         key: of the random numbers.
     """
 
-    def __init__(self, record: Machine, fields: frozenset[str], key: Any):
+    def __init__(self, record: Machine, fields: frozenset[str], key: jax.Array):
         super().__init__(record)
         self._fields, self._key = fields, key
         self.done: list[tuple[str, Any]] = []
 
-    def _response(self, node: Any) -> str | None:
+    def _response(self, node: tree.Expression) -> str | None:
         of = node.of if isinstance(node, tree.Index) else node
         return of.name if isinstance(of, tree.Variable) and of.name in self._fields else None
 
-    def met(self, name: str, of: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
+    def met(self, name: str, of: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run) -> bool:
         """A draw comes in the place of the field, or of an entry of it."""
         field = self._response(of)
         if field is None:
@@ -81,7 +81,7 @@ class _Drawing(Meeting):
         frame[field] = V(held.base, jnp.stack([jnp.asarray(s[field].a) for s in sides])[which], held.depth, True)
         return True
 
-    def _shares(self, call: tree.Call, frame: Frame, run: Run) -> list[tuple[Any, tree.Call]] | None:
+    def _shares(self, call: tree.Call, frame: Frame, run: Run) -> list[tuple[tree.Expression, tree.Call]] | None:
         """Logarithms of the shares of components, with the densities of these; None where it is no such mixture."""
         parts = call.args
         if call.name == "log_mix" and len(parts) == 3:
@@ -100,7 +100,7 @@ class _Drawing(Meeting):
             found.append((sum((self.value(t, frame, run).a for t in terms if t is not of[0]), start=weight), of[0]))
         return found if len(found) > 1 else None
 
-    def _place(self, node: Any, frame: Frame, run: Run) -> Any:
+    def _place(self, node: tree.Expression | tree.Range | None, frame: Frame, run: Run) -> Any:
         if node is None or isinstance(node, tree.Range):
             return None
         found = self.value(node, frame, run)
@@ -126,7 +126,7 @@ def simulation(parts: Parts, params: Params) -> Callable[[Params, Records, Any],
         new = {name for name, _ in machine.done}
         return {**record, **{name: parts.field_of(name, frame[name], record[name]) for name in new}}
 
-    def simulate(params: Params, records: Records, key: Any) -> Records:
+    def simulate(params: Params, records: Records, key: jax.Array) -> Records:
         count = len(next(iter(records.values())))
         return jax.vmap(one, (None, 0, 0))(params, records, jax.random.split(key, count))
 

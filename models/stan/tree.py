@@ -28,48 +28,48 @@ class Variable(Node):
 @dataclass(frozen=True, eq=False, slots=True)
 class Call(Node):
     name: str
-    args: tuple[Any, ...]
+    args: tuple["Expression", ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Index(Node):
     """`of[indices]`; an index is an expression, a `Range` or None for all."""
 
-    of: Any
-    indices: tuple[Any, ...]
+    of: "Expression"
+    indices: tuple["Expression | Range | None", ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Range(Node):
-    low: Any
-    high: Any
+    low: "Expression | None"
+    high: "Expression | None"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Unary(Node):
     op: str
-    of: Any
+    of: "Expression"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Binary(Node):
     op: str
-    left: Any
-    right: Any
+    left: "Expression"
+    right: "Expression"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Ternary(Node):
-    test: Any
-    then: Any
-    other: Any
+    test: "Expression"
+    then: "Expression"
+    other: "Expression"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Listed(Node):
     """`{a, b}` or `[a, b]`."""
 
-    items: tuple[Any, ...]
+    items: tuple["Expression", ...]
     row: bool
 
 
@@ -85,47 +85,47 @@ class Type(NamedTuple):
     """
 
     base: str
-    dims: tuple[Any, ...] = ()
-    sizes: tuple[Any, ...] = ()
-    bounds: tuple[tuple[str, Any], ...] = ()
+    dims: tuple["Expression", ...] = ()
+    sizes: tuple["Expression", ...] = ()
+    bounds: tuple[tuple[str, "Expression"], ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Declare(Node):
     name: str
     type: Type
-    value: Any = None
+    value: "Expression | None" = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Assign(Node):
-    to: Any
+    to: "Expression"
     op: str
-    value: Any
+    value: "Expression"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Increment(Node):
     """`target += value`."""
 
-    value: Any
+    value: "Expression"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tilde(Node):
-    of: Any
+    of: "Expression"
     name: str
-    args: tuple[Any, ...]
-    low: Any = None
-    high: Any = None
+    args: tuple["Expression", ...]
+    low: "Expression | None" = None
+    high: "Expression | None" = None
     truncated: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class If(Node):
-    test: Any
-    then: Any
-    other: Any
+    test: "Expression"
+    then: "Statement"
+    other: "Statement | None"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -133,25 +133,25 @@ class For(Node):
     """Over a range where there is `high`, over the entries of `low` where not."""
 
     name: str
-    low: Any
-    high: Any
-    body: Any
+    low: "Expression"
+    high: "Expression | None"
+    body: "Statement"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class While(Node):
-    test: Any
-    body: Any
+    test: "Expression"
+    body: "Statement"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Block(Node):
-    body: tuple[Any, ...]
+    body: tuple["Statement", ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Return(Node):
-    value: Any
+    value: "Expression | None"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -173,6 +173,11 @@ class CallStatement(Node):
     call: Call
 
 
+Expression = Number | Variable | Call | Index | Unary | Binary | Ternary | Listed | Target
+
+Statement = Declare | Assign | Increment | Tilde | If | For | While | Block | Return | Jump | Message | CallStatement
+
+
 class Argument(NamedTuple):
     name: str
     base: str
@@ -185,7 +190,7 @@ class Function(Node):
     args: tuple[Argument, ...]
     base: str
     depth: int
-    body: tuple[Any, ...] | None
+    body: tuple[Statement, ...] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,19 +199,19 @@ class Program:
 
     name: str = "program"
     functions: tuple[Function, ...] = ()
-    data: tuple[Any, ...] = ()
-    transformed_data: tuple[Any, ...] = ()
-    parameters: tuple[Any, ...] = ()
-    transformed_parameters: tuple[Any, ...] = ()
-    model: tuple[Any, ...] = ()
-    generated: tuple[Any, ...] = ()
+    data: tuple[Statement, ...] = ()
+    transformed_data: tuple[Statement, ...] = ()
+    parameters: tuple[Statement, ...] = ()
+    transformed_parameters: tuple[Statement, ...] = ()
+    model: tuple[Statement, ...] = ()
+    generated: tuple[Statement, ...] = ()
     source: str = field(default="", repr=False)
 
 
-def children(node: Any) -> list[Any]:
+def children(node: object) -> list[Node | tuple[object, ...]]:
     """What stands directly below a node, in order."""
     if isinstance(node, Node):
-        parts: list[Any] = [getattr(node, f.name) for f in fields(node) if f.name != "at"]
+        parts: list[object] = [getattr(node, f.name) for f in fields(node) if f.name != "at"]
     elif isinstance(node, Type):
         parts = [*node.dims, *node.sizes, *(value for _, value in node.bounds)]
     elif isinstance(node, tuple):
@@ -216,9 +221,10 @@ def children(node: Any) -> list[Any]:
     return [p for p in parts if isinstance(p, Node | tuple)]
 
 
-def walk(node: Any) -> list[Any]:
+def walk(node: object) -> list[Node]:
     """A node and everything below it."""
-    found, waiting = [], [node]
+    found: list[Node] = []
+    waiting = [node]
     while waiting:
         one = waiting.pop()
         if isinstance(one, Node):
@@ -227,7 +233,7 @@ def walk(node: Any) -> list[Any]:
     return found
 
 
-def replaced(node: Any, by: Callable[[Any], Any]) -> Any:
+def replaced(node: Any, by: Callable[[Node], object]) -> Any:
     """A part of a program where `by` says what replaces a node; None where it is gone through."""
     if isinstance(node, Node):
         if (found := by(node)) is not None:
@@ -241,21 +247,21 @@ def replaced(node: Any, by: Callable[[Any], Any]) -> Any:
     return node
 
 
-def renamed(node: Any, names: dict[str, str]) -> Any:
+def renamed(node: object, names: dict[str, str]) -> Any:
     """A part of a program with variables renamed where they are read."""
 
-    def other(one: Any) -> Any:
+    def other(one: Node) -> Variable | None:
         return replace(one, name=names[one.name]) if isinstance(one, Variable) and one.name in names else None
 
     return replaced(node, other)
 
 
-def names_in(node: Any) -> set[str]:
+def names_in(node: object) -> set[str]:
     """The variables that a part of a program reads or writes."""
     return {n.name for n in walk(node) if isinstance(n, Variable)}
 
 
-def assigned_in(node: Any) -> set[str]:
+def assigned_in(node: object) -> set[str]:
     """The variables that statements assign to and do not declare themselves."""
     found: set[str] = set()
     for n in walk(node):

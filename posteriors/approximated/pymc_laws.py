@@ -1,6 +1,7 @@
 """PyMC's mean-field and full-rank approximations as laws over a model's coordinates, without importing PyMC."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -23,12 +24,12 @@ APPROXIMATIONS = ("MeanField", "FullRank")
 """Approximations that are read, by their names."""
 
 
-def is_pymc_approximation(guide: Any) -> bool:
+def is_pymc_approximation(guide: int | Path) -> bool:
     """Whether this is one of PyMC's approximations, read or not."""
     return any(c.__name__ == "Approximation" and c.__module__.startswith("pymc") for c in type(guide).__mro__)
 
 
-def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[Any]) -> FittedLaw:
+def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[object]) -> FittedLaw:
     """The law of what `pymc.fit` returned.
 
     Args:
@@ -52,7 +53,7 @@ def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[Any]) -> Fi
     lower = np.tril_indices(d)
     spread = "cov" if full else "std"
 
-    def native(given: Any, what: str) -> np.ndarray:
+    def native(given: object, what: str) -> np.ndarray:
         found = one_of(given, ("mean", spread), what)
         mean = numbers(found["mean"], "mean", (d,))
         scale = numbers(found[spread], spread, (d, d) if full else (d,))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from bayesrecon.errors import BayesreconError, beside, library, reading
 from bayesrecon.posteriors.draws import Draws, is_numeric
@@ -137,12 +138,12 @@ def _read_groups(path: Path, name: str, groups: list[str], root: dict[str, Any],
             return convert(posterior, stats, root, name)
 
 
-def variables_of(dataset: Any) -> dict[Any, Any]:
+def variables_of(dataset: xr.Dataset) -> dict[Any, Any]:
     """Data variables without their coordinates, which xarray gathers one by one at a cost of all the others."""
     return {key: dataset.variables[key] for key in dataset.data_vars}
 
 
-def one_chain(dataset: Any) -> Any:
+def one_chain(dataset: Any) -> xr.Dataset:
     """A dataset whose draws lie along one dimension `sample`, as `az.extract` makes it, with dimensions chain and draw;
     others as they are.
 
@@ -159,12 +160,12 @@ def one_chain(dataset: Any) -> Any:
     return dataset.drop_vars(along).rename_dims(sample="draw").expand_dims("chain")
 
 
-def text_of(value: Any) -> Any:
+def text_of(value: object) -> Any:
     """The netCDF C library stores text as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def _group(source: Any, key: str) -> Any:
+def _group(source: Any, key: str) -> xr.Dataset | xr.DataTree | None:
     """The named group (a Dataset or a DataTree node: both have `data_vars`), or None."""
     try:
         group = source[key]
@@ -173,7 +174,7 @@ def _group(source: Any, key: str) -> Any:
     return group if hasattr(group, "data_vars") else None
 
 
-def convert(posterior: Any, stats: Any, root: Any, name: str) -> Draws:
+def convert(posterior: xr.Dataset | xr.DataTree, stats: xr.Dataset | xr.DataTree | None, root: Any, name: str) -> Draws:
     posterior, stats = one_chain(posterior), None if stats is None else one_chain(stats)
     variables = {str(key): value for key, value in variables_of(posterior).items() if is_numeric(value.dtype)}
     if not variables:
@@ -193,7 +194,7 @@ def convert(posterior: Any, stats: Any, root: Any, name: str) -> Draws:
     return Draws(values, log_density_of(posterior, stats, leading), name, attributes)
 
 
-def _array(variable: Any) -> np.ndarray:
+def _array(variable: xr.DataArray | xr.Variable) -> np.ndarray:
     return np.asarray(variable.transpose("chain", "draw", ...).values, np.float64)
 
 

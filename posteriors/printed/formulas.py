@@ -55,7 +55,7 @@ def _variables(formula: str) -> dict[str, bool]:
         raise BayesreconError(f"a formula of {len(formula)} letters, more than {_LONGEST}, is refused")
     text = re.sub(r"\b(?:as\.)?factor\(", "C(", formula)
     try:
-        parsed: Any = cast(Any, Formula)(text)
+        parsed = cast(Any, Formula)(text)
         right = getattr(parsed, "rhs", parsed)
         factors = {str(factor.expr) for term in right for factor in term.factors}
     except Exception as error:

@@ -14,7 +14,6 @@ and tells n as well.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 from bayesrecon.inexact import Limit, Statements
 from bayesrecon.model import Field
@@ -44,7 +43,7 @@ class Untold:
     errors: tuple[tuple[float, float], ...]
     scale: tuple[float, float]
 
-    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Any] = ()) -> Statements:
+    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[object] = ()) -> Statements:
         wide, narrow = (self._found(fields, total, width) for width in (1.0, 0.0))
         return Statements(
             {

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from bayesrecon.errors import BayesreconError, Note, reading
 from bayesrecon.errors import beside as files_beside
 from bayesrecon.posteriors.printed.headers import (
@@ -59,12 +61,12 @@ class Printed:
         model: the name of its column, where several models stand side by side.
     """
 
-    frame: Any
+    frame: pd.DataFrame
     notes: tuple[str, ...] = ()
     model: str = ""
 
 
-def as_printed(table: Any, beside: Sequence[Path] = (), column: str | None = None) -> Printed:
+def as_printed(table: object, beside: Sequence[Path] = (), column: str | None = None) -> Printed:
     """A file of a printed table, or a DataFrame, in the one form.
 
     Args:
@@ -119,14 +121,14 @@ def read_printed(path: Path, what: str = "a printed table") -> dict[str, Any]:
         return file.read()  # type: ignore[no-any-return]
 
 
-def _plain_headers(headers: Sequence[Any]) -> bool:
+def _plain_headers(headers: Sequence[str]) -> bool:
     found = columns_of(headers)
     if found.estimate is None or found.error is None:
         return False
     return found.enough and {plain(headers[found.estimate]), plain(headers[found.error])} <= _PLAIN
 
 
-def _readable(grid: list[list[Any]]) -> int:
+def _readable(grid: list[Sequence[str]]) -> int:
     return 2 * any(columns_of(row).enough for row in grid[:40]) + any(
         BRACKETS.match(str(c)) for row in grid for c in row
     )
@@ -284,7 +286,7 @@ def _inside(row: list[Any], k: int) -> bool:
     return bool(BRACKETS.match(text) or _BELOW.match(text))
 
 
-def _empty(value: Any) -> bool:
+def _empty(value: object) -> bool:
     return (
         value is None
         or value != value
@@ -292,7 +294,7 @@ def _empty(value: Any) -> bool:
     )
 
 
-def _bare(value: Any) -> Any:
+def _bare(value: object) -> Any:
     """A cell without stars, and without commas between thousands."""
     if not isinstance(value, str):
         return value

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesrecon.errors import BayesreconError, beside, near, reading
 from bayesrecon.factors import Factor
@@ -40,10 +41,10 @@ _SNIFFED, _FIRST = 2**16, 60  # letters, and lines, in which a table of estimate
 
 @in_float64
 def from_table(
-    table: Any,
+    table: object,
     model: Model | str,
     *,
-    correlations: Any = None,
+    correlations: pd.DataFrame | Path | Sequence[Sequence[float]] | None = None,
     draws: float | None = None,
     jacobian: bool | None = None,
     coordinates: str = "constrained",
@@ -165,7 +166,7 @@ def from_table(
     return replace(release, notes=(*notes, *release.notes))
 
 
-def titled(table: Any, model: str) -> str | None:
+def titled(table: object, model: str) -> str | None:
     """What a table is called: by its file, and by the model of it that was chosen, if there are several.
 
     >>> titled("tables/fits.csv", "(2)"), titled(object(), "")
@@ -270,7 +271,7 @@ def _order(model: Model, labels: Sequence[str], coordinates: str) -> list[int]:
     return [found[one] for one in expected]
 
 
-def read_frame(table: Any, what: str) -> Any:
+def read_frame(table: object, what: str) -> pd.DataFrame:
     import pandas as pd
 
     if isinstance(table, (str, Path)):
@@ -347,7 +348,7 @@ def _named(row: Sequence[str]) -> bool:
     return not re.fullmatch(rf"(?:{NUMBER})?", row[0].strip())
 
 
-def is_table(source: Any) -> bool:
+def is_table(source: object) -> bool:
     """Whether this is a DataFrame without marks of draws, or the path of a CSV table of estimates."""
     if isinstance(source, str | Path):
         return as_table(source)
@@ -355,7 +356,7 @@ def is_table(source: Any) -> bool:
     return pandas and not is_frame(source)
 
 
-def release_of_table(source: Any, model: Any, power: float | None) -> Release | None:
+def release_of_table(source: object, model: object, power: float | None) -> Release | None:
     """Of a regression's table, None of anything else.
 
     Raises:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ class Objects:
         table: of `bayesrecon.untrusted.r_file.RFile.read`.
     """
 
-    def __init__(self, table: Mapping[str, Any]) -> None:
+    def __init__(self, table: Mapping[str, np.ndarray]) -> None:
         self._table = table
         order = np.argsort(table["parent"], kind="stable")
         count = len(table["kind"])

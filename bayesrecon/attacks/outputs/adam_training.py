@@ -3,7 +3,7 @@
 import hashlib
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.files import write_whole
 from bayesrecon.model import Progress
@@ -72,7 +73,7 @@ class Fitted:
         params, state: of the best epoch. epoch: that one, from 1. losses: validation's after every epoch.
     """
 
-    params: Any
+    params: Sequence[Mapping[str, Array]]
     state: Any
     epoch: int
     losses: list[float] = field(default_factory=list)
@@ -81,7 +82,7 @@ class Fitted:
 @in_float32
 def fit(
     loss: Callable[..., tuple[Any, Any]],
-    params: Any,
+    params: Sequence[Mapping[str, Array]],
     state: Any,
     data: tuple[Any, ...],
     schedule: Schedule,
@@ -114,8 +115,10 @@ def fit(
     batch = min(schedule.batch, len(train))
 
     @jax.jit
-    def epoch(params: Any, state: Any, inner: Any, order: Any, fitted: Any) -> Any:
-        def step(carry: Any, rows: Any) -> Any:
+    def epoch(
+        params: Sequence[Mapping[str, Array]], state: Any, inner: Any, order: Array, fitted: tuple[Array, Array]
+    ) -> Any:
+        def step(carry: Any, rows: Array) -> Any:
             params, state, inner = carry
             part = tuple(v[rows] for v in fitted)
             (value, state), slope = jax.value_and_grad(loss, has_aux=True)(params, state, part, True)
@@ -125,11 +128,11 @@ def fit(
         return jax.lax.scan(step, (params, state, inner), order)
 
     @jax.jit
-    def value_of(params: Any, state: Any, part: Any) -> Any:
+    def value_of(params: Sequence[Mapping[str, Array]], state: Any, part: tuple[Array, Array]) -> jax.Array:
         return loss(params, state, part, False)[0]
 
     # The best epoch's numbers travel with the current ones.
-    now: Any = {"params": params, "state": state, "inner": inner, "best": (params, state)}
+    now = {"params": params, "state": state, "inner": inner, "best": (params, state)}
     done, best, losses = 0, 0, []
     stamp = _stamp(data, schedule, description)
     path = None if checkpoint is None else Path(checkpoint)
@@ -169,7 +172,7 @@ def _stamp(data: tuple[np.ndarray, ...], schedule: Schedule, description: str) -
     return json.dumps({"data": digest.hexdigest(), "training": description, **settings}, sort_keys=True)
 
 
-def _write(path: Path, now: Any, done: int, best: int, losses: list[float], stamp: str) -> None:
+def _write(path: Path, now: object, done: int, best: int, losses: list[float], stamp: str) -> None:
     leaves = {f"leaf{i}": np.asarray(v) for i, v in enumerate(jax.tree_util.tree_leaves(now))}
     with_all = partial(np.savez, done=done, best=best, losses=losses, stamp=stamp, **leaves)
 
@@ -180,7 +183,7 @@ def _write(path: Path, now: Any, done: int, best: int, losses: list[float], stam
     write_whole(path, save)
 
 
-def _opened(path: Path, like: Any, stamp: str) -> tuple[Any, int, int, list[float]]:
+def _opened(path: Path, like: object, stamp: str) -> tuple[Any, int, int, list[float]]:
     leaves, tree = jax.tree_util.tree_flatten(like)
     with reading(path, "a checkpoint of training"), zipfile.ZipFile(path) as archive:
         size = sum(entry.file_size for entry in archive.infolist())

@@ -6,11 +6,11 @@ law is. With many records every field has a quantile of its own, with few all fi
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.output_embedding import Outputs
 
@@ -66,7 +66,7 @@ def varies(spread: np.ndarray) -> Bool[np.ndarray, " p"]:
 def calibrated(
     truth: Float[np.ndarray, "n p"],
     guess: Float[np.ndarray, "n p"],
-    scale: Any,
+    scale: Array,
     spread: Float[np.ndarray, " p"],
     checked: int,
     values: tuple[float, float],

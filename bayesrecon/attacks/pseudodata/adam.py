@@ -19,6 +19,7 @@ import numpy as np
 import optax
 from jaxtyping import Float
 
+from bayesrecon.arrays import Array
 from bayesrecon.attacks.pseudodata.support import Chart, Variables
 from bayesrecon.attacks.pseudodata.sweep import Sweep, sweep_slopes
 from bayesrecon.kernels.embedding import Basis
@@ -50,7 +51,7 @@ class Slicing:
     reduced: bool = True
 
 
-def directions(key: Any, slicing: Slicing, atoms: int, dimension: int) -> Any:
+def directions(key: jax.Array, slicing: Slicing, atoms: int, dimension: int) -> jax.Array:
     """`epsilon (T, L, k)`."""
     draw = jax.random.normal if slicing.law == "normal" else jax.random.rademacher
     return draw(key, (atoms, slicing.count, dimension)).astype(float)
@@ -60,13 +61,13 @@ def sliced_divergence(
     model: Model,
     temperature: float,
     reduced: bool,
-    metric: Any,
-    theta: Any,
-    atoms: Any,
-    epsilon: Any,
-    weights: Any,
+    metric: Array,
+    theta: Array,
+    atoms: Array,
+    epsilon: Array,
+    weights: Array,
     records: Records,
-) -> Any:
+) -> Array:
     """J(w, Z) of one set of directions, a scalar; the constant of the prior is included.
 
     Args:
@@ -74,11 +75,11 @@ def sliced_divergence(
         epsilon: `(T, L, k)`.
     """
 
-    def log_p(t: Any) -> Any:
+    def log_p(t: Array) -> Array:
         fitted = weights @ jax.vmap(model.log_lik, in_axes=(None, 0))(t, records)
         return fitted + model.log_prior(t) + temperature * model.log_det(t)
 
-    def one(t: Any, e: Any) -> Any:
+    def one(t: Any, e: Array) -> Any:
         curvature = jax.vmap(lambda v: along(log_p, t, v)[2])(e @ metric.T)
         score = metric.T @ jax.grad(log_p)(t)
         square = score @ score if reduced else jnp.mean((e @ score) ** 2)
@@ -91,10 +92,10 @@ def divergence_slopes(
     chart: Chart,
     model: Model,
     temperature: float,
-    atoms: tuple[Any, Any, Any],
+    atoms: tuple[Array, Array, Array],
     slicing: Slicing,
     epsilon: Any,
-    given: Any,
+    given: Array,
     fixed: Records,
     whiten: tuple[Records, Records],
     x: Variables,
@@ -109,7 +110,7 @@ def divergence_slopes(
     def records(y: Variables) -> Records:
         return chart.records_at(y, fixed, *whiten)
 
-    def score(t: Any, z: Records) -> Any:
+    def score(t: Array, z: Records) -> jax.Array:
         return jax.grad(lambda s: model.log_lik(s, z))(t)
 
     w, z = chart.weights_at(x, given), records(x)
@@ -123,8 +124,8 @@ def divergence_slopes(
         frames = jnp.broadcast_to(metric, (len(theta), *metric.shape))
     pulled = total @ metric.T
 
-    def influence(one: Records) -> Any:
-        def at(t: Any, frame: Any, direction: Any) -> Any:
+    def influence(one: Records) -> Array:
+        def at(t: Array, frame: Array, direction: Array) -> Any:
             curvature = jax.vmap(lambda v: along(lambda s: model.log_lik(s, one), t, v)[2], in_axes=1)(frame)
             return score(t, one) @ direction + temperature * curvature.sum()
 
@@ -145,7 +146,7 @@ def divergence_slopes(
     return pull((in_weights, slopes))[0]
 
 
-def _frames(epsilon: Any) -> Any:
+def _frames(epsilon: Array) -> jax.Array:
     """`(T, k, q)` with `q = min(L, k)` columns whose outer products add up to `mean_l eps_l eps_l'`."""
     count, dimension = epsilon.shape[1:]
     if count <= dimension:
@@ -165,11 +166,11 @@ def adam_steps(
     rate: float,
     steps: int,
     atoms: tuple[Any, Any, Any] | Sweep,
-    given: Any,
+    given: Array,
     fixed: Records,
     whiten: tuple[Records, Records],
-    key: Any,
-    first: Any,
+    key: jax.Array,
+    first: Array,
     state: tuple[Variables, Any],
     regulariser: Regulariser | None = None,
 ) -> tuple[Variables, Any]:
@@ -187,7 +188,7 @@ def adam_steps(
     def penalty(x: Variables) -> Any:
         return regulariser(chart.weights_at(x, given), chart.records_at(x, fixed, *whiten)) if regulariser else 0.0
 
-    def step(carry: tuple[Variables, Any], number: Any) -> tuple[tuple[Variables, Any], None]:
+    def step(carry: tuple[Variables, Any], number: Array) -> tuple[tuple[Variables, Any], None]:
         x, inner = carry
         epsilon = None
         if slicing.count:
@@ -212,11 +213,11 @@ def adam_start(rate: float, x: Variables) -> Any:
 
 @partial(jax.jit, static_argnames="model")
 def _curvature_difference(
-    model: Model, metric: Any, theta: Any, atoms: Any, epsilon: Any, records: Records, coefficients: Any
-) -> Any:
+    model: Model, metric: Array, theta: Array, atoms: Array, epsilon: Array, records: Records, coefficients: Array
+) -> Array:
     exact = taylor(model, metric, theta, records)[2] @ coefficients
 
-    def one(t: Any, e: Any) -> Any:
+    def one(t: Any, e: Array) -> Any:
         return taylor(model, metric @ e.T, t[None], records)[2][0] / e.shape[0]
 
     sliced = jax.vmap(one)(theta, epsilon) @ coefficients

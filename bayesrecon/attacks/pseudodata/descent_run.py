@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import jax
 import numpy as np
 
 from bayesrecon.attacks.pseudodata.adam import Slicing, adam_start, adam_steps
@@ -142,7 +143,7 @@ class Run:
             pool = {k: np.concatenate([np.asarray(self.pseudo.records[k]), found.minima[k]]) for k in pool}
         self.stopped, self.support, self.variables = "no further progress", kept, {}
 
-    def adam(self, objective: str, slicing: Slicing, steps: int, rate: float, key: Any) -> None:
+    def adam(self, objective: str, slicing: Slicing, steps: int, rate: float, key: jax.Array) -> None:
         import jax.numpy as jnp
 
         if objective == "exact":
