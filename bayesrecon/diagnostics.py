@@ -102,7 +102,8 @@ def _autocorrelation_times(centred: np.ndarray, total: np.ndarray) -> np.ndarray
         rho = 1.0 - (within[:, None] - covariance) * n / (n - 1) / total[:, None]
         if lag == 0:
             rho[:, 0] = 1.0
-        pairs = rho[:, : rho.shape[1] // 2 * 2].reshape(len(rho), -1, 2).sum(axis=2)
+        half = rho.shape[1] // 2
+        pairs = rho[:, : half * 2].reshape(len(rho), half, 2).sum(axis=2)
         lowest = np.minimum.accumulate(np.c_[lowest, pairs], axis=1)[:, 1:]
         time[pending] += 2.0 * np.maximum(lowest, 0.0).sum(axis=1)
         goes_on = lowest[:, -1] > 0

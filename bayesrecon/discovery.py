@@ -50,7 +50,7 @@ class Skipped:
     """A plug-in that cannot be used.
 
     Attributes:
-        name: of its entry point.
+        name: name of its entry point.
         package: the outermost package that it is written in.
         reason: what is wrong, naming the plug-in.
     """

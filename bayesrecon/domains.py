@@ -157,12 +157,12 @@ class Domain:
         if math.isinf(low) and math.isinf(high):
             return centre + scale * rng.standard_normal(shape)
         if math.isfinite(low) and math.isfinite(high):
-            # A beta law with the wanted moments, flattened so that it never becomes a spike.
+            # A beta distribution with the wanted moments, flattened so that it never becomes a spike.
             m = np.clip((centre - low) / (high - low), 0.02, 0.98)
             v = np.clip((scale / (high - low)) ** 2, 1e-8, 0.3 * m * (1 - m))
             strength = m * (1 - m) / v - 1
             return np.clip(low + (high - low) * rng.beta(m * strength, (1 - m) * strength, size=shape), low, high)
-        # A gamma law with the wanted moments: no heavy tail that would rule every average over the records.
+        # A gamma distribution with the wanted moments: no heavy tail that would rule every average over the records.
         sign, end = (1.0, low) if math.isfinite(low) else (-1.0, high)
         m = np.maximum(sign * (centre - end), 0.3 * np.abs(scale) + 1e-12)
         strength = np.clip((m / np.maximum(scale, 1e-12)) ** 2, 0.1, 1e6)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 
@@ -88,6 +89,15 @@ class Note(str):
     __slots__ = ()
 
 
+def labelled(label: str, message: str) -> str:
+    """`label: message`, which is a `Note` if `message` is one.
+
+    >>> type(labelled("fit.nc", Note("every 2nd draw was used"))).__name__
+    'Note'
+    """
+    return type(message)(f"{label}: {message}")
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a verb that already has a partial result.
 
@@ -140,8 +150,10 @@ def reading(source: object, kind: str) -> Iterator[None]:
     # RuntimeError, RecursionError, MemoryError, zlib.error and more.
     except Exception as error:
         text = " ".join(str(error).split())[:200] or type(error).__name__
+        if isinstance(source, str | Path) and os.path.isfile(source) and not os.path.getsize(source):
+            raise BayesreconError(f"{source}: the file is empty; export it again") from error
         raise BayesreconError(
-            f"{source}: cannot be read as {kind} ({text}); is the file whole? copy or export it again"
+            f"{source}: cannot be read as {kind} ({text}); is the file complete? copy or export it again"
         ) from error
 
 

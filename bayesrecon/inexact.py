@@ -57,7 +57,7 @@ class Noise:
         return Noise(self.normal, np.column_stack([np.asarray(self.bounded), columns]))
 
 
-UNTOLD = "the correlations of the estimates were not given"
+NO_CORRELATIONS = "the correlations of the estimates were not given"
 """What limits alone are said for, in notes and in audits."""
 
 _SLACK = 1e-9  # relative, of limits that are one number
@@ -104,7 +104,7 @@ class Statements(dict[str, Limit]):
             low, high = max(before.lower, limit.lower), min(before.upper, limit.upper)
             estimate = before.estimate if before.estimate is not None else limit.estimate
             if low > high + _SLACK * (1 + abs(high)):
-                failures.append(f"no data print this table: {name} would be at least {low:.6g}, and at most {high:.6g}")
+                failures.append(f"no data give this table: {name} would be at least {low:.6g}, and at most {high:.6g}")
             elif estimate is not None:
                 estimate = min(max(estimate, low), max(low, high))
             found[name] = Limit(low, max(low, high), estimate)

@@ -113,7 +113,7 @@ class Mark:
     Attributes:
         names: parameters that enter it.
         affine: in them.
-        power: of the one parameter that it is a multiple of, the factor free of parameters; None where it is not.
+        power: power of the one parameter that it is a multiple of, the factor free of parameters; None where it is not.
         plain: the factor is one.
         logged: it is a power of that parameter's exponential.
     """

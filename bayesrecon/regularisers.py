@@ -50,7 +50,7 @@ class TotalVariation(Penalty):
 
     Args:
         shape: (height, width) or (height, width, colours) of the field's values.
-        strength: of the penalty beside the divergence, or half the squared relative residual.
+        strength: strength of the penalty beside the divergence, or half the squared relative residual.
         field: the record's field that holds the image.
         smooth: difference of pixels, in their own units, below which it counts by its square.
 

@@ -363,9 +363,18 @@ def refuse_others(release: Any, takes: Sequence[Any], verb: str, instead: str) -
         raise BayesreconError(
             f"expected a release (bayesrecon.posteriors makes one) or a deletion pair, got a {type(release).__name__}"
         )
-    every = set(EQUATIONS) <= set(takes)
-    taken = "what has equations of its data" if every else " or ".join(shortly(one.what) for one in takes)
-    raise BayesreconError(f"{verb} takes {taken}, and this is {release.what}; {instead}")
+    raise BayesreconError(f"{verb} takes {in_words(takes)}, and this is {release.what}; {instead}")
+
+
+def in_words(takes: Sequence[Any]) -> str:
+    """Kinds of releases that a verb or an attack accepts, in words.
+
+    >>> in_words([PosteriorDraws, TrainedParameter])
+    'posterior draws or a trained parameter'
+    """
+    if set(EQUATIONS) <= set(takes):
+        return "any release with equations of its data"
+    return " or ".join(shortly(kind.what) for kind in takes)
 
 
 LIMITED = "`recover` says which, or supply the correlations of its estimates"

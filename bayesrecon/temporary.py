@@ -1,4 +1,4 @@
-"""Temporary files that are held while somebody writes them, and removed once their writers are gone."""
+"""Temporary files that are locked while they are written, and removed if their writers have ended."""
 
 import contextlib
 import os
@@ -12,10 +12,10 @@ _TEMPORARY = re.compile(rf"\..*{re.escape(_MARK)}[a-z0-9_]{{8}}(\.[^.]*)?")
 
 
 def locked_file(folder: Path, stem: str, suffix: str) -> tuple[int, Path]:
-    """A new temporary file that is held from here on: another run may take it for abandoned until it is.
+    """A new temporary file, locked. Before it is locked, another run may take it for abandoned and remove it.
 
     Returns:
-        A descriptor, which holds it until it is closed or the process ends, and the path.
+        The file descriptor, which keeps the lock until it is closed or the process ends, and the path.
     """
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{stem}{_MARK}", suffix=suffix, dir=folder)
@@ -26,7 +26,7 @@ def locked_file(folder: Path, stem: str, suffix: str) -> tuple[int, Path]:
 
 
 def _lock(handle: int, wait: bool = True) -> bool:
-    """Hold a file until it is closed, or the process ends; False where it cannot be had."""
+    """Lock a file until it is closed or the process ends; False if another process has the lock."""
     if sys.platform == "win32":  # where an open file cannot be removed
         return True
     import fcntl
@@ -39,7 +39,7 @@ def _lock(handle: int, wait: bool = True) -> bool:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove temporary files whose writers are gone."""
+    """Remove temporary files whose writers have ended."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
@@ -54,7 +54,7 @@ def _remove_unlocked(path: str) -> None:
             if sys.platform == "win32":
                 os.close(handle)
                 handle = -1
-            os.unlink(path)  # while it is held, so that its writer sees that it is gone
+            os.unlink(path)  # while it is locked, so that a new writer sees that it is gone
     finally:
         if handle >= 0:
             os.close(handle)

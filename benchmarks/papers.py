@@ -103,9 +103,8 @@ def _shown(value: Any) -> str:
 def _missing(piece: dict[str, Any], how: str) -> str:
     name = ", ".join(filter(None, [piece["piece"], piece.get("cell", "")]))
     published = f" (published: {piece['published']})" if piece.get("published") else ""
-    said = [f"no data: {piece['blocked']}"] if piece.get("blocked") else []
-    said += [piece.get("tried") or "not tried"]
-    return f"* {name}{published}: {how}; {'; '.join(said)}."
+    status = f"no data: {piece['blocked']}" if piece.get("blocked") else how
+    return f"* {name}{published}: {status}; {piece.get('tried') or 'not tried'}."
 
 
 class _Collected(Study):

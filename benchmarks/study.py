@@ -54,7 +54,7 @@ class Study:
         return json.loads(self.rows.read_text()) if self.rows.exists() else self._empty()
 
     def keep(self, rows: Any) -> None:
-        """Write rows in the place of those that there were, and the page."""
+        """Write rows instead of those that there were, and the page."""
         _whole(self.rows, form(rows))
         versions = json.loads(self._versions.read_text()) if self._versions.exists() else {}
         if versions.get(self.name) != __version__:

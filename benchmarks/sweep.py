@@ -51,7 +51,7 @@ class Rows:
         return [one for one in items if not one.items() <= self._done.get(self._place(one), {}).items()]
 
     def add(self, row: Row) -> None:
-        """Keep a row at once, in the place of one of the same data set."""
+        """Keep a row at once, instead of one of the same data set."""
         if self._into is None:
             self._keep([*self._study.kept(), row])
         else:

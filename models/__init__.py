@@ -1,4 +1,4 @@
-"""Models: NumPyro programs, one family a file, and what makes a `Model` of a program, a PyMC model, a Stan
+"""Models: NumPyro programs, one family per file, and what makes a `Model` of a program, a PyMC model, a Stan
 program, a density or a loss."""
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Laws of NumPyro whose log probability is not smooth, written so that it is.
+"""Distributions of NumPyro whose log probability is not smooth, written so that it is.
 
 JAX's `betaln` takes its corrections to single precision and switches between formulas where an argument passes 8: in
 double precision it is off by up to 1e-6, and jumps there. Stein's identity knows nothing of a jump, and kernels whose
@@ -24,7 +24,7 @@ _WRAPPERS = (
     ZeroInflatedLogits,
 )
 
-# NumPyro 0.19 does not have this law: nothing is an instance of what stands in for it.
+# NumPyro 0.19 does not have this distribution: nothing is an instance of what stands in for it.
 _Negative: Any = getattr(dist, "BetaNegativeBinomial", type("_Absent", (dist.Distribution,), {}))
 
 
@@ -42,8 +42,8 @@ class _GammaPoisson(dist.GammaPoisson):
         a: Any = self.concentration
         rate: Any = self.rate
         value = jnp.asarray(value, jnp.result_type(float))
-        found = gammaln(a + value) - gammaln(a) - gammaln(value + 1.0)
-        return found - xlogy(a, 1 + 1 / rate) - xlog1py(value, rate)
+        result = gammaln(a + value) - gammaln(a) - gammaln(value + 1.0)
+        return result - xlogy(a, 1 + 1 / rate) - xlog1py(value, rate)
 
 
 class _BetaBinomial(dist.BetaBinomial):
@@ -68,7 +68,7 @@ _AFFECTED = (dist.GammaPoisson, dist.BetaBinomial, _Negative)
 
 
 def smooth(law: object) -> Any:
-    """The same law with a smooth log probability, inside NumPyro's own wrappers too; any other as it is.
+    """The same distribution with a smooth log probability, inside NumPyro's own wrappers too; any other as it is.
 
     Subclasses with a log probability of their own keep it.
 
@@ -86,7 +86,7 @@ def smooth(law: object) -> Any:
 
 def _smooth(part: Any) -> Any:
     log_prob = getattr(type(part), "log_prob", None)
-    # Some of the values of a law in use are traced: nothing is validated again.
+    # Some of the values of a distribution in use are traced: nothing is validated again.
     if log_prob is dist.GammaPoisson.log_prob:
         return _GammaPoisson(part.concentration, part.rate, validate_args=False)
     if log_prob is dist.BetaBinomial.log_prob:

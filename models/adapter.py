@@ -131,12 +131,12 @@ def _adapted(
     likelihood = [n for n, s in three.items() if s.kind in ("observed", "factor") and s.terms != two[n].terms]
     if not likelihood:
         raise BayesreconError(
-            f"{title}: no observed site follows the records; observe a field, "
+            f"{title}: no observed site depends on the records; observe a field, "
             'e.g. numpyro.sample("y", ..., obs=y) inside a plate over the records'
         )
     parameters = tuple(parameter(n, s, title) for n, s in three.items() if s.kind == "latent")
     if not parameters:
-        raise BayesreconError(f"{title} has no latent site: there is nothing to release")
+        raise BayesreconError(f"{title} has no latent site, so it has no posterior")
 
     fields = {k: Field(tuple(shape), given.get(k, observed.get(k, REAL))) for k, shape in record.items()}
 
@@ -149,9 +149,11 @@ def _adapted(
         sites = trace(program, typed(batch), constants, title, params)
         return {n: log_prob(s) for n, s in sites.items() if s["type"] == "sample" and wanted(n)}
 
-    def log_lik_at(params: dict[str, Array], one: dict[str, Array]) -> jax.Array:
+    def log_lik_at(params: dict[str, Array], record: dict[str, Array]) -> jax.Array:
         # What is not wanted would be compiled away, but traced and differentiated before that.
-        values = log_probs(params, {k: jnp.asarray(v)[None] for k, v in one.items()}, lambda site: site in likelihood)
+        values = log_probs(
+            params, {k: jnp.asarray(v)[None] for k, v in record.items()}, lambda site: site in likelihood
+        )
         return jnp.asarray(sum(jnp.sum(values[n]) for n in likelihood))
 
     blank = {k: v[:1] for k, v in dummy(1).items()}
@@ -229,12 +231,12 @@ def _check_factorises(
 ) -> None:
     """The joint density must be the sum over records, and the prior must not see the records."""
 
-    def evaluate(theta: Array, one: dict[str, Array], two: dict[str, Array]) -> tuple[Any, Any, dict[str, Any]]:
+    def evaluate(theta: Array, first: dict[str, Array], second: dict[str, Array]) -> tuple[Any, Any, dict[str, Any]]:
         params = model.constrain(theta)
-        joint, moved = log_probs(params, one), log_probs(params, two)
-        whole = sum(jnp.sum(joint[n]) for n in likelihood)
-        single = jnp.sum(jax.vmap(model.log_lik_at, in_axes=(None, 0))(params, one))
-        return whole, single, {n: jnp.sum(joint[n]) - jnp.sum(moved[n]) for n in joint if n not in likelihood}
+        joint, moved = log_probs(params, first), log_probs(params, second)
+        joint_sum = sum(jnp.sum(joint[n]) for n in likelihood)
+        single = jnp.sum(jax.vmap(model.log_lik_at, in_axes=(None, 0))(params, first))
+        return joint_sum, single, {n: jnp.sum(joint[n]) - jnp.sum(moved[n]) for n in joint if n not in likelihood}
 
     run = jax.jit(evaluate)
     # Unequal coordinates, so that exchanged latents show; further points where the likelihood vanishes.
@@ -244,13 +246,13 @@ def _check_factorises(
             break
     else:
         raise BayesreconError(
-            f"{model.name}: the likelihood is not finite at any of the points tried, so that it cannot be checked; "
+            f"{model.name}: the likelihood is not finite at any point that was tried, so it cannot be checked; "
             "state where the fields lie with domain="
         )
     if not np.isclose(whole, single, rtol=1e-8, atol=1e-8):
         raise BayesreconError(
-            f"{model.name}: the likelihood is not a product over records (three records together give "
-            f"{float(whole):.6g}, one by one {float(single):.6g}); a mean, a scale or a lag taken over the data "
+            f"{model.name}: the likelihood is not a product over records (three records jointly give "
+            f"{float(whole):.6g}, separately {float(single):.6g}); a mean, a scale or a lag computed from the data "
             "belongs in the record itself"
         )
     for n, difference in prior.items():

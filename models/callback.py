@@ -16,27 +16,27 @@ Pairs = Callable[[np.ndarray, Records], tuple[np.ndarray, np.ndarray]]
 
 _STEP = 1e-3
 """Of differences, in units of the direction, a posterior standard deviation where the kernel asks: off by about 1e-7 of
-the second derivative where it changes by itself over one unit."""
+the second derivative where it itself changes over one unit."""
 
 _FARTHEST = 1e-3
 """Of a step in any coordinate, of one more than the largest of theta: directions may come in other units."""
 
 
-def called(pairs: Pairs) -> Callable[[Any, Records], Any]:
+def from_callback(pairs: Pairs) -> Callable[[Any, Records], Any]:
     """`f(theta (d,), record) -> scalar`, with first derivatives in theta from `pairs` and second ones by differences.
 
     Raises:
         BayesreconError: where a derivative in the record, or a third one in theta, is taken.
 
-    >>> f = called(lambda theta, z: ((theta**3).sum(axis=1) * z["x"], 3 * theta**2 * z["x"]))
+    >>> f = from_callback(lambda theta, z: ((theta**3).sum(axis=1) * z["x"], 3 * theta**2 * z["x"]))
     >>> with jax.enable_x64(True):
     ...     round(float(jax.hessian(lambda t: f(t, {"x": 5.0}))(jnp.array([2.0]))[0, 0]), 4)
     60.0
     """
 
     def both_host(theta: np.ndarray, record: Records) -> tuple[np.ndarray, np.ndarray]:
-        found = _mapped(lambda t, z: np.column_stack(pairs(t, z)), np.shape(theta)[-1] + 1, theta, record)
-        return found[..., 0], found[..., 1:]
+        result = _mapped(lambda t, z: np.column_stack(pairs(t, z)), np.shape(theta)[-1] + 1, theta, record)
+        return result[..., 0], result[..., 1:]
 
     def hessian_product_host(theta: np.ndarray, v: np.ndarray, record: Records) -> np.ndarray:
         theta, v = np.broadcast_arrays(np.asarray(theta), np.asarray(v))
@@ -65,20 +65,20 @@ def called(pairs: Pairs) -> Callable[[Any, Records], Any]:
         return jax.pure_callback(hessian_product_host, like, theta, v, record, vmap_method="expand_dims")
 
     def value_jvp(at: tuple[Array, Mapping[str, Array]], moved: Any) -> Any:
-        _check_still(moved[1])
+        _check_no_derivative(moved[1])
         v, slope = both(*at)
         return v, slope @ _dense(moved[0], at[0])
 
     def both_jvp(
         at: tuple[Array, Mapping[str, Array]], moved: Any
     ) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
-        _check_still(moved[1])
+        _check_no_derivative(moved[1])
         (theta, record), t = at, _dense(moved[0], at[0])
         v, slope = both(theta, record)
         return (v, slope), (slope @ t, hessian_product(theta, t, record))
 
     def bent_jvp(at: object, moved: object) -> Any:
-        raise BayesreconError("a density that other software evaluates has no third derivatives")
+        raise BayesreconError("a density evaluated by other software has no third derivatives")
 
     value.defjvp(value_jvp, symbolic_zeros=True)
     both.defjvp(both_jvp, symbolic_zeros=True)
@@ -87,32 +87,39 @@ def called(pairs: Pairs) -> Callable[[Any, Records], Any]:
 
 
 def _dense(tangent: object, theta: Array) -> Any:
-    return jnp.zeros_like(theta) if _still(tangent) else tangent
+    return jnp.zeros_like(theta) if _no_derivative(tangent) else tangent
 
 
-def _still(tangent: Any) -> bool:
+def _no_derivative(tangent: Any) -> bool:
     return isinstance(tangent, jax.custom_derivatives.SymbolicZero) or tangent.dtype == jax.dtypes.float0
 
 
-def _check_still(record: object) -> None:
-    if not all(_still(leaf) for leaf in jax.tree_util.tree_leaves(record, is_leaf=lambda x: hasattr(x, "dtype"))):
+def _check_no_derivative(record: object) -> None:
+    if not all(
+        _no_derivative(leaf) for leaf in jax.tree_util.tree_leaves(record, is_leaf=lambda x: hasattr(x, "dtype"))
+    ):
         raise BayesreconError(
-            "this attack moves records along derivatives of the density in the data, and other software gives none; "
+            "this attack needs derivatives of the density with respect to the data, which other software does not "
+            "give; "
             "write the model with models.from_numpyro"
         )
 
 
-def _mapped(of: Any, width: int, theta: Array, record: Records) -> np.ndarray:
-    """`of(theta (T, d), one record) -> (T, width)` over the leading axes of both, which broadcast: all points of a
-    record at once."""
+def _mapped(function: Any, width: int, theta: Array, record: Records) -> np.ndarray:
+    """Map `function(theta (T, d), one record) -> (T, width)` over the leading axes of both, which broadcast.
+
+    All points of a record are passed at once.
+    """
     theta, leaves = np.asarray(theta), {k: np.asarray(v) for k, v in record.items()}
     axes = theta.ndim - 1
     own = np.broadcast_shapes((1,) * axes, *(v.shape[:axes] for v in leaves.values()))
-    found = np.empty((*np.broadcast_shapes(own, theta.shape[:axes]), width))
+    result = np.empty((*np.broadcast_shapes(own, theta.shape[:axes]), width))
     for index in np.ndindex(own):
         # Axes along which the record does not change stay whole.
         at = tuple(slice(None) if n == 1 else slice(i, i + 1) for i, n in zip(index, own, strict=True))
         points = theta[tuple(s if n > 1 else slice(None) for s, n in zip(at, theta.shape, strict=False))]
-        one = {k: v[tuple(0 if n == 1 else i for i, n in zip(index, v.shape, strict=False))] for k, v in leaves.items()}
-        found[at] = of(points.reshape(-1, theta.shape[-1]), one).reshape(*points.shape[:-1], width)
-    return found
+        record_at = {
+            k: v[tuple(0 if n == 1 else i for i, n in zip(index, v.shape, strict=False))] for k, v in leaves.items()
+        }
+        result[at] = function(points.reshape(-1, theta.shape[-1]), record_at).reshape(*points.shape[:-1], width)
+    return result

@@ -11,7 +11,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.domains import REAL
 from bayesrecon.errors import BayesreconError, first_line, near
 from bayesrecon.model import Field, Model, Parameter, Params, Records
-from bayesrecon.models.callback import called
+from bayesrecon.models.callback import from_callback
 from bayesrecon.models.inspection import Site, parameter, plain
 from bayesrecon.precision import in_float64
 from bayesrecon.stated import domains_of
@@ -68,9 +68,9 @@ def from_density(
     """
     title = name or getattr(log_density, "__name__", "density").replace("<lambda>", "density")
     if not parameters:
-        raise BayesreconError(f"{title}: parameters name none: there is nothing to release")
+        raise BayesreconError(f"{title}: there are no parameters, so there is no posterior")
     if not record:
-        raise BayesreconError(f"{title}: record names no field: there is nothing to recover")
+        raise BayesreconError(f"{title}: the record has no fields, so there is nothing to recover")
     for k in support or {}:
         if k not in parameters:
             raise BayesreconError(f"support: {k!r} is not a parameter ({', '.join(parameters)}){near(k, parameters)}")
@@ -78,10 +78,10 @@ def from_density(
     fields = {k: Field(tuple(shape), given.get(k, REAL)) for k, shape in record.items()}
     free = tuple(_parameter(n, tuple(shape), (support or {}).get(n), title) for n, shape in parameters.items())
     oracle = _Oracle(title, log_density, dataset, fields, sum(p.size for p in free))
-    term, rest = called(oracle.terms), called(oracle.priors)
+    term, rest = from_callback(oracle.terms), from_callback(oracle.priors)
 
-    def log_lik_at(params: Params, one: Records) -> jax.Array:
-        return term(model.unconstrain(params), {k: one[k] for k in fields})
+    def log_lik_at(params: Params, record: Records) -> jax.Array:
+        return term(model.unconstrain(params), {k: record[k] for k in fields})
 
     def log_prior_at(params: Params) -> jax.Array:
         theta = model.unconstrain(params)
@@ -94,7 +94,7 @@ def from_density(
 
 
 def _parameter(name: str, shape: tuple[int, ...], support: str | tuple[float, float] | None, title: str) -> Parameter:
-    """In the coordinates that Stan gives the support."""
+    """The parameter in Stan's coordinates of its support."""
     from numpyro.distributions import constraints
 
     if support is None or support == "real":
@@ -114,7 +114,7 @@ def _parameter(name: str, shape: tuple[int, ...], support: str | tuple[float, fl
     else:
         raise BayesreconError(
             f'{title}: the support of {name} is "real", "positive", "ordered" or (low, high), got {support!r}; '
-            "of others make the unconstrained values the parameter, and give prepare=, which maps the draws to them"
+            "for other supports use unconstrained parameters, and supply prepare=, which maps the draws to them"
         )
     return parameter(name, Site("latent", shape, support=law), title)
 
@@ -133,7 +133,7 @@ class _Oracle:
                 raise BayesreconError(f"{title}: the log density of one record cannot be used: {reason}")
 
     def terms(self, theta: np.ndarray, record: Records) -> tuple[np.ndarray, np.ndarray]:
-        """Of one record, `(T,)` and `(T, d)`, at `(T, d)`."""
+        """Terms of one record and their gradients, `(T,)` and `(T, d)`, at `(T, d)`."""
         with_record = {k: np.concatenate([v, np.asarray(record[k])[None]]) for k, v in self.base.items()}
         return _difference(self._at(theta, with_record), self._without(theta))
 
@@ -158,7 +158,7 @@ class _Oracle:
                 break
         else:
             raise BayesreconError(
-                f"{self.title}: the log density is not finite at any of the points tried, so that it cannot be "
+                f"{self.title}: the log density is not finite at any point that was tried, so it cannot be "
                 "checked; state where the fields lie with domain="
             )
         single = self.priors(theta, {})
@@ -167,9 +167,9 @@ class _Oracle:
             single = single[0] + value, single[1] + slope
         if not all(np.allclose(a, b, rtol=1e-8, atol=1e-8) for a, b in zip(joint, single, strict=True)):
             raise BayesreconError(
-                f"{self.title}: the likelihood is not a product over records (three records together give "
-                f"{joint[0][0]:.6g}, one by one {single[0][0]:.6g}); a mean, a scale or a lag taken over the data "
-                "belongs in the record itself, or into what dataset= holds fixed"
+                f"{self.title}: the likelihood is not a product over records (three records jointly give "
+                f"{joint[0][0]:.6g}, separately {single[0][0]:.6g}); a mean, a scale or a lag computed from the data "
+                "belongs in the record itself, or in what dataset= holds fixed"
             )
         self._check_gradient(theta, records, joint)
 
@@ -201,8 +201,8 @@ class _Oracle:
         return self.kept[key]
 
     def _typed(self, name: str, values: Array) -> np.ndarray:
-        whole = np.issubdtype(self.fields[name].domain.dtype, np.integer)
-        return np.rint(values).astype(int) if whole else np.asarray(values, float)
+        integer = np.issubdtype(self.fields[name].domain.dtype, np.integer)
+        return np.rint(values).astype(int) if integer else np.asarray(values, float)
 
     def _without(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Without a record, at points that come again for every record."""
@@ -226,8 +226,8 @@ class _Oracle:
         return value, slope
 
     def _fails(self, records: Records) -> str | None:
-        """Why the log density of these data cannot be used; None where it can, at some point."""
-        reason = "it is not finite at any of the points tried; state where the fields lie with domain="
+        """Why the log density of these data cannot be used; None if it can, at some point."""
+        reason = "it is not finite at any point that was tried; state where the fields lie with domain="
         try:
             data = self._data(records)
         except Exception as error:
@@ -248,5 +248,5 @@ class _Oracle:
         return reason
 
 
-def _difference(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Any, Any]:
-    return one[0] - other[0], one[1] - other[1]
+def _difference(minuend: tuple[Array, Array], subtrahend: tuple[Array, Array]) -> tuple[Any, Any]:
+    return minuend[0] - subtrahend[0], minuend[1] - subtrahend[1]

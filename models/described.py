@@ -1,4 +1,4 @@
-"""What describes a model: the path of a Stan program, a PyMC model, or a function with its arguments."""
+"""Descriptions of models: the path of a Stan program, a PyMC model, or a function with its arguments."""
 
 import inspect
 import os
@@ -15,8 +15,8 @@ def is_program(given: object) -> bool:
 
 def pymc_model(model: object) -> Any:
     """The PyMC model itself or inside a Bambi model; None for anything else."""
-    held = getattr(getattr(model, "backend", None), "model", None)
-    program = model if held is None else held
+    wrapped = getattr(getattr(model, "backend", None), "model", None)
+    program = model if wrapped is None else wrapped
     if not any(c.__name__ == "Model" and c.__module__.startswith("pymc.") for c in type(program).__mro__):
         return None
     return program
@@ -29,13 +29,13 @@ def program_fields(program: Any, given: Mapping[str, object] | None = None) -> l
     ['x', 'y']
     """
     try:
-        found = inspect.signature(program).parameters.values()
+        parameters = inspect.signature(program).parameters.values()
     except (TypeError, ValueError, OverflowError) as error:
-        raise BayesreconError(f"cannot see the arguments of the program: {first_line(error)}") from None
+        raise BayesreconError(f"cannot inspect the arguments of the program: {first_line(error)}") from None
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return [
         p.name
-        for p in found
+        for p in parameters
         if p.kind in kinds
         and (p.default is inspect.Parameter.empty or p.default is None)
         and p.name not in (given or {})

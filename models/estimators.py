@@ -1,4 +1,4 @@
-"""Regressions as estimators fit them: flat priors, one coefficient a column, and the scale as it is printed."""
+"""Regressions as estimators fit them: flat priors, one coefficient per column, and the scale as it is printed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -47,9 +47,9 @@ def _estimator(
     offset: bool = False,
 ) -> Model:
     if response in covariates or len(set(covariates)) < len(covariates) or not (covariates or intercept):
-        raise BayesreconError(f"{kind} needs distinct covariates, and a response that is not one of them")
+        raise BayesreconError(f"{kind} needs distinct covariates that do not include the response")
     if offset and OFFSET in (*covariates, response):
-        raise BayesreconError(f"{kind}: {OFFSET!r} is the offset of the fit; give the other column another name")
+        raise BayesreconError(f"{kind}: {OFFSET!r} is the name of the fit's offset; rename the other column")
     width = len(covariates) + intercept
 
     def predictor(params: dict[str, Array], record: dict[str, Array]) -> jax.Array:
@@ -162,7 +162,7 @@ def fitted_with(
     own = model.settings
     if offset and model.name != "ols":
         raise BayesreconError(
-            f"the offset of a {model.name} fit enters every record's equation, and is not known: nothing is read of it"
+            f"the offset of a {model.name} fit is unknown and enters every record's equation, so the fit cannot be used"
         )
     given = own["covariates"], own["response"], own["intercept"], _plain(own.get("factors"))
     return _estimator(model.name, *given, weights, records, offset)
@@ -173,10 +173,10 @@ def _plain(factors: Mapping[str, Sequence[str]] | None) -> _Factors:
 
 
 ESTIMATORS: dict[str, Callable[..., Model]] = {"ols": ols, "logit": logit, "poisson": poisson}
-"""By the names that a table is read with."""
+"""Models by the name that a table is read with."""
 
 MODELS: tuple[Shipped, ...] = (
-    Shipped("ols", ols, "ordinary least squares as a table prints it (a trained parameter, not draws)"),
+    Shipped("ols", ols, "ordinary least squares, as in a printed table (a trained parameter, not draws)"),
     Shipped("logit", logit, "logistic regression by maximum likelihood (a trained parameter, not draws)"),
     Shipped("poisson", poisson, "Poisson regression by maximum likelihood (a trained parameter, not draws)"),
 )

@@ -18,14 +18,14 @@ Program = Callable[..., Any]
 
 
 class Site(NamedTuple):
-    """What is known of a site before any data are seen."""
+    """Properties of a site that do not depend on data."""
 
     kind: str  # "latent", "observed", "factor", "plate", "param" or another NumPyro type
     shape: tuple[int, ...] = ()
     terms: tuple[int, ...] = ()  # shape of its log probability
     support: Any = None
     subsampled: bool = False
-    normal: bool = False  # one univariate normal law a record, unscaled
+    normal: bool = False  # one univariate normal distribution a record, unscaled
 
 
 def trace(
@@ -60,8 +60,8 @@ def trace(
     except Exception as error:
         text = str(error).strip().splitlines()
         raise BayesreconError(
-            f"{title} fails on a few records of the declared shapes and domains, each of which must stand on its "
-            f"own (a lag belongs in the record): {type(error).__name__}{': ' + text[0] if text else ''}"
+            f"{title} fails on a few records of the declared shapes and domains, each of which must be "
+            f"independent (a lag belongs in the record): {type(error).__name__}{': ' + text[0] if text else ''}"
         ) from error
 
 
@@ -77,11 +77,11 @@ def observed_supports(
     program: Program, batch: Mapping[str, np.ndarray], constants: Mapping[str, Any], title: str
 ) -> dict[str, Any]:
     """Supports of the observed sites by name; bounds that do not depend on the records are concrete."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
 
     def abstract(values: dict[str, Array]) -> int:
         sites = trace(program, values, constants, title)
-        found.update({n: s["fn"].support for n, s in sites.items() if s["type"] == "sample" and s["is_observed"]})
+        result.update({n: s["fn"].support for n, s in sites.items() if s["type"] == "sample" and s["is_observed"]})
         return 0
 
     def concrete(values: dict[str, Array]) -> int:
@@ -89,34 +89,34 @@ def observed_supports(
             return abstract(values)
 
     jax.eval_shape(abstract, dict(batch))
-    if any(map(_computed, found.values())):  # only then: it compiles whatever it meets, one operation at a time
+    if any(map(_computed, result.values())):  # only then: it compiles whatever it meets, one operation at a time
         jax.eval_shape(concrete, dict(batch))
-    return found
+    return result
 
 
 def inspect_sites(
     program: Program, batch: Mapping[str, np.ndarray], constants: Mapping[str, Any], title: str
 ) -> dict[str, Site]:
     """All sites of the program, from shapes alone: nothing is computed."""
-    found: dict[str, Site] = {}
+    result: dict[str, Site] = {}
 
     def abstract(values: dict[str, Array]) -> int:
         for name, site in trace(program, values, constants, title).items():
             if site["type"] == "plate":
                 size, subsample = site["args"]
-                found[name] = Site("plate", subsampled=subsample not in (None, size))
+                result[name] = Site("plate", subsampled=subsample not in (None, size))
             elif site["type"] != "sample":
-                found[name] = Site(site["type"])
+                result[name] = Site(site["type"])
             else:
                 factor = type(site["fn"]).__name__ == "Unit"
                 kind = "factor" if factor else "observed" if site["is_observed"] else "latent"
                 shape, terms = jnp.shape(site["value"]), jnp.shape(log_prob(site))
                 normal = len(shape) == 1 and site["scale"] is None and _is_normal(site["fn"])
-                found[name] = Site(kind, tuple(shape), tuple(terms), site["fn"].support, normal=normal)
+                result[name] = Site(kind, tuple(shape), tuple(terms), site["fn"].support, normal=normal)
         return 0
 
     jax.eval_shape(abstract, dict(batch))
-    return found
+    return result
 
 
 def _is_normal(law: object) -> bool:
@@ -126,20 +126,20 @@ def _is_normal(law: object) -> bool:
 
 
 def check_sites(two: Mapping[str, Site], three: Mapping[str, Site], title: str) -> None:
-    """Refuse what cannot be a target, comparing the sites for two and for three records."""
+    """Refuse unsupported programs, comparing the sites for two and for three records."""
     if set(two) != set(three):
         odd = ", ".join(sorted(set(two) ^ set(three)))
-        raise BayesreconError(f"{title}: the sites {odd} appear for some numbers of records only")
+        raise BayesreconError(f"{title}: the sites {odd} appear only for some numbers of records")
     for name, site in three.items():
         if site.subsampled:
-            raise BayesreconError(f"{title}: plate {name!r} subsamples; give it all records (no subsample_size)")
+            raise BayesreconError(f"{title}: plate {name!r} subsamples; use all records (no subsample_size)")
         if site.kind == "param":
             raise BayesreconError(
                 f"{title}: {name!r} is a numpyro.param, which has no prior; make it a numpyro.sample site"
             )
         if site.kind == "factor" and two[name].terms == site.terms:
             raise BayesreconError(
-                f"{title}: factor {name!r} is one number for all records; give it one term per record inside "
+                f"{title}: factor {name!r} is one number for all records; make it one term per record inside "
                 "the plate, or write it as a sample site"
             )
         if site.kind != "latent":

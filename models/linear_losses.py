@@ -1,4 +1,4 @@
-"""What is trained rather than sampled: losses of a linear predictor, with a quadratic penalty."""
+"""Losses of a linear predictor with a quadratic penalty, for trained models."""
 
 from collections.abc import Callable
 from functools import cache
@@ -60,7 +60,8 @@ def linear_predictor(
     embedding of a record.
 
     Args:
-        features: p; outputs: K.
+        features: p.
+        outputs: K.
 
     Returns:
         A `Model` with parameters `coef (K, p)` and `intercept (K,)`, and fields `x (p,)` and `y`.
@@ -74,11 +75,11 @@ def linear_predictor(
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise BayesreconError(f"{name}={value!r}: expected a positive whole number")
     if loss == "logistic" and outputs != 1:
-        raise BayesreconError("the logistic loss has one output; take loss='softmax' for several classes")
+        raise BayesreconError("the logistic loss has one output; use loss='softmax' for several classes")
     if loss == "softmax" and outputs < 2:
         raise BayesreconError("the softmax loss needs outputs, one per class")
     if not (penalty >= 0 and intercept_penalty >= 0):
-        raise BayesreconError("penalties are not negative")
+        raise BayesreconError("penalties must be non-negative")
     h = LOSSES[loss]
     labels = () if loss == "squared" else tuple(range(max(outputs, 2)))
     response = Domain("levels", levels=tuple(map(float, labels))) if labels else REAL

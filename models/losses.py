@@ -75,7 +75,7 @@ def from_loss(
     everything, structure = jax.tree_util.tree_flatten(params)
     arrays = named_leaves(params)
     if not arrays:
-        raise BayesreconError(f"{title}: params hold no arrays")
+        raise BayesreconError(f"{title}: params contains no arrays")
     if response not in record:
         raise BayesreconError(f"{title}: the response {response!r} is not a field of the record ({', '.join(record)})")
     given = domains_of(domain, record)
@@ -86,11 +86,11 @@ def from_loss(
         leaves = [values[next(names)] if _is_array(leaf) else leaf for leaf in everything]
         return jax.tree_util.tree_unflatten(structure, leaves)
 
-    def output(values: dict[str, Array], one: dict[str, Array | float]) -> Any:
-        return apply(rebuild(values), *(fields[k].domain.typed(one[k]) for k in inputs))
+    def output(values: dict[str, Array], record: dict[str, Array | float]) -> Any:
+        return apply(rebuild(values), *(fields[k].domain.typed(record[k]) for k in inputs))
 
-    def log_lik(prediction: object, one: dict[str, Array | float]) -> jax.Array:
-        return -loss(prediction, fields[response].domain.typed(one[response]))
+    def log_lik(prediction: object, record: dict[str, Array | float]) -> jax.Array:
+        return -loss(prediction, fields[response].domain.typed(record[response]))
 
     def log_prior_at(values: dict[str, Array]) -> jax.Array:
         return jnp.zeros(()) if regulariser is None else -jnp.asarray(regulariser(rebuild(values)))
@@ -100,7 +100,7 @@ def from_loss(
         name=title,
         parameters=tuple(Parameter(n, tuple(np.shape(v))) for n, v in arrays.items()),
         fields=fields,
-        log_lik_at=lambda values, one: log_lik(output(values, one), one),
+        log_lik_at=lambda values, record_values: log_lik(output(values, record_values), record_values),
         log_prior_at=log_prior_at,
         prediction=Prediction(output, log_lik),
     )
@@ -111,15 +111,17 @@ def from_loss(
 def _check(model: Model) -> None:
     """Shapes only: nothing is computed."""
     values = {p.name: jax.ShapeDtypeStruct(p.shape, jnp.float64) for p in model.parameters}
-    one = {k: jax.ShapeDtypeStruct(f.shape, f.domain.dtype) for k, f in model.fields.items()}
-    for what, function, arguments in (
-        ("loss", model.log_lik_at, (values, one)),
+    shapes = {k: jax.ShapeDtypeStruct(f.shape, f.domain.dtype) for k, f in model.fields.items()}
+    for description, function, arguments in (
+        ("loss", model.log_lik_at, (values, shapes)),
         ("regulariser", model.log_prior_at, (values,)),
     ):
         try:
             shape = jax.eval_shape(function, *arguments).shape
         except Exception as error:
             text = " ".join(str(error).split())[:200]
-            raise BayesreconError(f"{model.name}: the {what} of one record cannot be evaluated: {text}") from None
+            raise BayesreconError(
+                f"{model.name}: the {description} of one record cannot be evaluated: {text}"
+            ) from None
         if shape != ():
-            raise BayesreconError(f"{model.name}: the {what} has shape {shape}; it must be one number")
+            raise BayesreconError(f"{model.name}: the {description} has shape {shape}; it must be one number")

@@ -51,9 +51,9 @@ def from_margin(
     """
     given = dict(domain or {})
     if list(given.pop(response, (0, 1))) != [0, 1]:
-        raise BayesreconError(f"a margin has two classes: the domain of {response!r} is 0 and 1")
+        raise BayesreconError(f"a margin needs two classes: the domain of {response!r} must be 0 and 1")
     if tuple(record.get(response, ())) != ():
-        raise BayesreconError(f"a margin has two classes: {response!r} is one number, 0 or 1")
+        raise BayesreconError(f"a margin needs two classes: {response!r} must be one number, 0 or 1")
 
     def norm(p: Mapping[str, Array]) -> Any:
         return 0.5 * sum(jnp.sum(jnp.asarray(leaf) ** 2) for leaf in jax.tree_util.tree_leaves(p))

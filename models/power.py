@@ -33,7 +33,7 @@ def tempered(model: Model, power: float) -> Model:
     (0.5, True)
     """
     if isinstance(power, bool) or not isinstance(power, Real) or not (np.isfinite(power) and power > 0):
-        raise BayesreconError(f"power={power!r}: expected the positive number that the likelihood was raised to")
+        raise BayesreconError(f"power={power!r}: expected the positive exponent of the likelihood")
     if power == model.power:
         return model
     return _tempered(model, float(power))

@@ -1,4 +1,4 @@
-"""Which programs are Gaussian linear regressions: read off what they compute, not off their names.
+"""Which programs are Gaussian linear regressions: read from what they compute, not off their names.
 
 Their location is an affine function of parameters, their scale a multiple of a power of one (`bayesrecon.operations`).
 """
@@ -26,7 +26,7 @@ _INLINED = CALLS | {"custom_jvp_call", "custom_vjp_call"}  # derivatives are not
 def gaussian_predictor(
     model: Model, response: Callable[[Params, Records], Response], params: Params, batch: Records
 ) -> GaussianPredictor | None:
-    """The Gaussian linear regression that a program is, None where it is none.
+    """The Gaussian linear regression that a program is, None if it is none.
 
     Args:
         response: location, scale and value of the site that is normal given the parameters.
@@ -57,18 +57,18 @@ def gaussian_predictor(
     @jax.jit
     def padded(beta: Array, records: Records) -> tuple[jax.Array, jax.Array, jax.Array]:
         def residual(values: Array) -> tuple[jax.Array, jax.Array]:
-            found, width, seen = response(model.constrain(jnp.zeros(dimension).at[at].set(values)), records)
-            return seen - found, width
+            result, width, seen = response(model.constrain(jnp.zeros(dimension).at[at].set(values)), records)
+            return seen - result, width
 
         slope, width = jax.jacfwd(residual, has_aux=True)(beta)
         return residual(beta)[0], -slope, width
 
     def design(beta: np.ndarray, records: Records) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        count, found = len(next(iter(records.values()))), []
+        count, columns = len(next(iter(records.values()))), []
         for start in range(0, count, _AT_ONCE):
             rows = np.minimum(np.arange(start, start + _AT_ONCE), count - 1)
-            found.append(padded(beta, {k: np.asarray(v)[rows] for k, v in records.items()}))
-        r, x, s = (np.concatenate(parts)[:count] for parts in zip(*found, strict=True))
+            columns.append(padded(beta, {k: np.asarray(v)[rows] for k, v in records.items()}))
+        r, x, s = (np.concatenate(parts)[:count] for parts in zip(*columns, strict=True))
         return r, x, s
 
     if len(coefficients) > GaussianPredictor.MOST:

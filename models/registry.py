@@ -24,10 +24,10 @@ def shipped() -> Mapping[str, Shipped]:
 
     def wrong(name: str, family: int | tuple[Shipped], before: Mapping[str, Any]) -> str:
         if not isinstance(family, tuple | list) or not all(isinstance(entry, Shipped) for entry in family):
-            return "it is no tuple of Shipped"
+            return "it is not a tuple of Shipped"
         taken = names | {entry.name for other in before.values() for entry in other}
         doubled = [entry.name for entry in family if entry.name in taken]
-        return f"there is a model {doubled[0]!r} already" if doubled else ""
+        return f"a model {doubled[0]!r} exists already" if doubled else ""
 
     entries = own + [entry for family in plugins("models", wrong).found.values() for entry in family]
     return MappingProxyType({entry.name: entry for entry in sorted(entries, key=lambda e: e.name.casefold())})
@@ -46,7 +46,7 @@ def find(name: str) -> Shipped:
     if name not in table:
         raise BayesreconError(
             f"no shipped model {name!r}{near(name, table)} (bayesrecon models lists them; "
-            "a model of your own is given as file.py:function)"
+            "name your own model as file.py:function)"
         )
     return table[name]
 

@@ -41,7 +41,7 @@ WIDE_DRAWS, WIDE_VALUES = 1000, 2**25
 """A wide group is read at no more than so many draws, and no more than so many values of it."""
 
 MOST_BYTES = 2**16
-"""Of bytes that belong to nothing so many are looked at."""
+"""Unassigned bytes that are searched at most."""
 
 _LOG_LIK = re.compile(r"(pointwise_)?log_?lik(elihood)?(_[A-Za-z0-9]+)?", re.IGNORECASE)
 _SIMULATED = re.compile(r"(.+)_(rep|pred|ppc|sim|tilde|new|hat)|(yrep|ypred|ysim|ytilde)", re.IGNORECASE)
@@ -55,7 +55,7 @@ class Variable:
         per_draw: whether the values are `(K, *shape)`, one entry per draw of `Contents.rows` (wide groups) or per draw
             of the file (others); else they are the array as stored.
         shape: without the axes of chain and draw.
-        dimensions: names of the axes that `shape` has, empty where the format names none.
+        dimensions: names of the axes that `shape` has, empty if the format names none.
     """
 
     group: str
@@ -108,7 +108,7 @@ class SavedFit:
     Attributes:
         where: its place.
         of: its class, with its module.
-        release: a `Release` of its numbers, as of the same fit in Python; None where they are not read.
+        release: a `Release` of its numbers, as of the same fit in Python; None if they are not read.
         reason: why they are not.
     """
 
@@ -120,7 +120,7 @@ class SavedFit:
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """What a file of saved objects says beside its values.
+    """Content of a file of saved objects other than values.
 
     Attributes:
         objects: places and classes, with their modules.
@@ -140,10 +140,10 @@ class SavedProgram:
     """The Stan program that made draws, as it lies beside them.
 
     Attributes:
-        text: of the program.
+        text: text of the program.
         names: entries of its variables by the names that the draws have, `{"b_age": "b[1]"}`; those that differ.
-        sizes: of its variables, those that are not among the draws too.
-        constants: of its data, those that the file tells.
+        sizes: sizes of its variables, those that are not among the draws too.
+        constants: constants of its data, those that the file tells.
         refused: why it gives no model, "" where it may.
         adds: parameters `{name: (chains, draws, *shape)}` that follow from draws of the others.
     """
@@ -175,7 +175,7 @@ class Stamp:
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What a source holds.
+    """Content of a source.
 
     Attributes:
         name, format: for display.
@@ -186,9 +186,9 @@ class Contents:
         comments: lines of text beside the numbers (CmdStan).
         entries: all else that the reader found: nested groups, types, members and files beside, trailing bytes.
         unread: what the reader could not walk.
-        estimates: of fits that lie in it.
+        estimates: estimates of fits that lie in it.
         program: the Stan program that made the draws, where the file holds it.
-        draws: the group `posterior`, None where there is none.
+        draws: the group `posterior`, None if there is none.
         rows: `(K,)` positions, among the draws in chain order, at which wide groups were read.
         saved: of a file of saved objects, what it says beside their values.
     """
@@ -268,11 +268,11 @@ def entry_of_bytes(where: str, content: bytes) -> Entry:
     >>> entry_of_bytes("archive/comment", b"ask Ann").kind
     'text'
     """
-    some = content[:MOST_BYTES]
+    beginning = content[:MOST_BYTES]
     try:
-        text = some.decode("utf-8")
+        text = beginning.decode("utf-8")
     except UnicodeDecodeError:
-        return Entry(where, "bytes", some)
+        return Entry(where, "bytes", beginning)
     return Entry(where, "text" if text.isprintable() or not set(text) & set(map(chr, range(9))) else "bytes", text)
 
 

@@ -54,23 +54,23 @@ def release_of(
     source = getattr(source, "release", source)  # of a `Trained`
     if isinstance(source, Release):
         if model is not None and model is not source.model:
-            raise BayesreconError(f"{source.name} is a release and has its model already; leave model= out")
+            raise BayesreconError(f"{source.name} is a release with its own model; omit model=")
         if power is not None:
-            raise BayesreconError(f"{source.name} is a release and has its power already; leave power= out")
+            raise BayesreconError(f"{source.name} is a release with its own power; omit power=")
         return source
     library = type(source).__module__.partition(".")[0]
     for name, read in discover("bayesrecon.posteriors", "FIT"):
         if library == name:
             if model is not None:
-                raise BayesreconError(f"a fit of {name} has its model already; leave model= out")
+                raise BayesreconError(f"a fit of {name} has its own model; omit model=")
             if power is not None:
-                raise BayesreconError(f"power= has no part in a fit of {name}: an estimator's likelihood has none")
+                raise BayesreconError(f"power= does not apply to a fit of {name}: its likelihood is not tempered")
             return read(source)
     for read in discover("bayesrecon.posteriors", "SOURCE"):
         if (release := read(source, model, power)) is not None:
             return release
     if model is None and not isinstance(source, str | os.PathLike | list | tuple) and not hasattr(source, "attrs"):
-        raise BayesreconError("expected a release (bayesrecon.posteriors makes one), or draws with their model=")
+        raise BayesreconError("expected a release (see bayesrecon.posteriors), or draws with their model=")
     chosen = None if model is None else model_for(model, source, trusted)
     release = _read(source, chosen, draws, trusted, weights)
     if power is None:
@@ -126,7 +126,7 @@ def releases_of(source: object, model: object = None) -> Release | list[Release]
     """Like `release_of`. A list or tuple of anything but paths is a list of several releases of one data set."""
     if isinstance(source, list | tuple) and not hasattr(source, "release"):
         if not source:
-            raise BayesreconError("an empty list holds no release")
+            raise BayesreconError("the list of releases is empty")
         if not all(isinstance(s, str | os.PathLike) for s in source):
             return [release_of(s, model) for s in source]
     return release_of(source, model)

@@ -52,7 +52,7 @@ class Draws:
         if len(leading) < 2 or 0 in leading:
             raise BayesreconError(
                 f"{self.name}: {first!r} has shape {values[first].shape}; "
-                "(chains, draws, ...) with at least one draw is needed"
+                "expected (chains, draws, ...) with at least one draw"
             )
         log_density = None if self.log_density is None else _numbers("log_density", self.log_density)
         for key, value in values.items():
@@ -100,7 +100,7 @@ class Draws:
         keep, rest = divmod(count, length)
         if keep and rest:
             raise BayesreconError(
-                f"{self.name}: draws={count} would cut a chain of {length} in two; "
+                f"{self.name}: draws={count} would split a chain of {length} draws; "
                 f"take {keep * length} or {(keep + 1) * length}, or {length} or fewer"
             )
         cut = (slice(-keep, None), slice(None)) if keep else (slice(-1, None), slice(-rest, None))
@@ -137,7 +137,7 @@ def assemble(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         base, index = _split(column)
         group = groups.setdefault(base, {})
         if index in group:
-            raise BayesreconError(f"columns {group[index]!r} and {column!r} are the same entry")
+            raise BayesreconError(f"columns {group[index]!r} and {column!r} are the same element")
         group[index] = column
     if len({np.shape(column) for column in columns.values()}) > 1:
         raise BayesreconError("the columns do not all hold the same number of draws")
@@ -145,10 +145,10 @@ def assemble(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def check_names(names: Iterable[str], source: object = "the draws") -> None:
-    """Refuse more names than any model has: each costs time."""
+    """Refuse more names than any model has."""
     if (count := len(set(names))) > MAX_NAMES:
         raise BayesreconError(
-            f"{source}: {count} parameters, more than {MAX_NAMES}; entries of one are named a.1, a.2, ..."
+            f"{source}: {count} parameters, more than {MAX_NAMES}; elements of one array are named a.1, a.2, ..."
         )
 
 
@@ -216,16 +216,16 @@ def assembled(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     >>> sorted(assembled({"b[1]": one, "b[2]": one, "r_g[a,Intercept]": one, "(Intercept)": one}))
     ['(Intercept)', 'b', 'r_g[a,Intercept]']
     """
-    found: dict[str, np.ndarray] = {}
+    result: dict[str, np.ndarray] = {}
     groups: dict[str, dict[str, np.ndarray]] = {}
     for name, values in columns.items():
         groups.setdefault(name.split("[", 1)[0], {})[name] = values
     for name, group in groups.items():
         try:
-            found |= assemble(group) if list(group) != [name] else dict(group)
+            result |= assemble(group) if list(group) != [name] else dict(group)
         except BayesreconError:
-            found |= group
-    return found
+            result |= group
+    return result
 
 
 def levels_of(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -235,10 +235,10 @@ def levels_of(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     >>> levels_of({"r_g[ann,Intercept]": one, "r_g[bob,Intercept]": one, "b[1]": one})["r_g"].tolist()
     ['ann', 'bob']
     """
-    found: dict[str, dict[str, None]] = {}
+    by_parameter: dict[str, dict[str, None]] = {}
     for name in columns:
         base, bracket, index = name.partition("[")
         first = index.rstrip("]").split(",", 1)[0]
         if bracket and not first.isdecimal():
-            found.setdefault(base, {})[first] = None
-    return {base: np.array(list(levels)) for base, levels in found.items()}
+            by_parameter.setdefault(base, {})[first] = None
+    return {base: np.array(list(levels)) for base, levels in by_parameter.items()}

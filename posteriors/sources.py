@@ -57,8 +57,8 @@ def from_draws(
     model = model if power is None else tempered(model, power)
     draws = draws if isinstance(draws, Draws) else Draws({k: np.asarray(v) for k, v in draws.items()})
     release, kept = accepted_draws(draws, model, name=name, ignore_unknown=ignore_unknown, weights=weights)
-    found = weights_among(draws.values, [p.name for p in model.parameters], weights)
-    return release if found is None else in_runs(release, found, kept)
+    draw_weights = weights_among(draws.values, [p.name for p in model.parameters], weights)
+    return release if draw_weights is None else in_runs(release, draw_weights, kept)
 
 
 @in_float64
@@ -75,8 +75,8 @@ def accepted_draws(
     Positions run chain by chain. Whole numbers are weights here: every draw appears once.
     """
     expected = {p.name: p for p in model.parameters}
-    found = weights_among(draws.values, expected, weights)
-    values = {k: v for k, v in draws.values.items() if found is None or k != found.name}
+    draw_weights = weights_among(draws.values, expected, weights)
+    values = {k: v for k, v in draws.values.items() if draw_weights is None or k != draw_weights.name}
     values = values if model.prepare is None else model.prepare(values)
     notes = list(model.notes)
     if (sanitised := draws.attributes.get("bayesrecon_sanitised")) is not None:
@@ -89,15 +89,15 @@ def accepted_draws(
     if missing:
         raise BayesreconError(
             f"the draws lack parameter {missing[0]} of model {model.name}{near(missing[0], unknown)} "
-            f"(they hold {_some(values)})"
+            f"(they hold {_listed_names(values)})"
         )
     if unknown and not ignore_unknown:
         raise BayesreconError(
             f"the draws hold {unknown[0]}, which model {model.name} does not have{near(unknown[0], expected)} "
-            f"(its parameters: {_some(expected)}); is this the right model?"
+            f"(its parameters: {_listed_names(expected)}); is this the right model?"
         )
     if unknown:
-        notes.append(Note(f"model {model.name} does not have {_some(unknown)}: left out"))
+        notes.append(Note(f"model {model.name} does not have {_listed_names(unknown)}: ignored"))
     columns = {k: _column(p, values[k]) for k, p in expected.items()}
     shapes = {v.shape[:2] for v in columns.values()}
     if len(shapes) > 1:
@@ -117,7 +117,7 @@ def accepted_draws(
     if edge.any():
         notes.append(f"{edge.sum()} of {edge.size} draws lie on a boundary of the support and were dropped")
     if (~edge).sum() < 2:
-        raise BayesreconError(f"{(~edge).sum()} draw is not a sample; for a trained parameter use posteriors.dirac")
+        raise BayesreconError(f"{(~edge).sum()} draw is too few; for a trained parameter use posteriors.dirac")
     log_density = None if draws.log_density is None else np.asarray(draws.log_density, float).reshape(-1)[~edge]
     count = int((~edge).sum())
     release = PosteriorDraws(
@@ -130,7 +130,7 @@ def accepted_draws(
         notes=tuple(notes),
     )
     kept = np.flatnonzero(~edge)
-    return (release if found is None else weighted(release, found, kept)), kept
+    return (release if draw_weights is None else weighted(release, draw_weights, kept)), kept
 
 
 def check_parameters(model: Model, given: Mapping[str, object]) -> None:
@@ -212,7 +212,7 @@ def _on_boundary(parameter: Parameter, values: np.ndarray) -> np.ndarray:
     return edge.reshape(len(values), -1).any(axis=1)
 
 
-def _some(names: Sequence[str] | Mapping[str, Any]) -> str:
+def _listed_names(names: Sequence[str] | Mapping[str, Any]) -> str:
     listed = list(names)
     return ", ".join(listed[:6]) + (f" and {len(listed) - 6} more" if len(listed) > 6 else "")
 
@@ -222,7 +222,7 @@ def stored_model(draws: Draws) -> Model:
     name = draws.attributes.get("bayesrecon_model")
     if name is None:
         raise BayesreconError(
-            f"{draws.name} does not say which model it belongs to; pass one (model=, or --model NAME or file.py:name)"
+            f"{draws.name} does not name its model; pass one (model=, or --model NAME or file.py:name)"
         )
     try:
         settings = json.loads(draws.attributes.get("bayesrecon_model_settings", "{}"))

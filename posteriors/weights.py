@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 NAMES = ("weight", "weights", "mult", "multiplicity", "log_weight", "log_weights")
-"""Variables with one number a draw that are read as weights, unless the model has a parameter of that name."""
+"""Variables with one number per draw that are read as weights, unless the model has a parameter of that name."""
 
 _FEWEST = 100  # effective draws, below which a few of the draws are nearly all that count
 _OFTEN, _NUMBERS = 100, 2**25  # states are repeated up to so many times on average, and up to so many numbers in all
@@ -24,7 +24,7 @@ class Weights:
     """Weights of draws.
 
     Attributes:
-        name: of the variable.
+        name: name of the variable.
         values: `(chains, draws)`, not negative.
     """
 
@@ -38,7 +38,7 @@ class Weights:
 
 
 def weight_names(names: Iterable[str], parameters: Iterable[str]) -> list[str]:
-    """Those that are read as weights where nothing is said.
+    """Variables that are taken as weights by default.
 
     >>> weight_names(["mu", "weight"], ["mu"]), weight_names(["weight"], ["weight"])
     (['weight'], [])
@@ -47,14 +47,14 @@ def weight_names(names: Iterable[str], parameters: Iterable[str]) -> list[str]:
 
 
 def weights_among(
-    values: Mapping[str, np.ndarray], parameters: Iterable[str], asked: str | bool = True
+    values: Mapping[str, np.ndarray], parameters: Iterable[str], requested: str | bool = True
 ) -> Weights | None:
     """The weights among variables `(chains, draws, *shape)`.
 
     Args:
         values: by name.
         parameters: names that the model has.
-        asked: the name of the weights; True looks for one of `NAMES`, False for none.
+        requested: the name of the weights; True looks for one of `NAMES`, False for none.
 
     Raises:
         BayesreconError: no such variable, several, or values that are no weights.
@@ -62,31 +62,33 @@ def weights_among(
     >>> weights_among({"mu": np.zeros((1, 3)), "log_weight": np.log([[1.0, 2.0, 1.0]])}, ["mu"]).values.tolist()
     [[0.5, 1.0, 0.5]]
     """
-    if asked is False:
+    if requested is False:
         return None
-    if isinstance(asked, str):
-        if asked not in values:
-            raise BayesreconError(f"weights={asked!r}: the draws have no such variable{near(asked, values)}")
-        found = [asked]
+    if isinstance(requested, str):
+        if requested not in values:
+            raise BayesreconError(
+                f"weights={requested!r}: the draws have no variable of this name{near(requested, values)}"
+            )
+        candidates = [requested]
     else:
-        found = [name for name in weight_names(values, parameters) if _one_a_draw(values[name])]
-    if len(found) > 1:
+        candidates = [name for name in weight_names(values, parameters) if _one_per_draw(values[name])]
+    if len(candidates) > 1:
         raise BayesreconError(
-            f"the draws hold {' and '.join(found)}, of which only one can be their weights: name it with weights="
+            f"the draws hold {' and '.join(candidates)}, which both look like weights; choose one with weights="
         )
-    if not found:
+    if not candidates:
         return None
-    (name,) = found
+    (name,) = candidates
     given = np.asarray(values[name], float)
-    if not _one_a_draw(given):
-        raise BayesreconError(f"weights={name!r}: its shape is {given.shape}, and one number a draw is needed")
+    if not _one_per_draw(given):
+        raise BayesreconError(f"weights={name!r}: its shape is {given.shape}, but one number per draw is needed")
     given = given.reshape(given.shape[:2])
     if name.startswith("log"):
         given = np.exp(given - given.max()) if np.isfinite(given.max()) else given
     if not (np.isfinite(given).all() and (given >= 0).all()):
         raise BayesreconError(
-            f"{name} is read as the weights of the draws, and some are negative or not finite; weights=False "
-            "(--weights none) takes draws as equal"
+            f"{name} holds the weights of the draws, but some are negative or not finite; weights=False "
+            "(--weights none) gives all draws equal weight"
         )
     return Weights(name, given)
 
@@ -99,26 +101,27 @@ def weighted(release: "Release", weights: Weights, kept: np.ndarray) -> Any:
     """
     own = weights.values.reshape(-1)[kept]
     if not own.any():
-        raise BayesreconError(f"{weights.name} is read as the weights of the draws, and all are zero")
+        raise BayesreconError(f"{weights.name} holds the weights of the draws, but all are zero")
     if np.ptp(own) == 0:
         return release
     own = own / own.sum()
     effective = 1 / np.sum(own**2)
     if effective < min(_FEWEST, len(own)):
         raise BayesreconError(
-            f"by {weights.name} {len(own)} draws count as {effective:.0f}, and {_FEWEST} are needed: draw from a law "
-            "nearer to the posterior, or, if these are no weights, say weights=False (--weights none)"
+            f"the effective sample size of {len(own)} draws weighted by {weights.name} is {effective:.0f}, below "
+            f"{_FEWEST}: draw from a distribution closer to the posterior, or pass weights=False (--weights none) if "
+            "these are not weights"
         )
     if weights.counted:
-        meaning = f"each state counts as often as {weights.name} says"
+        meaning = f"each state is repeated as often as {weights.name} says"
     else:
-        meaning = f"draws are weighted by {weights.name}, and count as {effective:.0f} of {len(own)}"
+        meaning = f"draws are weighted by {weights.name}: effective sample size {effective:.0f} of {len(own)}"
     note = Note(f"{meaning}; weights=False (--weights none) gives all draws equal weight")
     return replace(release, weights=own, notes=(*release.notes, note))
 
 
 def in_runs(release: Any, weights: Weights, kept: np.ndarray) -> Any:
-    """The same draws with every state as often, one after another, as a chain was in it: errors come from such runs.
+    """The draws with every state repeated as often as the chain stayed in it, which errors are computed from.
 
     As it is where weights are no counts, or there would be too many.
     """
@@ -133,5 +136,5 @@ def in_runs(release: Any, weights: Weights, kept: np.ndarray) -> Any:
     return replace(repeated, weights=np.full(len(rows), 1 / len(rows)))
 
 
-def _one_a_draw(values: np.ndarray) -> bool:
+def _one_per_draw(values: np.ndarray) -> bool:
     return np.ndim(values) >= 2 and int(np.prod(np.shape(values)[2:])) == 1

@@ -47,7 +47,6 @@ def pytest_configure():
 
 def pytest_collection_finish():
     """What was imported stays, and is not looked through again."""
-    gc.collect()
     gc.freeze()
 
 

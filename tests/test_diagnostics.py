@@ -25,6 +25,10 @@ def test_effective_sample_size_and_r_hat_agree_with_arviz():
         assert hats[j] == pytest.approx(float(az.rhat(data, method="split").x), abs=1e-3)
 
 
+def test_series_that_are_all_constant_count_as_independent():
+    assert effective_sample_size(np.ones((40, 3)), np.repeat([0, 1], 20)).tolist() == [40.0] * 3
+
+
 def test_calibration_counts_every_bin():
     stated, right = np.array([0.55, 0.95, 0.95, 1.0]), np.array([True, True, False, True])
     assert [n for _, _, n in calibration_table(stated, right)] == [1, 3]

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from bayesrecon.errors import BayesreconError, MissingExtraError, library, version
+from bayesrecon.errors import BayesreconError, MissingExtraError, Note, labelled, library, version
 
 pytestmark = pytest.mark.small
 
@@ -66,3 +66,10 @@ def test_what_is_not_there_names_its_extra():
     assert version("unlikely_absent") == (0, 0)
     with pytest.raises(MissingExtraError, match=r"pip install 'bayesrecon\[unlikely\]'"):
         needed("unlikely_absent")
+
+
+def test_a_label_keeps_notes_and_warnings_apart():
+    note, warning = labelled("fit.nc", Note("every 2nd draw was used")), labelled("fit.nc", "the chains are short")
+    assert (note, warning) == ("fit.nc: every 2nd draw was used", "fit.nc: the chains are short")
+    assert isinstance(note, Note)
+    assert not isinstance(warning, Note)

@@ -85,8 +85,8 @@ def test_page_on_many_draws(page):
 
 
 def test_page_on_audits(block):
-    found, printed = block("bayesrecon.audit(")
-    assert found["found"].severity == "high"
+    variables, printed = block("bayesrecon.audit(")
+    assert variables["report"].severity == "high"
     assert printed == "high - posterior/age is the same in every draw\n"
 
 

@@ -128,7 +128,7 @@ def test_what_is_no_release_is_refused():
 def test_the_model_of_a_release_is_its_own():
     release = released.release_of(PosteriorDraws)
     for verb in (bayesrecon.recover, bayesrecon.diagnose, bayesrecon.plan):
-        with pytest.raises(BayesreconError, match="has its model already"):
+        with pytest.raises(BayesreconError, match="with its own model"):
             verb(release, model="kidscore_momiq")
 
 

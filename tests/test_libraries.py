@@ -12,7 +12,7 @@ PAGE = (Path(__file__).resolve().parent.parent / "docs/jax_0_10.md").read_text(e
 
 @pytest.mark.slow
 def test_batched_triangular_solves_end():
-    """They are in every likelihood with a covariance; `docs/jax_0_10.md` says which versions of JAX wait for ever."""
+    """They are in every likelihood with a covariance; `docs/jax_0_10.md` says which versions of JAX never return."""
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert float(done.stdout.split()[1]) == pytest.approx(-215277.88, rel=1e-5)

@@ -131,7 +131,7 @@ BROKEN = {
     "has no such name": ("attacks", "x = hospital.mean:ATTAK", FILES, r"it cannot be loaded \(AttributeError"),
     "raises": ("channels", "x = hospital.bad:CHANNEL", {"bad": "1 / 0"}, r"it cannot be loaded \(ZeroDivisionError"),
     "something else": ("channels", "x = hospital.bad:CHANNEL", {"bad": "CHANNEL = 3"}, "it is no channel"),
-    "no models": ("models", "x = hospital.bad:MODELS", {"bad": "MODELS = 3"}, "it is no tuple of Shipped"),
+    "no models": ("models", "x = hospital.bad:MODELS", {"bad": "MODELS = 3"}, "it is not a tuple of Shipped"),
     "taken": (
         "attacks",
         "x = hospital.mean:ATTACK",

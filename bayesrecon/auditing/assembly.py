@@ -10,7 +10,7 @@ from bayesrecon.auditing.held import PASS_A_MODEL, attack_of, held, not_run, wit
 from bayesrecon.auditing.look import Look, Named, nobody
 from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private_data import Private, read_private
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, labelled
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.results.audit import Audit, ordered, with_score
@@ -50,7 +50,7 @@ def merge(audits: Sequence[Audit]) -> Audit:
         model=", ".join(dict.fromkeys(a.model for a in audits if a.model)) or None,
         draws=sum(a.draws for a in audits),
         files=tuple(f for a in audits for f in a.files),
-        warnings=tuple(f"{a.name}: {w}" for a in audits for w in a.warnings),
+        warnings=tuple(labelled(a.name, w) for a in audits for w in a.warnings),
         not_run=tuple(replace(n, attack=f"{a.name}: {n.attack}") for a in audits for n in a.not_run),
         seconds=sum(a.seconds for a in audits),
     )

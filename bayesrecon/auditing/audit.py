@@ -213,7 +213,7 @@ def audit(
 
     if contents.saved is not None:
         if model is not None:
-            raise BayesreconError(f"{contents.name} is a saved object, which has its model already; leave model= out")
+            raise BayesreconError(f"{contents.name} is a saved object, which has its own model; omit model=")
         how: dict[str, Any] = {"remedies": bool(remedies), "effort": effort, "thresholds": limits}
 
         def attack(release: Release) -> Audit:

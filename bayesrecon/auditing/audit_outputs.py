@@ -200,7 +200,7 @@ def _finding(
             f"{gain:+.2f} dB over the mean record; {known:.1%} of the fields that vary come back within "
             f"{limits.record:g} of their spread, {vague:.1%} within {limits.vague:g}"
         ),
-        needs="the model and records of the same law",
+        needs="the model and records from the same distribution",
         evidence=tuple(items),
         remedies=remedies,
     )

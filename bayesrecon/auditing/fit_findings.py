@@ -15,9 +15,9 @@ from bayesrecon.auditing.last_record import last_record, tells_all_fields
 from bayesrecon.auditing.presumed import presumptions, with_the_number
 from bayesrecon.auditing.small_counts import counts_of, small_counts
 from bayesrecon.auditing.words import places
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note, labelled
 from bayesrecon.estimation.recovered import recovered
-from bayesrecon.inexact import UNTOLD
+from bayesrecon.inexact import NO_CORRELATIONS
 from bayesrecon.knowledge import of_model
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
@@ -98,7 +98,7 @@ def audit_fit(
         found = recovered(release, **knows, key=key, progress=progress).judged()
         warnings, rows = found.warnings, stated(found)
         if found.whole:  # correlations would reveal nothing more
-            untried = tuple(n for n in untried if n.reason != UNTOLD)
+            untried = tuple(n for n in untried if n.reason != NO_CORRELATIONS)
         untried += tuple(NotRun(attack, failure, _MEND, (release.name,)) for failure in found.failures)
         tried = (alternatives_of(release) if alternatives is None else alternatives) if remedies else ()
         if rows:
@@ -159,7 +159,7 @@ def _presumed(
     for one in presumptions(release, knows, "n" in before):
         then = recovered(release, **one.knows, key=key).judged()
         if then.failures:
-            notes.append(f"tried whether {one.words}: {then.failures[0]}")
+            notes.append(Note(f"the table contradicts that {one.words}: {then.failures[0]}"))
             continue
         new = [row for row in stated(then) if row.name not in before]
         n = next((row for row in stated(then) if row.name == "n"), None)
@@ -172,7 +172,7 @@ def _presumed(
         counts = counts_of(then, release.about, _HOW)
         findings += small_counts(counts, limits.small_count, (release.name,), needs, f", if {one.words}")
         findings += dominance(release, then, one.knows, needs, f", if {one.words}")
-        notes += [f"if {one.words}: {line}" for line in then.warnings if line not in found.warnings]
+        notes += [labelled(f"if {one.words}", line) for line in then.warnings if line not in found.warnings]
         break
     return tuple(findings), tuple(notes)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesrecon.attacks.sidechannels.centred_prior import PRIOR, law_of_intercept, means_beside
+from bayesrecon.attacks.sidechannels.centred_prior import PRIOR, law_of_intercept, means_from_log_prior
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.door import model_of
@@ -72,9 +72,9 @@ def _centres(
     (count,) = program.sizes.get("b", (0,)) or (0,)
     slopes = [columns.get(f"b[{k + 1}]", "") for k in range(count)]
     scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}
-    alone = program.sizes.get("Intercept", ()) == ()  # several have several laws
+    alone = program.sizes.get("Intercept", ()) == ()  # several have several distributions
     if law is None or not alone or PRIOR not in scalars or not set(slopes) <= scalars.keys():
         return {}
     at_location = np.ravel(prior(PRIOR, {"Intercept": law[1]}))
-    found = means_beside(program.text, scalars, at_location, slopes)
+    found = means_from_log_prior(program.text, scalars, at_location, slopes)
     return {} if found is None else {"means_X": found.values}

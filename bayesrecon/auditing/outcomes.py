@@ -40,8 +40,8 @@ class Values:
         error, expected, floor: RMSE of the estimates, what the attack says it is, and its Cramer-Rao floor; where
             values are real and some are nearer, of these alone.
         naive_correct, naive_error: the same for the model's own guess, where there is one.
-        p_value: of McNemar's test that values are right this much more often than guesses by chance; None where either
-            has no right ones to count.
+        p_value: p value of McNemar's test that values are right this much more often than guesses by chance; None where
+            either has no right ones to count.
     """
 
     field: str
@@ -160,7 +160,7 @@ class SeriesFound:
         entries: values of the series; `determined` of them are.
         averages: those over the series that are seen.
         error, expected: RMSE of the determined entries and what the attack says it is; None where there are none.
-        naive_error: of the guess that all entries are their mean.
+        naive_error: naive error of the guess that all entries are their mean.
         rank, finite: features that the release determines, and whether its spectrum ends with them.
         assumed_bound: bound on the values that the attack had to be told, where it had to.
         consistent: whether the solution agrees with the draws it was solved from; nothing of it is stated otherwise.
@@ -197,7 +197,7 @@ class Verdict:
         records, parameters, draws: the sizes of the problem, the draws as many as were used.
         reference: whether the draws are posteriordb's; sampled here otherwise, and then `converged` or not.
         found: the outcome of the attack that its model invites.
-        warnings: of the attack.
+        warnings: warnings of the attack.
         seconds: that the attack took.
     """
 

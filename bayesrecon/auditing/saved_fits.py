@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from bayesrecon.auditing.inventory import parts_of
 from bayesrecon.auditing.words import places
+from bayesrecon.errors import labelled
 from bayesrecon.posteriors.contents import Contents, SavedFit
 from bayesrecon.posteriors.roles import ESTIMATE
 from bayesrecon.releases import Release
@@ -45,7 +46,7 @@ def attack_fits(contents: Contents, attack: Callable[[Release], Audit]) -> Attac
         found = attack(fit.release)
         findings += [replace(f, where=where, title=f"{f.title} ({_named(fit)})") for f in found]
         untried += [replace(n, where=where) for n in found.not_run]
-        warnings += [f"{_named(fit)}: {warning}" for warning in found.warnings]
+        warnings += [labelled(_named(fit), warning) for warning in found.warnings]
     rest = _not_attacked(contents, {where for f in (*findings, *untried) for where in f.where})
     return Attacked(tuple(findings), (*untried, *rest), tuple(warnings))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.inexact import UNTOLD
+from bayesrecon.inexact import NO_CORRELATIONS
 from bayesrecon.model import Model
 from bayesrecon.posteriors.printed.coarser import estimates_alone
 from bayesrecon.posteriors.printed.numbers import cell
@@ -51,7 +51,9 @@ def table_to_audit(
         "used": None if isinstance(model, str) else model,
     }
     if correlations is None:
-        how["untried"] = (NotRun(_ATTACK, UNTOLD, "pass the correlations (--correlations FILE)", (how["name"],)),)
+        how["untried"] = (
+            NotRun(_ATTACK, NO_CORRELATIONS, "pass the correlations (--correlations FILE)", (how["name"],)),
+        )
     release = None
     if correlations is not None or isinstance(model, str):  # for the user's own model, a table needs correlations
         release = from_table(table, model, correlations=correlations, **options)

@@ -66,9 +66,11 @@ def options_table(name: str) -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
+    from bayesrecon.releases import in_words
+
     made = _named(name)
     typed = {option for one in declared() if one.name == made.name for option in one.options}
-    title = f"{made.name}: {made.summary}; takes {' or '.join(one.what for one in made.takes)}"
+    title = f"{made.name}: {made.summary}; takes {in_words(made.takes)}"
     table = Table(title=escape(title), title_justify="left")
     for heading in ("option", "default", "what it is"):
         table.add_column(heading)

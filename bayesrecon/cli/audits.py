@@ -58,7 +58,7 @@ def check_writable(*paths: "Path | None") -> None:
 
 
 def declared(names: "Sequence[str]") -> tuple[str, ...]:
-    """Names that may stay, those of files with one a line (@FILE) among them.
+    """Names that may stay, including those of files with one per line (@FILE).
 
     Raises:
         BayesreconError: there is no such file, or it is no text.
@@ -74,7 +74,7 @@ def declared(names: "Sequence[str]") -> tuple[str, ...]:
             lines = Path(name[1:]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             what = f"cannot be read ({type(error).__name__})"
-            raise BayesreconError(f"--public {name}: {what}; it takes a text with one name a line") from None
+            raise BayesreconError(f"--public {name}: {what}; it takes a text with one name per line") from None
         found += [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     return tuple(found)
 

@@ -94,7 +94,7 @@ def command(
     """A command with shared options: its function takes `given`, what they say, and options of its own.
 
     Args:
-        blocks: of shared options.
+        blocks: blocks of shared options.
         written: kinds of files that `--out` writes; without them there is no such option.
         more: options beside those in the function's own signature; they reach it as keywords, too.
     """

@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import importlib
+import inspect
 import io
 import os
 import pkgutil
@@ -76,9 +77,9 @@ class _Commands(TyperGroup):
         keep_by_default()  # the command's name is resolved, and its module imported, before anything is called
         app = typer.Typer(pretty_exceptions_enable=False, context_settings=_CONTEXT, add_completion=False)
         _, example = SHOWN.get(cmd_name, (None, ""))
-        app.command(cmd_name, epilog=f"Example: bayesrecon {example}" if example else None)(
-            importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND if own else _added()[cmd_name]
-        )
+        function = importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND if own else _added()[cmd_name]
+        help_text = _unwrapped(inspect.getdoc(function) or "") if own else None
+        app.command(cmd_name, help=help_text, epilog=f"Example: bayesrecon {example}" if example else None)(function)
         return typer.main.get_command(app)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -113,6 +114,11 @@ def _summary(name: str) -> str:
     tree = ast.parse((Path(folder) / f"{name}.py").read_text(encoding="utf-8"))
     (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
     return _first_line(ast.get_docstring(function))
+
+
+def _unwrapped(text: str) -> str:
+    """Paragraphs of one line each, which the terminal wraps: Typer keeps the line ends of a docstring."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def _first_line(text: str | None) -> str:

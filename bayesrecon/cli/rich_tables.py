@@ -49,7 +49,9 @@ def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None, d
 
 def _caption(result: Recovery, details: bool) -> str:
     exact = sum(row.verdict == "determined" for row in result)
-    if not result.rank and exact:  # printed digits with whole numbers of records, no equations that are solved
+    if result.failures:
+        kind = "a check of draws and model failed"
+    elif not result.rank and exact:  # printed digits with whole numbers of records, no equations that are solved
         kind = f"{exact} of {len(result)} statistics are determined"
     elif result.gap:
         kind = f"exactly {result.rank} independent sums over the records are determined"

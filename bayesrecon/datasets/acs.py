@@ -37,7 +37,7 @@ def acs_income(
             with `.gz`, in a `.zip` of that name, or in the Census Bureau's `csv_pca.zip`.
         states: one or several two-letter codes. The records are in the order of the states.
         threshold: in dollars. With None the response is the income itself, in dollars.
-        year: of the survey. From 2019 on the files have no RELP.
+        year: year of the survey. From 2019 on the files have no RELP.
 
     Returns:
         `x (N, 10)`; `y (N,)` is 1 for an income above the threshold and 0 otherwise.

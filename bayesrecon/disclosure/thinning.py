@@ -76,7 +76,7 @@ def _moved(problem: Problem, directions: np.ndarray, digits: int) -> np.ndarray:
     embedding, release = problem.embedding, problem.release
     rounded: Any = replace(release, theta=_rounded(release.model, np.asarray(release.theta), digits))
     found = rounding_of(rounded, embedding.independent_size)
-    if found is not None and found.mended and problem.solved.spectrum.gap:
+    if found is not None and found.correctable and problem.solved.spectrum.gap:
         return np.zeros(directions.shape[1])
     moved = replace(embedding, release=rounded, progress=None)
     residual = np.asarray(moved.influence(problem.solved.basis, problem.solved.y, directions)[0])

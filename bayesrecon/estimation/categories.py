@@ -25,7 +25,7 @@ from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Field, Records
 
 _FEW_LEVELS = 4  # largest number of values of a field that splits groups
-_MOST = 500  # largest number of values that are counted one by one
+_MOST = 500  # largest number of values that are counted individually
 
 
 def categories(c: Component, domain: Domain) -> list[Part]:
@@ -50,13 +50,13 @@ def level_label(level: float) -> str:
     return short if float(short) == level else str(int(level) if level == int(level) else float(level))
 
 
-def add_categories(library: Library, fields: Mapping[str, Field], found: Sequence[Component]) -> None:
+def add_categories(library: Library, fields: Mapping[str, Field], unknown: Sequence[Component]) -> None:
     """The number of records of every category of fields whose values are codes.
 
     Means, variances and covariances of codes say little to a reader: they are reported if they are seen and the
     counts are not, as those of a covariate with few values can be.
     """
-    for c in found:
+    for c in unknown:
         parts = categories(c, fields[c.field].domain)
         counts = [count_of(f"n{part.name}", part.name) for part in parts]
         names = tuple(count.name for count in counts)
@@ -184,20 +184,20 @@ def library_of(
     """The default statistics over the fields that are not known, per-unit ones, and the user's."""
     unit = knowledge.unit
     group = unit is not None and unit not in knowledge.known
-    found = components(knowledge.fields, knowledge.aside, centre, scale)
-    # With one record a unit, the units' own values say more than their moments.
-    library = moments(found, order=1 if unit is not None and not group else 2)
-    add_categories(library, knowledge.fields, found)
+    parts = components(knowledge.fields, knowledge.aside, centre, scale)
+    # With one record per unit, the units' own values say more than their moments.
+    library = moments(parts, order=1 if unit is not None and not group else 2)
+    add_categories(library, knowledge.fields, parts)
     if unit is not None:
-        few = {c.field: knowledge.fields[c.field].domain.levels for c in found if not knowledge.fields[c.field].shape}
+        few = {c.field: knowledge.fields[c.field].domain.levels for c in parts if not knowledge.fields[c.field].shape}
         within = {k: v for k, v in few.items() if group and 0 < len(v) <= _FEW_LEVELS}
         most = _MOST // max(1, len(knowledge.levels))
-        coded = {c.name: knowledge.fields[c.field].domain for c in found}
+        coded = {c.name: knowledge.fields[c.field].domain for c in parts}
         codes = {name: d.levels for name, d in coded.items() if group and d.codes and len(d.levels) <= most}
-        add_units(library, str(unit), knowledge.levels, found, group=group, within=within, codes=codes)
+        add_units(library, str(unit), knowledge.levels, parts, group=group, within=within, codes=codes)
     stated = {column for factor in knowledge.factors for column in factor.columns}
-    named = [f for f in factors_by_name([c.field for c in found]) if not stated & set(f.columns)]
-    add_levels(library, (*knowledge.factors, *named), {c.name for c in found})
+    named = [f for f in factors_by_name([c.field for c in parts]) if not stated & set(f.columns)]
+    add_levels(library, (*knowledge.factors, *named), {c.name for c in parts})
     if functions:
         add_functions(library, functions, example)
     return library

@@ -33,7 +33,7 @@ def deviation(
         noise: `(r, r)` covariance of these.
         count: N, about.
 
-    Drawn from the generic law itself, 400 records are as far from it as chance has them, thrice 1 / 20:
+    Drawn from the generic distribution itself, 400 records are as far from it as chance has them, thrice 1 / 20:
 
     >>> rng = np.random.default_rng(0)
     >>> generic, private = rng.normal(size=(2000, 20)), rng.normal(size=(400, 20))

@@ -1,6 +1,6 @@
 """How the solution of sampled equations (draws) differs from that of exact ones (a stationary parameter).
 
-There is one law for each value of tau (docs/glossary.md); `law_of` gives that of an embedding.
+There is one distribution for each value of tau (docs/glossary.md); `law_of` gives that of an embedding.
 """
 
 from abc import ABC, abstractmethod
@@ -42,7 +42,7 @@ class ErrorLaw(ABC):
 
     @abstractmethod
     def largest_pool(self, limit: int, equations: int) -> int:
-        """The largest number of generic records to draw, where the reference law allows `limit`."""
+        """The largest number of generic records to draw, where the reference distribution allows `limit`."""
 
     @abstractmethod
     def check_equations(self, rank: int, equations: int, size: int) -> None:
@@ -166,5 +166,5 @@ _BY_TEMPERATURE = {1.0: SAMPLED, 0.0: STATIONARY}
 
 
 def law_of(embedding: Any) -> ErrorLaw:
-    """The error law of an embedding, by its temperature tau."""
+    """The error distribution of an embedding, by its temperature tau."""
     return _BY_TEMPERATURE[float(embedding.temperature)]

@@ -41,7 +41,7 @@ def generator(key: Key) -> np.random.Generator:
     """A NumPy generator from an integer or a JAX key."""
     if isinstance(key, (int, np.integer)):
         if key < 0:
-            raise BayesreconError(f"key {key}: a seed is a whole number from 0 on")
+            raise BayesreconError(f"key {key}: a seed must be a non-negative integer")
         return np.random.default_rng(int(key))
     import jax
 

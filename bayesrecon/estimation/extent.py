@@ -1,12 +1,13 @@
 """Around which point the private records lie, and how far they spread, by the likelihood of what was released.
 
-Totals of N records that are drawn from a law p are near normal: with basis functions e and the noise R of the target,
+Totals of N records that are drawn from a distribution p are near normal: with basis functions e and the noise R of the
+    target,
 
     target ~ Normal(N E_p[e], N Cov_p(e) + R).
 
-Weights on single records cannot tell a wide law from a narrow one where records have many fields and draws are few.
-Centre and scale of every field, and N, are few numbers; they are found by Fisher scoring, with
-`d E_p[e] / d centre = E_p[e u] / scale` and `d E_p[e] / d log(scale) = E_p[e (u^2 - 1)]` for a standardised normal u.
+Weights on single records cannot tell a wide distribution from a narrow one where records have many fields and draws are
+few. Centre and scale of every field, and N, are few numbers; they are found by Fisher scoring, with `d E_p[e] / d
+centre = E_p[e u] / scale` and `d E_p[e] / d log(scale) = E_p[e (u^2 - 1)]` for a standardised normal u.
 """
 
 from dataclasses import dataclass, replace
@@ -35,7 +36,7 @@ class Likelihood:
     """The likelihood of a distribution of the records, given what was solved on records near it.
 
     Attributes:
-        embedding: of the release.
+        embedding: embedding of the release.
         atoms: positions of those in use.
         basis, target: functions of a record that generic records span, and their totals `(r,)` over the private ones.
         judge: the embedding in the metric in which the information of all private records adds up to about one.
@@ -54,7 +55,7 @@ class Likelihood:
     fields: tuple[str, ...]
 
     def located(self, law: Reference, close: bool) -> Reference:
-        """The law with the centres and scales that make the release likeliest.
+        """The distribution with the centres and scales that make the release likeliest.
 
         Args:
             close: whether the law's own centres and scales are close to these, so that no other scales are tried first.
@@ -140,7 +141,7 @@ class _Candidate:
         target: np.ndarray,
         error: float,
     ) -> "_Candidate":
-        if len(features) <= len(target):  # most records of this law are impossible
+        if len(features) <= len(target):  # most records of this distribution are impossible
             return cls(law, fields, features[:, :0], features, target, target, information, 0.0, -np.inf, error)
         values = [np.asarray(records[f], float).reshape(len(features), -1) for f in fields]
         units = np.concatenate([np.zeros((len(features), 0)), *values], axis=1)
@@ -180,7 +181,7 @@ class _Candidate:
         return np.asarray(np.linalg.lstsq(rows, targets, rcond=None)[0][1:])
 
     def moved(self, step: np.ndarray) -> Reference:
-        """The law after a step."""
+        """The distribution after a step."""
         centre, scale, start = dict(self.law.centre), dict(self.law.scale), 0
         half = len(step) // 2
         for f in self.fields:

@@ -15,20 +15,21 @@ _AT_ONCE = 2**20  # numbers of a block of rows
 @dataclass(frozen=True, eq=False)
 class Fields:
     """The spread of all coordinates (of another likelihood it is another one); what the score itself has of other
-    coordinates (independent ones have none of it); what it has of squares (a normal law has none). The last two are
+    coordinates (independent ones have none of it); what it has of squares (a normal distribution has none). The last
+    two are
     taken from the other half of the draws: what is tested is not what was fitted.
 
     Attributes:
         t, s: atoms and scores without units, `(T, d)` and `(T, s)`.
         linear, quadratic: `(2, d, s)` coefficients for draws of even and odd number, of the others.
-        labels: of the fields, with the false alarms that they are given, above zero and below: what other likelihoods
-            and approximations do is above, and heavy tails get least.
+        labels: labels of the fields, with the false alarms that they are given, above zero and below: what other
+            likelihoods and approximations do is above, and heavy tails get least.
     """
 
     labels: ClassVar[dict[str, tuple[float, float]]] = {
         "the distance from the mean": (2.5e-3, 2e-4),
-        "what the score has of other coordinates": (4e-4, 0.0),
-        "what the score has of squares": (1e-4, 0.0),
+        "the regression of the score on other coordinates": (4e-4, 0.0),
+        "the regression of the score on squares": (1e-4, 0.0),
     }
 
     t: Standard

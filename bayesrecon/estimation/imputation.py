@@ -103,7 +103,7 @@ class _Filled:
         return replace(self.rounded, theta=np.asarray(atoms(self.rounded.model, self.constrained, x)))
 
     def normal(self) -> Callable[[np.ndarray], np.ndarray]:
-        """Log density of the normal law with the moments of the draws less the noise."""
+        """Log density of the normal distribution with the moments of the draws less the noise."""
 
         def density(x: np.ndarray) -> np.ndarray:
             t = (x - self.mean) / self.sd

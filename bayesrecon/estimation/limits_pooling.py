@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 
+from bayesrecon.errors import labelled
 from bayesrecon.inexact import Limit
 from bayesrecon.knowledge import check_knowledge, of_model
 from bayesrecon.posteriors.printed.nested_tables import between
@@ -41,7 +42,7 @@ def pooled_limits(
         rows=tuple(rows.values()),
         release=" + ".join(one.release for one in results),
         model=" + ".join(dict.fromkeys(one.model for one in results)),
-        warnings=tuple(f"{one.release}: {line}" for one in results for line in one.warnings),
+        warnings=tuple(labelled(one.release, line) for one in results for line in one.warnings),
         failures=(*(f"{one.release}: {line}" for one in results for line in one.failures), *failures),
         ranges=" and ".join(dict.fromkeys(one.ranges for one in results if one.ranges)),
         seconds=sum(one.seconds for one in results),

@@ -84,7 +84,7 @@ _EXTRA_PROBES = 256  # probes beyond the number of features: visibility of a mom
 
 
 def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator) -> tuple[Reference, int | None]:
-    """A reference law centred on the private data, and the kernel's rank, None where it is not finite.
+    """A reference distribution centred on the private data, and the kernel's rank, None where it is not finite.
 
     Finite rank is judged on records spread over many orders of magnitude: over a narrow range every smooth
     kernel looks finite.
@@ -155,11 +155,11 @@ def _feature_solver(
 
 
 def _most_likely(embedding: OneRelease, law: Reference, rng: np.random.Generator, atoms: np.ndarray) -> Reference:
-    """The law with the centres and scales that make the release likeliest."""
+    """The distribution with the centres and scales that make the release likeliest."""
     fields = located_fields(law)
     if not fields:
         return law
-    (separate_rng,) = rng.spawn(1)  # where the law stays, what follows is the same as if nobody had looked
+    (separate_rng,) = rng.spawn(1)  # where the distribution stays, what follows is the same as if nobody had looked
     judge, seed, close, initial = judge_of(embedding), int(separate_rng.integers(2**31)), False, law
     for _ in range(_LIKELIHOOD_PASSES):
         solved = fit(
@@ -217,8 +217,8 @@ def follow_moments(
     """Finite rank: means and variances are exact functions of the embedding wherever the records lie.
 
     Args:
-        solve: the embedding solved on generic records of a law.
-        rank: of the kernel, where it is known; records that show less of it are not where the data lie.
+        solve: the embedding solved on generic records of a distribution.
+        rank: rank of the kernel, where it is known; records that show less of it are not where the data lie.
     """
     unknown = [f for f in knowledge.fields if f not in knowledge.aside]
     mean = {f: np.array(reference.centre.get(f, np.zeros(knowledge.fields[f].shape))) for f in unknown}

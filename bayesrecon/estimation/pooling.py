@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, labelled
 from bayesrecon.results.recovery import Recovery, Row
 
 
@@ -35,7 +35,7 @@ def pool(results: Sequence[Recovery]) -> Recovery:
         model=" + ".join(dict.fromkeys(r.model for r in results)),
         draws=sum(r.draws for r in results),
         gap=all(r.gap for r in results),
-        warnings=tuple(f"{r.release}: {w}" for r in results for w in r.warnings),
+        warnings=tuple(labelled(r.release, w) for r in results for w in r.warnings),
         failures=tuple(f"{r.release}: {f}" for r in results for f in r.failures),
         seconds=sum(r.seconds for r in results),
     )

@@ -15,7 +15,7 @@ _AT_ONCE = 512  # records of a call, so that one program serves all numbers of t
 
 
 def responses(release: Atoms, known: Collection[str]) -> Callable[[np.random.Generator, Records], Records] | None:
-    """A sampler of the posterior predictive law, `(rng, records) -> records`.
+    """A sampler of the posterior predictive distribution, `(rng, records) -> records`.
 
     Every record gets a draw of its own. Fields that are known, or that the model does not draw, stay as they are.
     None where the model cannot be simulated.

@@ -151,7 +151,7 @@ def _impossible(rows: Sequence[Row], knowledge: Knowledge) -> tuple[str, ...]:
             continue
         if below < low - slack or above > high + slack:
             error = f" ± {row.se:.2g}" if row.se else ""
-            found.append(f"{row.name} is {row.estimate:.5g}{error}, and no data have it outside {low:g} to {high:g}")
+            found.append(f"{row.name} is {row.estimate:.5g}{error}, outside its possible range {low:g} to {high:g}")
     return tuple(found)
 
 

@@ -1,9 +1,9 @@
-"""Digits that were cut: in which cells the draws lay before, and how far that moves what a release determines.
+"""Rounding of draws: the cells they lay in before, and the effect on recovered totals.
 
 Values that were rounded to the nearest multiple of a step carry noise of variance `step^2 / 12`. With D of these in
-the diagonal and Sigma the covariance of the draws, the share of a posterior variance that is noise is, at most, the
-largest eigenvalue rho of `Sigma^-1 D`: parameters that vary together feel steps that are far below the standard
-deviation of each. Totals are off by about rho.
+the diagonal and Sigma the covariance of the draws, the largest share of noise in a posterior variance is the largest
+eigenvalue rho of `Sigma^-1 D`. Strongly correlated parameters are affected by steps far below the standard deviation
+of each. Totals are off by about rho.
 """
 
 import math
@@ -24,9 +24,9 @@ _DIGITS = 6  # significant, at most: with one more single precision passes for a
 _SINGLE, _DOUBLE = 2e-7, 1e-13  # relative: either precision beside the decimal it stands for
 _CLEAR = 10.0  # of what is taken for arithmetic, from which a step stands out of it
 _FINEST = 1e-8  # of a standard deviation: finer steps are of no account
-_FELT = 0.5  # of the least relative error of any total, `sqrt(2 / (d T))`, from which rounding fails a check
-_MENDED = 0.05  # the same, from which it is taken for noise
-_MOST = 0.25  # share of a posterior variance, above which the draws are too few numbers to be mended
+_FAILS_ABOVE = 0.5  # of the least relative error of any total, `sqrt(2 / (d T))`, from which rounding fails a check
+_NOISE_ABOVE = 0.05  # the same, from which it is taken for noise
+_MOST = 0.25  # share of a posterior variance, above which rounding cannot be corrected
 _REPEATED = 0.98  # distinct values per draw, from which nothing was rounded
 _LOST = 0.002  # share of draws next to a bound, from which those that were rounded onto it are missed
 
@@ -39,23 +39,23 @@ class Rounding:
         low, high: `(T, d)` their ends, equal where a coordinate was not rounded.
         constrained: of each parameter, whether its constrained values were rounded, and the cells are theirs.
         share: rho, the largest share of a variance that is noise.
-        felt: the same in least relative errors of any total.
+        relative_effect: the same in least relative errors of any total.
         summary: the coordinate that feels it most, and the size of its steps.
-        unmended: why these draws cannot be mended, None where they can.
+        uncorrectable: why the rounding cannot be corrected, None if it can.
     """
 
     low: Float[np.ndarray, "T d"]
     high: Float[np.ndarray, "T d"]
     constrained: tuple[bool, ...]
     share: float
-    felt: float
+    relative_effect: float
     summary: str
-    unmended: str | None
+    uncorrectable: str | None
 
     @property
-    def mended(self) -> bool:
+    def correctable(self) -> bool:
         """Whether the digits are to be taken for noise."""
-        return self.felt > _MENDED and self.unmended is None
+        return self.relative_effect > _NOISE_ABOVE and self.uncorrectable is None
 
 
 def cells(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -99,14 +99,14 @@ def _step(values: np.ndarray) -> float:
         match = _SINGLE if unit > _CLEAR * _SINGLE * largest else _DOUBLE
         if unit < _CLEAR * match * largest:
             break
-        whole = np.round(values / unit)
-        if (np.abs(whole * unit - values) <= match * np.abs(values)).all():
-            return unit * float(np.gcd.reduce(whole.astype(np.int64)))
+        multiples = np.round(values / unit)
+        if (np.abs(multiples * unit - values) <= match * np.abs(values)).all():
+            return unit * float(np.gcd.reduce(multiples.astype(np.int64)))
     return 0.0
 
 
 def rounding_of(release: PosteriorDraws, independent: float = 1.0) -> Rounding | None:
-    """What rounding did to draws; None where they were not rounded.
+    """The rounding of draws; None if they were not rounded.
 
     Args:
         independent: number of independent draws.
@@ -117,20 +117,20 @@ def rounding_of(release: PosteriorDraws, independent: float = 1.0) -> Rounding |
     model, values = release.model, jax.vmap(release.model.constrain)(theta)
     ends, start = [], 0
     constrained: list[bool] = []
-    reasons = ["the model's coordinates are made of published ones"] if model.prepare is not None else []
-    coarsest = 0.0  # share of a variance by itself, of values whose cells are not those of a coordinate
+    reasons = ["the model's coordinates are computed from the published ones"] if model.prepare is not None else []
+    coarsest = 0.0  # share of a variance, of values whose cells are not those of a coordinate
     for p in model.parameters:
         own, free = np.asarray(values[p.name]).reshape(len(theta), -1), theta[:, start : start + p.size]
         start += p.size
         low, high = _cells_of(own)
         rounded = bool((high > low).any())
         if rounded and p.bounds is None:
-            reasons.append(f"the entries of {p.name} are not free of each other")
+            reasons.append(f"the elements of {p.name} are constrained jointly")
             coarsest = max(coarsest, float((_noise(low, high) / np.maximum(own.var(axis=0), 1e-300)).max()))
         if not rounded or p.bounds is None:
             low, high = _cells_of(free)
-        elif _emptied(low, high, *p.bounds):
-            reasons.append(f"draws of {p.name} may have been rounded onto its bound and left out")
+        elif _lost_at_bounds(low, high, *p.bounds):
+            reasons.append(f"draws of {p.name} may have been rounded onto its bound and dropped")
         constrained.append(rounded and p.bounds is not None)
         ends.append((low, high))
     low, high = (np.concatenate(sides, axis=1) for sides in zip(*ends, strict=True))
@@ -145,28 +145,29 @@ def rounding_of(release: PosteriorDraws, independent: float = 1.0) -> Rounding |
         summary += " given all others"
     share = max(share, coarsest)
     if not share <= _MOST:
-        reasons.append("too much of them is gone")
+        reasons.append("the loss of precision is too large")
     least = math.sqrt(2 / (theta.shape[1] * independent))
     return Rounding(low, high, tuple(constrained), share, share / least, summary, reasons[0] if reasons else None)
 
 
 def _distinct(theta: Array) -> int:
-    """Of the coordinate that takes the fewest values."""
+    """Number of distinct values of the coordinate with the fewest."""
     return min(len(np.unique(column)) for _, part in column_blocks(theta) for column in part.T)
 
 
-def felt_rounding(release: PosteriorDraws, independent: float) -> str | None:
-    """What is wrong where draws were rounded so that it is felt; None where not.
+def rounding_failure(release: PosteriorDraws, independent: float) -> str | None:
+    """A failure message if rounding of the draws affects totals; None if not.
 
     Args:
         independent: number of independent draws.
     """
-    found = rounding_of(release, independent)
-    if found is None or found.felt <= _FELT:
+    rounding = rounding_of(release, independent)
+    if rounding is None or rounding.relative_effect <= _FAILS_ABOVE:
         return None
-    why = f" and cannot be mended, since {found.unmended}" if found.unmended else ""
+    why = f" and this cannot be corrected, since {rounding.uncorrectable}" if rounding.uncorrectable else ""
     return (
-        f"{found.summary}{why}: totals are off by about {found.share:.1%}, which their errors do not tell; supply "
+        f"{rounding.summary}{why}: totals are off by about {rounding.share:.1%}, which their errors do not include; "
+        "supply "
         f"draws with more digits"
     )
 
@@ -188,12 +189,12 @@ def _cells_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _noise(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Mean variance of a uniform law in the cells, `(d,)`."""
+    """Mean variance of a uniform distribution in the cells, `(d,)`."""
     with np.errstate(invalid="ignore"):
         return np.asarray(((high - low) ** 2).mean(axis=0) / 12)
 
 
-def _emptied(low: np.ndarray, high: np.ndarray, least: float, most: float) -> bool:
+def _lost_at_bounds(low: np.ndarray, high: np.ndarray, least: float, most: float) -> bool:
     """Whether cells next to a bound, whose neighbour was lost there, hold some of the draws."""
     width = high - low
     near = (width > 0) & ((low < least + 0.6 * width) | (high > most - 0.6 * width))
@@ -201,7 +202,7 @@ def _emptied(low: np.ndarray, high: np.ndarray, least: float, most: float) -> bo
 
 
 def _shares(x: np.ndarray, noise: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Of each coordinate's variance given all others what noise is, `(d,)`, and the most of any direction's."""
+    """Shares of noise in each conditional variance, `(d,)`, and the largest share in any direction."""
     centred = (x - weights @ x) * np.sqrt(weights)[:, None]
     sd = np.maximum(np.sqrt((centred**2).sum(axis=0)), 1e-300)
     correlation = (centred / sd).T @ (centred / sd)

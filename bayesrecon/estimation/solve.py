@@ -28,7 +28,7 @@ _CENTRAL_SHARE = 0.95  # share of the records by which that is judged
 # draws' chance (n of logistic regressions comes out low), a tenth drowns what could be seen.
 _DAMPING = 0.02
 # Noise of a function over its square, from which it is that of places that no draw of the posterior is at: of draws it
-# is some tens, where a normal law stands in for a heavy tail it is past 1e20.
+# is some tens, where a normal distribution stands in for a heavy tail it is past 1e20.
 _LARGEST_NOISE = 1e6
 _PREDICTED = 0.75  # of the probes have predicted responses; a few others are left for data that the model fits badly
 _ROUND_TRIP_ERROR = 1e-6  # what features may differ by that were taken to records and back
@@ -54,7 +54,7 @@ def fit(
     expected: int = 0,
     shrink: bool = True,
 ) -> Fit:
-    """Solve for the measure that the release determines, on generic records of the reference law.
+    """Solve for the measure that the release determines, on generic records of the reference distribution.
 
     Args:
         finite: False when the kernel is known not to have finite rank, whatever these records show.

@@ -37,7 +37,7 @@ class Span:
     """The functions of a record that a release determines, and their totals over the private data.
 
     Attributes:
-        spectrum: of the kernel on generic records.
+        spectrum: spectrum of the kernel on generic records.
         probes: `{field: (Q, ...)}` records that were not anchors.
         cross: `(Q, r)` the basis functions at the probes.
         target: `(r,)` the totals of the basis functions.
@@ -151,7 +151,7 @@ class Fit(Span):
 
     @property
     def law(self) -> ErrorLaw:
-        """The error law of its equations."""
+        """The error distribution of its equations."""
         return law_of(self.embedding)
 
     def influence(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -97,7 +97,7 @@ class Library:
             variance: `(P,)` of the projections' totals, per squared number of records: where the spectrum decays,
                 infinitely many draws would show nearly everything, and these draws show what stands out of their noise.
         """
-        lost, whole = ((values - fitted) ** 2).sum(axis=0), (values**2).sum(axis=0)
+        lost, total = ((values - fitted) ** 2).sum(axis=0), (values**2).sum(axis=0)
         rest = values.copy()
         # Parts that share their lower ones are cleared of them in one solve.
         groups: dict[tuple[str, ...], list[int]] = {}
@@ -113,8 +113,8 @@ class Library:
         if variance is not None:
             lost = lost + len(values) * variance
         # A part that simpler ones explain entirely (the square of a field that is 0 or 1) is seen as far as they are.
-        for left in (((values - values.mean(axis=0)) ** 2).sum(axis=0), whole):
-            size = np.where(size <= 1e-16 * whole, left, size)
+        for norm in (((values - values.mean(axis=0)) ** 2).sum(axis=0), total):
+            size = np.where(size <= 1e-16 * total, norm, size)
         return np.clip(1 - lost / np.maximum(size, 1e-300), 0, 1)
 
     def index(self, names: Sequence[str]) -> list[int]:
@@ -129,15 +129,15 @@ def components(
     scale: Mapping[str, np.ndarray],
 ) -> list[Component]:
     """The scalar entries of all fields that are not known."""
-    found = []
+    result = []
     for name, spec in fields.items():
         if name in known:
             continue
         for index in np.ndindex(spec.shape):
             c = np.broadcast_to(centre.get(name, 0.0), spec.shape)[index]
             s = np.broadcast_to(scale.get(name, 1.0), spec.shape)[index]
-            found.append(Component(name, index, float(c), float(s)))
-    return found
+            result.append(Component(name, index, float(c), float(s)))
+    return result
 
 
 def _one(records: Records) -> np.ndarray:
@@ -236,13 +236,13 @@ def add_functions(library: Library, functions: Mapping[str, Callable[[Records], 
 
     Raises `BayesreconError` when a function fails on a record or does not return one number.
     """
-    one = {k: v[0] for k, v in example.items()}
+    record = {k: v[0] for k, v in example.items()}
     for name, f in functions.items():
         try:
-            shape = jax.eval_shape(lambda r, f=f: jnp.asarray(f(r), float), one).shape
+            shape = jax.eval_shape(lambda r, f=f: jnp.asarray(f(r), float), record).shape
         except Exception as error:
             raise BayesreconError(
-                f"statistic {name!r} cannot be evaluated on a record with fields {', '.join(one)}: "
+                f"statistic {name!r} cannot be evaluated on a record with fields {', '.join(record)}: "
                 f"{type(error).__name__}: {str(error).splitlines()[0]}"
             ) from error
         if shape != ():

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.models.estimators import ESTIMATORS, fitted_with
 from bayesrecon.posteriors.approximated.normal import laplace
@@ -22,7 +22,7 @@ from bayesrecon.results.row import Row
 WEIGHED = "sum(weights)"
 """The statistic in the place of n, and of counts, where records were weighed analytically."""
 
-_NOTE = "the fit weighed records: totals are sums of weights, means and variances are weighted as the fit was"
+_NOTE = Note("the fit has weights: totals are sums of weights, and means and variances are weighted")
 
 
 def restated(release: Release, knows: Mapping[str, Any]) -> tuple[Release, dict[str, Any]]:

@@ -15,7 +15,8 @@ def mmd(x: Any, y: Any, *, x_weights: object = None, y_weights: object = None, b
     """Maximum mean discrepancy `|sum a_i k(x_i, .) - sum b_j k(y_j, .)|` (Gretton et al. 2012, biased form).
 
     Args:
-        x: `(N, p)`; y: `(M, p)`.
+        x: `(N, p)`.
+        y: `(M, p)`.
         x_weights, y_weights: weights, rescaled to sum to one; equal by default.
         bandwidth: h in the Gaussian kernel `exp(-|x - y|^2 / (2 h^2))`. Defaults to the median distance in the joint
             set.
@@ -44,8 +45,9 @@ def wasserstein(x: object, y: object, *, x_weights: np.ndarray | None = None, y_
     """Exact Wasserstein-1 distance of two weighted sets, in the units of the records.
 
     Args:
-        x: `(N,)` or `(N, p)`; y: `(M,)` or `(M, p)`. Several columns need a linear program (HiGHS), or an assignment
-            for equal numbers of equal weights. They allow at most 250,000 pairs.
+        x: `(N,)` or `(N, p)`.
+        y: `(M,)` or `(M, p)`. Several columns need a linear program (HiGHS), or an assignment for equal numbers of
+            equal weights. They allow at most 250,000 pairs.
 
     Raises:
         BayesreconError: sets of several columns are not tables of finite numbers, or have more than 250,000 pairs.

@@ -11,8 +11,8 @@ from bayesrecon.model import Records
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
 
-_MEANS = 6  # of draws in a row for every total: enough for their covariance, and each as long as may be
-_LONG = 10  # draws in a row at least
+_BATCHES = 6  # batches per total: enough for their covariance, with batches as long as possible
+_SHORTEST = 10  # smallest number of draws per batch
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,18 @@ def joint_test(release: Release, records: Records, **options: Any) -> JointTest:
     solved = solve_release(release, **options).solved
     if not solved.spectrum.gap:
         raise BayesreconError(f"{release.name}: the spectrum decays, so totals are seen in part and have no joint test")
-    need = _MEANS * _LONG * solved.basis.size
+    need = _BATCHES * _SHORTEST * solved.basis.size
     if release.size < need:
         raise BayesreconError(f"{release.name}: {release.size} draws are too few for a joint test, which needs {need}")
     if missing := [f for f in release.model.fields if f not in records]:
         raise BayesreconError(f"the records lack field {missing[0]!r}")
-    whole = {f: np.asarray(records[f], float) for f in release.model.fields}
-    true = solved.embedding.cross(solved.basis, whole).sum(axis=0)
+    arrays = {f: np.asarray(records[f], float) for f in release.model.fields}
+    true = solved.embedding.cross(solved.basis, arrays).sum(axis=0)
     means = _batches(solved.influence(np.eye(len(true)))[0], release.chain, release.weights)
     scale = means.std(axis=0)
-    off = np.linalg.solve(np.cov((means / scale).T) / len(means), (solved.target - true) / scale)
-    statistic, freedom = float(off @ ((solved.target - true) / scale)), len(true)
+    error = (solved.target - true) / scale
+    statistic = float(error @ np.linalg.solve(np.cov((means / scale).T) / len(means), error))
+    freedom = len(true)
     rest = len(means) - freedom
     from scipy.special import fdtrc
 
@@ -83,10 +84,10 @@ def joint_test(release: Release, records: Records, **options: Any) -> JointTest:
 
 
 def _batches(series: np.ndarray, chain: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Means of draws in a row, about six to a total, `(B, r)`: longer than draws are correlated."""
-    count, found = _MEANS * series.shape[1], []
-    for one in np.unique(chain):
-        rows = np.flatnonzero(chain == one)
+    """Batch means `(B, r)`, about six per total, so that batches are longer than the autocorrelation."""
+    count, means = _BATCHES * series.shape[1], []
+    for number in np.unique(chain):
+        rows = np.flatnonzero(chain == number)
         for part in np.array_split(rows, max(1, round(count * len(rows) / len(series)))):
-            found.append(np.average(series[part], axis=0, weights=weights[part]))
-    return np.asarray(found)
+            means.append(np.average(series[part], axis=0, weights=weights[part]))
+    return np.asarray(means)

@@ -37,7 +37,8 @@ def match(truth: Any, guess: Any, *, cost: str = "euclidean", scale: float = 1.0
     Nearest neighbours flatter a reconstruction that repeats one good record; an assignment does not.
 
     Args:
-        truth: `(N, p)`; guess: `(M, p)`. The smaller side is matched completely.
+        truth: `(N, p)`.
+        guess: `(M, p)`. The smaller side is matched completely.
         cost: "euclidean" or "cosine" (one minus the similarity).
         scale: divides every column of both, before distances.
 

@@ -120,7 +120,8 @@ def true_positive_rate(
     """Share of the scores above the threshold that a null set exceeds at no more than the given rate.
 
     Args:
-        scores: `(N,)`, higher means "was in the data"; null: `(M,)` scores of records that were not.
+        scores: `(N,)`, higher means "was in the data".
+        null: `(M,)` scores of records that were not.
         false_positive_rate: at least `1 / (M + 1)`. With the threshold at the k-th largest null score,
             `k = floor(rate (M + 1))`, the rate holds on average over null sets.
 

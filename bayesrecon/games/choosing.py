@@ -15,7 +15,8 @@ class Candidates(NamedTuple):
     """What an adversary can choose from: the private data set, as far as the game shows it.
 
     Attributes:
-        x: `(n, p)`. y: `(n,)`. None if the game withholds them.
+        x: `(n, p)`.
+        y: `(n,)`. None if the game withholds them.
         public: auxiliary records, outside S; None if the game grants none.
         classes: number of classes of the response; 0 for a number.
         rng: random generator for the choice.

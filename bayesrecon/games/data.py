@@ -48,7 +48,8 @@ class Table:
     """A table. In every round a random share of its rows is private, and the other rows are outside S.
 
     Attributes:
-        x: `(N, p)`; y: `(N,)`.
+        x: `(N, p)`.
+        y: `(N,)`.
         share: private share of the rows, `floor(share N)` of them.
         standardised: whether the columns were standardised with the mean and variance of the whole table.
     """
@@ -76,7 +77,8 @@ class Law:
 
     Attributes:
         sample: function `sample(rng, n)` that returns `x (n, p)` and `y (n,)`.
-        size: size of S. outside: number of records outside S.
+        size: size of S.
+        outside: number of records outside S.
     """
 
     name: str
@@ -102,7 +104,8 @@ def table(
     """A table of records for a game.
 
     Args:
-        x: `(N, p)` numeric features. y: `(N,)` responses, or labels of any type.
+        x: `(N, p)` numeric features.
+        y: `(N,)` responses, or labels of any type.
         classification: whether y are labels. By default they are if they are not numbers, or have two distinct values
             that are whole numbers or words.
         standardised: whether to scale columns to mean 0 and variance 1 over the whole table. The scale is then not part

@@ -80,9 +80,9 @@ class Game:
         object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
         self.learner.check(self.data.classes)
         claimed_epsilon(self.learner, self.deletion)
-        if not players or not all(isinstance(one, Adversary) for one in players):
+        if not players or not all(isinstance(player, Adversary) for player in players):
             raise BayesreconError("a game needs adversaries: bayesrecon.games.Exm(), ...")
-        names = [one.name for one in players]
+        names = [player.name for player in players]
         if len(set(names)) < len(names):
             raise BayesreconError(f"two adversaries are called {max(names, key=names.count)}; give each of them once")
         if self.given not in (RECORDS, INSTANCES, LABELS):
@@ -98,8 +98,8 @@ class Game:
             )
         if self.canaries is not None:
             object.__setattr__(self, "canaries", self._canary_records())
-        for one in players:
-            self._check(one)
+        for player in players:
+            self._check(player)
 
     def _canary_records(self) -> Records:
         """The canaries as records."""
@@ -139,7 +139,7 @@ class Game:
     @property
     def quick(self) -> bool:
         """Whether rounds are so short that worker processes do not pay off."""
-        return bool(self.learner.quick) and all(one.quick for one in self.adversaries)
+        return bool(self.learner.quick) and all(player.quick for player in self.adversaries)
 
     def play_round(self, seed: int, number: int) -> np.ndarray:
         """Wins, ties, losses and ties won by the coin, `(adversaries, 4)`: counts of compared pairs in one round."""
@@ -147,26 +147,29 @@ class Game:
         round_ = self._drawn(rng, seed, number)
         before, after = around(self.deletion, self.learner, round_.private, round_.deleted, self.data.classes, rng)
         order = rng.permutation(len(round_.challenges.y))  # the order of the challenges carries no information
-        found = []
-        for one in self.adversaries:
-            view = self._view(one, round_, order, before, after, generator(seed, number, one.name))
+        counts = []
+        for player in self.adversaries:
+            view = self._view(player, round_, order, before, after, generator(seed, number, player.name))
             if self.single:
-                verdict = _number(one, one.margin(view), 1)[0]
-                found.append(compared(verdict if round_.gone else -verdict, 0.0, view.rng))
+                verdict = _checked_scores(player, player.margin(view), 1)[0]
+                counts.append(compared(verdict if round_.gone else -verdict, 0.0, view.rng))
                 continue
             scores = np.empty(len(order))
-            scores[order] = _number(one, one.scores(view), len(order))
-            found.append(compared(scores[: self.deletions, None], scores[None, self.deletions :], view.rng))
-        return np.stack(found)
+            scores[order] = _checked_scores(player, player.scores(view), len(order))
+            counts.append(compared(scores[: self.deletions, None], scores[None, self.deletions :], view.rng))
+        return np.stack(counts)
 
     def result(self, outcomes: np.ndarray, **about: Any) -> GameResult:
         """The result of the rounds `(N, adversaries, 4)`."""
         players = self.adversaries
         rows = tuple(
             rate_row(
-                one.name, "parameters" if PARAMETERS in one.required() else "answers", outcomes[:, i], len(players)
+                player.name,
+                "parameters" if PARAMETERS in player.required() else "answers",
+                outcomes[:, i],
+                len(players),
             )
-            for i, one in enumerate(players)
+            for i, player in enumerate(players)
         )
         about["warnings"] = (*about.get("warnings", ()), *self._caveats())
         return GameResult(
@@ -238,8 +241,8 @@ class Game:
             raise BayesreconError(f"{self.data.name}: no two different challenges were found; set distinct=False")
         rest = outside.rows(np.sort(spare[k:] if self.outside else spare))
         if self.single:
-            was = bool(rng.integers(2))
-            return _Round(private, rest, rows[:1] if was else rows[1:], gone, private.without(rows[:1]), was)
+            first = bool(rng.integers(2))
+            return _Round(private, rest, rows[:1] if first else rows[1:], gone, private.without(rows[:1]), first)
         challenges = Records(np.concatenate([gone.x, kept.x]), np.concatenate([gone.y, kept.y]))
         return _Round(private, rest, rows[:k], challenges, private.without(rows[:k] if self.outside else rows), True)
 
@@ -294,13 +297,13 @@ class _Round(NamedTuple):
     gone: bool  # whether the first challenge was deleted
 
 
-def _number(player: Adversary, scores: np.ndarray, count: int) -> np.ndarray:
-    found = np.asarray(scores, float).reshape(-1)
-    if len(found) != count or np.isnan(found).any():
-        raise BayesreconError(f"{player.name} returned {found}, expected {count} scores that are numbers")
-    return found
+def _checked_scores(player: Adversary, scores: np.ndarray, count: int) -> np.ndarray:
+    flat = np.asarray(scores, float).reshape(-1)
+    if len(flat) != count or np.isnan(flat).any():
+        raise BayesreconError(f"{player.name} returned {flat}, expected {count} scores that are numbers")
+    return flat
 
 
-def _share_a_copy(some: Records, others: Records) -> bool:
-    same = (some.x[:, None] == others.x[None]).all(axis=2) & (some.y[:, None] == others.y[None])
+def _share_a_copy(records: Records, others: Records) -> bool:
+    same = (records.x[:, None] == others.x[None]).all(axis=2) & (records.y[:, None] == others.y[None])
     return bool(same.any())

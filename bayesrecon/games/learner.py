@@ -99,15 +99,15 @@ class Predictor:
             return np.asarray(self.model.predict(x), float).reshape(len(x))
         known = np.asarray(self.model.classes_, int)
         if self.answers == PROBABILITIES:
-            found = np.zeros((len(x), self.classes))
-            found[:, known] = self.model.predict_proba(x)
-            return found
+            probabilities = np.zeros((len(x), self.classes))
+            probabilities[:, known] = self.model.predict_proba(x)
+            return probabilities
         decisions = np.asarray(self.model.decision_function(x), float)
         if decisions.ndim == 1:  # split in halves, so that the margin is the decision value
             decisions = np.stack([-decisions / 2, decisions / 2], axis=1)
-        found = np.full((len(x), self.classes), decisions.min() - 1.0)
-        found[:, known] = decisions
-        return found
+        all_decisions = np.full((len(x), self.classes), decisions.min() - 1.0)
+        all_decisions[:, known] = decisions
+        return all_decisions
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,11 +124,11 @@ class Functions(Learner):
         model = self.train(records.x, records.y, seed)
 
         def answer(x: np.ndarray) -> np.ndarray:
-            found = np.asarray(self.predict(model, x), float)
+            outputs = np.asarray(self.predict(model, x), float)
             shape = (len(x), classes) if classes else (len(x),)
-            if found.shape != shape:
-                raise BayesreconError(f"{self.name}: predict returned shape {found.shape}, expected {shape}")
-            return found
+            if outputs.shape != shape:
+                raise BayesreconError(f"{self.name}: predict returned shape {outputs.shape}, expected {shape}")
+            return outputs
 
         return answer
 

@@ -22,7 +22,8 @@ class MembershipGame:
     "out". Success is the share of correct calls. Guessing has 1/2.
 
     Attributes:
-        data: sampler of data sets. learner: what is trained.
+        data: sampler of data sets.
+        learner: what is trained.
         attacks: membership attacks. All of them see the same records.
         records: number of records of either kind in a round.
         auxiliary: number of records outside S that the attacks hold, other than those that are shown; None for all.

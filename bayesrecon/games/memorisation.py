@@ -47,7 +47,8 @@ def memorisation(
 
     Args:
         learner: a `Learner`, an estimator, or a pair of functions.
-        records: S. classes: number of classes of the response.
+        records: S.
+        classes: number of classes of the response.
         rows: positions of the records to score; all by default.
         trainings: number of models with and without each record. One is exact if training is deterministic.
         seed: seed of everything random.

@@ -100,14 +100,14 @@ def play(
         raise BayesreconError(f"n={n}, seed={seed}: expected one round or more, and a seed of zero or more")
     began = time.perf_counter()
     store = None if folder is None else Store(folder, game, seed)
-    outcomes = {} if store is None else {i: one for i, one in store.read().items() if i < n}
+    outcomes = {} if store is None else {i: outcome for i, outcome in store.read().items() if i < n}
     missing = np.array([i for i in range(n) if i not in outcomes], int)
     failures: list[tuple[int, str]] = []
-    for some in _played(game, seed, missing, workers):
-        if store is not None and some.outcomes:
-            store.write(some.numbers, np.stack(some.outcomes), some.notes)
-        outcomes |= dict(zip(some.numbers.tolist(), zip(some.outcomes, some.notes, strict=True), strict=True))
-        failures += some.failures
+    for chunk in _played(game, seed, missing, workers):
+        if store is not None and chunk.outcomes:
+            store.write(chunk.numbers, np.stack(chunk.outcomes), chunk.notes)
+        outcomes |= dict(zip(chunk.numbers.tolist(), zip(chunk.outcomes, chunk.notes, strict=True), strict=True))
+        failures += chunk.failures
         if progress is not None:
             progress(f"playing {game.name}", len(outcomes) / n)
         if len(failures) >= _PATIENCE:
@@ -115,9 +115,9 @@ def play(
     result = None
     if outcomes:
         numbers = np.array(sorted(outcomes), int)
-        found, messages = zip(*(outcomes[i] for i in numbers.tolist()), strict=True)
+        arrays, messages = zip(*(outcomes[i] for i in numbers.tolist()), strict=True)
         about = {"seed": seed, "seconds": time.perf_counter() - began, "warnings": _counted_warnings(messages)}
-        result = game.result(np.stack(found), numbers=numbers, **about)
+        result = game.result(np.stack(arrays), numbers=numbers, **about)
     if failures:
         number, why = min(failures)
         where = f"kept in {folder}" if folder is not None else "kept as the error's result"
@@ -134,13 +134,13 @@ def play_chunk(game: Playable, seed: int, numbers: np.ndarray) -> _Played:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                found = game.play_round(seed, number)
+                outcome = game.play_round(seed, number)
             except Exception as error:  # the user's learner may raise anything
                 failures.append((number, first_line(error)))
                 continue
         done.append(number)
-        outcomes.append(found)
-        notes.append("\n".join(sorted({_note(one) for one in caught})))
+        outcomes.append(outcome)
+        notes.append("\n".join(sorted({_note(warning) for warning in caught})))
     return _Played(np.array(done, int), outcomes, notes, failures)
 
 
@@ -162,8 +162,7 @@ def _counted_warnings(notes: Iterable[str]) -> tuple[str, ...]:
 def _played(game: Playable, seed: int, missing: np.ndarray, workers: int | None) -> Iterator[_Played]:
     from joblib import Parallel, delayed, effective_n_jobs
 
-    unsaid: Any = None
-
+    not_stated: Any = None
     if not len(missing):
         return
     size = int(np.clip(len(missing) // _CHUNKS, 1, _LARGEST))
@@ -171,8 +170,8 @@ def _played(game: Playable, seed: int, missing: np.ndarray, workers: int | None)
     if workers is None and pooled():
         yield from swept(_chunk, (game, seed), chunks)
         return
-    if workers is None and effective_n_jobs(unsaid) == 1:  # the caller did not say where to run
+    if workers is None and effective_n_jobs(not_stated) == 1:  # the caller did not say where to run
         workers = 1 if game.quick else -1
     run = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch="2*n_jobs")
-    found: Any = run(delayed(play_chunk)(game, seed, chunk) for chunk in chunks)
-    yield from found
+    played: Any = run(delayed(play_chunk)(game, seed, chunk) for chunk in chunks)
+    yield from played

@@ -51,12 +51,12 @@ class Store:
 
     def _compare(self, path: Path, about: Json) -> None:
         try:
-            held = json.loads(path.read_text(encoding="utf-8"))
-            differs = [name for name in about if held[name] != json.loads(json.dumps(about[name]))]
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            differs = [name for name in about if stored[name] != json.loads(json.dumps(about[name]))]
         except (*_DAMAGE, TypeError, RecursionError):
             raise BayesreconError(f"{path} is damaged; remove the folder or name another one") from None
         if differs:
-            what = "of another game" if "game" in differs else f"with another {differs[0]} ({held[differs[0]]})"
+            what = "of another game" if "game" in differs else f"with another {differs[0]} ({stored[differs[0]]})"
             raise BayesreconError(f"{self.folder} contains rounds {what}; name another folder")
 
     def read(self) -> dict[int, tuple[np.ndarray, str]]:
@@ -68,7 +68,9 @@ class Store:
                     numbers, outcomes, notes = (archive[name] for name in ("numbers", "outcomes", "notes"))
                 if numbers.dtype.kind != "i" or outcomes.dtype.kind not in "if" or notes.dtype.kind != "U":
                     raise ValueError
-                rounds |= {int(i): (one, str(note)) for i, one, note in zip(numbers, outcomes, notes, strict=True)}
+                rounds |= {
+                    int(i): (outcome, str(note)) for i, outcome, note in zip(numbers, outcomes, notes, strict=True)
+                }
             except (*_DAMAGE, TypeError):
                 raise BayesreconError(f"{path} is damaged; remove it, and its rounds are played again") from None
         return rounds

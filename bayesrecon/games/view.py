@@ -42,7 +42,8 @@ class View:
         ask: both models.
         x: `(k, p)`, features of the challenges; None if they are withheld, and in reconstruction games.
         y: `(k,)`, their responses, likewise.
-        classes: number of classes of the response; 0 for a number. answers: the kind of the models' answers.
+        classes: number of classes of the response; 0 for a number.
+        answers: the kind of the models' answers.
         public: auxiliary records outside S from the same distribution; None if the game grants none.
         others: all records of S except for the challenges; None likewise.
         fitted: both models themselves, in white-box games; None otherwise.

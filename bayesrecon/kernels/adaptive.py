@@ -1,5 +1,5 @@
-"""The mean embedding of one release: in closed form where there is one, else by dense or by sparse passes, whichever
-costs less for the records at hand."""
+"""The mean embedding of one release: in closed form if the model has one, and otherwise by dense or sparse passes,
+whichever cost less for the records."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from bayesrecon.estimation.standard import Rows
 
 
-_SAMPLE = 64  # atoms on which a record's information is judged
-_FEW = 91  # monomials, those of twelve coefficients, up to which nothing is cheaper than the closed form
-_DEARER = 2  # products of a dense pass for one of the closed form
-_BLOCK = 2**23  # entries of a score matrix of which sums alone are taken
-_LARGE = 2**25  # entries of a score matrix from which another program to be compiled pays
+_SAMPLE = 64  # number of atoms from which the information of a record is computed
+_FEW = 91  # up to this number of monomials (twelve coefficients) the closed form is always the cheapest
+_COST = 2  # cost of a product in closed form, in products of a dense pass
+_BLOCK = 2**23  # largest number of entries of a score matrix that is only summed
+_LARGE = 2**25  # from this number of entries of a score matrix on, compiling a sparse pass pays off
 
 
 @dataclass(frozen=True)
 class AdaptiveEmbedding(View):
-    """`OneRelease`: the embedding that every verb uses."""
+    """The embedding of one release that every public function uses (`OneRelease`)."""
 
     @cached_property
     def dense(self) -> DenseEmbedding:
@@ -43,7 +43,7 @@ class AdaptiveEmbedding(View):
 
     @cached_property
     def closed(self) -> GaussianEmbedding | None:
-        """In closed form, which linear regressions have."""
+        """The closed form, which only linear regressions have; None for other models."""
         if self.release.model.gaussian is None:
             return None
         return GaussianEmbedding(self.release, self.metric, self.progress, self.folds)
@@ -60,10 +60,10 @@ class AdaptiveEmbedding(View):
     def _cheaper(self, *records: Records) -> MeanEmbedding:
         if self.closed is not None and self.closed.width <= _FEW:
             return self.closed
-        if all(self.sparse.touched(some) is not None for some in records):
+        if all(self.sparse.touched(probes) is not None for probes in records):
             return self.sparse
-        # The closed form has products of all monomials, dense passes those of the records in every direction.
-        dense = _DEARER * self.metric.shape[1] * len(next(iter(records[0].values()))) ** 2
+        # The closed form multiplies all monomials; dense passes multiply the records in every direction.
+        dense = _COST * self.metric.shape[1] * len(next(iter(records[0].values()))) ** 2
         return self.closed if self.closed is not None and self.closed.width**2 <= dense else self.dense
 
     def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
@@ -98,8 +98,8 @@ class AdaptiveEmbedding(View):
             return self.sparse.information(records, atoms)
         norm = np.zeros(count)
         for start in range(0, count, step):
-            some = {k: v[start : start + step] for k, v in records.items()}
-            scores = np.clip(self.scores(some, atoms), -1e150, 1e150)
+            block = {k: v[start : start + step] for k, v in records.items()}
+            scores = np.clip(self.scores(block, atoms), -1e150, 1e150)
             norm[start : start + step] = (scores**2).sum(axis=0)
         norm[norm >= 1e290] = np.inf
         return np.where(np.isfinite(norm), norm, np.inf) / self.metric.shape[1]
@@ -149,5 +149,5 @@ class AdaptiveEmbedding(View):
 
 
 def embedding_of(view: Release, metric: str, progress: Progress | None = None) -> AdaptiveEmbedding:
-    """The embedding of a release in the coordinates in use."""
+    """The embedding of a release, in the coordinates of the view."""
     return AdaptiveEmbedding(view, metric_factor(view, metric), progress, fold_factors(view, metric))

@@ -11,7 +11,8 @@ def softmax_bits(classes: int, decimals: int) -> float:
     No reconstruction can carry more. The largest class alone carries `log2 N`.
 
     Args:
-        classes: N, two or more; decimals: q, of each probability.
+        classes: N, two or more.
+        decimals: q, of each probability.
 
     Raises:
         BayesreconError: fewer than two classes, or a negative number of decimals.

@@ -97,7 +97,7 @@ def _noise(
 ) -> tuple[Array, Array]:
     _, phi, lap = expanded
     residual = _residual(phi, lap, score, temperature) @ coefficients
-    if tame:  # atoms of a normal law that lie beyond all of the release's: there scores may overflow
+    if tame:  # atoms of a normal distribution that lie beyond all of the release's: there scores may overflow
         residual = jnp.where(jnp.isfinite(residual**2).all(axis=1, keepdims=True), residual, 0.0)
     return weights @ residual, (residual * weights[:, None]).T @ residual
 
@@ -227,7 +227,7 @@ class _PassInputs:
         others: records whose inner products with the basis are taken.
         fitted: `(M,)` weights of the data that were fitted.
         directions: `(M, S)` along which residuals are taken.
-        normal: centre and precision of a normal law whose score stands for the fitted one.
+        normal: centre and precision of a normal distribution whose score stands for the fitted one.
         anchors: the parts of the basis on the devices, where they are kept there.
     """
 

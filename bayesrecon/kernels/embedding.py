@@ -96,7 +96,7 @@ class Stretch:
     """Of successive atoms, so that stretches add up to the whole.
 
     Attributes:
-        share: of the weight.
+        share: share of the weight.
         own, aim: `(F, F)` and `(F,)` gram and target of what the basis is written in.
         functions: `(F, r)` the basis in that; None where it is the basis itself. Gram and target of the basis are
             worked out when they are asked for.
@@ -220,8 +220,8 @@ class MeanEmbedding(Protocol):
         of the fitted one: what noise is before anything is solved.
 
         Args:
-            simulated: at many atoms of that law instead of the release's own. An estimator tuned with the noise of its
-                own draws favours the functions on which these happen to err, and is biased by it.
+            simulated: at many atoms of that distribution instead of the release's own. An estimator tuned with the
+                noise of its own draws favours the functions on which these happen to err, and is biased by it.
         """
         ...
 

@@ -78,7 +78,7 @@ class GaussianEmbedding(View):
         start = 0
         inputs = passes.PassInputs(self._frame, _NONE, self.temperature, prior_score)  # in this process, where h is
         for metric, theta, weights, n, _ in plain._atoms(_atoms_of(_BLOCK, self.width), None):
-            expansion = inputs.expanded(passes.law_of(self.release.model), theta[:n], metric)
+            expansion = inputs.expanded(passes.likelihood_of(self.release.model), theta[:n], metric)
             sums += expansion.sums(h[start : start + n] * weights[:n, None], j)
             start += n
         return self._frame.monomials(self._predictor, records).T @ sums
@@ -173,7 +173,7 @@ class GaussianEmbedding(View):
 
     @property
     def _predictor(self) -> GaussianPredictor:
-        return passes.law_of(self.release.model)[0]
+        return passes.likelihood_of(self.release.model)[0]
 
     @cached_property
     def _frame(self) -> Frame:

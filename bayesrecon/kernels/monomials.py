@@ -101,7 +101,7 @@ class Expansion:
         d: `(C, p)`.
         precision: `(C, 1)`.
         q, value, lap: `(C, F)`; values up to what no parameter moves.
-        power: of the model.
+        power: power of the model.
     """
 
     b: Float[_Array, "p k"]

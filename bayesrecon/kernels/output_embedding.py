@@ -29,8 +29,10 @@ class Answer:
 
     Attributes:
         predicts: `(m, *shape) -> (m, k)`, each.
-        shape: of one record.
-        view: one of `VIEWS`. decimals: of "rounded". noisy: whether noise is added to what is seen.
+        shape: shape of one record.
+        view: one of `VIEWS`.
+        decimals: decimals of "rounded".
+        noisy: whether noise is added to what is seen.
 
     It compares by its fields, so that compiled functions are reused.
     """
@@ -82,11 +84,13 @@ class Outputs:
         what: one line.
         answer: what records are answered.
         z: `(K,)` what was seen of the private record, as `Answer.seen` has it.
-        public: `(m, p)` public records; answers: `(m, K)` what is seen of them, without noise.
+        public: `(m, p)` public records.
+        answers: `(m, K)` what is seen of them, without noise.
         widths: number of outputs of each model.
         noise: standard deviation of what was added to each number in z.
         values: smallest and largest value of a field.
-        name: shown in tables. notes: what an attacker must know.
+        name: shown in tables.
+        notes: what an attacker must know.
     """
 
     what: ClassVar[str] = "outputs of a model"
@@ -115,5 +119,5 @@ def refuse_given(kind: str, **given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise BayesreconError(
-                f"{name}= has no part in what {kind} tell: public records say the law of their one record"
+                f"{name}= has no part in what {kind} tell: public records state the distribution of their one record"
             )

@@ -43,7 +43,7 @@ def predictors_of(log_lik: Callable[[Any, Records], Any], theta: Array, record: 
     """The predictors of a log likelihood; None where there are so many that the program itself is cheaper.
 
     Args:
-        theta, record: of the right shapes and types.
+        theta, record: theta and record of the right shapes and types.
     """
     names = sorted(record)
     jaxpr = jax.make_jaxpr(lambda t, *z: log_lik(t, dict(zip(names, z, strict=True))))(

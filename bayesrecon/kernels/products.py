@@ -90,7 +90,7 @@ class Products:
     """Sums over atoms.
 
     Attributes:
-        squares: of q.
+        squares: squares of q.
         folds: by the identity of the metric.
     """
 

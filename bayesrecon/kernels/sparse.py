@@ -235,7 +235,7 @@ class _PassInputs:
         temperature: tau.
         functions: `(M, r)` combinations of the records that sums are taken of.
         fitted: `(M,)` weights of the data that were fitted.
-        normal: centre and precision of a normal law whose score stands for the fitted one.
+        normal: centre and precision of a normal distribution whose score stands for the fitted one.
         others: records whose inner products with the first are taken.
     """
 
@@ -261,7 +261,7 @@ class _PassInputs:
                 yield _Block(t, spread(weights), sigma, *found), n
 
     def scores(self, model: Model, block: _Block, axes: Array) -> Any:
-        """Scores `(C, d)` of the posterior of the fitted records, or of the normal law in its place."""
+        """Scores `(C, d)` of the posterior of the fitted records, or of the normal distribution in its place."""
         prior = None if self.normal is not None else _prior(model, self, block, axes)
         return _score(self, block, prior)
 

@@ -29,7 +29,8 @@ class GameRow:
     """The results of one adversary.
 
     Attributes:
-        adversary: its name. sees: whether it saw the models' "answers" or their "parameters".
+        adversary: its name.
+        sees: whether it saw the models' "answers" or their "parameters".
         wins, ties, losses: numbers of compared pairs over all rounds. A pair is a tie if both scores are equal.
         success: success rate if a fair coin decides every tie, as in the definition of the games.
         success_with_ties: success rate if ties count as wins.
@@ -93,7 +94,8 @@ class GameResult(Result):
         outcomes: `(N, adversaries, 4)`: wins, ties, losses, and ties won by the coin, in each round.
         numbers: `(N,)`, numbers of the rounds.
         game, data, learner, variant: the game that was played.
-        seed: seed of the rounds. seconds: time spent, without rounds that were read from a folder.
+        seed: seed of the rounds.
+        seconds: time spent, without rounds that were read from a folder.
         claimed_epsilon: the epsilon of differential privacy that the learner claims, for the substitution of one
             record.
     """
@@ -215,7 +217,8 @@ class ReconstructionRow:
     """The results of one reconstructor.
 
     Attributes:
-        reconstructor: its name. rounds: number of rounds played.
+        reconstructor: its name.
+        rounds: number of rounds played.
         unanswered: number of rounds without an answer.
         correct: share of all rounds in which the label is correct; None for a numeric response. No answer counts as
             incorrect.

@@ -24,13 +24,15 @@ class InputEstimate(Result):
     Attributes:
         release, method: name of the release, and name of the attack.
         shape: shape of the record. The arrays below hold its p fields in one axis, `(p,)`.
-        estimate: `(p,)`. se: root mean squared error on held-out public records, or for posterior draws the posterior
-            standard deviation, scaled to these records.
+        estimate: `(p,)`.
+        se: root mean squared error on held-out public records, or for posterior draws the posterior standard deviation,
+            scaled to these records.
         lower, upper: 95 % interval, scaled to have 95 % coverage on public records that were not used to fit.
         visibility: `1 - mean squared error / variance` on held-out public records; zero if a field does not vary.
         spread: standard deviation of the field among the public records.
         coverage: share of the varying fields that the intervals cover on further public records; None if there were too
-            few of them. coverage_records: number of these records.
+            few of them.
+        coverage_records: number of these records.
         draws: `(D, p)` posterior draws; empty for other methods.
         settings: settings of the attack.
     """
@@ -67,7 +69,7 @@ class InputEstimate(Result):
     @property
     def condition(self) -> str:
         """The assumption that the numbers rest on."""
-        return "if the input is of the law of the public records, and the outputs are this model's"
+        return "if the input comes from the distribution of the public records, and the outputs are this model's"
 
     def record(self) -> np.ndarray:
         """The estimate in the record's own shape."""
@@ -108,8 +110,8 @@ class OutputsDiagnosis(Diagnosis):
     """How many numbers about its input the outputs of a model determine.
 
     Attributes:
-        numbers: number of outputs that are not functions of the others. resolved: number of these above noise and
-            rounding.
+        numbers: number of outputs that are not functions of the others.
+        resolved: number of these above noise and rounding.
         bits: largest information in one answer, in bits. For finitely many possible answers it follows from their
             number, otherwise from a normal channel with the stated noise. None without noise, where only the precision
             of numbers limits it.

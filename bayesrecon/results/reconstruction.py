@@ -26,7 +26,8 @@ class Reconstruction(Result):
         pseudo: weights `(M,)` and records.
         trace, columns: trace of the optimisation, and names of its columns: iteration, seconds, objective, gap, n, and
             the weighted means and variances of the fields.
-        objective_value: final divergence, up to a constant. bound: its minimum over all signed measures.
+        objective_value: final divergence, up to a constant.
+        bound: its minimum over all signed measures.
         gap: upper bound on the distance of the divergence from its optimum; see `certificate`.
         relative_gap: `gap / |bound|`; None if the bound is zero.
         gap_in_noise: the gap in units of `rank / (2 T_eff)`, the resolution of the draws; None at temperature 0.

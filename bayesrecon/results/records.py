@@ -91,8 +91,8 @@ class RecordTable(Result):
         columns: `{field: Column}`, the recovered fields.
         effective_draws: typical effective sample size of a record's estimate.
         unknowns: number of unknowns in the solve.
-        parameters_per_record: number of parameters that one record affects. left_out: shared parameters that were
-            conditioned on.
+        parameters_per_record: number of parameters that one record affects.
+        left_out: shared parameters that were conditioned on.
     """
 
     _indexed = False

@@ -56,7 +56,7 @@ class CmdStanFile:
         self._unpacked = open_text(path).read() if packed else None
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the file is opened for each call."""
         self._unpacked = None
 
     def _bytes(self) -> BinaryIO:
@@ -258,7 +258,7 @@ def read_header(path: Path, file: TextIO, methods: Sequence[str] = ("sample",)) 
     header = [column.strip() for column in next(csv.reader([line.strip()]), [])]
     if (count := len({re.split(r"[.\[]", column, maxsplit=1)[0] for column in header})) > MAX_NAMES:
         raise BayesreconError(
-            f"{path}: {count} parameters, more than {MAX_NAMES}; entries of one are named a.1, a.2, ..."
+            f"{path}: {count} parameters, more than {MAX_NAMES}; elements of one array are named a.1, a.2, ..."
         )
     return settings, header
 

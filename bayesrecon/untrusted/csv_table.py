@@ -1,4 +1,4 @@
-"""A table as CSV with a header, apart by commas, semicolons or tabs."""
+"""A table as CSV with a header. The delimiter is a comma, a semicolon or a tab."""
 
 import re
 from pathlib import Path
@@ -10,13 +10,13 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.delimiters import most_in
 from bayesrecon.untrusted.names import MAX_NAMES
 
-_LONGEST = 2**26  # bytes of a header
+_LONGEST = 2**26  # largest size of a header, in bytes
 _QUOTED = re.compile(rb'(?<=[,;\t\n\r])"[^"]*(?:""[^"]*)*"')  # a quote opens a cell only where the cell begins
 _DECIMAL_COMMA, _DECIMAL_POINT = re.compile(rb"\d,\d"), re.compile(rb"\d\.\d")
 
 
 class CsvTable:
-    """A file of columns.
+    """An open CSV file, which is read as columns or as text.
 
     >>> _ = Path("table.csv").write_text('y,"name\\nof it"\\n1,Ann\\n2,\\n')
     >>> CsvTable(Path("table.csv")).columns()
@@ -30,10 +30,10 @@ class CsvTable:
         self._path = path
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the file is opened for each call."""
 
     def columns(self) -> dict[str, Any]:
-        """Columns by their names: arrays of numbers, and lists of texts in which NaN is nothing.
+        """A dictionary from names to columns: arrays of numbers, or lists of texts in which empty cells are NaN.
 
         Raises:
             BayesreconError: more columns than `MAX_NAMES`, or a header of more than 64 MiB.
@@ -44,7 +44,7 @@ class CsvTable:
         return {str(name): _values(frame.iloc[:, k].to_numpy()) for k, name in enumerate(frame.columns)}
 
     def texts(self) -> dict[str, Any]:
-        """The cells as they stand: names of the `rows` from the first column, names of the other `columns`, `cells`.
+        """The text of the table: the first column as names of `rows`, names of the other `columns`, and the `cells`.
 
         Raises:
             BayesreconError: as `columns`.
@@ -58,13 +58,16 @@ class CsvTable:
         return {"rows": [str(r) for r in frame.index], "columns": [str(c) for c in frame.columns], "cells": cells}
 
     def _checked_header(self) -> dict[str, Any]:
-        """The delimiter and the decimal sign, by the header and what follows it. A quoted name may hold commas and ends
-        of lines, so that it is no line that counts."""
+        """The delimiter and the decimal sign, as keyword arguments of `pandas.read_csv`.
+
+        They are inferred from the header and the text after it. A quoted name may contain delimiters and line ends, so
+        quoted names are removed first.
+        """
         with self._path.open("rb") as file:
             head = file.read(_LONGEST)
         bare = _QUOTED.sub(b"", b"\n" + head.lstrip(b"\r\n\xef\xbb\xbf"))[1:]
         header = re.split(rb"[\r\n]", bare, maxsplit=1)
-        sep = most_in(header[0].decode("latin-1"))  # whose signs are those of ASCII, as in every other coding
+        sep = most_in(header[0].decode("latin-1"))  # the delimiters are ASCII in every encoding
         if len(header) < 2 and len(head) == _LONGEST:
             raise BayesreconError(f"{self._path}: a header of more than {_LONGEST // 2**20} MiB, refused")
         if (count := header[0].count(sep.encode()) + 1) > MAX_NAMES:
@@ -77,4 +80,4 @@ def _values(column: object) -> Any:
     values = np.asarray(column)
     if not values.dtype.hasobject:
         return values
-    return [one.item() if isinstance(one, np.generic) else one for one in values.tolist()]
+    return [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]

@@ -23,7 +23,7 @@ class Reader(Protocol):
     def __init__(self, path: Path) -> None: ...
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         ...
 
 

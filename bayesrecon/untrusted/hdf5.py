@@ -1,7 +1,7 @@
-"""An HDF5 file as plain descriptions and arrays, with everything refused that reaches beyond the file.
+"""An HDF5 file as plain descriptions and arrays. Files that refer to other files are refused.
 
-HDF5 follows external links, gathers virtual datasets from other files, and reads raw data from any file that a dataset
-names: a file from a stranger could put this machine's files into a report.
+HDF5 follows external links, builds virtual datasets from other files, and reads raw data from any file that a dataset
+names. A malicious file could therefore copy files of this machine into a report.
 """
 
 import math
@@ -20,18 +20,18 @@ from bayesrecon.untrusted.plain_values import Key
 if TYPE_CHECKING:
     import h5py
 
-# What the formats below (HDF5's dimension scales, netCDF-4) keep for themselves.
+# Attributes that HDF5's dimension scales and netCDF-4 use internally.
 _INTERNAL = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_nc3_strict"}
 _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 _HARD, _SOFT = 0, 1  # kinds of links, as HDF5 counts them
-_RENAMED = "_nc4_non_coord_"  # a variable that bears the name of a dimension it does not belong to
+_RENAMED = "_nc4_non_coord_"  # prefix of a variable with the name of a dimension that it does not belong to
 
 
 class HDF5File:
-    """An open file whose groups are described, and whose arrays are read, as plain data.
+    """An open HDF5 file, whose groups are described and whose arrays are read as plain data.
 
     Raises:
-        BayesreconError: an external link, a virtual dataset or external storage, wherever in the file.
+        BayesreconError: the file contains an external link, a virtual dataset or external storage.
 
     >>> import h5py
     >>> with h5py.File("fit.h5", "w") as file:
@@ -53,14 +53,14 @@ class HDF5File:
             raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def describe(self, groups: Sequence[str] | None = None) -> Json:
-        """What the file holds, without the values.
+        """The contents of the file, without the values.
 
         Args:
-            groups: of which to describe the variables; all groups at the root unless given.
+            groups: names of the groups whose variables are described; by default all groups at the root.
 
         Returns:
             `attributes` of the root, names of all `groups` at the root, and by group, in `contents`, its `attributes`,
@@ -78,7 +78,7 @@ class HDF5File:
         }
 
     def describe_group(self, name: str) -> Json:
-        """One group, as in `describe`; it may lie in another one, or be the root, "/"."""
+        """The description of one group, as in `describe`. It may be nested, or the root, "/"."""
         group = self._file[name]
         scales, variables, size = _scales(group), {}, 0
         for key, item in _arrays(group):
@@ -94,7 +94,7 @@ class HDF5File:
         return {"attributes": attributes_of(group), "variables": variables, "size": size}
 
     def inventory(self) -> dict[str, list[Any]]:
-        """All that `describe` does not tell: see `bayesrecon.untrusted.hdf5_inventory`."""
+        """Everything that `describe` leaves out: see `bayesrecon.untrusted.hdf5_inventory`."""
         return inventory(self._file, self._path)
 
     def read(self, name: str, key: Key) -> np.ndarray:
@@ -107,7 +107,7 @@ class HDF5File:
 
 
 def check_within(file: "h5py.File", path: Path) -> None:
-    """Refuse a file with anything that reads other files. Soft links lead to what is looked at anyway."""
+    """Refuse a file that reads other files. Soft links are not followed: their targets are visited anyway."""
     import h5py
 
     waiting: list[h5py.Group] = [file]
@@ -163,7 +163,7 @@ def _arrays(group: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _declared(item: h5py.Dataset) -> int:
-    """Bytes in memory, where numbers take eight or more, and one chunk is unpacked as a whole."""
+    """Size in memory, in bytes: eight or more per number, plus one unpacked chunk."""
     return ((item.size or 0) + math.prod(item.chunks or (0,))) * max(8, item.dtype.itemsize)
 
 
@@ -207,6 +207,6 @@ def _dimensions(item: Any, names: dict[int, str]) -> list[str]:
     if "DIMENSION_LIST" in item.attrs:
         listed = [group[0] if len(group) else None for group in item.attrs["DIMENSION_LIST"]]
         found = [names.get(_address(item.file[ref])) if ref else None for ref in listed]
-    else:  # a scale lies along itself
+    else:  # a dimension scale is its own dimension
         found = [names.get(_address(item))] if item.ndim == 1 else [None] * item.ndim
     return [name or f"dim_{k}" for k, name in enumerate(found)]

@@ -30,7 +30,7 @@ class JsonFile:
         self._path = path
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the file is opened for each call."""
 
     def document(self, trusted: bool = False) -> Any:
         """The whole of it.

@@ -1,4 +1,4 @@
-"""A classic netCDF file as plain descriptions and arrays, and every byte of it that neither of them uses.
+"""A classic netCDF file as plain descriptions and arrays, with the bytes that neither of these uses.
 
 The format is that of the netCDF library's versions before 4 (CDF-1), with large offsets (CDF-2) or large sizes (CDF-5);
 xarray writes it where SciPy is the only engine, and R's `ncdf4` unless it is told otherwise. Source: the grammar in
@@ -20,12 +20,12 @@ from bayesrecon.untrusted.plain_values import Key
 
 MAGIC = b"CDF"
 _VERSIONS = {1: 4, 2: 4, 5: 8}  # bytes of a count, by version
-_OFFSETS = {1: 4, 2: 8, 5: 8}  # bytes of a place in the file
+_OFFSETS = {1: 4, 2: 8, 5: 8}  # bytes of an offset, by version
 _DIMENSION, _VARIABLE, _ATTRIBUTE, _ABSENT = 10, 11, 12, 0
 _TYPES = dict(enumerate(("i1", "S1", ">i2", ">i4", ">f4", ">f8", "u1", ">u2", ">u4", ">i8", ">u8"), 1))
 _FILLS = {"i1": b"\x81", ">i2": b"\x80\x01", "u1": b"\xff", ">u2": b"\xff\xff"}  # what the library pads arrays with
-_ENCODING, _UTF8 = "_Encoding", "utf-8"  # how the letters of a text are stored
-_MOST_BYTES = 2**16  # of unused ones, that are kept of each place
+_ENCODING, _UTF8 = "_Encoding", "utf-8"  # name of the attribute with a text's encoding, and its default
+_MOST_BYTES = 2**16  # largest number of unused bytes that are kept from one gap
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Variable:
     """One array of the file.
 
     Attributes:
-        dimensions, shape: with all letters of a text as the last of them.
-        dtype: as stored.
-        begin: the byte of its first value.
-        step: bytes from one record to the next; 0 for an array in one piece.
-        attributes: of it.
+        dimensions, shape: names and sizes of the dimensions; for text, the last one is the characters of a string.
+        dtype: data type in the file.
+        begin: position of the first value in the file, in bytes.
+        step: distance of two records, in bytes; 0 for an array in one piece.
+        attributes: attributes of the array.
     """
 
     dimensions: tuple[str, ...]
@@ -49,12 +49,12 @@ class Variable:
 
     @property
     def text(self) -> bool:
-        """Whether it holds letters, of which the last dimension makes texts."""
+        """Whether it contains characters, which are joined to strings along the last dimension."""
         return self.dtype.kind == "S" and bool(self.shape)
 
     @property
     def piece(self) -> int:
-        """Bytes that lie in a row: one record, or all."""
+        """Size of a contiguous piece, in bytes: one record, or the whole array."""
         return math.prod(self.shape[1:] if self.step else self.shape) * self.dtype.itemsize
 
 
@@ -62,7 +62,7 @@ class NetCDF3File:
     """An open file, described and read as `bayesrecon.untrusted.hdf5.HDF5File` describes and reads HDF5.
 
     Raises:
-        BayesreconError: what is no classic netCDF file, or one that is cut off.
+        BayesreconError: the file is not a classic netCDF file, or it is truncated.
 
     >>> import xarray as xr
     >>> _ = xr.Dataset({"mu": (("chain", "draw"), [[1.0, 2.0]])}).to_netcdf("classic.nc", engine="scipy")
@@ -79,15 +79,15 @@ class NetCDF3File:
         self._header()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         del self._bytes
 
     def describe(self, groups: Sequence[str] | None = None) -> Json:
-        """Attributes of the file. The format has no groups: all arrays lie at the root, "/"."""
+        """Attributes of the file. The format has no groups: all arrays are at the root, "/"."""
         return {"attributes": self._attributes, "groups": [], "contents": {}}
 
     def describe_group(self, name: str) -> Json:
-        """All arrays, as in `HDF5File.describe`."""
+        """The description of all arrays, as in `HDF5File.describe`."""
         described = {}
         for key, one in self._variables.items():
             cut = slice(-1) if one.text else slice(None)
@@ -103,7 +103,7 @@ class NetCDF3File:
         return {"attributes": self._attributes, "variables": described, "size": size}
 
     def inventory(self) -> dict[str, list[Any]]:
-        """What the file holds besides: names of dimensions that no array has, and bytes that nothing uses."""
+        """Everything else in the file: names of dimensions that no array has, and unused bytes."""
         along = {d for one in self._variables.values() for d in one.dimensions}
         found: list[tuple[str, str, Any]] = [(d, "name", d) for d, _ in self._sizes if d not in along]
         for name, one in self._variables.items():
@@ -136,9 +136,10 @@ class NetCDF3File:
         along = [self._is_record(one[1]) for one in listed]
         pieces = [self._padded(one) if a else 0 for one, a in zip(listed, along, strict=True)]
         step = sum(pieces)
-        if sum(along) == 1:  # one alone lies without gaps
+        if sum(along) == 1:  # a single record variable is stored without padding
             step = next(self._bare(one) for one, a in zip(listed, along, strict=True) if a)
-        if records == 2 ** (8 * self._count_bytes) - 1:  # written as a stream: as many as there are
+        # In a file written as a stream, the number of records follows from the size of the file.
+        if records == 2 ** (8 * self._count_bytes) - 1:
             first = min((one[4] for one, a in zip(listed, along, strict=True) if a), default=0)
             records = (len(self._bytes) - first) // step if step else 0
         self._variables: dict[str, Variable] = {}
@@ -150,7 +151,7 @@ class NetCDF3File:
             self._variables[name] = one
 
     def _claim(self, name: str, one: Variable) -> None:
-        """Note which bytes an array takes."""
+        """Record which bytes an array uses."""
         count = one.shape[0] if one.step else 1
         end = one.begin + one.step * (count - 1) + one.piece
         if count and one.piece and not 0 < one.begin <= end <= len(self._bytes):
@@ -230,7 +231,7 @@ class NetCDF3File:
         self._at += count
 
     def _unused(self) -> list[tuple[str, str, np.ndarray]]:
-        """Bytes other than zero between what is used."""
+        """Bytes in the gaps between used ones, if they are not all zero."""
         size = len(self._bytes)
         spans = [(0, 0), *sorted(self._used), (size, size)]
         last, gaps = 0, []
@@ -249,7 +250,7 @@ class NetCDF3File:
 
 
 def _joined(letters: np.ndarray) -> np.ndarray:
-    """Texts of an array of letters, along its last dimension."""
+    """Strings from an array of characters, joined along its last dimension."""
     width = letters.shape[-1]
     if not width:
         return np.full(letters.shape[:-1], b"", "S1")

@@ -31,7 +31,7 @@ class NumpyFile:
         self._declared = self._size_of_array() if self._single else self._size_of_members()
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the file is opened for each call."""
 
     def declared(self) -> int:
         """Bytes in memory of what it says it holds."""

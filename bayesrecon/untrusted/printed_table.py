@@ -26,7 +26,7 @@ class PrintedTable:
         self._path = path
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the file is opened for each call."""
 
     def read(self) -> dict[str, Any]:
         """`grids`, the cells of each table in the file, and `lines` of text beside them.
@@ -35,7 +35,9 @@ class PrintedTable:
             BayesreconError: more than 16 MiB, what is no text, or more cells than a table of estimates has.
         """
         if self._path.stat().st_size > MOST_BYTES:
-            raise BayesreconError(f"{self._path}: more than {MOST_BYTES // 2**20} MiB are no table of estimates")
+            raise BayesreconError(
+                f"{self._path}: more than {MOST_BYTES // 2**20} MiB, too large for a table of estimates"
+            )
         try:
             text = self._path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:

@@ -27,7 +27,7 @@ class TextTable:
         self._path = path
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the file is opened for each call."""
 
     def rows(self) -> dict[str, Any]:
         """The `comments`, the `names` of a first line that is none of numbers, the names of `rows` before the numbers,

@@ -51,7 +51,7 @@ class ZarrFolder:
         self._arrays: dict[str, Json] = {}  # of groups that were looked at
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the file is opened for each call."""
 
     def check(self) -> None:
         """Refuse what is far more than the folder holds: each chunk takes time, also one that is not there.

@@ -31,7 +31,7 @@ class ZipFolder:
         self._path = path
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the file is opened for each call."""
 
     def unpack(self, folder: str, trusted: bool = False) -> None:
         """Write the members into a folder that is there and empty.

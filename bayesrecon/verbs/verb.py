@@ -39,7 +39,7 @@ def opened(held: object, model: object = None) -> Any:
 @opened.register
 def _(held: Release, model: object = None) -> Any:
     if model is not None and model is not held.model:
-        raise BayesreconError(f"{held.name} is a release and has its model already; leave model= out")
+        raise BayesreconError(f"{held.name} is a release with its own model; omit model=")
     return held
 
 

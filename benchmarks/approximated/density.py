@@ -50,7 +50,7 @@ def features_of(model, theta, x, y):
 
 
 def laws(model, x, y, rng):
-    """`{name: (mean, covariance)}` of normal laws for a posterior."""
+    """`{name: (mean, covariance)}` of normal distributions for a posterior."""
     at = np.zeros(model.dimension)
     for _ in range(100):
         slope, hessian = (np.asarray(v) for v in derivatives(model, at, x, y))
@@ -74,7 +74,7 @@ def laws(model, x, y, rng):
 
 
 def ratio(model, private, mean, covariance, rng) -> float:
-    """Length of the error that data can make over that of the rest, at draws of the law."""
+    """Length of the error that data can make over that of the rest, at draws of the distribution."""
     root = np.linalg.cholesky(covariance)
     unit = rng.normal(size=(POINTS, len(mean)))
     theta = mean + unit @ root.T

@@ -116,7 +116,7 @@ def svm(options):
 
 
 def features(options):
-    """Over random Fourier features: simulated income, and breast cancer in the place of a real survey."""
+    """Over random Fourier features: simulated income, and breast cancer instead of a real survey."""
     rng = np.random.default_rng(4)
     x, y = simulated(options.records // 4, np.random.default_rng(0))
     phi = Fourier(x.shape[1], 100, 5, rng)

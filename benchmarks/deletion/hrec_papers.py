@@ -16,7 +16,7 @@ from benchmarks.paper_tags import HREC, keep_tags, tag
 from benchmarks.quoted import rows_of
 from benchmarks.study import Study
 
-FEWER = "5,000 images to train on in the place of 30,000"
+FEWER = "5,000 images to train on instead of 30,000"
 MODELS = ("softmax", "ridge over 4096 random Fourier features", "softmax over 4096 random Fourier features")
 ACCURACY = {"MNIST": (91.6, 96.2, 96.4), "Fashion-MNIST": (84.5, 87.3, 88.4), "CIFAR-10": (39.5, 48.7, 50.4)}
 R2 = {"ridge, NY": 0.276, "ridge, CA": 0.301, "ridge, TX": 0.309}

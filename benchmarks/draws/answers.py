@@ -18,7 +18,7 @@ from bayesrecon.types import PosteriorDraws
 
 _STEP = 1.2  # times d^(-1/4)
 _SETTLING = 300  # draws of every chain that are thrown away
-_LEAST = 1.0  # precision of a standard normal law, that of every raw coordinate a priori
+_LEAST = 1.0  # precision of a standard normal distribution, that of every raw coordinate a priori
 _SPREAD = 0.3  # of the logarithms of the slopes
 
 
@@ -65,7 +65,7 @@ def _logits(where, t):
 
 
 def _log_density(where, y, t):
-    """In unconstrained coordinates, up to a constant; half-Cauchy laws of scale 2 for the scales."""
+    """In unconstrained coordinates, up to a constant; half-Cauchy distributions of scale 2 for the scales."""
     eta = _logits(where, t)
     likelihood = jnp.sum(y * eta - jax.nn.softplus(eta))
     raw = sum(jnp.sum(t[where[k]] ** 2) for k in ("theta_raw", "a_raw", "b_raw")) + (t[where["mu_b"]] / 5) ** 2

@@ -61,7 +61,7 @@ def example(points: str, small: bool) -> Any:
 
 
 def moments(example: str, small: bool) -> Any:
-    """Totals that exact draws reveal: of the mean of a normal law, and of regression on (1, x, x^2)."""
+    """Totals that exact draws reveal: of the mean of a normal distribution, and of regression on (1, x, x^2)."""
     import numpyro
     import numpyro.distributions as dist
 

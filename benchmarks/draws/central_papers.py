@@ -25,7 +25,7 @@ from benchmarks.study import HERE, Study
 
 Tags = Iterator[dict[str, Any]]
 
-MANY = "1,000 draws: their own error, which the default's answer shares, is the greater part"
+MANY = "most of it is the sampling error of the 1,000 draws, which the default method has too"
 
 
 def figures(kept: dict[str, Any]) -> Tags:
@@ -54,7 +54,7 @@ def beside(kept: dict[str, Any]) -> Tags:
             }
             yield tag(CENTRAL, f"Example {name.partition(' | ')[2]}", statistic, round(ours, 4), **about)
     for one in some(kept, "lemma").values():
-        why = f"the draws' own error in n is {100 * one['error']:.1f} %"
+        why = f"the sampling error of n from these draws is {100 * one['error']:.1f} %"
         for name, ours in one["ours"].items():
             about = {"published": f"agree; {one['truth'][name]:.5g}", "why": why}
             yield tag(CENTRAL, "Lemma 5.1", name, float(f"{ours:.5g}"), **about)
@@ -106,7 +106,7 @@ def capacity(grid: list[dict[str, Any]]) -> Tags:
 def optimisers(kept: dict[str, Any]) -> Tags:
     """Steps of the published recipe until all statistics stay within 1 % of the minimiser, which is solved for here."""
     for run in kept["runs"]:
-        cell = f"steps of descent in the place of one solve, M = {run['M']}"
+        cell = f"steps of descent instead of one solve, M = {run['M']}"
         ours, why = (run["stays"], "") if run["stays"] is not None else (f"more than {run['steps']:,}", "not reached")
         yield tag(CENTRAL, "Future work: better optimisation", cell, ours, why=why)
 

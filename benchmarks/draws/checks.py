@@ -55,8 +55,9 @@ Made by `python -m benchmarks.draws.checks`. This page measures how often the ch
 and for bad releases. Ranges are 95 % Clopper-Pearson intervals.
 
 * **Good** releases are exact draws of the model, or blocks of posteriordb's reference draws. *Failed* is the share of
-  releases in which any check failed, nominally {LEVEL:.1%}. *By* lists the checks that failed first. Laws are tested
-  with their own scores, and families with the scores of the fitted data.
+  releases in which any check failed, nominally {LEVEL:.1%}. *By* lists the checks that failed first. Under the
+  heading *own scores* the draws come from distributions whose scores are known exactly. Elsewhere the scores are those
+  of the fitted data.
 * **Bad** releases have 4 chains with a defect of a stated size. *Best z* is the average statistic of a test that knows
   what is wrong, where and by how much. *Best* is the power of that test at {LEVEL:.1%} false alarms. If one of many
   places is wrong, the number behind a slash is the power of a test that does not know which. *Caught* is the share of
@@ -64,8 +65,8 @@ and for bad releases. Ranges are 95 % Clopper-Pearson intervals.
   draws, so no test can detect the defect.
 * **Handled** releases are exact draws of a regression on 200 records that were clipped, trimmed or selected by a
   condition afterwards. *Best* is the power of the likelihood ratio against the exact unaltered posterior. That test
-  knows the limits and the data, and unaltered draws hardly ever lie inside the limits all together. *By their ends* is
-  the power of the two checks of ends. They use a posterior that is fitted to the same draws, and test all ends.
+  knows the limits and the data, and it is rare that all unaltered draws lie inside the limits. *By their ends* is
+  the power of the two checks of ends alone. They use a posterior that is fitted to the same draws, and test all ends.
 """
 
 COLUMNS = {"good": ("releases", "draws", "releases tried", "failed", "95 %")}
@@ -76,10 +77,10 @@ TITLES = {
     "good": "Good releases",
     "size": "All checks together, on good releases of small, skewed and heavy-tailed posteriors",
     "ends": "Good draws with their own scores, the check of ends alone",
-    "shipped": "Good releases of other shipped families, attacked as they invite it",
-    "bad": "Bad releases, nothing known",
+    "shipped": "Good releases of other shipped models, with the known fields and the unit that suit each model",
+    "bad": "Bad releases, no field known to the attacker",
     "handled": "Draws that were handled after sampling",
-    "records": "Bad and good releases, design known",
+    "records": "Bad and good releases, the design known to the attacker",
 }
 COLUMNS["records"] = COLUMNS["bad"]
 COLUMNS["handled"] = ("what was done", "share", "draws", "best", "releases tried", "caught", "95 %", "by their ends")
@@ -156,7 +157,7 @@ BY = {"the chains": "chains", "draws and model disagree": "identities", "draws "
 def size(repetitions: int) -> Iterator[Row]:
     """Families that were tried before, as often, are taken over: it can be cut off and goes on.
 
-    Of laws with their own scores the checks are tried alone.
+    Of distributions with their own scores the checks are tried alone.
     """
     held = STUDY.kept().get("size", [])
     before = {row["releases"]: row for row in held}

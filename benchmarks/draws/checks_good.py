@@ -171,4 +171,4 @@ LAWS: Mapping[str, Callable[[Any, int], tuple[np.ndarray, np.ndarray]]] = {
     "two modes": untouched.two_modes,
     "normal": untouched.normal,
 }
-"""Independent draws of laws of three coordinates, with their scores: the checks alone."""
+"""Independent draws of distributions of three coordinates, with their scores: the checks alone."""

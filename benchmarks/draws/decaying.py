@@ -5,8 +5,8 @@ python -m benchmarks.draws.decaying [family ...] [--covariates 3 5 8 12] [--shap
 
 Logistic, Poisson, ordered and negative binomial regressions on standard normal covariates that nobody knows, of 200 to
 2,000 records, with 1,000 to 10,000 independent draws of the posterior, sampled without a chain; and on covariates of
-other laws, which no generic record has. `recover` is given draws and program alone. A row is one data set; those that
-were measured before stay, so that a run goes on where another ended.
+other distributions than generic records have. `recover` is given draws and program alone. A row is one data set. Rows
+of earlier runs are kept, so a run goes on where another one ended.
 """
 
 import argparse
@@ -33,28 +33,34 @@ next four 2,000.
 * *Failed*: a check of draws and model failed, a false alarm here.
 * *Stated*: data sets in which n has an estimate.
 * *Bias*: mean error of n in half-widths of its interval.
-* *n held*: intervals of n that contain the true number.
-* *Determined* and *partly*: statistics with that verdict, and the coverage of their intervals.
+* *n covered*: intervals of n that contain the true number.
+* *Determined* and *partly*: numbers of statistics with that verdict, each followed by the coverage of their intervals.
 * *rms*: root mean square of all errors in half-widths, .51 for 95 % intervals and normal errors.
 * *s*: median CPU seconds of `recover`, with several processes at once.
 """
 OTHER = """
-## Covariates of other laws
+## Covariates with other distributions
 
-Five covariates of a logistic regression, three of a Poisson and four of an ordered one, about as large as standard
-normal ones: correlated, uniform, of two values, with two peaks, with a tenth of the records far off, one that is the
-square of another, lognormal, of a t law with three degrees of freedom, and records of which one in twenty is six times
-as far out. Generic records have none of these laws.
+Five covariates of a logistic regression, three of a Poisson and four of an ordered one, with about the scale of
+standard normal ones. Their distributions differ from that of generic records:
+
+* *correlated*, *uniform*, *lognormal*;
+* *binary*: two values; *two peaks*: bimodal;
+* *a small group*: a tenth of the records is far from the others;
+* *a square*: one covariate is the square of another;
+* *t, 3 degrees*: a t distribution with three degrees of freedom;
+* *outliers*: one record in twenty is six times as far from the centre.
 
 """
 COLUMNS = (
-    "sets", "refused", "failed", "stated", "bias", "n held", "determined", "held", "partly", "held partly", "rms", "s",
+    "sets", "refused", "failed", "stated", "bias", "n covered", "determined", "coverage", "partly", "coverage, partly",
+    "rms", "s",
 )  # fmt: skip
 SHOWN = (
     "family", "covariates", "shape", "set", "records", "draws", "n", "half", "verdict", "determined", "partly",
     "failed", "refused",
 )  # fmt: skip
-USUAL = {"logistic": 5, "Poisson": 3, "ordered": 4, "negative binomial": 3}  # covariates of other laws
+USUAL = {"logistic": 5, "Poisson": 3, "ordered": 4, "negative binomial": 3}  # covariates with other distributions
 
 
 def studied(_: None, item: dict[str, Any]) -> dict[str, Any]:
@@ -82,10 +88,10 @@ def shown(rows: list[dict[str, Any]], first: tuple[str, str], names: tuple[str, 
         "refused": f"{sum(bool(r['refused']) for r in rows)}",
         "failed": f"{sum(bool(r['failed']) for r in rows)}",
     }
-    cells |= {"stated": f"{len(stated)}", "n held": f"{sum(r['held'] for r in stated)}"}
+    cells |= {"stated": f"{len(stated)}", "n covered": f"{sum(r['held'] for r in stated)}"}
     bias = np.mean([(r["n"] - r["records"]) / r["half"] for r in stated]) if stated else np.nan
     cells["bias"] = f"{bias:+.2f}" if stated else ""
-    cells |= held.shares(rows, {"determined": "held", "partly": "held partly"})
+    cells |= held.shares(rows, {"determined": "coverage", "partly": "coverage, partly"})
     return cells | {"s": f"{np.median([r['seconds'] for r in rows]):.1f}"}
 
 
@@ -99,7 +105,7 @@ def part(rows: list[dict[str, Any]], first: tuple[str, str], names: list[tuple[s
     inside, count = held.sums(rows, *held.VERDICTS)
     if count:
         range_ = clopper_pearson(inside, count)
-        lines += ["", f"All intervals: {inside} of {count} hold, {inside / count:.1%}"]
+        lines += ["", f"All intervals: {inside} of {count} contain the truth, {inside / count:.1%}"]
         lines[-1] += f" ({range_.lower:.1%} to {range_.upper:.1%} as if they were independent)."
     return "\n".join(lines) + "\n"
 
@@ -139,7 +145,9 @@ def main() -> None:
     parser = STUDY.parser(__doc__)
     parser.add_argument("families", nargs="*", default=list(REGRESSIONS), help=", ".join(REGRESSIONS))
     parser.add_argument("--covariates", type=int, nargs="*", default=list(COVARIATES))
-    parser.add_argument("--shapes", nargs="*", choices=list(SHAPES), default=["normal"], help="of the covariates' law")
+    parser.add_argument(
+        "--shapes", nargs="*", choices=list(SHAPES), default=["normal"], help="distributions of the covariates"
+    )
     parser.add_argument("--sets", type=int, default=40)
     parser.add_argument("--first", type=int, default=0, help="number of the first data set")
     sweep.add_arguments(parser)

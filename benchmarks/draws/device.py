@@ -4,8 +4,9 @@ python -m benchmarks.draws.device [--rows FILE.json] [--seconds 280] [--tiny]   
 python -m benchmarks.draws.device --keep FILE.json                               # rows that another machine measured
 
 Every case runs in a process of its own, first with nothing compiled and then again. On an accelerator a third run
-counts what moves between it and the host (`jax.transfer_guard`), and how long it is busy (JAX's profiler). Processes
-run side by side, each with cores of its own; what does not begin before the time is over is not measured.
+counts what moves between it and the host (`jax.transfer_guard`), a fourth how long it is busy (JAX's profiler), and
+another process finds compiled programs in the cache of the first. Processes run side by side, each with cores of its
+own; what does not begin before the time is over is not measured.
 """
 
 import argparse
@@ -29,9 +30,9 @@ import numpy as np
 from benchmarks.draws.device_cases import ANSWERS, CASES, Numbers
 from benchmarks.study import Study, form, table
 
-_LANES = 2  # processes at once on each side: an accelerator waits for the compiler most of the time
-_SHARE = 0.4  # of the accelerator's memory for each
-_LONG = 60.0  # seconds from which a processor is not asked again
+_LANES = {"gpu": 3, "cpu": 2}  # processes at once on each side: an accelerator waits for the compiler most of the time
+_SHARE = 0.25  # of the accelerator's memory for each
+_LONG = 45.0  # seconds from which a processor is not asked again
 _ENOUGH = 10  # seconds without which no case begins
 
 _UNTRIED = (
@@ -45,17 +46,35 @@ _UNTRIED = (
 )
 """What the page says before there are rows."""
 
+_COLUMNS = (
+    "Every case runs in a process of its own, some of them side by side.",
+    "",
+    "* *Cold*: the first run, with nothing compiled. *Warm*: the second run of the same process.",
+    "* *Compiled before*: the first run of another process that finds compiled programs in the cache, as every later "
+    "command does.",
+    "* *On the host*: share of the warm run in which no kernel of the accelerator ran.",
+    "* *Read back* and *sent*: transfers in one run.",
+    "* *Off*: the largest difference of the results from those of the processor, relative to the largest number of "
+    "its kind; of averages over chains, in standard errors of their difference.",
+    "",
+    "QR, singular values and Cholesky are timed by LAPACK and on the accelerator, copies there and back included. "
+    "`recover` leaves them to LAPACK, like the jackknife, non-negative least squares, effective sample sizes and "
+    "the checks of draws: together they are most of what a warm run spends on the host.",
+)
+
 Row = dict[str, Any]
 
 
-def measured(name: str, tiny: bool, held: Path) -> Row:
-    """Time of one case in this process; its numbers go to a file."""
+def measured(name: str, tiny: bool, held: Path, again: bool) -> Row:
+    """Times of one case in this process; its numbers go to a file. `again`: only of the first run."""
     import jax
 
     device, case = jax.local_devices()[0], CASES[name]
     row: Row = {"case": name, "platform": device.platform, "device": device.device_kind, "jax": jax.__version__}
     work = case.make(tiny)
     row["cold, s"], found = _timed(work)
+    if again:
+        return row
     if device.platform != "cpu" or row["cold, s"] < _LONG:
         row["warm, s"], found = _timed(work)
     np.savez(held, **case.told(found))
@@ -144,14 +163,14 @@ def all_of(tiny: bool, seconds: float, only: str) -> list[Row]:
     ends, cores = time.monotonic() + seconds, sorted(os.sched_getaffinity(0))
     names = [name for name in CASES if only in name]
     sides = [side for side in ("gpu", "cpu") if side == "cpu" or _accelerator()]
-    lanes = [(side, lane) for side in sides for lane in range(_LANES)]
-    free = {side: [cores[lanes.index((side, k)) :: len(lanes)] or cores for k in range(_LANES)] for side in sides}
+    lanes = [(side, lane) for side in sides for lane in range(_LANES[side])]
+    free = {side: [cores[lanes.index((side, k)) :: len(lanes)] or cores for k in range(_LANES[side])] for side in sides}
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as pools:
         waiting, drawing = [], pools.enter_context(ThreadPoolExecutor(1))
         drawn = drawing.submit(_drawn, tiny) if any("2PL" in name for name in names) else None
         for side in sides:
-            pool = pools.enter_context(ThreadPoolExecutor(_LANES))
+            pool = pools.enter_context(ThreadPoolExecutor(_LANES[side]))
             held = {name: Path(folder) / f"{side}-{i}.npz" for i, name in enumerate(names)}
             for name in names:
                 needs = drawn if "2PL" in name else None
@@ -177,26 +196,31 @@ def _elsewhere(
         return row | {"failed": "no time was left"}
     cores = free.pop()
     command = [sys.executable, "-m", __spec__.name, "--one", name, "--held", str(held), *(["--tiny"] if tiny else [])]
-    more = {"BAYESRECON_COMPILE_CACHE": "0", "XLA_PYTHON_CLIENT_MEM_FRACTION": str(_SHARE), "TF_CPP_MIN_LOG_LEVEL": "0"}
-    env = _unsettled() | more | ({"JAX_PLATFORMS": "cpu"} if side == "cpu" else {})
     pinned = ["taskset", "-c", ",".join(map(str, cores))] if shutil.which("taskset") else []
+    cache = held.with_suffix(".compiled")
+    env = _unsettled() | {"XLA_PYTHON_CLIENT_MEM_FRACTION": str(_SHARE), "TF_CPP_MIN_LOG_LEVEL": "0"}
+    env |= {"BAYESRECON_COMPILE_CACHE": "0", "JAX_COMPILATION_CACHE_DIR": str(cache)}
+    env |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
+    env |= {"JAX_PLATFORMS": "cpu"} if side == "cpu" else {}
     try:
-        done = subprocess.run(
-            [*pinned, *command],
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=left,
-        )
-    except subprocess.TimeoutExpired:
-        return row | {"failed": "time was over"}
+        row |= {"cores": len(cores)} | _row([*pinned, *command], env, ends)
+        if side != "cpu":
+            row["compiled before, s"] = _row([*pinned, *command, "--again"], env, ends)["cold, s"]
+    except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
+        late = isinstance(error, subprocess.TimeoutExpired)
+        row["failed"] = "time was over" if late else " ".join(error.stderr.strip().splitlines()[-1:])[-300:]
     finally:
         free.append(cores)
-    if done.returncode:
-        return row | {"failed": " ".join(done.stderr.strip().splitlines()[-1:])[-300:]}
-    found = row | {"cores": len(cores)} | json.loads(done.stdout.strip().splitlines()[-1])
-    print(form([found]), file=sys.stderr, flush=True)
-    return found
+        shutil.rmtree(cache, ignore_errors=True)
+    print(form([row]), file=sys.stderr, flush=True)
+    return row
+
+
+def _row(command: list[str], env: dict[str, str], ends: float) -> Row:
+    """What a process prints last."""
+    left = max(ends - time.monotonic(), 1.0)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=left, check=True)
+    return dict(json.loads(done.stdout.strip().splitlines()[-1]))
 
 
 def _accelerator() -> bool:
@@ -221,39 +245,48 @@ def _drawn(tiny: bool) -> None:
 
 
 def machine() -> Row:
-    return {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
+    """Of a run: cores, architecture, Python, the compiler's flags and processes at once."""
+    found = {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
+    return found | {"flags": os.environ.get("XLA_FLAGS", ""), "at once": _LANES}
 
 
-def page(rows: Any) -> str:
+def page(runs: Any) -> str:
     """What was measured, the accelerator beside the processor."""
     lines = ["# On an accelerator", "", "Made by `python -m benchmarks.draws.device`.", ""]
-    if not rows:
+    if not runs:
         return "\n".join([*lines, *_UNTRIED, ""])
-    found = {(row["case"], row["side"]): row for row in rows["cases"]}
-    there = next((row for row in rows["cases"] if row["side"] == "gpu" and "device" in row), {})
-    cores, python = rows["machine"]["cores"], rows["machine"]["python"]
-    lines += [
-        f"{there.get('device', 'No accelerator')} beside {cores} cores ({rows['machine']['machine']}) of the same "
-        f"machine, JAX {there.get('jax', '')}, Python {python}. Every case ran in a process of its own, {_LANES} at "
-        "once on either side, once each: cold with nothing compiled, then warm. *On the host* is the share of the warm "
-        "run in which no kernel of the accelerator ran. *Read back* and *sent* count transfers in one run. *Off* is "
-        "the largest difference of the results from those of the processor, relative to the largest number of its "
-        "kind; of averages over chains, in standard errors of their difference.",
+    return "\n".join([*lines, *_COLUMNS, "", *(line for run in runs for line in _run(run))])
+
+
+def _run(run: Row) -> list[str]:
+    """One session on a machine."""
+    found = {(row["case"], row["side"]): row for row in run["cases"]}
+    there = next((row for row in run["cases"] if row["side"] == "gpu" and "device" in row), {})
+    machine, flags = run["machine"], run["machine"]["flags"]
+    lines = [
+        f"## {f'XLA_FLAGS={flags}' if flags else 'Without flags of XLA'}",
+        "",
+        f"{there.get('device', 'No accelerator')} beside {machine['cores']} cores ({machine['machine']}) of the same "
+        f"machine, {machine['at once']['gpu']} processes at once on the accelerator and {machine['at once']['cpu']} on "
+        f"the processor, {there.get('cores', '')} cores each, JAX {there.get('jax', '')}, Python {machine['python']}.",
         "",
     ]
-    head = ("case", "processor, cold s", "warm s", "accelerator, cold s", "warm s", "times faster, warm")
-    more = ("on the host, %", "kernels", "read back", "sent", "peak there, MiB", "off")
+    head = ["case", "processor, cold s", "warm s", "accelerator, cold s", "compiled before, s", "warm s"]
+    head += ["times faster, warm", "on the host, %", "kernels", "read back", "sent", "peak there, MiB", "off"]
     cells = []
-    for name in dict.fromkeys(row["case"] for row in rows["cases"]):
+    for name in dict.fromkeys(row["case"] for row in run["cases"]):
         cpu, gpu = (found.get((name, side), {}) for side in ("cpu", "gpu"))
+        if "cold, s" not in gpu:
+            continue
         both = "warm, s" in cpu and "warm, s" in gpu
+        times = [_cell(cpu, "cold, s"), _cell(cpu, "warm, s"), _cell(gpu, "cold, s")]
+        times += [_cell(gpu, "compiled before, s"), _cell(gpu, "warm, s")]
         ratio = f"{cpu['warm, s'] / gpu['warm, s']:.2g}" if both else ""
-        times = [_cell(side, key) for side in (cpu, gpu) for key in ("cold, s", "warm, s")]
         keys = ("on the host, %", "kernels", "read back", "sent", "peak on the device, MiB", "off")
         cells.append([name, *times, ratio, *(_cell(gpu, key) for key in keys)])
-    lines += [table([*head, *more], cells), ""]
-    failed = [f"* {row['case']}, {row['side']}: {row['failed']}" for row in rows["cases"] if "failed" in row]
-    return "\n".join([*lines, *(["Not measured:", "", *failed, ""] if failed else [])])
+    failed = [row["case"] for row in run["cases"] if "failed" in row and row["side"] == "gpu"]
+    more = [f"Not measured: {'; '.join(failed)}.", ""] if failed else []
+    return [*lines, table(head, cells), "", *more]
 
 
 def _cell(row: Row, key: str) -> str:
@@ -267,22 +300,25 @@ STUDY = Study(__file__, page)
 def main() -> None:
     parser = STUDY.parser(__doc__)
     parser.add_argument("--rows", type=Path, help="write what was measured here, not to the page")
-    parser.add_argument("--keep", type=Path, help="rows that another machine wrote")
+    parser.add_argument("--keep", type=Path, nargs="+", help="rows that another machine wrote, a file for each session")
     parser.add_argument("--seconds", type=float, default=280.0, help="after which nothing is begun or waited for")
     parser.add_argument("--only", default="", help="cases with this in their name")
     parser.add_argument("--tiny", action="store_true", help="sizes that only show that all of it works")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--held", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--again", action="store_true", help=argparse.SUPPRESS)
     given = STUDY.given(parser)
     if given.one:
-        print(json.dumps(measured(given.one, given.tiny, given.held)))
+        print(json.dumps(measured(given.one, given.tiny, given.held, given.again)))
         return
-    rows = json.loads(given.keep.read_text()) if given.keep else None
-    rows = rows or {"machine": machine(), "cases": all_of(given.tiny, given.seconds, given.only)}
+    if given.keep:
+        STUDY.keep([json.loads(path.read_text()) for path in given.keep])
+        return
+    run = {"machine": machine(), "cases": all_of(given.tiny, given.seconds, given.only)}
     if given.rows:
-        given.rows.write_text(form(rows))
+        given.rows.write_text(form(run))
     else:
-        STUDY.keep(rows)
+        STUDY.keep([run])
 
 
 if __name__ == "__main__":

@@ -22,13 +22,13 @@ class Case:
         make: `(tiny) -> work`, which is timed; what comes before it is not.
         told: numbers of a result that do not depend on the device but for rounding.
         chance: whether they are averages over draws, with their standard errors as `NAME se`.
-        profiled: whether it starts so few kernels that a profile can hold them.
+        profiled: whether the share of the host is measured, by a profile.
     """
 
     make: Callable[[bool], Work]
     told: Callable[[Any], Numbers]
     chance: bool = False
-    profiled: bool = True
+    profiled: bool = False
 
 
 def _rows(table: Any) -> Numbers:
@@ -161,22 +161,56 @@ def _answered(tiny: bool) -> Work:
     return lambda: ask(release, records)
 
 
+def _decomposed(what: str, rows: int, columns: int, tiny: bool) -> Work:
+    """A decomposition of a score matrix by LAPACK, or on the accelerator, there and back."""
+    import jax
+    import jax.numpy as jnp
+    import scipy.linalg
+
+    from bayesrecon.precision import in_float64
+
+    rows, columns = (32, 8) if tiny else (rows, columns)
+    matrix = np.random.default_rng(0).normal(size=(rows, columns)) * np.geomspace(1, 1e-6, columns)
+    if what == "Cholesky":
+        matrix = matrix @ matrix.T + np.eye(rows)
+    if jax.default_backend() == "cpu":
+        lapack: dict[str, Callable[[np.ndarray], Any]] = {
+            "QR": lambda a: scipy.linalg.qr(a, mode="economic")[1],
+            "SVD": lambda a: scipy.linalg.svdvals(a),
+            "Cholesky": lambda a: scipy.linalg.cholesky(a, lower=True),
+        }
+        return partial(lapack[what], matrix)
+    device: dict[str, Callable[[Any], Any]] = {
+        "QR": lambda a: jnp.linalg.qr(a, mode="reduced")[1],
+        "SVD": lambda a: jnp.linalg.svd(a, compute_uv=False),
+        "Cholesky": jnp.linalg.cholesky,
+    }
+    program = jax.jit(device[what])
+    return in_float64(lambda: np.asarray(program(matrix)))
+
+
+def _magnitudes(found: Any) -> Numbers:
+    """Of the largest entries: signs of a decomposition are free."""
+    return {"decomposed": np.abs(np.diag(found)) if np.ndim(found) == 2 else np.asarray(found)}
+
+
 def _answers(found: Any) -> Numbers:
     return {"estimate": found["y"].estimate, "se": found["y"].se}
 
 
 CASES = {
-    "recover, 10 parameters, 100,000 draws": Case(partial(_regression, 10, 100_000), _rows),
-    "NUTS, 4 chains, 500 records of 8 covariates": Case(partial(_sampled, 500, 8, 4, 1000), _means, True, False),
-    "NUTS, 64 chains, the same": Case(partial(_sampled, 500, 8, 64, 1000), _means, True, False),
-    "recover, logistic, 10 covariates": Case(partial(_logistic, 10), _rows),
-    "recover, 200 groups": Case(partial(_groups, 200), _rows),
+    "recover, 10 parameters, 100,000 draws": Case(partial(_regression, 10, 100_000), _rows, profiled=True),
+    "recover, logistic, 10 covariates": Case(partial(_logistic, 10), _rows, profiled=True),
+    "recover, 26 parameters, 100,000 draws": Case(partial(_regression, 26, 100_000), _rows, profiled=True),
+    "recover, 200 groups": Case(partial(_groups, 200), _rows, profiled=True),
+    "NUTS, 4 chains, 500 records of 8 covariates": Case(partial(_sampled, 500, 8, 4, 1000), _means, True),
+    "NUTS, 64 chains, the same": Case(partial(_sampled, 500, 8, 64, 1000), _means, True),
+    "NUTS, 4 chains, 100,000 records of 20 covariates": Case(partial(_sampled, 100_000, 20, 4, 100), _means, True),
+    "recover, 10 parameters, 1,000,000 draws": Case(partial(_regression, 10, 1_000_000), _rows, profiled=True),
+    "QR, 4,096 by 1,024": Case(partial(_decomposed, "QR", 4096, 1024), _magnitudes),
+    "SVD, 1,024 by 1,024": Case(partial(_decomposed, "SVD", 1024, 1024), _magnitudes),
+    "Cholesky, 4,096": Case(partial(_decomposed, "Cholesky", 4096, 1024), _magnitudes),
     "recover, 26 parameters, 10,000 draws": Case(partial(_regression, 26, 10_000), _rows),
-    "NUTS, 4 chains, 100,000 records of 20 covariates": Case(
-        partial(_sampled, 100_000, 20, 4, 100), _means, True, False
-    ),
-    "recover, 26 parameters, 100,000 draws": Case(partial(_regression, 26, 100_000), _rows),
-    "recover, 10 parameters, 1,000,000 draws": Case(partial(_regression, 10, 1_000_000), _rows),
     "reconstruct, 400 records": Case(partial(_reconstructed, 400), _divergence),
     "scores, 22,528 rows of 512 records": Case(_scores, lambda found: {"scores": found[::97, ::7].ravel()}),
     "records, 2PL, 2,000 answers": Case(_answered, _answers),

@@ -2,8 +2,9 @@
 
 python -m benchmarks.draws.families [family ...] [--sets 80] [--draws 2000] [--workers 4]
 
-Data sets are simulated, posteriors sampled without a chain: from a t law around the mode, accepted by the ratio of the
-densities. `recover` is given the draws and the program, no bounds, no domain that the program does not tell.
+Data sets are simulated, posteriors sampled without a chain: from a t distribution around the mode, accepted by the
+ratio of the densities. `recover` is given the draws and the program, no bounds, no domain that the program does not
+tell.
 """
 
 import json

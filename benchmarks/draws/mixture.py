@@ -1,4 +1,4 @@
-"""What pseudo-data of a mixture of two normal laws share with the private data, and what they do not.
+"""What pseudo-data of a mixture of two normal distributions share with the private data, and what they do not.
 
 python -m benchmarks.draws.mixture
 

@@ -3,8 +3,8 @@
 python -m benchmarks.draws.normality [family ...] [--sets 20] [--records 12] [--draws 2000]
 
 Few records make posteriors skew and long-tailed. Where the spectrum decays, `recover` weighs what it leaves unseen
-against the noise of the equations, and takes this noise from the normal law that has the draws' mean and covariance;
-the errors that it states are those of the draws themselves.
+against the noise of the equations, and takes this noise from the normal distribution that has the draws' mean and
+covariance; the errors that it states are those of the draws themselves.
 """
 
 import warnings
@@ -26,7 +26,7 @@ CHOSEN = ("negative binomial", "Weibull", "beta", "Student t", "truncated normal
 HEAD = ("family", "records", "draws", "sets", "skewness", "excess kurtosis", "noise", "5 to 95 %", "error")
 HEAD += ("failed", "determined", "held", "95 %", "partly", "held", "95 %")
 
-WORDS = """# Estimators tuned with a normal law's noise, where posteriors are not normal
+WORDS = """# Estimators tuned with the noise of a normal distribution, where posteriors are not normal
 
 Made by `python -m benchmarks.draws.normality`. `recover` runs with default options on exact draws for simulated
 data sets.

@@ -47,7 +47,8 @@ def table_of(persons, items, draws=DRAWS, seed=1):
     path = Path(tempfile.gettempdir()) / f"bayesrecon-answers-{persons}-{items}-{DRAWN}-{seed}.npz"
     if not path.exists():
         # In a process of its own, so that its memory is not in the peak.
-        subprocess.run([sys.executable, answers.__file__, *map(str, (persons, items, DRAWN, seed, path))], check=True)
+        asked = map(str, (persons, items, DRAWN, seed, path))
+        subprocess.run([sys.executable, "-m", answers.__spec__.name, *asked], check=True)
     with np.load(path) as held:
         theta, chain, y = (held[k] for k in ("theta", "chain", "y"))
     theta, chain = theta[:: DRAWN // draws], chain[:: DRAWN // draws]

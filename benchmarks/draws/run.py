@@ -336,14 +336,14 @@ PARTS: dict[str, Part] = {
     "process": ("The command line", "", whole_process, (0,)),
     "commands": ("Commands, with an empty cache of compiled programs and again", "", waits.command, (0, 1, 2, 3, 4)),
     "samplers": ("NUTS: 4 chains of 700 and 2,500 steps, 8 parameters, 400 records", "", waits.sampler, (0, 1, 2)),
-    "family": ("Another posterior of the same program", "", same_family, (0,)),
+    "family": ("A second posterior of the same program", "", same_family, (0,)),
     "busy": ("`recover` beside two other busy processes", "", beside_others, (0,)),
     "draws": (
         "`recover` against the number of draws, 10 parameters", "draws",
         lambda draws: recovered(regression(10, draws)), (10_000, 100_000, 1_000_000),
     ),
     "netCDF": (
-        "`recover` from a netCDF file, records about the sum of 50 parameters", "draws",
+        "`recover` from a netCDF file: draws of 50 parameters; the records depend on their sum", "draws",
         partial(stored, "netCDF"), STORED,
     ),
     "zarr": ("`recover` from a zarr folder, the same draws", "draws", partial(stored, "zarr"), STORED),
@@ -352,16 +352,16 @@ PARTS: dict[str, Part] = {
         "`recover` against the number of parameters, 10,000 draws", "parameters", over_coordinates, (5, 10, 26, 50),
     ),
     "decaying": (
-        "`recover` of logistic regressions against their covariates, which nobody knows: 500 records, 4,000 draws",
+        "`recover` of logistic regressions against the number of unknown covariates, 500 records, 4,000 draws",
         "covariates", decaying, (4, 10),
     ),
-    "groups": ("`recover` of effects of groups, 4,000 draws", "groups", over_groups, (50, 200, 1000)),
+    "groups": ("`recover` of group effects, 4,000 draws", "groups", over_groups, (50, 200, 1000)),
     "unknowns": (
-        "Answers of a 2PL model, 2,000 draws of its posterior: 25 and 100 persons on 20 items, 1,000 on 50",
+        "Answers in a two-parameter logistic (2PL) model, 2,000 draws: 25 and 100 persons on 20 items, 1,000 on 50",
         "answers", over_unknowns, tuple(TABLES),
     ),
     "layers": (
-        "The same answers through the layers of their kernel, persons and items, and through the kernel as one array",
+        "The same answers with the kernel as a sum over persons and items (layers), and with the kernel as one array",
         "answers", over_layers, (500, 2_000),
     ),
     "audit": (
@@ -425,7 +425,7 @@ def page(held: dict[str, Any]) -> str:
             starts = [_place(part, r) for r in rows]
             cells = [[*(f"{r[k]:.3g}" for k in names), f"{r['load']:.1f}"] for r in rows]
             cells = [[start, *more] for start, more in zip(starts, cells, strict=True)]
-            lines += ["", table([axis or "work", *names, "load"], cells)]
+            lines += ["", table([axis or "work", *(HEADINGS.get(name, name) for name in names), "load"], cells)]
         missing = [r for r in kept["rows"] if "not measured" in r]
         lines += [f"\nNot measured, {_place(part, r)}: {r['not measured']}" for r in missing]
         for cost in ("again, s", "seconds", "CPU, s"):
@@ -439,6 +439,28 @@ def page(held: dict[str, Any]) -> str:
 def _place(part: str, row: dict[str, Any]) -> str:
     return f"{row['size']:,}" if PARTS[part][1] else NAMED[part][row["size"]]
 
+
+HEADINGS = {
+    "n off, standard errors": "error of n, in standard errors",
+    "256 draws densely, CPU ms": "256 draws, dense pass, CPU ms",
+    "two products, CPU ms": "its two matrix products, CPU ms",
+    "stated": "stated probability",
+    "answers right": "share of answers right",
+    "z": "sd of z",
+    "in 95 % intervals": "coverage of 95 % intervals",
+    "estimates off": "largest difference of estimates",
+    "floors off": "largest relative difference of floors",
+    "errors, 5 %": "ratio of standard errors, 5 % quantile",
+    "95 %": "95 % quantile",
+    "probabilities off, mean": "mean difference of probabilities",
+    "z, layers": "sd of z, layers",
+    "z, array": "sd of z, array",
+    "ms a record": "ms per record",
+    "off by more than 0.1": "records off by more than 0.1",
+    "of them stated within 0.1": "of these, stated error within 0.1",
+    "within the stated error": "records within the stated error",
+}
+"""Headings of the page, where the names of the rows are too short for it."""
 
 WORDS = (
     "Times are medians over repetitions, each in its own process; what takes over a minute is measured once. *Load* is "

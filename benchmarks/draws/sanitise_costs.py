@@ -22,7 +22,7 @@ from tests.support.families import FAMILIES, exact, model_of, release_of, simula
 
 GROWN = 6  # times that a worth is made half as large again where theory does not hold
 WORTH = 100.0
-POOL = 20_000  # draws: the law is taken from half of them, and held against the others
+POOL = 20_000  # draws: the distribution is taken from half of them, and held against the others
 DATABASE = (
     "kidiq-kidscore_momiq", "kidiq-kidscore_momhs", "kidiq-kidscore_momhsiq", "kidiq-kidscore_interaction",
     "kidiq_with_mom_work-kidscore_mom_work", "earnings-logearn_height", "earnings-logearn_height_male",

@@ -27,7 +27,7 @@ PREDICTED = 50_000  # draws at which the stated scatter is computed: its own err
 
 @dataclass(frozen=True, eq=False)
 class Stated:
-    """The data, the law of their tilts, and what is stated of each statistic.
+    """The data, the distribution of their tilts, and what is stated of each statistic.
 
     Attributes:
         tilts: `(S, S)` covariance over tilts of what is recovered.

@@ -237,7 +237,7 @@ def informed(small: bool) -> dict[str, Any]:
     centre = bootstrap(errors)
     about = {
         "published": 0.36, "interval": [float(f"{end:.2g}") for end in (centre.lower, centre.upper)],
-        "why": "the equations of the optimum solved, where a packaged attack descends",
+        "why": "we solve the equations of the optimum; the packaged attack uses gradient descent",
     }  # fmt: skip
     piece, cell = "Informed adversary: all records but one known", "breast cancer: median RMSE of 30 columns"
     return {

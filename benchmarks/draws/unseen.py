@@ -19,21 +19,22 @@ from tests.support.unseen_families import UNSEEN, model_of, simulated
 
 RECORDS = 300
 
-INTRODUCTION = f"""# Families that nothing was built on
+INTRODUCTION = f"""# Likelihoods that were not used in development
 
 Made by `python -m benchmarks.draws.unseen`. `recover` runs with default options on ten families of likelihoods that
-were not used in development and occur nowhere else in the repository. Each has one covariate, {RECORDS} records and
+occur nowhere else in the repository. Each has one covariate, {RECORDS} records and
 exact posterior draws.
 
 * *Refused*: `recover` ended in an error.
 * *Failed*: a check of draws and model failed, a false alarm here.
 * *z*: errors of n in standard errors, where it was determined.
-* *Covered*: coverage of the intervals of determined statistics.
-* *Partly*: statistics with the verdict `partly`, and the coverage of their intervals.
+* *Determined* and *partly*: numbers of statistics with that verdict, each followed by the coverage of their intervals.
 * *rms*: root mean square of all errors in half-widths of the intervals, .51 for 95 % intervals and normal errors.
+* *s*: median CPU seconds of `recover`.
 """
 COLUMNS = (
-    "sets", "refused", "failed", "mean of z", "rms of z", "determined", "covered", "partly", "held", "rms", "s",
+    "sets", "refused", "failed", "mean of z", "rms of z", "determined", "coverage", "partly", "coverage, partly",
+    "rms", "s",
 )  # fmt: skip
 SHOWN = ("family", "set", "z", "determined", "partly", "failed", "refused")
 
@@ -56,7 +57,7 @@ def shown(name: str, rows: list[dict[str, Any]]) -> dict[str, str]:
     cells = {"family": name, "sets": f"{len(rows)}"}
     cells |= {k: f"{sum(bool(r[k]) for r in rows)}" for k in ("refused", "failed")}
     cells |= {"mean of z": f"{z.mean():+.2f}" if z.size else "", "rms of z": _root(z) if z.size else ""}
-    cells |= held.shares(rows, {"determined": "covered", "partly": "held"})
+    cells |= held.shares(rows, {"determined": "coverage", "partly": "coverage, partly"})
     return cells | {"s": f"{np.median([r['seconds'] for r in rows]):.1f}"}
 
 
@@ -73,7 +74,7 @@ def written(rows: list[dict[str, Any]]) -> str:
         inside, count = held.sums(rows, verdict)
         if count:
             range_ = clopper_pearson(inside, count)
-            lines += ["", f"Of what is {verdict}, {inside} of {count} intervals hold, {inside / count:.1%}"]
+            lines += ["", f"Verdict `{verdict}`: {inside} of {count} intervals contain the truth, {inside / count:.1%}"]
             lines[-1] += f" ({range_.lower:.1%} to {range_.upper:.1%} as if they were independent)."
     return "\n".join(lines) + "\n"
 

@@ -36,15 +36,15 @@ INVERTED = {
     "Boston": ("whole table, Boston", (21.897, 23.728, 7.149, 7.149)),
 }
 WHYS = {
-    "absolute loss": "the squared loss of the text gives {}, the absolute loss this",
-    "ties as wins": "a coin for ties, as the text has it, gives {}, ties counted as wins this",
-    "standardised and converged": "today's defaults on raw columns give {}, standardised and converged training this",
+    "absolute loss": "the squared loss of the text gives {}; our figure uses the absolute loss",
+    "ties as wins": "ties decided by a coin, as in the text, give {}; our figure counts ties as wins",
+    "standardised and converged": "today's defaults on raw columns give {}; ours: standardised columns, converged",
 }
 TRIED = {
-    "Lasso": "alpha from 0.01 to 1 and other laws of the weights: none gives both figures",
+    "Lasso": "alpha from 0.01 to 1 and other distributions of the weights: none gives both figures",
     "forest": "forests of 100 trees, the default since scikit-learn 0.22, reach it: see their row",
-    "MLP": "trainings from fresh weights end at different networks; the optimiser's settings are not told",
-    "SVM": "how probabilities were made of decision values is not told",
+    "MLP": "trainings from fresh weights end at different networks; the optimiser's settings are not stated",
+    "SVM": "how decision values were converted to probabilities is not stated",
 }
 """What was tried where no column reaches a cell, by the first word of its learner."""
 
@@ -156,7 +156,7 @@ def instances(kept: dict[str, Any]) -> Tags:
         rows = kept.get("approximation", {}).get(f"{data}, 0.9, box") or []
         silent = clopper_pearson(sum(row[0] is None for row in rows), len(rows)) if rows else None
         if silent is not None:
-            why = "the law of the queries and the scale of the features are not told"
+            why = "the distribution of the queries and the scale of the features are not stated"
             yield rate(DELETION, "Workshop: nearest neighbours", f"{data}: fails", silent, published=fails, why=why)
             mean, *ends = bootstrap([row[0] for row in rows if row[0] is not None], np.mean)
             cell = f"{data}: distance of the estimate"

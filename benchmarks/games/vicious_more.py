@@ -116,7 +116,7 @@ def entropy(data, ratio, view, seed):
 
 
 def segment(data, guess, part):
-    """The reconstruction risk of some pixels, under their own law."""
+    """The reconstruction risk of some pixels, under their own distribution."""
     ends = [slice(round(low * n), round(high * n)) for (low, high), n in zip(part, guess.shape[1:3], strict=True)]
     known, asked, found = (v[(slice(None), *ends)].reshape(len(v), -1) for v in (data.known, data.asked, guess))
     return reconstruction_risk(asked.astype(float), found.astype(float), known.astype(float), rtol=1.2e-4)

@@ -64,7 +64,7 @@ ATTRIBUTES = {
 TASKS = "80.05 80.11 79.93; 87.64 87.54 85.34; 83.46 85.51 84.20; 89.63 89.53 89.54; 86.17 86.45 86.02; "
 TASKS += "97.17 97.47 97.45; 91.82 92.22 92.00; 77.14 80.41 79.45; 92.25 92.92 93.38; 84.55 85.43 85.40"
 BITS = {(10, 1): 16.50, (10, 2): 41.96, (10, 3): 71.29, (100, 2): 194.85, (200, 1): 54.97}
-FEWER, DIGITS = "6,500 images to train on, not 50,000, and no augmentation", "MNIST in the place of the data"
+FEWER, DIGITS = "6,500 images to train on, not 50,000, and no augmentation", "MNIST instead of the data"
 FOUR = "PSNR / SSIM / R at 1.2e-4 / accuracy"
 _tag = partial(tag, PAPER)
 

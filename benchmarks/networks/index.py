@@ -30,12 +30,11 @@ NETWORK_RECORDS, WIDTHS, PULLS, SEEDS = (6, 16, 50, 150, 500), (10, 32, 100), ("
 LEVELS = (1e-3, 1e-6)
 PULL_TITLES = {"start": "penalty towards the start", "zero": "weight decay"}
 
-TEXT = """# What more records hide
+TEXT = """# Do more records hide more?
 
 Made by `python -m benchmarks.networks.index`, from the rows in `index.json`. The *index* is the number of features
-of the data
-that a release resolves above its noise, `sum_k lambda_k / (lambda_k + noise_k)` over the kernel's eigenvalues
-(`bayesrecon.diagnose(release).index`).
+of the data that a release resolves above its noise, `sum_k lambda_k / (lambda_k + noise_k)` over the eigenvalues of the
+kernel (`bayesrecon.diagnose(release).index`).
 
 ![The index of posteriors, and the rank of trained networks, against the number of records](index.png)
 
@@ -43,14 +42,15 @@ that a release resolves above its noise, `sum_k lambda_k / (lambda_k + noise_k)`
 
 Simulated data, NUTS (4 chains of 1,000), one data set for every N. *Hierarchical* is the radon model with an intercept
 for each of 8 counties, drawn from a common distribution, written non-centred. The county is one of the private fields.
-*Share* is the standard error of n over its estimate."""
+*Relative error* is the standard error of n over its estimate."""
 
 NETWORKS = """## Trained networks
 
-The tanh networks of [records and width](NETWORKS.md), on N records, half of each class: medians over {seeds} seeds
-(which share the start) of how many singular values of 600 generic records' gradients at theta* are above 1e-3 and 1e-6
-of the largest. Nothing is reconstructed here: the rank needs no descent, and bounds what one can find. Unknowns are
-2 N."""
+The tanh networks of [records and width](NETWORKS.md) were trained on N records, half of each class. The *rank* is the
+number of singular values of the gradients of 600 generic records, at the trained parameters, that are above 1e-3 or
+1e-6 of the largest. Ranks are medians over {seeds} seeds with the same initial parameters, computed without any
+reconstruction. A rank below the number of unknowns, 2 N, rules out that the records are determined. *Gradient* is the
+relative norm of the gradient at which training ended."""
 
 
 def simulate(kind, count, rng):
@@ -99,19 +99,19 @@ def network(width, pull, count):
 def page(held):
     posteriors = sorted((r for r in held if r["kind"] in KINDS), key=lambda r: (KINDS.index(r["kind"]), r["n"]))
     networks = sorted((r for r in held if r["kind"] == "network"), key=lambda r: (r["pull"], r["width"], r["n"]))
-    head = ("model", "N", "kernel", "index", "recovered n", "share")
+    head = ("model", "N", "kernel", "index", "recovered n", "relative error")
     lines = []
     for r in posteriors:
         cells = (r["kind"], f"{r['n']:,}", f"rank {r['rank']}" if r["gap"] else "decays", f"{r['index']:.1f}")
         lines.append((*cells, _count(r), "" if r["se"] is None else f"{r['se'] / r['estimate']:.1%}"))
     text = [TEXT, table(head, lines), "\n".join(_verdict(posteriors))]
     if networks:
-        head = ("network", "N", "parameters", "rank at 1e-3", "rank at 1e-6", "unknowns", "gradient of training")
+        head = ("network", "N", "parameters", "rank at 1e-3", "rank at 1e-6", "unknowns", "gradient")
         lines = []
         for r in networks:
             low, high = np.median(r["ranks"], axis=0)
             name = f"{PULL_TITLES[r['pull']]}, width {r['width']}"
-            cells = (name, r["n"], r["parameters"], f"{low:.0f}", f"{high:.0f}", 2 * r["n"])
+            cells = (name, r["n"], r["parameters"], f"{low:.0f}", f"{high:.0f}", f"{2 * r['n']:,}")
             lines.append((*cells, f"{r['stationary']:.0e}"))
         text += [NETWORKS.format(seeds=SEEDS), table(head, lines), "\n".join(_growth(networks))]
     _picture(posteriors, networks)
@@ -128,7 +128,7 @@ def _growth(networks):
             for w in WIDTHS
             if {(pull, w, few), (pull, w, many)} <= set(median)
         ]
-        yield f"* {PULL_TITLES[pull]}: N {few} to {many} takes the rank at 1e-6 from {', '.join(grown)}."
+        yield f"* {PULL_TITLES[pull]}: from N {few} to N {many} the rank at 1e-6 goes from {', '.join(grown)}."
 
 
 def _count(row):
@@ -145,7 +145,7 @@ def _verdict(posteriors):
             first, last = own[0], own[-1]
             ends = f"from {first['index']:.1f} at N {first['n']} to {last['index']:.1f} at N {last['n']:,}"
             rank = f"the rank is {last['rank']}" if all(r["gap"] for r in own) else "the spectrum decays"
-            yield f"* {kind}: {ends}; {rank}."
+            yield f"* {kind}: the index goes {ends}; {rank}."
     for r in posteriors:
         if r["notes"]:
             yield f"* The sampler on {r['kind']}, N {r['n']:,}: {'; '.join(r['notes'])}."

@@ -15,7 +15,7 @@ from bayesrecon.posteriors import from_statsmodels
 from benchmarks.study import HERE, table
 
 PAGE = HERE / "MIXED.md"
-ROUNDING = 1e-7  # of what statsmodels computes where the law of the slopes is nearly singular
+ROUNDING = 1e-7  # of what statsmodels computes where the distribution of the slopes is nearly singular
 INTRODUCTION = """# What a table of a mixed model gives away
 
 Made by `python -m benchmarks.tables.mixed`. The data are simulated. statsmodels' `MixedLM` is fitted by maximum

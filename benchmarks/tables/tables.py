@@ -52,8 +52,8 @@ NOTES = {
     "exact draws of the same posterior, table by table. *z* is the root mean square over statistics; those of one "
     "table move together, so that one table says little.",
     "releases": "The number of records, and in brackets the largest relative error of any determined statistic "
-    "(determined / all). *Full rank* and *mean field* are normal laws that maximise the ELBO; *draws* are the 10,000 "
-    "reference draws themselves. At 4 digits the estimate lies between bounds, which hold (above).",
+    "(determined / all). *Full rank* and *mean field* are normal distributions that maximise the ELBO; *draws* are the "
+    "10,000 reference draws themselves. At 4 digits the estimate lies between bounds, which hold (above).",
     "regressions": "Simulated linear regressions of 50 to 500 records on one covariate, printed at 3 digits.",
 }
 
@@ -87,7 +87,7 @@ def newton(objective, start):
 
 @in_float64
 def fitted(model, records, mean, covariance, diagonal):
-    """The normal law that maximises the ELBO as a release; a diagonal one by request."""
+    """The normal distribution that maximises the ELBO as a release; a diagonal one by request."""
     derived, d = variational(model), model.dimension
     count = len(next(iter(records.values())))
     spread = np.diag(1 / np.diag(np.linalg.inv(covariance))) if diagonal else covariance

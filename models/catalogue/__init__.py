@@ -1,1 +1,1 @@
-"""The models that are shipped, one family a file."""
+"""The models that are shipped, one family per file."""

@@ -1,4 +1,5 @@
-"""Laws of shipped programs that NumPyro does not have. They are built on its own, and loaded when a program runs."""
+"""Distributions of shipped programs that NumPyro does not have. They are built on its own, and loaded when a program
+runs."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from bayesrecon.errors import BayesreconError
 
 
 class BinomialLogit(dist.BinomialLogits):
-    """Binomial law in log odds, with a log probability that is smooth in the number of successes.
+    """Binomial distribution in log odds, with a log probability that is smooth in the number of successes.
 
     More successes than trials are left to the solver's constraints: the score `k - n p` stays finite there,
     whereas an infinite log probability would bar every search that passes through.
@@ -29,10 +30,10 @@ class BinomialLogit(dist.BinomialLogits):
 
 
 class DensityLaw(dist.Distribution):
-    """A law given by its log density, and by how to draw from it where that is known.
+    """A distribution given by its log density, and by how to draw from it where that is known.
 
     Args:
-        log_density: of all values at once, `(*batch, *event) -> batch`.
+        log_density: log density of all values at once, `(*batch, *event) -> batch`.
         support: constraint of one event.
         draw: `(key) -> (*batch, *event)`.
     """
@@ -54,7 +55,7 @@ class DensityLaw(dist.Distribution):
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
         if self._draw is None:
-            raise BayesreconError("this law has no sampler: its records cannot be simulated")
+            raise BayesreconError("this distribution has no sampler, so its records cannot be simulated")
         if math.prod(sample_shape) == 1:
             return jnp.reshape(self._draw(key), (*sample_shape, *self.shape()))
         keys = jax.random.split(key, math.prod(sample_shape))

@@ -33,11 +33,11 @@ def cholesky(matrix: Any) -> Any:
 
 def forward_substitution(factor: Array, right: Array) -> Any:
     """`factor^-1 right` for a lower factor `(n, n)` and a vector `(n,)`."""
-    found: list[Any] = []
+    result: list[Any] = []
     for j in range(factor.shape[0]):
-        rest = sum((factor[j, i] * found[i] for i in range(j)), start=jnp.zeros(()))
-        found.append((right[j] - rest) / factor[j, j])
-    return jnp.stack(found)
+        rest = sum((factor[j, i] * result[i] for i in range(j)), start=jnp.zeros(()))
+        result.append((right[j] - rest) / factor[j, j])
+    return jnp.stack(result)
 
 
 def smooth_covariance(x: Array, alpha: Array, rho: Any, nugget: Any, xp: Any = jnp) -> Any:
@@ -210,8 +210,8 @@ def soil_incubation(
     slow, fast = jnp.exp((m + s) * days), jnp.exp((m - s) * days)
     start = total * jnp.stack([gamma, 1 - gamma])
     first = jnp.stack([alpha12 * k2 * start[1] - k1 * start[0], alpha21 * k1 * start[0] - k2 * start[1]])
-    left = jnp.sum(start) * (slow + fast) / 2 + jnp.sum(first - m * start) * (slow - fast) / (2 * s)
-    observe("eCO2", dist.Normal((total - left)[occasion - 1], sigma), eCO2, occasion.shape[0])
+    remaining = jnp.sum(start) * (slow + fast) / 2 + jnp.sum(first - m * start) * (slow - fast) / (2 * s)
+    observe("eCO2", dist.Normal((total - remaining)[occasion - 1], sigma), eCO2, occasion.shape[0])
 
 
 MODELS: tuple[Shipped, ...] = (

@@ -32,7 +32,7 @@ def glm_binomial_model(year: Array, N: Array, C: Array | None = None) -> None:
 def _regression(name: str, law: Any, covariates: Sequence[str], response: str, scale: float) -> Model:
     covariates = tuple(covariates)
     if not covariates or response in covariates or len(set(covariates)) < len(covariates):
-        raise BayesreconError(f"{name} needs distinct covariates, and a response that is not one of them")
+        raise BayesreconError(f"{name} needs distinct covariates that do not include the response")
 
     def program(**record: Any) -> None:
         alpha = numpyro.sample("alpha", dist.Normal(0, scale))

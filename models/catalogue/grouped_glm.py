@@ -43,7 +43,9 @@ def _surgical_records(data: Mapping[str, Any]) -> Records:
     return {"hospital": np.arange(1, int(data["N"]) + 1), "n": index(data, "n"), "r": index(data, "r")}
 
 
-def _seeds(what: str, scale: Callable[[], Any], prior: float, name: str, prepare: Any, centre: bool = False) -> Shipped:
+def _seeds(
+    description: str, scale: Callable[[], Any], prior: float, name: str, prepare: Any, centre: bool = False
+) -> Shipped:
     """Germination on plates: `n_i ~ Binomial(N_i, logit^-1(alpha0 + alpha1 x1 + alpha2 x2 + alpha12 x1 x2 + b_i))`."""
 
     def program(plate: Array, x1: Array, x2: Array, N: Array, n: Array | None = None, *, plates: int = 21) -> None:
@@ -57,7 +59,7 @@ def _seeds(what: str, scale: Callable[[], Any], prior: float, name: str, prepare
 
     return written(
         program,
-        f"seeds that germinated per plate ({what})",
+        f"seeds that germinated per plate ({description})",
         name=name,
         domain=lambda plates: {"plate": levels(plates), "x1": "binary", "x2": "binary", "N": WHOLE, "n": WHOLE},
         prepare=prepare,
@@ -155,8 +157,8 @@ def election88_full(age: int = 4, edu: int = 4, age_edu: int = 16, state: int = 
 
 
 def _election_records(data: Mapping[str, object]) -> Records:
-    whole = (*_CROSSED.values(), "black", "female", "y")
-    return {**{k: index(data, k) for k in whole}, "v_prev_full": array(data, "v_prev_full")}
+    integer_fields = (*_CROSSED.values(), "black", "female", "y")
+    return {**{k: index(data, k) for k in integer_fields}, "v_prev_full": array(data, "v_prev_full")}
 
 
 MODELS: tuple[Shipped, ...] = (

@@ -86,7 +86,7 @@ def _ability(person: Any, W: Any, persons: int, covariates: int) -> jax.Array:
 
 
 def _sum_to_zero(name: str, length: int) -> jax.Array:
-    """`length` values that sum to zero, each with a normal law of scale 3, in terms of all but the last."""
+    """`length` values that sum to zero, each with a normal distribution of scale 3, in terms of all but the last."""
     free = numpyro.sample(f"{name}_free", dist.Normal(0, 3).expand((length - 1,)).to_event(1))
     last = -jnp.sum(free)
     numpyro.sample(f"{name}_last", dist.Normal(0, 3), obs=last)
@@ -102,8 +102,8 @@ def _without_means(draws: dict[str, np.ndarray], *, covariates: int) -> dict[str
         return rebuild(_ABILITY)(draws)
     if "theta" in draws and "theta_raw" not in draws:
         raise BayesreconError(
-            "draws of theta hold what the covariates of the persons add to it, and those are in no draws; supply "
-            "theta_raw = theta - lambda_adj[1] - W_adj lambda_adj[2:], W_adj being the covariates as the program "
+            "draws of theta include the effects of the persons' covariates, which are not in the draws; supply "
+            "theta_raw = theta - lambda_adj[1] - W_adj lambda_adj[2:], where W_adj are the covariates as the program "
             "scales them"
         )
     return draws
@@ -111,11 +111,11 @@ def _without_means(draws: dict[str, np.ndarray], *, covariates: int) -> dict[str
 
 def _scaled(items: int, covariates: int) -> dict[str, Any]:
     """Every person answers every item, and the program scales each covariate to mean 0 and sd 1/2 over persons."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for k in range(covariates):
-        found[f"sum(W[{k + 1}])"] = (lambda z, k=k: z["W"][k], 0.0)
-        found[f"sum(W[{k + 1}]^2)"] = (lambda z, k=k: 4 * z["W"][k] ** 2 - 1, -float(items))
-    return found
+        result[f"sum(W[{k + 1}])"] = (lambda z, k=k: z["W"][k], 0.0)
+        result[f"sum(W[{k + 1}]^2)"] = (lambda z, k=k: 4 * z["W"][k] ** 2 - 1, -float(items))
+    return result
 
 
 def _latent_regression(program: Callable[..., None], name: str, summary: str, **more: Any) -> Shipped:
@@ -197,7 +197,7 @@ def latent_regression_gpcm(
 
 
 def _credit(above: Any) -> Any:
-    """Law of the category: log odds against the one below it are the columns of `above`."""
+    """Distribution of the category: log odds against the one below it are the columns of `above`."""
     start = jnp.zeros((above.shape[0], 1))
     return dist.Categorical(logits=jax.nn.log_softmax(jnp.cumsum(jnp.hstack([start, above]), axis=1)))
 

@@ -27,7 +27,7 @@ def levels(count: int) -> list[int]:
 
 
 def observe(response: str, law: Any, values: Any, count: int) -> None:
-    """Observe the response of `count` records; the law has one value (or event) per record."""
+    """Observe the response of `count` records; the distribution has one value (or event) per record."""
     with numpyro.plate("records", count):
         numpyro.sample(response, law, obs=values)
 

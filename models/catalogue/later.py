@@ -1,4 +1,5 @@
-"""NumPyro, and laws that are built on it, for shipped programs: half a second to load, spent when one of them runs."""
+"""NumPyro, and distributions that are built on it, for shipped programs: half a second to load, spent when one of them
+runs."""
 
 import importlib
 from types import ModuleType

@@ -114,12 +114,12 @@ def shifted(name: str, by: float) -> Callable[[Mapping[str, Any]], np.ndarray]:
 
 
 def zero_mean(*names: str) -> Identities:
-    """What is known of covariates that the program centres by their own mean."""
+    """Identities of covariates that the program centres by their own mean."""
     return {f"sum({n})": (lambda z, n=n: z[n], 0.0) for n in names}
 
 
 def unit_variance(deviations: float, *names: str) -> Identities:
-    """What is known of covariates divided by a multiple of their own sample standard deviation (N - 1)."""
+    """Identities of covariates divided by a multiple of their own sample standard deviation (N - 1)."""
     square = deviations**2
     scaled = {f"sum({n}^2)": (lambda z, n=n: square * z[n] ** 2 - 1, -1.0) for n in names}
     return {**zero_mean(*names), **scaled}
@@ -134,7 +134,7 @@ def linear_regression(
     """`response ~ Normal(alpha + sum_j beta_j covariate_j, sigma)` with wide normal priors, for tables."""
     covariates = tuple(covariates)
     if not covariates or response in covariates or len(set(covariates)) < len(covariates):
-        raise BayesreconError("linear_regression needs distinct covariates, and a response that is not one of them")
+        raise BayesreconError("linear_regression needs distinct covariates that do not include the response")
     return gaussian_linear(
         "linear_regression",
         fields=dict.fromkeys(covariates, ()),

@@ -41,7 +41,8 @@ def normal_mixture(y: Array) -> None:
 
 
 def _normals(log_weights: Array, mean: Any, sigma: Any, count: int) -> Any:
-    """Law of `count` values, each of one of K normal laws; weights and means for all, `(K,)`, or each, `(count, K)`."""
+    """Distribution of `count` values, each of one of K normal distributions; weights and means for all, `(K,)`, or
+    each, `(count, K)`."""
 
     def log_density(values: Array) -> Any:
         z = (values[..., None] - mean) / sigma
@@ -102,28 +103,28 @@ def _records(data: Mapping[str, object]) -> Records:
 MODELS: tuple[Shipped, ...] = (
     written(
         low_dim_gauss_mix,
-        "mixture of two normal laws with ordered means",
+        "mixture of two normal distributions with ordered means",
         records=_records,
         posteriors=("low_dim_gauss_mix-low_dim_gauss_mix",),
         response="y",
     ),
     written(
         low_dim_gauss_mix_collapse,
-        "mixture of two normal laws, labels free",
+        "mixture of two normal distributions, labels not identified",
         records=_records,
         posteriors=("low_dim_gauss_mix_collapse-low_dim_gauss_mix_collapse",),
         response="y",
     ),
     written(
         normal_mixture,
-        "mixture of two normal laws of unit scale, labels free",
+        "mixture of two normal distributions of unit scale, labels not identified",
         records=_records,
         posteriors=("normal_2-normal_mixture",),
         response="y",
     ),
     written(
         normal_mixture_k,
-        "mixture of normal laws, labels free",
+        "mixture of normal distributions, labels not identified",
         records=_records,
         posteriors=("normal_5-normal_mixture_k",),
         constants=lambda data: {"components": int(data["K"])},

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 def _history_law(omega: Array, log_odds: Callable[[Any], Any], count: int, occasions: int) -> "DensityLaw":
-    """Law of histories `(count, occasions)`: captured at each occasion with `log_odds(history)` if it exists."""
+    """Distribution of histories `(count, occasions)`: captured at each occasion with `log_odds(history)` if it
+    exists."""
 
     def log_density(y: Array) -> Any:
         eta = log_odds(y)
@@ -144,9 +145,12 @@ def _uncorrelated(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     if "uv_raw" in draws or not needed <= draws.keys():
         return draws
     rho = draws["rho_uv"][..., None]
-    one = draws["uv1"] / draws["sigma_uv"][..., :1]
-    two = (draws["uv2"] / draws["sigma_uv"][..., 1:] - rho * one) / np.sqrt(1 - rho**2)
-    return {**{k: v for k, v in draws.items() if k not in ("uv1", "uv2")}, "uv_raw": np.stack([one, two], axis=-1)}
+    first = draws["uv1"] / draws["sigma_uv"][..., :1]
+    conditional = (draws["uv2"] / draws["sigma_uv"][..., 1:] - rho * first) / np.sqrt(1 - rho**2)
+    return {
+        **{k: v for k, v in draws.items() if k not in ("uv1", "uv2")},
+        "uv_raw": np.stack([first, conditional], axis=-1),
+    }
 
 
 def _histories(data: Mapping[str, object]) -> Records:
@@ -176,11 +180,11 @@ def _long(occasions: int) -> dict[str, tuple[int, ...]]:
     return {"y": (occasions,)}
 
 
-def _capture(program: Callable[..., None], name: str, what: str) -> Shipped:
+def _capture(program: Callable[..., None], name: str, description: str) -> Shipped:
     """Histories of animals that are not told apart."""
     return written(
         program,
-        f"capture histories, {what}",
+        f"capture histories, {description}",
         name=f"{name}_model",
         shapes=_long,
         records=_histories,
@@ -190,11 +194,11 @@ def _capture(program: Callable[..., None], name: str, what: str) -> Shipped:
     )
 
 
-def _capture_of_each(program: Callable[..., None], name: str, what: str, **more: Any) -> Shipped:
+def _capture_of_each(program: Callable[..., None], name: str, description: str, **more: Any) -> Shipped:
     """Histories of animals with an effect each."""
     return written(
         program,
-        f"capture histories, {what}",
+        f"capture histories, {description}",
         name=f"{name}_model",
         **{"domain": lambda animals: {"animal": levels(animals)}, **more},
         records=_named_histories,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bayesrecon.models.catalogue._laws import DensityLaw
 
 
-def _rate(k: int, latents: tuple[str, ...], what: str, records: Any, separate: bool = False) -> Shipped:
+def _rate(k: int, latents: tuple[str, ...], description: str, records: Any, separate: bool = False) -> Shipped:
     """Successes `k` of `n`; one rate for all samples, or one each."""
     sample = {"sample": levels(len(latents))} if separate else {}
 
@@ -32,7 +32,7 @@ def _rate(k: int, latents: tuple[str, ...], what: str, records: Any, separate: b
 
     return written(
         program,
-        f"binomial rate with a uniform prior ({what})",
+        f"binomial rate with a uniform prior ({description})",
         name=f"Rate_{k}_model",
         fields=(*sample, "n", "k"),
         domain={"n": "count", "k": "count", **sample},
@@ -103,7 +103,7 @@ def _without_dog(records: Records) -> Records:
 
 
 def _shocked(log_p: Array) -> "DensityLaw":
-    """Law of y with `log P(y = 1) = log_p < 0`."""
+    """Distribution of y with `log P(y = 1) = log_p < 0`."""
 
     def log_density(y: Array) -> Any:
         return jnp.where(y == 1, log_p, jnp.log(-jnp.expm1(jnp.minimum(log_p, -1e-300))))

@@ -24,7 +24,8 @@ _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def _series_law(log_density: Callable[[Any], Any], draw: Callable[[Any], Any], count: int, length: int) -> "DensityLaw":
-    """Law of `count` independent series, from the log density of one and how one is drawn, `(key) -> (length,)`."""
+    """Distribution of `count` independent series, from the log density of one and how one is drawn,
+    `(key) -> (length,)`."""
 
     def draw_all(key: Array) -> Any:
         return jax.vmap(draw)(jax.random.split(key, count))
@@ -69,7 +70,7 @@ def garch11(y: Array, *, length: int = 200, sigma1: float = 0.5) -> None:
     """`y_t ~ Normal(mu, sigma_t)`, `sigma_t^2 = alpha0 + alpha1 (y_(t-1) - mu)^2 + beta1 sigma_(t-1)^2`.
 
     All priors are flat on `alpha1 + beta1 < 1`; `share = beta1 / (1 - alpha1)` has fixed bounds, and a flat
-    law of beta1 makes `alpha1 ~ Beta(1, 2)`.
+    distribution of beta1 makes `alpha1 ~ Beta(1, 2)`.
     """
     mu = numpyro.sample("mu", flat())
     alpha0 = numpyro.sample("alpha0", flat_positive())
@@ -104,7 +105,7 @@ def _share(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {**rest, "share": draws["beta1"] / (1 - draws["alpha1"])}
 
 
-# Hidden Markov models with two states: the first state of the chain has no law of its own.
+# Hidden Markov models with two states: the first state of the chain has no distribution of its own.
 
 
 def _forward(emission: Array, transition: Any) -> jax.Array:
@@ -152,8 +153,8 @@ def hmm_example(y: Array, *, length: int = 100) -> None:
         return _forward(_normal(series[:, None] - mu, 1.0), jnp.stack(rows))
 
     def draw(key: Array) -> Any:
-        one, two = jax.random.split(key)
-        return mu[_states(one, jnp.ones(2), jnp.stack(rows), length)] + jax.random.normal(two, (length,))
+        first_key, second_key = jax.random.split(key)
+        return mu[_states(first_key, jnp.ones(2), jnp.stack(rows), length)] + jax.random.normal(second_key, (length,))
 
     observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 
@@ -167,11 +168,11 @@ def _drive(u: Array, v: Array, length: int, rows: Array, scales: tuple[float, fl
     transition = [numpyro.sample(f"theta{k + 1}", dist.Dirichlet(prior[k])) for k in (0, 1)]
     phi, lam = (_increasing(k, (0.0, 3.0), positive=scales is None) for k in ("phi", "lambda"))
 
-    def log_density(one: Array, two: Array) -> Any:
-        if scales is None:  # exponential laws with these rates
-            emission = jnp.log(phi) - phi * one[:, None] + jnp.log(lam) - lam * two[:, None]
+    def log_density(speed: Array, distance: Array) -> Any:
+        if scales is None:  # exponential distributions with these rates
+            emission = jnp.log(phi) - phi * speed[:, None] + jnp.log(lam) - lam * distance[:, None]
         else:
-            emission = _normal(one[:, None] - phi, scales[0]) + _normal(two[:, None] - lam, scales[1])
+            emission = _normal(speed[:, None] - phi, scales[0]) + _normal(distance[:, None] - lam, scales[1])
         return _forward(emission, jnp.stack(transition))
 
     def both(values: Array) -> Any:
@@ -181,17 +182,17 @@ def _drive(u: Array, v: Array, length: int, rows: Array, scales: tuple[float, fl
 
 
 def _driven(params: dict[str, Any], batch: dict[str, Any], key: Array, length: int, scales: Any) -> dict[str, Any]:
-    """Both columns drawn anew: the one observed site of the program stands for them."""
+    """Both columns simulated again: the one observed site of the program stands for them."""
 
     def one(key: Any) -> dict[str, Any]:
         states, *keys = jax.random.split(key, 3)
         at = _states(states, jnp.ones(2), jnp.stack([params["theta1"], params["theta2"]]), length)
         means = params["phi"][at], params["lambda"][at]
         if scales is None:
-            found = [jax.random.exponential(k, (length,)) / m for k, m in zip(keys, means, strict=True)]
+            result = [jax.random.exponential(k, (length,)) / m for k, m in zip(keys, means, strict=True)]
         else:
-            found = [m + s * jax.random.normal(k, (length,)) for k, m, s in zip(keys, means, scales, strict=True)]
-        return dict(zip(("u", "v"), found, strict=True))
+            result = [m + s * jax.random.normal(k, (length,)) for k, m, s in zip(keys, means, scales, strict=True)]
+        return dict(zip(("u", "v"), result, strict=True))
 
     return {**batch, **jax.vmap(one)(jax.random.split(key, len(batch["u"])))}
 
@@ -209,7 +210,7 @@ def hmm_drive_1(
 
 
 def hmm_gaussian(y: Array, *, length: int = 500, states: int = 3) -> None:
-    """Normal emissions with increasing means, all priors flat; the first state has a law of its own."""
+    """Normal emissions with increasing means, all priors flat; the first state has its own distribution."""
     even = dist.Dirichlet(jnp.ones(states))
     first: Any = numpyro.sample("pi1", even)
     transition = numpyro.sample("A", even.expand((states,)).to_event(1))
@@ -221,9 +222,9 @@ def hmm_gaussian(y: Array, *, length: int = 500, states: int = 3) -> None:
         return _forward(emission.at[0].add(jnp.log(first)), transition)
 
     def draw(key: Array) -> Any:
-        one, two = jax.random.split(key)
-        at = _states(one, first, transition, length)
-        return mu[at] + sigma[at] * jax.random.normal(two, (length,))
+        first_key, second_key = jax.random.split(key)
+        at = _states(first_key, first, transition, length)
+        return mu[at] + sigma[at] * jax.random.normal(second_key, (length,))
 
     observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 

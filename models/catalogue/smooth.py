@@ -145,14 +145,14 @@ def bym2_offset_only(
     scaling_factor: float = 0.5,
 ) -> None:
     """Accidents by area: Poisson with an unstructured and a spatial effect per area (BYM2)."""
-    log_e, (one, two) = np.log(np.asarray(exposure, float)), np.asarray(edges, int).T - 1
+    log_e, (first, second) = np.log(np.asarray(exposure, float)), np.asarray(edges, int).T - 1
     areas = len(log_e)
     beta0 = numpyro.sample("beta0", dist.Normal(0, 1))
     sigma = numpyro.sample("sigma", dist.HalfNormal(1))
     rho = numpyro.sample("rho", dist.Beta(0.5, 0.5))
     theta = standard("theta", areas)
     phi: Any = numpyro.sample("phi", dist.ImproperUniform(constraints.real_vector, (), (areas,)))
-    numpyro.sample("phi_edges", dist.Normal(phi[one] - phi[two], 1).to_event(1), obs=np.zeros(len(one)))
+    numpyro.sample("phi_edges", dist.Normal(phi[first] - phi[second], 1).to_event(1), obs=np.zeros(len(first)))
     numpyro.sample("phi_sum", dist.Normal(jnp.sum(phi), 0.001 * areas), obs=0.0)
     effect = jnp.sqrt(1 - rho) * theta + jnp.sqrt(rho / scaling_factor) * phi
     rate = jnp.exp(log_e + beta0 + sigma * effect)

@@ -35,7 +35,7 @@ def hierarchical_gp(
 
     Args:
         regions: region of each state, from one.
-        years, observed: of the processes, and those with votes.
+        years, observed: years and observed of the processes, and those with votes.
     """
     region = np.asarray(regions, int) - 1
     at = np.arange(years)
@@ -80,8 +80,8 @@ def state_space_stochastic_level_stochastic_seasonal(
         x, w: the regressors by month.
         low, high: bounds of the walk; posteriordb's program puts them three standard deviations from the mean.
     """
-    one, two = np.asarray(x, float), np.asarray(w, float)
-    months = len(one)
+    x_values, w_values = np.asarray(x, float), np.asarray(w, float)
+    months = len(x_values)
     mu: Any = numpyro.sample("mu", dist.Uniform(low, high).expand((months,)).to_event(1))
     seasonal: Any = numpyro.sample("seasonal", flat().expand((months,)).to_event(1))
     beta, lam = numpyro.sample("beta", flat()), numpyro.sample("lambda", flat())
@@ -93,7 +93,7 @@ def state_space_stochastic_level_stochastic_seasonal(
     walk = dist.Normal(mu[1:] - mu[:-1], sigma[1]).to_event(1)
     numpyro.sample("walk_prior", walk, obs=np.zeros(months - 1))
     numpyro.sample("sigma_prior", dist.StudentT(4, sigma, 1).to_event(1), obs=np.zeros(3))
-    mean = mu + beta * one + lam * two + seasonal
+    mean = mu + beta * x_values + lam * w_values + seasonal
     observe("y", dist.Normal(mean[month - 1], sigma[2]), y, month.shape[0])
 
 

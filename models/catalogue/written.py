@@ -1,6 +1,6 @@
 """A shipped model is its NumPyro program: its arguments are the fields, those by keyword alone the constants.
 
-Which of the fields are observed, and where they lie, is read off the program as it is built.
+Which of the fields are observed, and where they lie, is read from the program as it is built.
 """
 
 import inspect
@@ -17,7 +17,7 @@ from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 
 OfConstants = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
-"""What may depend on constants: a function takes those that its arguments name."""
+"""A value, or a function of the constants that its arguments name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +26,9 @@ class Written:
 
     Attributes:
         program: `(fields, *, constants)`.
-        name: of the model.
+        name: name of the model.
         fields: where the program takes them as `**record`, or only some of them.
-        shapes: of fields that are no single numbers.
+        shapes: shapes of fields that are no single numbers.
         domain, prepare, identities, forward: as in `from_numpyro`.
         simulate: as in `Model`, where the program alone does not tell; it and `prepare` are given the constants that
             their own keyword-only arguments name.
@@ -58,12 +58,12 @@ class Written:
             domain=_given(self.domain, constants),
             constants=constants,
             name=self.name,
-            prepare=_knowing(self.prepare, constants),
+            prepare=_with_constants(self.prepare, constants),
             settings=constants,
             identities=_given(self.identities, constants),
             forward=self.forward,
         )
-        return model if self.simulate is None else replace(model, simulate=_knowing(self.simulate, constants))
+        return model if self.simulate is None else replace(model, simulate=_with_constants(self.simulate, constants))
 
 
 def written(
@@ -81,7 +81,8 @@ def written(
     """The entry of a program.
 
     Args:
-        program, more: as in `Written`. name: default the program's.
+        program, more: as in `Written`.
+        name: default the program's.
         summary, posteriors, records, constants, design, response: as in `Shipped`.
     """
     build = Written(program, name or program.__name__, **more)
@@ -93,7 +94,7 @@ def _constants(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
     return tuple(p for p in every if p.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
-def _knowing(
+def _with_constants(
     function: Callable[..., Any] | None, constants: Mapping[str, float | tuple[float, ...]]
 ) -> Callable[..., Any] | None:
     """A function with the constants that its keyword-only arguments name."""
@@ -106,10 +107,10 @@ def _fields(program: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(p.name for p in every if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _given(what: Any, constants: Mapping[str, float | tuple[float, ...]]) -> Any:
-    if not callable(what):
-        return what
-    return what(**{name: constants[name] for name in inspect.signature(what).parameters})
+def _given(option: Any, constants: Mapping[str, float | tuple[float, ...]]) -> Any:
+    if not callable(option):
+        return option
+    return option(**{name: constants[name] for name in inspect.signature(option).parameters})
 
 
 def _plain(value: Array) -> Any:

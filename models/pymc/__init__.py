@@ -1,3 +1,3 @@
-"""PyMC and Bambi models, read off their graphs."""
+"""PyMC and Bambi models, read from their graphs."""
 
 from bayesrecon.models.pymc.program import from_pymc as from_pymc

@@ -1,4 +1,4 @@
-"""What a Bambi model knows of its PyMC model: names of the columns, and how predictors were centred."""
+"""Names of columns and centring of predictors, from a Bambi model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Design:
 
 def designs(model: object) -> list[Design]:
     """The matrices of a Bambi model that was built; none of another model."""
-    return [found for part in _parts(model) if (found := _design(part, model)) is not None]
+    return [design for part in _parts(model) if (design := _design(part, model)) is not None]
 
 
 def _parts(model: object) -> list[Any]:
@@ -76,21 +76,23 @@ def _design(part: Any, model: Any) -> Design | None:
 
 def hints(model: object) -> dict[str, np.ndarray]:
     """Arrays by the names that they have in the formula or its data."""
-    found = {}
+    result = {}
     for part in _parts(model):
         for name, term in part.component.group_specific_terms.items():
             expression, factor = name.split("|", 1)
-            found[factor] = np.asarray(term.group_index)
+            result[factor] = np.asarray(term.group_index)
             if expression != "1":
-                found[expression] = np.asarray(term.predictor)
+                result[expression] = np.asarray(term.predictor)
     data = getattr(model, "data", None)
     if data is not None:
-        found |= {str(c): np.asarray(data[c]) for c in data.columns if data[c].dtype.kind in "biuf" and c not in found}
-    return found
+        result |= {
+            str(c): np.asarray(data[c]) for c in data.columns if data[c].dtype.kind in "biuf" and c not in result
+        }
+    return result
 
 
 def offsets(names: Sequence[str]) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]:
-    """From the group effects that Bambi keeps to those in units of their standard deviation that it samples."""
+    """Convert the group effects that Bambi stores to the standardised ones that it samples."""
 
     def prepare(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         for name in names:

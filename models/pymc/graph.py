@@ -46,21 +46,21 @@ class Column:
 
     @property
     def name(self) -> str | None:
-        """Of a `pm.Data`."""
+        """Name of a `pm.Data`."""
         return next((leaf.name for leaf in self.leaves if leaf.name and hasattr(leaf, "get_value")), None)
 
     def holds(self, values: np.ndarray) -> bool:
-        """Whether these are the same numbers, but for axes of length one."""
+        """Whether these are the same numbers, except for axes of length one."""
         values = _squeezed(values)
         return self.values.shape == values.shape and np.array_equal(self.values, values)
 
 
 def content(leaf: Any) -> Any:
-    """What a leaf of the graph holds, None for an input."""
+    """The array of a leaf of the graph; None for an input."""
     if hasattr(leaf, "get_value"):
         return np.asarray(leaf.get_value(borrow=True)) if hasattr(leaf.type, "ndim") else None
-    held = getattr(leaf, "data", None)
-    return np.asarray(held) if isinstance(held, np.ndarray | np.generic) else None
+    data = getattr(leaf, "data", None)
+    return np.asarray(data) if isinstance(data, np.ndarray | np.generic) else None
 
 
 def _squeezed(values: np.ndarray) -> np.ndarray:
@@ -69,12 +69,12 @@ def _squeezed(values: np.ndarray) -> np.ndarray:
 
 def leaves_of(graphs: Sequence[object], count: int) -> list[Any]:
     """Leaves of the graphs that hold `count` entries along their first axis."""
-    found = []
+    result = []
     for leaf in library("pytensor.graph.traversal").ancestors(graphs):
-        held = content(leaf) if leaf.owner is None else None
-        if held is not None and held.ndim and len(held) == count:
-            found.append(leaf)
-    return found
+        values = content(leaf) if leaf.owner is None else None
+        if values is not None and values.ndim and len(values) == count:
+            result.append(leaf)
+    return result
 
 
 def columns_of(
@@ -87,7 +87,7 @@ def columns_of(
         dims: names of the dimensions of free variables.
     """
     indexed = _indexed(graphs)
-    found: list[Column] = []
+    result: list[Column] = []
     for leaf in leaves:
         values = _squeezed(np.asarray(content(leaf)))
         levels = along = None
@@ -96,33 +96,33 @@ def columns_of(
             levels = sizes(target)[axis]
             names = dims.get(target)
             along = str(names[axis]) if names and names[axis] else None
-        for i, other in enumerate(found):
+        for i, other in enumerate(result):
             if other.holds(values):
-                found[i] = Column(
+                result[i] = Column(
                     (*other.leaves, leaf), values, max(levels or 0, other.levels or 0) or None, along or other.along
                 )
                 break
         else:
-            found.append(Column((leaf,), values, levels, along))
-    return found
+            result.append(Column((leaf,), values, levels, along))
+    return result
 
 
 def _indexed(graphs: Sequence[object]) -> dict[Any, tuple[Any, int]]:
     """Variables that are used as an index, with what they index and along which axis."""
-    found: dict[Any, tuple[Any, int]] = {}
+    result: dict[Any, tuple[Any, int]] = {}
     for node in library("pytensor.graph.traversal").toposort(graphs):
         kind = type(node.op).__name__
         if kind == "AdvancedSubtensor1":
-            found[_plain(node.inputs[1])] = (node.inputs[0], 0)
+            result[_plain(node.inputs[1])] = (node.inputs[0], 0)
         elif kind == "AdvancedSubtensor":
             for axis, index in enumerate(node.inputs[1:]):
                 if hasattr(index.type, "ndim") and index.type.ndim:
-                    found[_plain(index)] = (node.inputs[0], axis)
-    return found
+                    result[_plain(index)] = (node.inputs[0], axis)
+    return result
 
 
 def _plain(index: Any) -> Any:
-    """What an index is but for its axes and its type."""
+    """An index without its axes and its type."""
     while index.owner is not None and type(index.owner.op).__name__ == "DimShuffle":
         index = index.owner.inputs[0]
     return index
@@ -133,11 +133,11 @@ class NotOneRecordError(BayesreconError):
 
 
 def for_one_record(graphs: Sequence[object], replaced: Mapping[object, object], count: int) -> list[Any]:
-    """The graphs with leaves replaced by inputs of one record, every operation made anew for their shapes.
+    """The graphs with leaves replaced by inputs of one record, every operation rebuilt for their shapes.
 
     Args:
         replaced: leaf to its stand-in, whose first axis has length one.
-        count: of the records in the graphs, which shapes may name.
+        count: count of the records in the graphs, which shapes may name.
 
     Raises:
         NotOneRecordError: an operation that cannot be made for one record.
@@ -207,6 +207,6 @@ def _ours(node: Any, inputs: Sequence[Any]) -> Any:
     function = _OURS.get(type(getattr(node.op, "scalar_op", None)).__name__)
     if function is None:
         return None
-    of = inputs[0].type
-    returned = library("pytensor.tensor").TensorType(of.dtype, of.shape)
-    return library("pytensor.link.jax.ops").JAXOp([of], [returned], function)(inputs[0])
+    input_type = inputs[0].type
+    returned = library("pytensor.tensor").TensorType(input_type.dtype, input_type.shape)
+    return library("pytensor.link.jax.ops").JAXOp([input_type], [returned], function)(inputs[0])

@@ -108,7 +108,7 @@ class _Reader:
         if not observed:
             raise BayesreconError(f"{self.title} has no observed variable; pass observed= to the one that is data")
         if not free:
-            raise BayesreconError(f"{self.title} has no free variable: there is nothing to release")
+            raise BayesreconError(f"{self.title} has no free variable, so it has no posterior")
         for v in free:
             if v.name.endswith("_unobserved"):
                 raise BayesreconError(
@@ -118,7 +118,7 @@ class _Reader:
                 raise BayesreconError(f"{self.title}: {v.name} is discrete; sum it out of the likelihood (pm.Mixture)")
         for v in observed:
             if "Minibatch" in type(v.owner.op).__name__:
-                raise BayesreconError(f"{self.title}: {v.name} is scaled by total_size; give it all records")
+                raise BayesreconError(f"{self.title}: {v.name} is scaled by total_size; use all records")
 
     def _count(self) -> int:
         """N, and whether all observed variables have as many records."""
@@ -148,7 +148,7 @@ class _Reader:
 
     def model(self, names: Mapping[str, Any] | Sequence[str] | None, domain: Mapping[str, Any] | None) -> Model:
         dims = {value: self.program.named_vars_to_dims.get(v.name) for v, value in self.free.items()}
-        arrays = [a for a in self.leaves if not self._stands_alone(np.asarray(content(a)))]
+        arrays = [a for a in self.leaves if not self._is_not_a_field(np.asarray(content(a)))]
         observed = {v.name: value for v, value in self.data.items()}
         columns = columns_of(self.likelihood, arrays, self.sizes, dims)
         others = named(columns, observed, self.matrices, names, self.known, self.title)
@@ -163,16 +163,18 @@ class _Reader:
             fields[k] = replace(fields[k], domain=parse(text, k))
         one = _OneRecord(self, record)
         terms, prior = one.function(self.likelihood), jaxified(one.latents, self.prior, self.title)
-        found = Model(
+        result = Model(
             name=self.title,
             parameters=tuple(map(self._parameter, self.free)),
             fields=fields,
-            log_lik_at=lambda params, z: sum(jnp.sum(t) for t in terms(self.moved(params), z)),
-            log_prior_at=lambda params: sum(jnp.sum(t) for t in prior(*one.ordered(self.moved(params)))),
+            log_lik_at=lambda params, z: sum(jnp.sum(t) for t in terms(self.with_shifted_intercepts(params), z)),
+            log_prior_at=lambda params: sum(
+                jnp.sum(t) for t in prior(*one.ordered(self.with_shifted_intercepts(params)))
+            ),
             prepare=offsets(one.names) if self.matrices else None,
         )
-        self._check(found, terms, record.held)
-        return replace(found, gaussian=one.gaussian(found), simulate=one.simulation(found))
+        self._check(result, terms, record.held)
+        return replace(result, gaussian=one.gaussian(result), simulate=one.simulation(result))
 
     def _parameter(self, variable: Any) -> Parameter:
         transform, shape = self.program.rvs_to_transforms.get(variable), self.start[variable.name].shape
@@ -182,29 +184,29 @@ class _Reader:
         site = Site("latent", shape, support=support_of(variable, transform, self.title))
         return parameter(variable.name, site, self.title)
 
-    def _stands_alone(self, held: np.ndarray) -> bool:
-        """Whether an array is no field by itself."""
-        return is_constant(held) or any(is_matrix(m, held) for m in self.matrices)
+    def _is_not_a_field(self, values: np.ndarray) -> bool:
+        """Whether an array is not a field."""
+        return is_constant(values) or any(is_matrix(m, values) for m in self.matrices)
 
-    def moved(self, params: Params) -> Params:
+    def with_shifted_intercepts(self, params: Params) -> Params:
         """Parameters as the graph takes them: with the intercepts of centred predictors."""
-        found = dict(params)
+        result = dict(params)
         for m in self.matrices:
             if m.intercept is not None:
                 slopes = jnp.concatenate([jnp.ravel(params[name]) for name in m.coefficients])
-                found[m.intercept] = params[m.intercept] + slopes @ m.mean
-        return found
+                result[m.intercept] = params[m.intercept] + slopes @ m.mean
+        return result
 
-    def _check(self, model: Model, terms: Callable[..., list[Any]], held: Records) -> None:
-        """The terms of records, one by one, are those of the model itself."""
-        whole = jaxified(list(self.free.values()), self.likelihood, self.title)
+    def _check(self, model: Model, terms: Callable[..., list[Any]], records: Records) -> None:
+        """Check that the terms of single records sum to the likelihood of the model."""
+        joint = jaxified(list(self.free.values()), self.likelihood, self.title)
         single = jax.jit(jax.vmap(terms, in_axes=(None, 0)))
         seen = False
         for point in _POINTS:
             params = model.constrain(np.linspace(point, point + 0.2, model.dimension))
-            theirs = whole(*(params[v.name] for v in self.free))
+            theirs = joint(*(params[v.name] for v in self.free))
             try:
-                ours = single(params, held)
+                ours = single(params, records)
             except Exception:  # whatever shapes that do not fit are called in JAX
                 ours = [np.zeros(0)] * len(theirs)
             for one, all_ in zip(ours, theirs, strict=True):
@@ -215,14 +217,15 @@ class _Reader:
                 seen |= bool(np.isfinite(all_).any())
         if not seen:
             raise BayesreconError(
-                f"{self.title}: the likelihood is not finite at any of the points tried, so that it cannot be checked"
+                f"{self.title}: the likelihood is not finite at any point that was tried, so it cannot be checked"
             )
 
     def not_a_product(self, why: str = "") -> BayesreconError:
         grown = [v.name for v in self.free if self.count in self.start[v.name].shape]
         if grown:
             remedy = (
-                f"{', '.join(grown)} has an entry per record, and a latent may not grow with the records: index a "
+                f"{', '.join(grown)} has an entry per record, and the number of latent values must not depend on the "
+                "number of records: index a "
                 "fixed number of units by an array (effect[unit])"
             )
         else:
@@ -231,7 +234,7 @@ class _Reader:
 
 
 class _OneRecord:
-    """Functions of one record that are read off the graphs of a model."""
+    """Functions of one record that are read from the graphs of a model."""
 
     def __init__(self, reader: _Reader, record: Record):
         self.reader, self.record = reader, record
@@ -260,14 +263,14 @@ class _OneRecord:
         inputs = self.record.inputs
         run = jaxified([*self.latents, *inputs.values(), *more], graphs, self.reader.title)
 
-        def evaluate(params: Params, one: Records, *rest: Any) -> list[Any]:
-            given = [jnp.asarray(one[k])[None].astype(v.type.dtype) for k, v in inputs.items()]
+        def evaluate(params: Params, record: Records, *rest: Any) -> list[Any]:
+            given = [jnp.asarray(record[k])[None].astype(v.type.dtype) for k, v in inputs.items()]
             return list(run(*self.ordered(params), *given, *rest))
 
         return evaluate
 
     def simulation(self, model: Model) -> Callable[[Params, Records, Any], Records] | None:
-        """Records with their observed fields drawn anew, None where a law is not drawn from."""
+        """Records with their observed fields simulated again, None if a distribution is not drawn from."""
         reader = self.reader
 
         def sizes(law: object) -> tuple[int, ...]:
@@ -281,19 +284,19 @@ class _OneRecord:
                 graph, more = drawn(law, np.shape(content(value))[1:], self.rebuilt, sizes)
                 graphs.append(graph)
                 generators += more
-            one = self.evaluated(graphs, generators)
+            evaluate = self.evaluated(graphs, generators)
         except BayesreconError:
             return None
 
         def simulate(params: Params, batch: Records, key: Any) -> Records:
             keys = jax.random.split(key, (len(next(iter(batch.values()))), len(generators)))
-            params = reader.moved(params)
-            found = jax.vmap(lambda record, keys: one(params, record, *map(state, keys)))(dict(batch), keys)
-            return {**batch, **{v.name: x[:, 0] for v, x in zip(reader.data, found, strict=True)}}
+            params = reader.with_shifted_intercepts(params)
+            draws = jax.vmap(lambda record, keys: evaluate(params, record, *map(state, keys)))(dict(batch), keys)
+            return {**batch, **{v.name: x[:, 0] for v, x in zip(reader.data, draws, strict=True)}}
 
         try:
             jax.eval_shape(simulate, model.constrain(np.zeros(model.dimension)), self.record.held, jax.random.key(0))
-        except Exception:  # laws that JAX does not draw are told of in many ways
+        except Exception:  # distributions that JAX does not draw are told of in many ways
             return None
         return simulate
 
@@ -306,18 +309,18 @@ class _OneRecord:
         evaluate = self.function([*reader.in_values(variable.owner.op.dist_params(variable.owner)), value])
 
         def response(params: Params, records: Records) -> tuple[Any, Any, Any]:
-            found = jax.vmap(evaluate, in_axes=(None, 0))(reader.moved(params), records)
-            location, scale, seen = (jnp.reshape(x, (len(x), -1))[:, 0] for x in found)
+            outputs = jax.vmap(evaluate, in_axes=(None, 0))(reader.with_shifted_intercepts(params), records)
+            location, scale, seen = (jnp.reshape(x, (len(x), -1))[:, 0] for x in outputs)
             return location, scale, seen
 
-        some = {k: v[:2] for k, v in self.record.held.items()}
-        return gaussian_predictor(model, response, model.constrain(np.zeros(model.dimension)), some)
+        first_records = {k: v[:2] for k, v in self.record.held.items()}
+        return gaussian_predictor(model, response, model.constrain(np.zeros(model.dimension)), first_records)
 
 
 def _start(program: object, free: Sequence[Any]) -> list[Any]:
     """Constrained values of the free variables somewhere, for their shapes."""
-    found = library("pymc.initial_point").make_initial_point_fn(model=program, return_transformed=False)(0)
-    return [found[v.name] for v in free]
+    values = library("pymc.initial_point").make_initial_point_fn(model=program, return_transformed=False)(0)
+    return [values[v.name] for v in free]
 
 
 def _in_values(graphs: Sequence[object], values: Mapping[object, object]) -> list[Any]:

@@ -22,7 +22,7 @@ class Record:
         columns: fields that are not observed, by name.
         observed: values of the observed variables in the graph, by name.
         inputs: `{field: tensor}`, each of one record, `(1, *shape)`.
-        matrices: of common predictors that fields are put together to.
+        matrices: of common predictors that fields are combined to.
     """
 
     columns: Mapping[str, Column]
@@ -37,7 +37,7 @@ class Record:
         return {k: c.values for k, c in self.columns.items()} | observed
 
     def domain(self, name: str) -> Domain:
-        """Where a field that is not observed lies, as far as the graph tells."""
+        """Domain of a field that is not observed, as far as the graph determines it."""
         column = self.columns[name]
         if column.values.dtype.kind == "b":
             return BINARY
@@ -50,19 +50,19 @@ class Record:
             NotOneRecordError: an array that is no field.
         """
         pt = library("pytensor.tensor")
-        held = np.asarray(content(leaf))
-        matrix = next((m for m in self.matrices if is_matrix(m, held)), None)
+        values = np.asarray(content(leaf))
+        matrix = next((m for m in self.matrices if is_matrix(m, values)), None)
         if matrix is not None:
             parts = [self._column(name, level).reshape((1, 1)) for name, level in matrix.columns]
-            found = pt.concatenate([p.astype(leaf.type.dtype) for p in parts], axis=1) - matrix.mean
-            return found.reshape((1, *held.shape[1:])).astype(leaf.type.dtype)
+            matrix_of_fields = pt.concatenate([p.astype(leaf.type.dtype) for p in parts], axis=1) - matrix.mean
+            return matrix_of_fields.reshape((1, *values.shape[1:])).astype(leaf.type.dtype)
         names = [k for k, value in self.observed.items() if value is leaf]
-        names += [k for k, c in self.columns.items() if leaf in c.leaves or c.holds(held)]
+        names += [k for k, c in self.columns.items() if leaf in c.leaves or c.holds(values)]
         if names:
-            return self.inputs[names[0]].reshape((1, *held.shape[1:])).astype(leaf.type.dtype)
-        if is_constant(held):
-            return pt.constant(held[:1], dtype=leaf.type.dtype)
-        raise NotOneRecordError("an array with an entry per record that the likelihood does not have")
+            return self.inputs[names[0]].reshape((1, *values.shape[1:])).astype(leaf.type.dtype)
+        if is_constant(values):
+            return pt.constant(values[:1], dtype=leaf.type.dtype)
+        raise NotOneRecordError("an array with an entry per record that is not part of the likelihood")
 
     def _column(self, name: str, level: int | None) -> Any:
         return self.inputs[name] if level is None else library("pytensor.tensor").eq(self.inputs[name], level)
@@ -79,15 +79,15 @@ def record_of(columns: Mapping[str, Column], observed: Mapping[str, Any], matric
     return Record(columns, observed, inputs, matrices)
 
 
-def is_matrix(matrix: Design, held: np.ndarray) -> bool:
+def is_matrix(matrix: Design, values: np.ndarray) -> bool:
     """Whether this is the matrix of common predictors."""
-    flat = held.reshape(len(held), -1)
+    flat = values.reshape(len(values), -1)
     return matrix.values.shape == flat.shape and np.allclose(matrix.values, flat, rtol=_ROUNDING, atol=_ROUNDING)
 
 
-def is_constant(held: np.ndarray) -> bool:
+def is_constant(values: np.ndarray) -> bool:
     """Whether all records have one value: no field, but a number that is written out for each."""
-    return bool(held.size) and bool((held == held[:1]).all())
+    return bool(values.size) and bool((values == values[:1]).all())
 
 
 def named(
@@ -103,36 +103,36 @@ def named(
     Args:
         columns: arrays of the graph with an entry per record.
         observed: values of the observed variables by name.
-        matrices: of Bambi's common predictors.
+        matrices: matrices of Bambi's common predictors.
         names: as the user gives them to `from_pymc`.
         known: names of arrays that may be among the columns.
-        title: of the model.
+        title: title of the model.
 
     Raises:
         BayesreconError: names that do not fit the columns.
     """
-    found: dict[str, Column] = {}
+    result: dict[str, Column] = {}
     columns = list(columns)
 
     def take(name: str, column: Column) -> None:
-        found[_free(name, {*observed, *found})] = column
+        result[_free(name, {*observed, *result})] = column
         columns[:] = [c for c in columns if c is not column]
 
     for matrix in matrices:
         for name, (values, levels) in matrix.fields.items():
             same = next((c for c in columns if c.holds(values)), None)
-            if name not in found:
+            if name not in result:
                 take(name, Column((), values, levels) if same is None else replace(same, levels=levels or same.levels))
             columns[:] = [c for c in columns if c is not same]
     for name, array in (dict(names) if isinstance(names, Mapping) else {}).items():
         values = np.asarray(array)
-        if name in observed or name in found:
+        if name in observed or name in result:
             continue
         same = next((c for c in columns if c.holds(values)), None)
         if same is None:
-            held = ", ".join(f"{c.name or 'an array'} {c.values.shape}" for c in columns) or "none"
+            arrays = ", ".join(f"{c.name or 'an array'} {c.values.shape}" for c in columns) or "none"
             raise BayesreconError(
-                f"record: {name} {values.shape} is no array of {title} that has an entry per record: {held}"
+                f"record: {name} {values.shape} is not an array of {title} with an entry per record: {arrays}"
             )
         take(name, same)
     for name, array in known.items():
@@ -153,7 +153,7 @@ def named(
         take(stated[i] if stated else own, column)
     for column in list(columns):
         take(str(column.name), column)
-    return found
+    return result
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -1,4 +1,4 @@
-"""Records drawn anew from a PyMC model: its laws with their random generators as inputs."""
+"""Records simulated again from a PyMC model: its distributions with their random generators as inputs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from bayesrecon.models.pymc.graph import library
 
 
 class NotDrawnError(BayesreconError):
-    """A law that is not drawn from."""
+    """A distribution that is not drawn from."""
 
 
 def drawn(
@@ -24,10 +24,10 @@ def drawn(
 
     Args:
         rebuilt: graphs for one record.
-        sizes: shape of a law inside the model, for all records.
+        sizes: shape of a distribution inside the model, for all records.
 
     Raises:
-        NotDrawnError: a law of another kind than PyTensor's own, mixtures of them, and censored ones.
+        NotDrawnError: a distribution of another kind than PyTensor's own, mixtures of them, and censored ones.
     """
     pt, generators_of = library("pytensor.tensor"), library("pytensor.tensor.random.type").random_generator_type
     op, inputs = variable.owner.op, variable.owner.inputs
@@ -39,16 +39,16 @@ def drawn(
         size = np.array((1, *shape)[: 1 + len(shape) - op.ndim_supp], np.int64)
         return op.make_node(generator, pt.constant(size), *rebuilt(inputs[2:])).outputs[1], [generator]
     if kind == "CensoredRV":
-        found, generators = drawn(inputs[0], shape, rebuilt, sizes)
-        return pt.clip(found, *rebuilt(inputs[1:])), generators
+        result, generators = drawn(inputs[0], shape, rebuilt, sizes)
+        return pt.clip(result, *rebuilt(inputs[1:])), generators
     if kind == "MixtureRV" and not inputs[-1].owner.op.ndim_supp:
         _, weights, *components = inputs
         parts = [drawn(c, sizes(c)[1:], rebuilt, sizes) for c in components]
-        each = parts[0][0] if len(parts) == 1 else pt.stack([d for d, _ in parts], axis=-1)
+        parameters = parts[0][0] if len(parts) == 1 else pt.stack([d for d, _ in parts], axis=-1)
         chosen, generators = _chosen(rebuilt([weights])[0], shape)
-        found = pt.take_along_axis(each, chosen[..., None], axis=-1)[..., 0]
-        return found, [*generators, *(g for _, more in parts for g in more)]
-    raise NotDrawnError(f"{kind} is not drawn from")
+        result = pt.take_along_axis(parameters, chosen[..., None], axis=-1)[..., 0]
+        return result, [*generators, *(g for _, more in parts for g in more)]
+    raise NotDrawnError(f"{kind} cannot be simulated")
 
 
 def _chosen(share: object, shape: tuple[int, ...]) -> tuple[Any, list[Any]]:

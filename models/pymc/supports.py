@@ -1,5 +1,5 @@
-"""Where the variables of a PyMC model lie: parameters from their transforms, fields from the laws they are observed
-under."""
+"""Where the variables of a PyMC model lie: parameters from their transforms, fields from the distributions they are
+observed under."""
 
 import math
 from typing import Any
@@ -65,27 +65,27 @@ def support_of(variable: Any, transform: Any, title: str) -> Any:
         return constraints.simplex
     if kind == "Ordered":
         if not transform.ascending:
-            raise BayesreconError(f"{title}: {name} is in descending order; order it ascending")
+            raise BayesreconError(f"{title}: {name} is in descending order; use ascending order")
         return constraints.positive_ordered_vector if transform.positive else constraints.ordered_vector
     if kind == "ZeroSum":
         return constraints.zero_sum(len(transform.zerosum_axes))
     if kind == "Circular":
         return constraints.interval(-math.pi, math.pi)
-    raise BayesreconError(f"{title}: the transform {kind} of {name} is not read; expected {READ}")
+    raise BayesreconError(f"{title}: the transform {kind} of {name} is not supported; expected {READ}")
 
 
 def packed(transform: object, shape: tuple[int, ...]) -> PackedCholesky | None:
-    """The transform of a packed Cholesky factor, None of anything else."""
+    """The transform of a packed Cholesky factor, None for anything else."""
     if type(transform).__name__ != "CholeskyCovPacked":
         return None
     return PackedCholesky(round((math.sqrt(8 * shape[-1] + 1) - 1) / 2))
 
 
 def domain_of(variable: Any, shape: tuple[int, ...]) -> Domain:
-    """Where a field lies that is observed under a law.
+    """Domain of a field that is observed under a distribution.
 
     Args:
-        shape: of one record's value.
+        shape: shape of one record's value.
     """
     op = variable.owner.op
     kind = type(op).__name__.removesuffix("RV").removesuffix("rv")
@@ -154,10 +154,10 @@ def _ends(transform: Any, variable: Any, title: str) -> tuple[float, float]:
 
 
 def _number(value: Any) -> float | None:
-    """A bound where it is one number, None where the model computes it."""
+    """A bound where it is one number, None if the model computes it."""
     if not hasattr(value, "owner"):
         return float(value)
     if any(v.owner is None and not hasattr(v, "data") for v in library("pytensor.graph.traversal").ancestors([value])):
         return None
-    found = np.unique(np.asarray(value.eval(), float))
-    return float(found[0]) if found.size == 1 else None
+    values = np.unique(np.asarray(value.eval(), float))
+    return float(values[0]) if values.size == 1 else None

@@ -1,4 +1,4 @@
-"""Is a program a product over the records that were read off it? Values and gradients of records together and one by
+"""Is a program a product over the records that were read from it? Values and gradients of records together and one by
 one are compared at random points."""
 
 from typing import Any
@@ -37,7 +37,7 @@ def check(parts: Parts, model: Model) -> None:
         if _compared(parts, model, records, joint, single):
             return
     raise BayesreconError(
-        f"{parts.name}: the log density is not finite at any of the points tried, so that it cannot be checked; state "
+        f"{parts.name}: the log density is not finite at any point that was tried, so it cannot be checked; state "
         "where the fields lie with domain="
     )
 
@@ -46,13 +46,13 @@ def _possible(parts: Parts, model: Model, terms: Any, count: int, seed: int) -> 
     """Records that are possible under the model: drawn at random, few data of several fields belong together."""
     theta = np.random.default_rng(seed).normal(size=model.dimension) * _SCALES[seed % 3]
     chosen: dict[int, Records] = {}
-    for turn in range(POOLS):
-        pool = parts.blank(max(count, POOL), seed + 100 * turn)
+    for iteration in range(POOLS):
+        pool = parts.blank(max(count, POOL), seed + 100 * iteration)
         if parts.unit:
             pool[parts.unit] = np.arange(max(count, POOL)) % count + 1
         values, slopes = (np.asarray(a) for a in terms(theta, {k: jnp.asarray(v) for k, v in pool.items()}))
         good = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
-        if (np.isfinite(values) & ~good).any() and turn == POOLS - 1:
+        if (np.isfinite(values) & ~good).any() and iteration == POOLS - 1:
             break
         for i in np.flatnonzero(good):
             place = int(pool[parts.unit][i]) - 1 if parts.unit else len(chosen)
@@ -83,8 +83,8 @@ def _single(model: Model, records: Records, terms: Any) -> Any:
     prior_of = jax.jit(jax.value_and_grad(model.log_prior))
 
     def values(theta: Array) -> tuple[Array, Array, Array, Array]:
-        (prior, of_prior), (each, of_terms) = jax.device_get((prior_of(theta), terms(theta, batch)))
-        return prior, each[:count], of_prior, of_terms[:count]
+        (prior, of_prior), (per_record, of_terms) = jax.device_get((prior_of(theta), terms(theta, batch)))
+        return prior, per_record[:count], of_prior, of_terms[:count]
 
     return values
 
@@ -99,14 +99,14 @@ def _compared(parts: Parts, model: Model, records: Records, joint: Any, single: 
     done, moved, varies = 0, False, len(next(iter(records.values()))) == 1
     for trial in range(4 * POINTS):
         theta = rng.normal(size=model.dimension) * _SCALES[trial % 3 if trial >= POINTS else 0]
-        (whole, slope), (prior, terms, of_prior, of_terms) = jax.device_get(joint(theta)), single(theta)
-        if not (np.isfinite(whole) and np.isfinite(slope).all()):
+        (joint_value, slope), (prior, terms, of_prior, of_terms) = jax.device_get(joint(theta)), single(theta)
+        if not (np.isfinite(joint_value) and np.isfinite(slope).all()):
             continue
         size = 1 + abs(float(prior)) + float(np.abs(terms).sum())
         steep = 1 + np.abs(of_prior).max() + float(np.abs(of_terms).sum(axis=0).max())
         total, rate = prior + terms.sum(), of_prior + of_terms.sum(axis=0)
-        if not (abs(float(total - whole)) <= _CLOSE * size and np.abs(rate - slope).max() <= _CLOSE * steep):
-            raise BayesreconError(_coupled(parts, model, records, theta, float(whole), float(total)))
+        if not (abs(float(total - joint_value)) <= _CLOSE * size and np.abs(rate - slope).max() <= _CLOSE * steep):
+            raise BayesreconError(_coupled(parts, model, records, theta, float(joint_value), float(total)))
         moved |= bool(np.abs(of_terms).max() > 0)
         varies = varies or bool(np.ptp(np.asarray(terms)) > 1e-12 * size or np.abs(np.diff(of_terms, axis=0)).max() > 0)
         done += 1
@@ -114,9 +114,9 @@ def _compared(parts: Parts, model: Model, records: Records, joint: Any, single: 
             break
     if done and not moved:
         _explain_constant(parts, model)
-        raise BayesreconError(f"{parts.name}: the term of a record does not depend on any parameter")
+        raise BayesreconError(f"{parts.name}: the likelihood term of a record does not depend on any parameter")
     if done and not varies:
-        raise BayesreconError(f"{parts.name}: the term of a record does not depend on the record")
+        raise BayesreconError(f"{parts.name}: the likelihood term of a record does not depend on the record")
     return done > 0
 
 
@@ -129,12 +129,12 @@ def _explain_constant(parts: Parts, model: Model) -> None:
     if parts.unit or parts.count is None:
         return
     records = parts.blank(MANY, 1)
-    one, other = (
+    first, second = (
         _by_line(parts.run_joint(model.constrain(jnp.full(model.dimension, at)), records, MANY).terms)
         for at in (0.1, 0.3)
     )
-    for line, value in one.items():
-        if value != other[line]:
+    for line, value in first.items():
+        if value != second[line]:
             raise BayesreconError(
                 f"{parts.name}, line {line}: records are coupled here ({text_of(parts, line)}): one record alone adds "
                 "nothing; a lag belongs in the record itself"
@@ -142,17 +142,17 @@ def _explain_constant(parts: Parts, model: Model) -> None:
 
 
 def _by_line(terms: Any) -> dict[int, float]:
-    found: dict[int, float] = {}
+    result: dict[int, float] = {}
     for line, value, tainted in terms:
         if tainted:
-            found[line] = found.get(line, 0.0) + float(value)
-    return found
+            result[line] = result.get(line, 0.0) + float(value)
+    return result
 
 
-def _coupled(parts: Parts, model: Model, records: Records, theta: np.ndarray, whole: float, total: float) -> str:
-    """Which line gives something else to records together than one by one."""
+def _coupled(parts: Parts, model: Model, records: Records, theta: np.ndarray, joint_value: float, total: float) -> str:
+    """The line whose contribution for several records is not the sum over single records."""
     count = len(next(iter(records.values())))
-    evidence = f"{count} records together give {whole:.6g}, one by one {total:.6g}"
+    evidence = f"{count} records jointly give {joint_value:.6g}, separately {total:.6g}"
     params = model.constrain(jnp.asarray(theta))
     joint = _by_line(parts.run_joint(params, records, count).terms)
     single: dict[int, float] = {}
@@ -160,9 +160,9 @@ def _coupled(parts: Parts, model: Model, records: Records, theta: np.ndarray, wh
         for line, value in _by_line(parts.run_record(params, {k: v[n] for k, v in records.items()})[1].terms).items():
             single[line] = single.get(line, 0.0) + value
     for line in sorted(joint.keys() | single.keys()):
-        one, other = joint.get(line, 0.0), single.get(line, 0.0)
-        if not abs(one - other) <= 1e-7 * (1 + abs(one) + abs(other)):
-            evidence = f"{count} records together give {one:.6g}, one by one {other:.6g}"
+        jointly, separately = joint.get(line, 0.0), single.get(line, 0.0)
+        if not abs(jointly - separately) <= 1e-7 * (1 + abs(jointly) + abs(separately)):
+            evidence = f"{count} records jointly give {jointly:.6g}, separately {separately:.6g}"
             return (
                 f"{parts.name}, line {line}: records are coupled here ({text_of(parts, line)}): {evidence}; "
                 "the likelihood has to be a product over records"

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.models.stan.linear_algebra import solve
-from bayesrecon.models.stan.values import StanError, V, check_size, turns_of, xp_of
+from bayesrecon.models.stan.values import StanError, V, check_size, iterations_of, xp_of
 
 _ROWS = {"vector": "row_vector", "row_vector": "vector", "matrix": "matrix"}
 _PRODUCTS = {
@@ -21,17 +21,17 @@ _PRODUCTS = {
 
 
 def unary(op: str, x: V) -> V:
-    found = _unary(op, x)
-    if x.turns is not None and found.scalar:
-        found.turns = turns_of(lambda a: _unary(op, V(x.base, a)).a if op != "!" else (a == 0) * 1, x)
-    return found
+    result = _unary(op, x)
+    if x.iterations is not None and result.scalar:
+        result.iterations = iterations_of(lambda a: _unary(op, V(x.base, a)).a if op != "!" else (a == 0) * 1, x)
+    return result
 
 
 def binary(op: str, x: V, y: V) -> V:
-    found = _binary(op, x, y)
-    if (x.turns is not None or y.turns is not None) and found.scalar and op in _KNOWN:
-        found.turns = turns_of(_KNOWN[op], x, y)
-    return found
+    result = _binary(op, x, y)
+    if (x.iterations is not None or y.iterations is not None) and result.scalar and op in _KNOWN:
+        result.iterations = iterations_of(_KNOWN[op], x, y)
+    return result
 
 
 def _unary(op: str, x: V) -> V:
@@ -96,7 +96,7 @@ def _truncated(a: Any, b: Any) -> Any:
     if isinstance(a, jax.Array) or isinstance(b, jax.Array):
         return jnp.trunc(a / b)
     if b == 0:
-        raise StanError("a whole number is divided by zero")
+        raise StanError("an integer is divided by zero")
     return int(abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
 
 
@@ -112,7 +112,7 @@ def _power(a: float, b: Any) -> float:
 
 def _remainder(a: Any, b: Any) -> Any:
     if not isinstance(b, jax.Array) and np.any(np.asarray(b) == 0):
-        raise StanError("a remainder by zero")
+        raise StanError("a modulus of zero")
     return xp_of(a, b).fmod(a, b).astype(int) if isinstance(a, jax.Array) or np.ndim(a) else int(np.fmod(a, b))
 
 
@@ -138,7 +138,7 @@ _KNOWN = {
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
 }
-"""Operators whose results are kept turn by turn: those that branches and bounds are made of."""
+"""Operators whose results are kept one iteration at a time: those that branches and bounds are made of."""
 
 _ELEMENTWISE = {
     "+": lambda a, b: a + b,

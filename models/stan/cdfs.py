@@ -1,4 +1,4 @@
-"""Logarithms of distribution functions and of their complements, entry by entry; discrete ones at whole numbers."""
+"""Logarithms of distribution functions and of their complements, elementwise; discrete ones at integers."""
 
 import math
 from collections.abc import Callable
@@ -32,12 +32,12 @@ Pair = tuple[Callable[..., Any], Callable[..., Any]]
 
 
 def _of(below: Callable[..., Any], above: Callable[..., Any]) -> Pair:
-    """From the two probabilities themselves."""
+    """Logarithms of the two probabilities."""
     return lambda *a: jnp.log(below(*a)), lambda *a: jnp.log(above(*a))
 
 
 def _symmetric(log_below: Callable[..., Any]) -> Pair:
-    """Of a location and a scale after y, symmetric, from the logarithm at a standardised point."""
+    """A symmetric location-scale family, from the log distribution function at a standardised point."""
     return (
         lambda y, *a: log_below((y - a[-2]) / a[-1], *a[:-2]),
         lambda y, *a: log_below(-(y - a[-2]) / a[-1], *a[:-2]),
@@ -45,9 +45,9 @@ def _symmetric(log_below: Callable[..., Any]) -> Pair:
 
 
 def _binomial(y: Any, n: Any, p: Any) -> Any:
-    whole = jnp.asarray(y >= n)
-    left: Any = jnp.where(whole, 1.0, n - y)
-    return jnp.where(whole, 1.0, betainc(left, y + 1.0, 1.0 - p))
+    complete = jnp.asarray(y >= n)
+    failures: Any = jnp.where(complete, 1.0, n - y)
+    return jnp.where(complete, 1.0, betainc(failures, y + 1.0, 1.0 - p))
 
 
 CUMULATIVE: dict[str, Pair] = {

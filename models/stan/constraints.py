@@ -16,7 +16,7 @@ from bayesrecon.models.stan.values import StanError
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """Numbers between bounds, entry by entry; None where there is none."""
+    """Numbers between bounds, elementwise; None if there is none."""
 
     low: Array | None = None
     high: Any = None
@@ -46,10 +46,10 @@ class Bounded:
 
 
 def bounded(low: object, high: object) -> Bounded:
-    """Between bounds, of which known infinite ones are none.
+    """Transform between bounds; known infinite bounds are ignored.
 
     Raises:
-        StanError: bounds that leave nothing, or of which some entries are infinite and others are not.
+        StanError: bounds that leave nothing, or of which some elements are infinite and others are not.
     """
 
     def end(value: Any, sign: float) -> Any:
@@ -59,13 +59,13 @@ def bounded(low: object, high: object) -> Bounded:
         if infinite.all() and (np.sign(value) == sign).all():
             return None
         if infinite.any():
-            raise StanError("bounds of which some entries are infinite are not supported")
+            raise StanError("bounds with some infinite elements are not supported")
         return np.asarray(value, float)
 
     low, high = end(low, -1.0), end(high, 1.0)
     known = not isinstance(low, jax.Array) and not isinstance(high, jax.Array)
     if low is not None and high is not None and known and not np.all(low < high):
-        raise StanError("a lower bound is not below the upper one")
+        raise StanError("a lower bound is not below the upper bound")
     return Bounded(low, high)
 
 
@@ -94,8 +94,10 @@ class Shaped:
     """A map of one vector or matrix, over the arrays of it.
 
     Args:
-        axes: of one constrained value. free: its shape -> number of free coordinates.
-        forward: free coordinates and shape -> value and log Jacobian. backward: value -> free coordinates.
+        axes: axes of one constrained value.
+        free: its shape -> number of free coordinates.
+        forward: free coordinates and shape -> value and log Jacobian.
+        backward: value -> free coordinates.
     """
 
     axes: int
@@ -111,13 +113,13 @@ class Shaped:
         return f(x)
 
     def __call__(self, x: Array) -> jax.Array:
-        return self._mapped(lambda one: self.forward(one, self.shape)[0], x, 1)
+        return self._mapped(lambda free: self.forward(free, self.shape)[0], x, 1)
 
     def _inverse(self, y: Any) -> Any:
         return self._mapped(self.backward, y, self.axes)
 
     def log_abs_det_jacobian(self, x: Array, y: Array) -> jax.Array:
-        return jnp.sum(self._mapped(lambda one: self.forward(one, self.shape)[1], x, 1))
+        return jnp.sum(self._mapped(lambda free: self.forward(free, self.shape)[1], x, 1))
 
     def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (*shape[: len(shape) - self.axes], self.free(shape[len(shape) - self.axes :]))
@@ -141,7 +143,7 @@ def _positive_ordered_back(y: Any) -> Any:
 
 
 def _basis(size: int) -> np.ndarray:
-    """Orthonormal columns `(size, size - 1)` of vectors whose entries sum to zero."""
+    """Orthonormal columns `(size, size - 1)` of vectors whose elements sum to zero."""
     columns = np.zeros((size, size - 1))
     for i in range(1, size):
         weight = 1 / math.sqrt(i * (i + 1))
@@ -186,7 +188,7 @@ def _corr_factor(x: Array, shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array
     at = np.tril_indices(size, -1)
     z = jnp.zeros((size, size)).at[at].set(jnp.tanh(x))
     logs = jnp.zeros((size, size)).at[at].set(2 * (math.log(2) - x - jax.nn.softplus(-2 * x)))  # log(1 - tanh^2)
-    rest = jnp.cumsum(logs, axis=1) - logs  # of what the entries before leave of the row's length
+    rest = jnp.cumsum(logs, axis=1) - logs  # of what the elements before leave of the row's length
     below = np.tri(size, k=-1)
     return (z + np.eye(size)) * jnp.exp(0.5 * rest), jnp.sum(logs) + 0.5 * jnp.sum(rest * below)
 
@@ -212,7 +214,7 @@ def _corr_back(y: Array) -> jax.Array:
 
 
 def _by_columns(size: int) -> np.ndarray:
-    """Where entries below the diagonal, row by row, are in an order of column by column, which is Stan's of matrices;
+    """Where elements below the diagonal, row by row, are in an order of column by column, which is Stan's of matrices;
     of their factors it is row by row."""
     place = np.zeros((size, size), int)
     place.T[np.triu_indices(size, 1)] = np.arange(size * (size - 1) // 2)
@@ -263,7 +265,7 @@ def shaped(base: str, shape: tuple[int, ...]) -> Shaped:
     """The map of a constrained type.
 
     Args:
-        shape: of one value, without the array around it.
+        shape: shape of one value, without the array around it.
 
     Raises:
         StanError: a type whose free coordinates are more than it has dimensions, or that is not there.

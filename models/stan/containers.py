@@ -61,8 +61,10 @@ def _extreme(name: str) -> Callable[..., V]:
             return V("int" if args[0].base == args[1].base == "int" else "real", chosen)
         (x,) = args
         _need(int(np.prod(x.shape)) > 0, f"{name} of nothing")
-        found = getattr(xp_of(x.a), name)(x.a)
-        return V("int", found if isinstance(found, jax.Array) else int(found)) if x.base == "int" else real(found)
+        extreme = getattr(xp_of(x.a), name)(x.a)
+        return (
+            V("int", extreme if isinstance(extreme, jax.Array) else int(extreme)) if x.base == "int" else real(extreme)
+        )
 
     return pick
 
@@ -116,7 +118,7 @@ def append_array(x: V, y: V) -> V:
 
 
 def _columns_first(x: V) -> jax.Array:
-    """Entries in Stan's order: of matrices by columns."""
+    """Elements in Stan's order: of matrices by columns."""
     return x.a.T.reshape(-1) if x.base == "matrix" and not x.depth else xp_of(x.a).reshape(x.a, (-1,))
 
 
@@ -164,21 +166,21 @@ def _segment(x: V, start: V, n: V) -> V:
 
 def _block(x: V, row: V, column: V, rows: V, columns: V) -> V:
     r, c, n, m = (number(v, "a place") for v in (row, column, rows, columns))
-    _need(r > 0 and c > 0 and r - 1 + n <= x.shape[0] and c - 1 + m <= x.shape[1], "block outside of its matrix")
+    _need(r > 0 and c > 0 and r - 1 + n <= x.shape[0] and c - 1 + m <= x.shape[1], "the block exceeds its matrix")
     return V("matrix", x.a[r - 1 : r - 1 + n, c - 1 : c - 1 + m])
 
 
 def _line(axis: int, count: bool = False) -> Callable[..., V]:
-    """A row or a column, or with `count` its first entries from a place on."""
+    """A row or a column, or with `count` its first elements from a place on."""
 
     def pick(x: V, k: V, *more: V) -> V:
         from bayesrecon.models.stan.values import index
 
-        found = index(x, [k] if axis == 0 else [slice(None), k])
+        result = index(x, [k] if axis == 0 else [slice(None), k])
         if not count:
-            return found
+            return result
         start, n = more if len(more) == 2 else (whole(1), more[0])
-        return _segment(found, start, n)
+        return _segment(result, start, n)
 
     return pick
 
@@ -326,7 +328,7 @@ CONTAINERS: dict[str, Callable[..., V]] = {
     "zeros_row_vector": _constant("row_vector", 0.0),
     "ones_row_vector": _constant("row_vector", 1.0),
 }
-"""By the name in Stan."""
+"""Functions by their name in Stan."""
 
 
 def listed(values: list[V], row: bool) -> V:
@@ -334,9 +336,9 @@ def listed(values: list[V], row: bool) -> V:
     if not values:
         return V("row_vector", np.zeros(0))
     first = values[0]
-    mixed = {v.base for v in values}
-    base = "real" if mixed <= {"int", "real"} and "real" in mixed else first.base
-    if any(v.depth != first.depth for v in values) or (len(mixed) > 1 and base != "real"):
+    visit_mixture = {v.base for v in values}
+    base = "real" if visit_mixture <= {"int", "real"} and "real" in visit_mixture else first.base
+    if any(v.depth != first.depth for v in values) or (len(visit_mixture) > 1 and base != "real"):
         raise StanError("the entries of an array have different types")
     if row:
         if first.depth or first.base not in ("int", "real", "row_vector"):

@@ -1,4 +1,4 @@
-"""Log densities of one real number, entry by entry, as the Stan functions reference defines them."""
+"""Log densities of one real number, elementwise, as the Stan functions reference defines them."""
 
 import math
 from typing import Any
@@ -143,4 +143,4 @@ CONTINUOUS = {
         skew_double_exponential,
     )
 }  # fmt: skip
-"""By the name in Stan."""
+"""Functions by their name in Stan."""

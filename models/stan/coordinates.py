@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.model import Identity, Parameter, Params
 from bayesrecon.models.stan import tree
@@ -34,7 +33,8 @@ class Rule:
     """A parameter that is computed of a free one.
 
     Args:
-        place: the parameter. name: of the free one.
+        place: the parameter.
+        name: name of the free one.
         needs: parameters that have to be there before.
         apply: frame and free values -> parameter and log Jacobian.
         invert: frame (with the parameter) -> free values.
@@ -82,10 +82,10 @@ class Coordinates:
         transform = self.transforms[place.name]
         return Parameter(place.name, place.shape, transform, _box(transform))
 
-    def values(self, params: Params) -> tuple[dict[str, V], Array]:
+    def values(self, params: Params) -> tuple[Frame, Any]:
         """The program's parameters, and the log Jacobian of those that are computed."""
         frame = dict(self.frame)
-        total = jnp.zeros(())
+        total: Any = jnp.zeros(())
         ruled = {r.place.name for r in self.rules}
         for p in self.places:
             if p.name not in ruled:
@@ -105,24 +105,24 @@ class Coordinates:
         published = {p.name: p for p in self.places if p.name in draws}
         missing = [p.name for p in self.places if p.name not in draws and _free(self.rules, p.name) not in draws]
         if missing:
-            raise BayesreconError(f"the draws lack {missing[0]}, of which other parameters are computed")
+            raise BayesreconError(f"the draws lack {missing[0]}, from which other parameters are computed")
 
-        def one(values: dict[str, Array]) -> dict[str, Any]:
+        def one(values: dict[str, Any]) -> dict[str, Any]:
             frame = dict(self.frame)
             frame.update({n: V(published[n].base, a, published[n].depth) for n, a in values.items()})
             return {r.name: r.invert(frame, values[r.place.name]) for r in wanted}
 
         given = {n: jnp.asarray(draws[n], float).reshape(*draws[n].shape[:2], *p.shape) for n, p in published.items()}
-        found = jax.jit(jax.vmap(jax.vmap(one)))(given)
+        converted = jax.jit(jax.vmap(jax.vmap(one)))(given)
         rest = {k: v for k, v in draws.items() if k not in {r.place.name for r in wanted}}
-        return {**rest, **{k: np.asarray(v) for k, v in found.items()}}
+        return {**rest, **{k: np.asarray(v) for k, v in converted.items()}}
 
 
 def _free(rules: tuple[Rule, ...], name: str) -> str:
     return next((r.name for r in rules if r.place.name == name), name)
 
 
-def _box(transform: object) -> tuple[float, float] | None:
+def _box(transform: Any) -> tuple[float, float] | None:
     if not isinstance(transform, Bounded):
         return (-math.inf, math.inf) if isinstance(transform, Identity) else None
     ends = []
@@ -141,7 +141,7 @@ def _in_order(rules: Mapping[str, Rule], machine: Machine) -> tuple[Rule, ...]:
         ready = [n for n, r in waiting.items() if not (r.needs & waiting.keys())]
         if not ready:
             raise BayesreconError(
-                f"{machine.program.name}: the parameters {', '.join(waiting)} depend on each other in a circle"
+                f"{machine.program.name}: the parameters {', '.join(waiting)} depend on each other cyclically"
             )
         done += [waiting.pop(n) for n in ready]
     return tuple(done)
@@ -167,7 +167,7 @@ def dependent_rule(machine: Machine, place: Place, names: set[str]) -> Rule:
 
     name = _unused(f"{place.name}_free", names)
     note = Note(
-        f"the bounds of {place.name} depend on {', '.join(sorted(needs))}: its coordinates are relative to them"
+        f"the bounds of {place.name} depend on {', '.join(sorted(needs))}, so its coordinates are relative to them"
     )
     return Rule(place, name, needs, apply, invert, note)
 
@@ -182,32 +182,38 @@ class _Prior:
     line: int
 
 
-def _priors(block: tuple[tree.Statement, ...], name: str, loop: tree.For | None = None) -> list[_Prior]:
-    found: list[_Prior] = []
+def _priors(block: tuple[Any, ...], name: str, loop: tree.For | None = None) -> list[_Prior]:
+    result: list[_Prior] = []
     for s in flattened(block):
         if isinstance(s, tree.For) and loop is None and s.high is not None:
             body = s.body.body if isinstance(s.body, tree.Block) else (s.body,)
-            found += _priors(body, name, s)
-        of = None
+            result += _priors(body, name, s)
+        parameter: Any = None
         if isinstance(s, tree.Tilde) and not s.truncated:
-            of, family, args, line = s.of, s.name, s.args, s.at[0]
+            parameter, family, args, line = s.of, s.name, s.args, s.at[0]
         elif isinstance(s, tree.Increment) and isinstance(s.value, tree.Call) and s.value.args:
             family = s.value.name.removesuffix("_lpdf").removesuffix("_lupdf").removesuffix("_log")
-            of, args, line = s.value.args[0], s.value.args[1:], s.at[0]
+            parameter, args, line = s.value.args[0], s.value.args[1:], s.at[0]
             if family == s.value.name:
-                of = None
-        if of is None:
+                parameter = None
+        if parameter is None:
             continue
         if loop is None:
-            if isinstance(of, tree.Call) and of.name == "to_vector" and len(of.args) == 1:
-                of = of.args[0]
-            if isinstance(of, tree.Variable) and of.name == name:
-                found.append(_Prior(family, args, None, line))
-        elif isinstance(of, tree.Index) and isinstance(of.of, tree.Variable) and of.of.name == name:
-            own = len(of.indices) == 1 and isinstance(of.indices[0], tree.Variable) and of.indices[0].name == loop.name
+            if isinstance(parameter, tree.Call) and parameter.name == "to_vector" and len(parameter.args) == 1:
+                parameter = parameter.args[0]
+            if isinstance(parameter, tree.Variable) and parameter.name == name:
+                result.append(_Prior(family, args, None, line))
+        elif (
+            isinstance(parameter, tree.Index) and isinstance(parameter.of, tree.Variable) and parameter.of.name == name
+        ):
+            own = (
+                len(parameter.indices) == 1
+                and isinstance(parameter.indices[0], tree.Variable)
+                and parameter.indices[0].name == loop.name
+            )
             if own:
-                found.append(_Prior(family, args, loop, line))
-    return found
+                result.append(_Prior(family, args, loop, line))
+    return result
 
 
 def _behind(program: tree.Program, names: set[str], parameters: set[str]) -> tuple[list[Any], set[str]]:
@@ -227,12 +233,12 @@ def _behind(program: tree.Program, names: set[str], parameters: set[str]) -> tup
 
 
 def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[str]) -> Rule | None:
-    """A parameter whose prior has a location and a scale that is a parameter; None where there is none."""
+    """A parameter whose prior has a location and a scale that is a parameter; None if there is none."""
     kind, program = place.node.type, machine.program
-    found = [p for p in _priors(program.model, place.name) if p.family in CENTRED]
-    if not found or kind.base not in ("real", "vector", "row_vector", "matrix"):
+    priors = [p for p in _priors(program.model, place.name) if p.family in CENTRED]
+    if not priors or kind.base not in ("real", "vector", "row_vector", "matrix"):
         return None
-    prior = found[0]
+    prior = priors[0]
     positive = [n for n, _ in kind.bounds] == ["lower"]
     if (kind.bounds and prior.family != "lognormal") or (prior.family == "lognormal" and not positive):
         return None
@@ -246,42 +252,42 @@ def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[s
     if not scale_names & names or place.name in needed or needed & tainted or any(adds(s) for s in statements):
         return None
     location, scale = prior.args[-2:]
-    loop, turn = prior.loop, prior.loop.name if prior.loop else ""
+    loop, iteration = prior.loop, prior.loop.name if prior.loop else ""
 
-    def ends(frame: Frame) -> tuple[Array, Array]:
+    def ends(frame: Frame) -> tuple[Any, Any]:
         inside, run = dict(frame), Run()
         machine.block(tuple(statements), inside, run)
         if loop is None:
             return tuple(machine.value(a, inside, run).a for a in (location, scale))  # type: ignore[return-value]
 
         def at(i: Any) -> Any:
-            here = {**inside, turn: V("int", i)}
+            here = {**inside, iteration: V("int", i)}
             return tuple(jnp.asarray(machine.value(a, here, run).a, float) for a in (location, scale))
 
         return jax.vmap(at)(jnp.arange(1, place.shape[0] + 1))
 
-    moves = _moves(prior.family, place, loop is not None)
+    moves = _is_reparametrised(prior.family, place, loop is not None)
 
-    def apply(frame: Frame, x: Array) -> tuple[jax.Array, jax.Array]:
+    def apply(frame: Frame, x: Any) -> tuple[Any, Any]:
         return moves[0](x, *ends(frame))
 
-    def invert(frame: Frame, y: Array) -> jax.Array:
+    def invert(frame: Frame, y: Any) -> Any:
         return moves[1](y, *ends(frame))
 
     name = _unused(f"{place.name}_raw", names)
-    note = Note(f"{place.name} (line {prior.line}) is rewritten as non-centred, {name}: its draws are converted")
+    note = Note(f"{place.name} (line {prior.line}) is rewritten as non-centred, {name}, and its draws are converted")
     return Rule(place, name, frozenset(needed & names), apply, invert, note)
 
 
-def _moves(family: str, place: Place, looped: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """From standard values to those of a location and a scale with the log Jacobian, and back."""
+def _is_reparametrised(family: str, place: Place, looped: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Maps from standardised values to values with a location and a scale, with the log Jacobian, and back."""
     rows = place.shape[0] if len(place.shape) > 1 else 1
 
-    def wide(a: Array) -> Array:
-        """One number for each entry of a loop over the first axis."""
+    def wide(a: Any) -> Any:
+        """One number for each element of a loop over the first axis."""
         return a.reshape(-1, *(1,) * (len(place.shape) - 1)) if looped and jnp.ndim(a) == 1 else a
 
-    def plain(x: Array, mu: Array, tau: Array) -> tuple[Any, Any]:
+    def plain(x: Any, mu: Any, tau: Any) -> tuple[Any, Any]:
         y = wide(mu) + wide(tau) * x
         return y, jnp.sum(jnp.broadcast_to(jnp.log(wide(tau)), place.shape))
 
@@ -293,7 +299,7 @@ def _moves(family: str, place: Place, looped: bool) -> tuple[Callable[..., Any],
         return jnp.asarray(a, float) if family.endswith("cholesky") else cholesky(jnp.asarray(a, float))
 
     def joint(x: Any, mu: Any, matrix: Any) -> tuple[Any, Any]:
-        if jnp.ndim(matrix) == 3:  # one matrix for each turn of a loop, which is the same
+        if jnp.ndim(matrix) == 3:  # one matrix for each iteration of a loop, which is the same
             matrix = matrix[0]
         factor = factor_of(matrix)
         y = mu + x @ factor.T

@@ -53,26 +53,26 @@ def priors_of_data(program: tree.Program, sources: set[str]) -> tuple[str, ...]:
     """
     tainted = tainted_names(program, sources)
     lines = program.source.splitlines()
-    found = {}
+    priors = {}
     for node in tree.walk((program.transformed_parameters, program.model)):
         if not isinstance(node, tree.Tilde | tree.Call):
             continue
         if _is_prior(node, tainted) and tree.names_in(_constants(node)) & tainted:
             line = node.at[0]
             text = " ".join(lines[line - 1].split()) if 0 < line <= len(lines) else ""
-            found[line] = f"line {line}: {text[:80]}"
-    return tuple(found.values())
+            priors[line] = f"line {line}: {text[:80]}"
+    return tuple(priors.values())
 
 
 def _is_prior(node: tree.Tilde | tree.Call, data: set[str]) -> bool:
-    """Whether it is the law of something that no data enter."""
+    """Whether it is the distribution of something that no data enter."""
     if isinstance(node, tree.Tilde):
-        of = node.of
+        variate = node.of
     elif node.name.endswith(_LAWS) and len(node.args) > 1:
-        of = node.args[0]
+        variate = node.args[0]
     else:
         return False
-    names = tree.names_in(of)
+    names = tree.names_in(variate)
     return bool(names) and not names & data
 
 

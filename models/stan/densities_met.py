@@ -1,4 +1,4 @@
-"""A run of a model block that looks at the densities it comes to, as statements and as terms of the target."""
+"""A run of a model block that visits its densities, both sampling statements and terms of the target."""
 
 from typing import Any, ClassVar
 
@@ -11,41 +11,44 @@ MIXTURES = ("log_mix", "log_sum_exp")
 """Functions that mix densities."""
 
 
-class Meeting(Machine):
-    """Runs what a record has a part in, loops in order.
+class DensityVisitor(Machine):
+    """Runs the statements that a record affects, with loops in order.
 
-    `y ~ name(...)` and `name_lpdf(y | ...)` in a sum that is added to the target are offered to `met`, mixtures in such
-    a sum to `mixed`; truncated densities, those that the program defines and all else are run as they stand.
+    `y ~ name(...)`, and `name_lpdf(y | ...)` in a sum that is added to the target, are passed to `visit_density`.
+    Mixtures in such a sum are passed to `visit_mixture`. Truncated densities, densities defined in the program and all
+    other statements run unchanged.
     """
 
     def __init__(self, record: Machine):
         super().__init__(record.program, record.higher, in_order)
 
-    def met(self, name: str, of: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run) -> bool:
-        """Whether a density was dealt with; else it is added to the target.
+    def visit_density(
+        self, name: str, variate: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run
+    ) -> bool:
+        """Whether the density was handled; if not, it is added to the target.
 
         Args:
-            name: in Stan, without a suffix.
-            of, args: nodes of what it is the density of, and of its parameters.
+            name: its name in Stan, without a suffix.
+            variate, args: nodes of its variate and of its parameters.
         """
         raise NotImplementedError
 
-    def mixed(self, call: tree.Call, frame: Frame, run: Run) -> bool:
-        """Whether a mixture of densities was dealt with; else it is added to the target."""
+    def visit_mixture(self, call: tree.Call, frame: Frame, run: Run) -> bool:
+        """Whether the mixture of densities was handled; if not, it is added to the target."""
         return False
 
     def _tilde(self, node: tree.Tilde, frame: Frame, run: Run) -> None:
         own = node.truncated or not known(node.name) or node.name in self.functions
-        if own or not self.met(node.name, node.of, node.args, frame, run):
+        if own or not self.visit_density(node.name, node.of, node.args, frame, run):
             super()._tilde(node, frame, run)
 
     def _increment(self, node: tree.Increment, frame: Frame, run: Run) -> None:
         for part in summands(node.value):
             call = part if isinstance(part, tree.Call) and part.name not in self.functions else None
             name = None if call is None else density_of_call(call.name)
-            if call is not None and call.name in MIXTURES and self.mixed(call, frame, run):
+            if call is not None and call.name in MIXTURES and self.visit_mixture(call, frame, run):
                 continue
-            if call is None or name is None or not self.met(name, call.args[0], call.args[1:], frame, run):
+            if call is None or name is None or not self.visit_density(name, call.args[0], call.args[1:], frame, run):
                 self.add(node, self.value(part, frame, run), run)
 
     _STATEMENTS: ClassVar[dict[type, Any]] = {**Machine._STATEMENTS, tree.Tilde: _tilde, tree.Increment: _increment}

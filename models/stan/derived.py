@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from bayesrecon.models.stan.values import V
 
 
-class MadeOfAllError(BayesreconError):
+class NeedsAllRecordsError(BayesreconError):
     """Something in the transformed data is one number of all records, which has to be stated.
 
     Args:
-        name: of it. message: for the reader.
+        name: of it.
+        message: for the reader.
     """
 
     def __init__(self, name: str, message: str):
@@ -48,7 +49,7 @@ def coupled_column(parts: Parts) -> Column | None:
             continue
         sizes = sizes_of(node)
         axes = [k for k, s in enumerate(sizes) if isinstance(s, tree.Variable) and s.name == parts.count]
-        singles = [one[node.name].a for one in ones]
+        singles = [variables[node.name].a for variables in ones]
         if len(axes) == 1:
             together = np.concatenate(singles, axis=axes[0])
             if together.shape != np.shape(v.a) or not np.allclose(
@@ -57,10 +58,10 @@ def coupled_column(parts: Parts) -> Column | None:
                 return Column(node, axes[0])
         elif any(np.shape(s) != np.shape(v.a) or not np.allclose(s, v.a, equal_nan=True) for s in singles):
             line, column = node.at
-            raise MadeOfAllError(
+            raise NeedsAllRecordsError(
                 node.name,
-                f"{parts.name}, line {line}, column {column}: {node.name} is made of all records; it cannot be "
-                f'recovered from one: state it as constants={{"{node.name}": ...}}, or make it part of the record',
+                f"{parts.name}, line {line}, column {column}: {node.name} is computed from all records; it cannot be "
+                f'recovered from one: pass it in constants={{"{node.name}": ...}}, or make it part of the record',
             )
     return None
 
@@ -68,9 +69,9 @@ def coupled_column(parts: Parts) -> Column | None:
 def identities_of(parts: Parts) -> dict[str, tuple[Callable[[Any], Any], float]]:
     """Totals that such columns satisfy whatever the data: of centred ones the sum is zero, of standardised ones the sum
     of squares is the number of records less one, times the square of the scale."""
-    found: dict[str, tuple[Callable[[Any], Any], float]] = {}
+    result: dict[str, tuple[Callable[[Any], Any], float]] = {}
     if not parts.cut or parts.unit:
-        return found
+        return result
     raw = _raw_frames(parts)
     for name, column in parts.cut.items():
         tables = [np.moveaxis(np.asarray(f[name].a, float), column.axis, 0).reshape(_PROBED, -1) for f in raw]
@@ -79,11 +80,11 @@ def identities_of(parts: Parts) -> dict[str, tuple[Callable[[Any], Any], float]]
         for i in range(width):
             label = f"{name}[{i + 1}]" if shape else name
             if all(abs(t[:, i].sum()) <= 1e-9 * (1 + np.abs(t[:, i]).sum()) for t in tables):
-                found[f"sum({label})"] = (_entry(name, i), 0.0)
+                result[f"sum({label})"] = (_entry(name, i), 0.0)
             spread = [float((t[:, i] ** 2).sum()) / (_PROBED - 1) for t in tables]
             if spread[0] > 0 and all(abs(s - spread[0]) <= 1e-9 * spread[0] for s in spread):
-                found[f"sum({label}^2) / {spread[0]:g} - n"] = (_square(name, i, spread[0]), -1.0)
-    return found
+                result[f"sum({label}^2) / {spread[0]:g} - n"] = (_square(name, i, spread[0]), -1.0)
+    return result
 
 
 def _entry(name: str, i: int) -> Callable[[Any], Any]:

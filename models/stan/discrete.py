@@ -1,4 +1,4 @@
-"""Log probabilities of one whole number, entry by entry, as the Stan functions reference defines them."""
+"""Log probabilities of one integer, elementwise, as the Stan functions reference defines them."""
 
 from typing import Any
 
@@ -43,14 +43,14 @@ def neg_binomial(y: Any, alpha: Any, beta: Any) -> Any:
 
 
 def neg_binomial_2(y: Any, mu: Any, phi: Any) -> Any:
-    whole = gammaln(y + phi) - gammaln(phi) - gammaln(y + 1.0)
-    return whole + xlogy(y, mu / (mu + phi)) - phi * jnp.log1p(mu / phi)
+    normaliser = gammaln(y + phi) - gammaln(phi) - gammaln(y + 1.0)
+    return normaliser + xlogy(y, mu / (mu + phi)) - phi * jnp.log1p(mu / phi)
 
 
 def neg_binomial_2_log(y: Any, eta: Any, phi: Any) -> Any:
-    whole = gammaln(y + phi) - gammaln(phi) - gammaln(y + 1.0)
+    normaliser = gammaln(y + phi) - gammaln(phi) - gammaln(y + 1.0)
     both = jnp.logaddexp(eta, jnp.log(phi))
-    return whole + y * (eta - both) - phi * (both - jnp.log(phi))
+    return normaliser + y * (eta - both) - phi * (both - jnp.log(phi))
 
 
 def geometric(y: Any, p: Any) -> Any:
@@ -72,4 +72,4 @@ DISCRETE = {
         neg_binomial_2, neg_binomial_2_log, geometric, hypergeometric, discrete_range,
     )
 }  # fmt: skip
-"""By the name in Stan."""
+"""Functions by their name in Stan."""

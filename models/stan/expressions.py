@@ -7,18 +7,18 @@ from typing import Any, ClassVar
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.arithmetic import binary, unary
 from bayesrecon.models.stan.containers import listed
-from bayesrecon.models.stan.frame import CALLS, FOREIGN, Frame, Leave, Run, Slot, as_declared, chosen_of, unforeseen
+from bayesrecon.models.stan.frame import CALLS, FOREIGN, EarlyExit, Frame, Run, Slot, as_declared, library_error, select
 from bayesrecon.models.stan.functions import apply
 from bayesrecon.models.stan.values import (
     Split,
     StanError,
     Untraceable,
     V,
-    decided,
+    consolidated,
     index,
+    known_test,
     number,
     real,
-    settled,
     whole,
     window,
 )
@@ -40,23 +40,23 @@ class Expressions(ABC):
                 self.functions.setdefault(f.name, []).append(f)
 
     @abstractmethod
-    def block(self, body: tuple[tree.Statement, ...], frame: Frame, run: Run) -> Leave | None:
+    def block(self, body: tuple[tree.Statement, ...], frame: Frame, run: Run) -> EarlyExit | None:
         """Runs statements, as those of a function."""
 
-    def statement(self, node: tree.Statement, frame: Frame, run: Run) -> Leave | None:
+    def statement(self, node: tree.Statement, frame: Frame, run: Run) -> EarlyExit | None:
         return self.block((node,), frame, run)
 
     def value(self, node: tree.Expression, frame: Frame, run: Run) -> V:
-        run.spend()
+        run.count_steps()
         try:
-            return run.claim(self._EXPRESSIONS[type(node)](self, node, frame, run))
+            return run.count_entries(self._EXPRESSIONS[type(node)](self, node, frame, run))
         except StanError as error:
             raise self.placed(error, node) from None
         except FOREIGN as error:
-            raise self.placed(unforeseen(error), node) from None
+            raise self.placed(library_error(error), node) from None
 
     def placed(self, error: StanError, node: tree.Node) -> StanError:
-        """With the place in the program, the innermost."""
+        """The error with its innermost place in the program."""
         if getattr(error, "placed", False):
             return error
         if isinstance(error, Split):
@@ -70,15 +70,15 @@ class Expressions(ABC):
         return whole(node.value) if isinstance(node.value, int) else real(node.value)
 
     def _variable(self, node: tree.Variable, frame: Frame, run: Run) -> V:
-        return settled(self._raw(node, frame))
+        return consolidated(self._raw(node, frame))
 
     def _raw(self, node: tree.Variable, frame: Frame) -> V:
         if node.name not in frame:
             raise StanError(f"there is no variable {node.name}")
-        found = frame[node.name]
-        if isinstance(found, Slot):
-            raise Untraceable(f"{node.name} is read as a whole in a loop that writes it")
-        return found
+        variable = frame[node.name]
+        if isinstance(variable, Slot):
+            raise Untraceable(f"{node.name} is read in full inside a loop that assigns its elements")
+        return variable
 
     def _unary(self, node: tree.Unary, frame: Frame, run: Run) -> V:
         x = self.value(node.of, frame, run)
@@ -91,11 +91,11 @@ class Expressions(ABC):
         return binary(node.op, left, self.value(node.right, frame, run))
 
     def _ternary(self, node: tree.Ternary, frame: Frame, run: Run) -> V:
-        test = self.decided(self.value(node.test, frame, run), run)
+        test = self.known_test(self.value(node.test, frame, run), run)
         if test.known:
             chosen = self.value(node.then if test.a else node.other, frame, run)
             return chosen.with_taint(test.tainted)
-        return chosen_of(test, self.value(node.then, frame, run), self.value(node.other, frame, run))
+        return select(test, self.value(node.then, frame, run), self.value(node.other, frame, run))
 
     def _listed(self, node: tree.Listed, frame: Frame, run: Run) -> V:
         return listed([self.value(item, frame, run) for item in node.items], node.row)
@@ -104,39 +104,39 @@ class Expressions(ABC):
         return V("real", run.total(), 0, any(t for *_, t in run.terms))
 
     def indices(
-        self, nodes: tuple[tree.Expression | tree.Range | None, ...], of: V, frame: Frame, run: Run
+        self, nodes: tuple[tree.Expression | tree.Range | None, ...], container: V, frame: Frame, run: Run
     ) -> list[Any]:
-        found: list[Any] = []
+        result: list[Any] = []
         for k, node in enumerate(nodes):
             if node is None:
-                found.append(slice(None))
+                result.append(slice(None))
             elif isinstance(node, tree.Range):
-                if k >= len(of.shape):
-                    raise StanError(f"{len(nodes)} indices for a {of.words}")
-                size = of.shape[k]
+                if k >= len(container.shape):
+                    raise StanError(f"{len(nodes)} indices for a {container.words}")
+                size = container.shape[k]
                 first = whole(1) if node.low is None else self.value(node.low, frame, run)
                 last = whole(size) if node.high is None else self.value(node.high, frame, run)
                 if (moving := window(first, last, size)) is not None:
-                    found.append(moving)
+                    result.append(moving)
                     continue
                 low, high = number(first, "the start of a range"), number(last, "the end of a range")
                 if high >= low and not (low >= 1 and high <= size):
                     raise StanError(f"range {low}:{high} is out of 1:{size}")
-                found.append(slice(low - 1, max(high, low - 1)))
+                result.append(slice(low - 1, max(high, low - 1)))
             else:
-                found.append(self.value(node, frame, run))
-        return found
+                result.append(self.value(node, frame, run))
+        return result
 
     def _index(self, node: tree.Index, frame: Frame, run: Run) -> V:
         if isinstance(node.of, tree.Variable):
-            held = frame.get(node.of.name)
-            if isinstance(held, Slot):
-                inner = held.row
-                return settled(index(inner, self.indices(node.indices[held.consumed :], inner, frame, run)))
-            of = self._raw(node.of, frame)
+            variable = frame.get(node.of.name)
+            if isinstance(variable, Slot):
+                inner = variable.row
+                return consolidated(index(inner, self.indices(node.indices[variable.consumed :], inner, frame, run)))
+            container = self._raw(node.of, frame)
         else:
-            of = self.value(node.of, frame, run)
-        return index(of, self.indices(node.indices, of, frame, run))
+            container = self.value(node.of, frame, run)
+        return index(container, self.indices(node.indices, container, frame, run))
 
     def _call(self, node: tree.Call, frame: Frame, run: Run) -> V:
         higher = self.higher.get(node.name)
@@ -165,7 +165,7 @@ class Expressions(ABC):
         assert function.body is not None
         run.calls += 1
         if run.calls > CALLS:
-            raise StanError(f"functions call each other more than {CALLS} deep")
+            raise StanError(f"function calls are nested more than {CALLS} deep")
         inner = {a.name: as_declared(v, a.base) for a, v in zip(function.args, args, strict=True)}
         frozen, run.frozen = run.frozen, frozenset()  # names of the program: a function has names of its own
         try:
@@ -174,16 +174,16 @@ class Expressions(ABC):
             run.calls, run.frozen = run.calls - 1, frozen
         if function.base == "void":
             return V("void", None)
-        if not isinstance(end, Leave) or end.kind != "return" or end.value is None:
-            raise StanError(f"{name} ends without a result")
+        if not isinstance(end, EarlyExit) or end.kind != "return" or end.value is None:
+            raise StanError(f"{name} ends without returning a value")
         return as_declared(end.value, function.base)
 
-    def decided(self, test: V, run: Run) -> V:
-        """A test that is the same in all turns of a loop as a known one; where it is not, both branches are run if
+    def known_test(self, test: V, run: Run) -> V:
+        """A test that is the same in all iterations of a loop as a known one; where it is not, both branches are run if
         they may be."""
-        if test.turns is not None and run.selects and (test.turns[1] != test.turns[1][0]).any():
+        if test.iterations is not None and run.selects and (test.iterations[1] != test.iterations[1][0]).any():
             return V(test.base, test.a, 0, test.tainted)
-        return decided(test)
+        return known_test(test)
 
     _EXPRESSIONS: ClassVar[dict[type, Any]] = {
         tree.Number: _number,

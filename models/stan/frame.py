@@ -1,4 +1,4 @@
-"""What runs of a Stan program carry: the target so far, limits, and variables with the values that they stand at."""
+"""State of a run of a Stan program: the target so far, limits, and the current values of variables."""
 
 import math
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ TRACED = 24
 """Further steps that a traced expression counts for: tracing it takes so much longer."""
 
 ENTRIES = 300_000_000
-"""Entries that one run may make, all containers together and in every turn of loops that are run at once:
+"""Elements that one run may make, all containers together and in every iteration of loops that are run at once:
 2.4 GB where nothing is let go."""
 
 CALLS = 40
@@ -27,7 +27,7 @@ CALLS = 40
 Frame = dict[str, V]
 
 FOREIGN = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
-"""What libraries raise on values that they were not made for."""
+"""Exceptions that libraries raise on unsupported values."""
 
 
 @dataclass
@@ -46,25 +46,25 @@ class Run:
     frozen: frozenset[str] = frozenset()
     calls: int = 0
 
-    def spend(self, steps: int = 1) -> None:
+    def count_steps(self, steps: int = 1) -> None:
         self.steps += steps
         if self.steps > STEPS:
             raise StanError(f"the program takes more than {STEPS} steps")
 
-    def claim(self, v: V) -> V:
+    def count_entries(self, v: V) -> V:
         """Counts what a value takes."""
         self.entries += math.prod(v.shape) * self.width
         if self.entries > ENTRIES:
-            raise StanError(f"the program makes more than {ENTRIES} entries")
+            raise StanError(f"the program creates more than {ENTRIES} elements")
         if not v.known:
-            self.spend(TRACED)
+            self.count_steps(TRACED)
         return v
 
-    def widened(self, turns: int) -> int:
-        """Turns of this loop and of those around it together."""
-        if self.width * turns > ENTRIES:
-            raise StanError(f"loops in loops run more than {ENTRIES} times")
-        return self.width * turns
+    def widened(self, iterations: int) -> int:
+        """Iterations of this loop and of those around it together."""
+        if self.width * iterations > ENTRIES:
+            raise StanError(f"nested loops run more than {ENTRIES} times")
+        return self.width * iterations
 
     def total(self, tainted: bool | None = None) -> Any:
         """The target, or the part of it that depends on a record or does not."""
@@ -73,7 +73,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Leave:
+class EarlyExit:
     """How statements end before their last one."""
 
     kind: str
@@ -81,7 +81,7 @@ class Leave:
 
 
 class Slot:
-    """The entry of a variable that a turn of a loop writes, the variable itself not being at hand.
+    """The element of a variable that an iteration of a loop writes, the variable itself not being at hand.
 
     `consumed` of its indices are those of the loop and of the loops around it.
     """
@@ -92,8 +92,8 @@ class Slot:
         self.row, self.consumed = row, consumed
 
 
-def unforeseen(error: Exception) -> StanError:
-    """What a library raised, in one line; errors of tracing go on as they are.
+def library_error(error: Exception) -> StanError:
+    """An exception of a library in one line; errors of tracing are raised again.
 
     Raises:
         Exception: the error itself, where the tracer raised it.
@@ -105,24 +105,24 @@ def unforeseen(error: Exception) -> StanError:
     return StanError(f"this cannot be evaluated ({first_line(error)[:120]})")
 
 
-def chosen_of(test: V, one: V, other: V) -> V:
+def select(test: V, if_true: V, if_false: V) -> V:
     """One of two values of one shape."""
-    if one.shape != other.shape:
-        raise Untraceable(f"two branches leave values of sizes {one.shape} and {other.shape}")
-    base = "real" if "real" in (one.base, other.base) and one.base != other.base else one.base
-    tainted = test.tainted or one.tainted or other.tainted
-    return V(base, jnp.where(jnp.asarray(test.a) != 0, one.a, other.a), one.depth, tainted)
+    if if_true.shape != if_false.shape:
+        raise Untraceable(f"two branches give values of shapes {if_true.shape} and {if_false.shape}")
+    base = "real" if "real" in (if_true.base, if_false.base) and if_true.base != if_false.base else if_true.base
+    tainted = test.tainted or if_true.tainted or if_false.tainted
+    return V(base, jnp.where(jnp.asarray(test.a) != 0, if_true.a, if_false.a), if_true.depth, tainted)
 
 
 def fork(frame: Frame) -> Frame:
     """A copy whose arrays can be written to."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, v in frame.items():
-        found[name] = Slot(own_copy(v.row), v.consumed) if isinstance(v, Slot) else own_copy(v)
-    return found
+        result[name] = Slot(writable_copy(v.row), v.consumed) if isinstance(v, Slot) else writable_copy(v)
+    return result
 
 
-def own_copy(v: V) -> V:
+def writable_copy(v: V) -> V:
     """A value that belongs to one variable."""
     if isinstance(v.a, np.ndarray) and v.a.ndim:
         return V(v.base, v.a.copy(), v.depth, v.tainted)
@@ -130,7 +130,7 @@ def own_copy(v: V) -> V:
 
 
 def as_declared(v: V, base: str) -> V:
-    """Whole numbers as real ones where those are declared."""
+    """Integers as real ones where those are declared."""
     if base == "void" or v.base == base:
         return v
     if v.base == "int" and base == "real":

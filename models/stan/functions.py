@@ -29,10 +29,10 @@ def apply(name: str, args: list[V]) -> V:
     if not all(v.known for v in args):
         return _applied(name, args).with_taint(tainted)
     with jax.ensure_compile_time_eval():
-        found = _applied(name, args)
-        if isinstance(found.a, jax.Array):
-            found = V(found.base, np.asarray(found.a)[()], found.depth)
-    return found.with_taint(tainted)
+        result = _applied(name, args)
+        if isinstance(result.a, jax.Array):
+            result = V(result.base, np.asarray(result.a)[()], result.depth)
+    return result.with_taint(tainted)
 
 
 def _applied(name: str, args: list[V]) -> V:
@@ -41,9 +41,9 @@ def _applied(name: str, args: list[V]) -> V:
             return real(CONSTANTS[name])
         if name in _NUMBERS.get(len(args), {}):
             return numbers(_NUMBERS[len(args)][name], args)
-        found = NUMERIC.get(name) or CONTAINERS.get(name) or MATRICES.get(name)
-        if found is not None:
-            return found(*args)
+        function = NUMERIC.get(name) or CONTAINERS.get(name) or MATRICES.get(name)
+        if function is not None:
+            return function(*args)
         density = densities.density_of_call(name)
         if density is not None and args:
             return V("real", jnp.asarray(densities.log_density(density, args)))

@@ -10,7 +10,7 @@ import numpy as np
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.expressions import Expressions, Higher
 from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.values import StanError, V, settled, whole
+from bayesrecon.models.stan.values import StanError, V, consolidated, whole
 
 STEPS = 64
 """Steps of the integrator between two times; curves that programs of posteriordb solve are then exact to nine digits,
@@ -27,7 +27,7 @@ def _function(machine: Expressions, node: tree.Call) -> str:
         if name.endswith(suffix):
             name = name.removesuffix(suffix) + suffix.replace("u", "")
     if name not in machine.functions:
-        raise StanError(f"{node.name} takes a function that the program defines")
+        raise StanError(f"{node.name} needs a function that is defined in the program")
     return name
 
 
@@ -54,9 +54,9 @@ def _solved(machine: Expressions, node: tree.Call, frame: Frame, run: Run) -> V:
     def slope(t: Any, y: Any) -> Any:
         inner = Run(steps=run.steps, context=run.context, calls=run.calls)
         state = V(base, y, 1 if old else 0)
-        found = settled(machine.own(name, [V("real", t), state, *rest], inner))
+        result = consolidated(machine.own(name, [V("real", t), state, *rest], inner))
         run.steps = max(run.steps, inner.steps)
-        return jnp.asarray(found.a, float)
+        return jnp.asarray(result.a, float)
 
     def advance(state: Any, at: Any) -> Any:
         return _extrapolated(jax.jit(slope), state, *at), None
@@ -70,7 +70,7 @@ def _solved(machine: Expressions, node: tree.Call, frame: Frame, run: Run) -> V:
 
     edges = np.concatenate([[float(t0.a)], np.asarray(times.a, float)])
     if len(edges) > 1 and (np.diff(edges) <= 0).any():
-        raise StanError(f"the times of {node.name} do not increase")
+        raise StanError(f"the times of {node.name} are not increasing")
     y0 = jnp.asarray(start.a, float)
     _, states = jax.lax.scan(interval, y0, (jnp.asarray(edges[:-1]), jnp.asarray(edges[1:])))
     tainted = any(v.tainted for v in args)
@@ -114,4 +114,4 @@ HIGHER: dict[str, Higher] = {
         _refused,
     ),
 }
-"""By the name in Stan."""
+"""Functions by their name in Stan."""

@@ -15,7 +15,7 @@ def with_includes(text: str, name: str, folder: Path | None, largest: int) -> st
     """The text with every line of `#include` replaced by the file that it names.
 
     Args:
-        folder: of the program; None of one that is no file.
+        folder: folder of the program; None of one that is no file.
         largest: characters of everything together.
 
     Raises:
@@ -44,7 +44,7 @@ class _Reader:
             try:
                 inside, label = self.read(file), f"{name}, line {number}: {file}"
                 if depth + 1 > DEEPEST:
-                    raise BayesreconError(f"files include each other more than {DEEPEST} deep")
+                    raise BayesreconError(f"includes are nested more than {DEEPEST} deep")
             except BayesreconError as error:
                 raise BayesreconError(f"{name}, line {number}, #include {file[:80]}: {error}") from None
             lines.append(self.expanded(inside, label, depth + 1))
@@ -53,16 +53,16 @@ class _Reader:
     def read(self, file: str) -> str:
         """The text of an included file."""
         if self.folder is None:
-            raise BayesreconError("only the file of a program has others beside it; put the lines in its place")
+            raise BayesreconError("#include needs a program from a file; insert the included lines instead")
         path = Path(file)
         if path.is_absolute() or not (self.folder / path).resolve().is_relative_to(self.folder.resolve()):
-            raise BayesreconError("it does not lie in the folder of the program")
+            raise BayesreconError("it is not in the folder of the program")
         path = self.folder / path
         if not path.is_file():
             raise BayesreconError("there is no such file in the folder of the program")
         self.files, self.left = self.files + 1, self.left - path.stat().st_size
         if self.files > MOST or self.left < 0:
-            raise BayesreconError("the program includes too much")
+            raise BayesreconError("the included files are too large")
         try:
             return path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:

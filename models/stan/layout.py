@@ -1,4 +1,4 @@
-"""What of a program's data belongs to a record, and what is a constant; sizes that parameters tell."""
+"""Fields and constants in a program's data, and sizes that follow from the shapes of parameters."""
 
 import math
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ from bayesrecon.models.stan.posterior import declarations, value_of
 from bayesrecon.models.stan.values import SPECIAL, StanError, V, number
 
 FEW = 32
-"""Whole numbers between two ends, below which each is a level, as of observed sites of NumPyro programs."""
+"""Integers between two ends, below which each is a level, as of observed sites of NumPyro programs."""
 
 LISTED = 1_000
-"""Levels of a field of whole numbers that indexes something; beyond it they are numbers like others."""
+"""Levels of a field of integers that indexes something; beyond it they are numbers like others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,31 +39,31 @@ def sizes_of(node: tree.Declare) -> tuple[tree.Expression, ...]:
 
 
 def counts(program: tree.Program) -> tuple[str, ...]:
-    """Whole numbers in the data that data have as a size, those of most variables first."""
+    """Integers in the data that data have as a size, those of most variables first."""
     numbers = {d.name for d in declarations(program.data) if d.type.base == "int" and not sizes_of(d)}
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for d in declarations(program.data):
         for k, size in enumerate(sizes_of(d)):
             if isinstance(size, tree.Variable) and size.name in numbers:
-                found[size.name] = found.get(size.name, 0) + (3 if k == 0 else 1)
-    return tuple(sorted(found, key=lambda name: -found[name]))
+                result[size.name] = result.get(size.name, 0) + (3 if k == 0 else 1)
+    return tuple(sorted(result, key=lambda name: -result[name]))
 
 
 def columns(program: tree.Program, count: str) -> dict[str, Column] | None:
-    """The data that follow a count, as fields; None where one of them does so in another way than by one axis."""
-    found: dict[str, Column] = {}
+    """The data that follow a count, as fields; None if one of them does so in another way than by one axis."""
+    result: dict[str, Column] = {}
     for d in declarations(program.data):
         uses = [k for k, size in enumerate(sizes_of(d)) if count in tree.names_in(size)]
         if not uses:
             continue
         if len(uses) > 1 or not isinstance(sizes_of(d)[uses[0]], tree.Variable):
             return None
-        found[d.name] = Column(d, uses[0])
-    return found
+        result[d.name] = Column(d, uses[0])
+    return result
 
 
-def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-    """Whole numbers of the data that the shapes of variables tell: `vector[K - 1] b` of length 3 tells K.
+def implied_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """Integers of the data that the shapes of variables tell: `vector[K - 1] b` of length 3 tells K.
 
     Raises:
         BayesreconError: shapes that contradict each other.
@@ -73,7 +73,7 @@ def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> 
         if isinstance(s, tree.Assign) and isinstance(s.to, tree.Variable):
             made.setdefault(s.to.name, s.value)
     data = {d.name for d in declarations(program.data)}
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     lists: dict[str, dict[int, int]] = {}
     blocks = (program.parameters, program.transformed_parameters, program.generated)
     for d in (d for block in blocks for d in declarations(block)):
@@ -84,7 +84,7 @@ def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> 
         if d.type.base in ("cholesky_factor_corr", "corr_matrix", "cov_matrix"):
             sizes = (*sizes, sizes[-1])
         if len(shape) != len(sizes):
-            # An array of one entry is written without its index by some tools, and with it by others.
+            # An array of one element is written without its index by some tools, and with it by others.
             continue
         for size, value in zip(sizes, shape, strict=True):
             if (entry := _entry_of(size)) is not None:
@@ -93,16 +93,16 @@ def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> 
             solved = _solve(size, int(value), made)
             if solved is None or solved[0] not in data:
                 continue
-            if found.setdefault(*solved) != solved[1]:
+            if result.setdefault(*solved) != solved[1]:
                 raise BayesreconError(
-                    f"{program.name}: the draws give {solved[0]} as {found[solved[0]]} and as {solved[1]} "
-                    f"({d.name} has sizes {shape}); are they of this program?"
+                    f"{program.name}: the draws give {solved[0]} as {result[solved[0]]} and as {solved[1]} "
+                    f"({d.name} has sizes {shape}); do they belong to this program?"
                 )
-    return found | _told_lists(program, lists)
+    return result | _implied_lists(program, lists)
 
 
 def _entry_of(size: tree.Expression) -> tuple[str, int] | None:
-    """The list and the place in it of a size that is an entry of one, `knots[2]`."""
+    """The list and the place in it of a size that is an element of one, `knots[2]`."""
     if isinstance(size, tree.Index) and isinstance(size.of, tree.Variable) and len(size.indices) == 1:
         at = size.indices[0]
         if isinstance(at, tree.Number) and isinstance(at.value, int):
@@ -110,16 +110,16 @@ def _entry_of(size: tree.Expression) -> tuple[str, int] | None:
     return None
 
 
-def _told_lists(program: tree.Program, lists: Mapping[str, dict[int, int]]) -> dict[str, Any]:
-    """Lists of sizes of which every entry is told, and how long they are."""
-    found: dict[str, Any] = {}
+def _implied_lists(program: tree.Program, lists: Mapping[str, dict[int, int]]) -> dict[str, Any]:
+    """Lists of sizes of which every element is told, and how long they are."""
+    result: dict[str, Any] = {}
     for d in declarations(program.data):
         entries, sizes = lists.get(d.name, {}), sizes_of(d)
         if entries and d.type.base == "int" and len(sizes) == 1 and sorted(entries) == [*range(1, len(entries) + 1)]:
-            found[d.name] = [entries[k + 1] for k in range(len(entries))]
+            result[d.name] = [entries[k + 1] for k in range(len(entries))]
             if isinstance(sizes[0], tree.Variable):
-                found[sizes[0].name] = len(entries)
-    return found
+                result[sizes[0].name] = len(entries)
+    return result
 
 
 def _solve(size: tree.Expression, value: int, made: Mapping[str, tree.Expression]) -> tuple[str, int] | None:
@@ -140,7 +140,11 @@ def _solve(size: tree.Expression, value: int, made: Mapping[str, tree.Expression
 
 
 def constants_of(
-    machine: Machine, fields: Mapping[str, Column], count: str | None, given: Mapping[str, Any], told: Mapping[str, Any]
+    machine: Machine,
+    fields: Mapping[str, Column],
+    count: str | None,
+    given: Mapping[str, Any],
+    implied: Mapping[str, Any],
 ) -> Frame:
     """The data that are no fields, from what is given and what the parameters tell.
 
@@ -153,13 +157,13 @@ def constants_of(
     for node in declarations(program.data):
         if node.name in fields or node.name == count:
             continue
-        value = given.get(node.name, told.get(node.name))
+        value = given.get(node.name, implied.get(node.name))
         if node.name == "prior_only" and value is None:  # brms' switch for leaving the data out
             value = 0
-        if node.name in given and node.name in told and not np.array_equal(given[node.name], told[node.name]):
+        if node.name in given and node.name in implied and not np.array_equal(given[node.name], implied[node.name]):
             raise BayesreconError(
                 f"{program.name}: {node.name} is given as {given[node.name]}, and the draws give it as "
-                f"{told[node.name]}; are they of this program?"
+                f"{implied[node.name]}; do they belong to this program?"
             )
         if value is None:
             missing.append(node.name)
@@ -174,14 +178,14 @@ def constants_of(
         listed = ", ".join(missing)
         example = ", ".join(f'"{name}": ...' for name in missing[:2])
         raise BayesreconError(
-            f"{program.name}: neither the record nor the draws tell {listed}: state constants={{{example}}} "
+            f"{program.name}: neither the record nor the draws determine {listed}: pass constants={{{example}}} "
             "(--constants FILE.json)"
         )
     return frame
 
 
 def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexed: list[tree.Expression] | None) -> Domain:
-    """Where the entries of a field lie, by its declared bounds and by the sizes of what it indexes."""
+    """Domain of a field, from its declared bounds and the sizes of the variables it indexes."""
     indexes = indexed is not None
     ends = {"lower": -math.inf, "upper": math.inf}
     for name, bound in node.type.bounds:
@@ -218,7 +222,7 @@ def _known(machine: Machine, size: tree.Expression, frame: Frame) -> int | None:
 
 
 def _law(node: tree.Node) -> tuple[str, tree.Expression, tuple[tree.Expression, ...]] | None:
-    """A law of categories: its name, its value and its arguments."""
+    """A distribution of categories: its name, its value and its arguments."""
     if isinstance(node, tree.Tilde):
         name, y, args = node.name, node.of, node.args
     elif isinstance(node, tree.Call) and node.args:
@@ -236,7 +240,7 @@ def indexing(program: tree.Program) -> dict[str, list[tree.Expression]]:
     blocks = (program.data, program.transformed_data, program.parameters, program.transformed_parameters, program.model)
     nodes = tree.walk((*blocks, program.functions))
     sizes = {n.name: sizes_of(n) for n in nodes if isinstance(n, tree.Declare)}
-    found: dict[str, list[tree.Expression]] = {}
+    result: dict[str, list[tree.Expression]] = {}
     for n in nodes:
         law = _law(n)
         if law is not None:
@@ -246,15 +250,15 @@ def indexing(program: tree.Program) -> dict[str, list[tree.Expression]]:
             if isinstance(inside, tree.Variable) and isinstance(last, tree.Variable) and sizes.get(last.name):
                 size = sizes[last.name][-1]
                 more = tree.Binary(n.at, "+", size, tree.Number(n.at, 1)) if name.startswith("ordered") else size
-                found.setdefault(inside.name, []).append(more)
+                result.setdefault(inside.name, []).append(more)
         if not isinstance(n, tree.Index):
             continue
-        of = sizes.get(n.of.name, ()) if isinstance(n.of, tree.Variable) else ()
+        indexed = sizes.get(n.of.name, ()) if isinstance(n.of, tree.Variable) else ()
         for k, i in enumerate(n.indices):
             inside = i.of if isinstance(i, tree.Index) else i
             if isinstance(inside, tree.Variable):
-                found.setdefault(inside.name, []).extend(of[k : k + 1])
-    return found
+                result.setdefault(inside.name, []).extend(indexed[k : k + 1])
+    return result
 
 
 def stacked(column: Column, values: Array, xp: ModuleType) -> V:

@@ -19,13 +19,13 @@ from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.needs import computing
 from bayesrecon.models.stan.posterior import Place, declarations, machine_of, transform_of
-from bayesrecon.models.stan.values import V, settled
+from bayesrecon.models.stan.values import V, consolidated
 
 STEPS = 30
-"""Of Gauss-Newton: correlations need some ten from the identity."""
+"""Gauss-Newton steps; correlations need about ten from the identity."""
 
 AFFINE_STEPS = 5
-"""Where the first solves the equations, and the others what conjugate gradients left of them."""
+"""Gauss-Newton steps for affine equations: the later ones remove the residual of conjugate gradients."""
 
 ITERATIONS = 60
 """Of conjugate gradients in one step: as many as effects of one group have different scales, and some for rounding."""
@@ -69,20 +69,20 @@ class LeftOut:
         """
         missing = {n for n in self.places if n not in draws and free.get(n, n) not in draws}
         outputs = self._outputs(draws, missing) if missing else []
-        found = dict(draws) if outputs else draws
+        result = dict(draws) if outputs else draws
         while outputs:
             ready = [o for o in outputs if o.needs & missing]
             if not ready:
                 break
             wanted = min((o.needs & missing for o in ready), key=lambda s: (len(s), sorted(s)))
-            solved = self._solved(found, wanted, [o for o in ready if o.needs & missing == wanted])
+            solved = self._solved(result, wanted, [o for o in ready if o.needs & missing == wanted])
             missing -= wanted
             outputs = [o for o in outputs if o not in ready or o.needs & missing]
             if solved is None:  # what needs them as well is not determined either
                 outputs = [o for o in outputs if not o.needs & wanted]
             else:
-                found |= solved
-        return found
+                result |= solved
+        return result
 
     def equations(self, draws: Draws) -> dict[str, frozenset[str]]:
         """Names among the draws that are computed of parameters which these leave out, with the names of these."""
@@ -104,44 +104,44 @@ class LeftOut:
         def one(values: Mapping[str, Array]) -> Any:
             frame = self._with(values)
             self.machine.block(statements, frame, Run())
-            return jnp.asarray(settled(frame[name]).a, float)
+            return jnp.asarray(consolidated(frame[name]).a, float)
 
         flat = {n: jnp.asarray(v, float).reshape(-1, *v.shape[2:]) for n, v in given.items()}
-        found = np.asarray(jax.jit(jax.vmap(one))(flat))
-        return found.reshape(chains, length, *found.shape[1:])
+        result = np.asarray(jax.jit(jax.vmap(one))(flat))
+        return result.reshape(chains, length, *result.shape[1:])
 
     def _outputs(self, draws: Draws, missing: set[str]) -> list[_Output]:
         """What the program computes of parameters and known constants alone, in its order."""
         blocks = (self.program.data, self.program.transformed_data)
         unknown = {d.name for block in blocks for d in declarations(block)} - self.frame.keys()
-        found = []
+        result = []
         for node in (*declarations(self.program.transformed_parameters), *declarations(self.program.generated)):
             if node.name in draws and node.name not in self.places:
                 statements = computing(self.program, node.name)
                 names = tree.names_in(statements)
                 if names & missing and not names & unknown:
-                    found.append(_Output(node, statements, frozenset(names & missing)))
-        return found
+                    result.append(_Output(node, statements, frozenset(names & missing)))
+        return result
 
     def _solved(self, draws: Draws, wanted: frozenset[str], outputs: list[_Output]) -> Draws | None:
-        """Draws of the wanted parameters, None where the outputs do not determine them."""
+        """Draws of the wanted parameters, None if the outputs do not determine them."""
         places = [self.places[n] for n in sorted(wanted)]
         given = {n: draws[n] for n, p in self.places.items() if n in draws and n not in wanted}
-        one = {n: jnp.asarray(v[0, 0], float) for n, v in given.items()}
+        first_draw = {n: jnp.asarray(v[0, 0], float) for n, v in given.items()}
         try:
-            size = sum(_free_size(self._transform(p, one), p) for p in places)
-            held = {o.node.name: int(np.prod(draws[o.node.name].shape[2:])) for o in outputs}
-            affine = [o for o in outputs if self._is_affine(one, places, [o])]
-            for chosen, steps in ((affine, AFFINE_STEPS), (_enough(outputs, held, size), STEPS)):
-                if sum(held[o.node.name] for o in chosen) >= size:
-                    found = self._found(draws, given, places, chosen, steps)
-                    if found is not None:
-                        return found
+            size = sum(_free_size(self._transform(p, first_draw), p) for p in places)
+            widths = {o.node.name: int(np.prod(draws[o.node.name].shape[2:])) for o in outputs}
+            affine = [o for o in outputs if self._is_affine(first_draw, places, [o])]
+            for chosen, steps in ((affine, AFFINE_STEPS), (_enough(outputs, widths, size), STEPS)):
+                if sum(widths[o.node.name] for o in chosen) >= size:
+                    result = self._solve_all(draws, given, places, chosen, steps)
+                    if result is not None:
+                        return result
         except BayesreconError:  # a function that is not there, or draws at random
             pass
         return None
 
-    def _found(
+    def _solve_all(
         self, draws: Draws, given: Draws, places: list[Place], chosen: list[_Output], steps: int
     ) -> Draws | None:
         chains, length = next(iter(draws.values())).shape[:2]
@@ -163,89 +163,93 @@ class LeftOut:
         for name, value in given.items():
             place = self.places.get(name)
             if place is not None and np.size(value) != int(np.prod(place.shape)):
-                raise BayesreconError(f"{name} has sizes {place.shape}, and the draws of it {np.shape(value)}")
+                raise BayesreconError(f"{name} has shape {place.shape}, but its draws have {np.shape(value)}")
             if place is not None:
                 frame[name] = V(place.base, jnp.asarray(value).reshape(place.shape), place.depth)
         return frame
 
     def _map(self, given: Mapping[str, Array], places: list[Place], outputs: list[_Output]) -> Callable[..., Any]:
-        """From free coordinates `(k,)` to the parameters and the outputs `(m,)`."""
+        """The map from free coordinates `(k,)` to the parameters and the outputs `(m,)`."""
 
         def values(x: Array) -> tuple[dict[str, Array], Array]:
-            frame, at, found = self._with(given), 0, {}
+            frame, at, result = self._with(given), 0, {}
             for place in places:
                 transform = transform_of(self.machine, place, frame)
                 size = _free_size(transform, place)
                 y = transform(x[at : at + size].reshape(_free_shape(transform, place)))
-                frame[place.name], found[place.name], at = V(place.base, y, place.depth), y, at + size
+                frame[place.name], result[place.name], at = V(place.base, y, place.depth), y, at + size
             flat = []
             for output in outputs:
                 inside = dict(frame)
                 self.machine.block(output.statements, inside, Run())
-                flat.append(jnp.ravel(jnp.asarray(settled(inside[output.node.name]).a, float)))
-            return found, jnp.concatenate(flat)
+                flat.append(jnp.ravel(jnp.asarray(consolidated(inside[output.node.name]).a, float)))
+            return result, jnp.concatenate(flat)
 
         return values
 
     def _is_affine(self, given: Mapping[str, Array], places: list[Place], outputs: list[_Output]) -> bool:
-        of = self._map(given, places, outputs)
+        function = self._map(given, places, outputs)
         size = sum(_free_size(self._transform(p, given), p) for p in places)
-        one, other, way = np.random.default_rng(0).normal(size=(3, size))
-        slope = jax.jit(lambda at: jax.jvp(lambda x: of(x)[1], (at,), (jnp.asarray(way),))[1])
-        slopes = [np.asarray(slope(at)) for at in (one, other)]
+        first, second, direction = np.random.default_rng(0).normal(size=(3, size))
+        slope = jax.jit(lambda at: jax.jvp(lambda x: function(x)[1], (at,), (jnp.asarray(direction),))[1])
+        slopes = [np.asarray(slope(at)) for at in (first, second)]
         return bool(np.allclose(*slopes, rtol=1e-10, atol=1e-12)) and bool(np.any(slopes[0]))
 
     def _solver(self, places: list[Place], outputs: list[_Output], steps: int) -> Callable[..., Any]:
         def solve(values: Mapping[str, Array]) -> tuple[dict[str, jax.Array], jax.Array]:
-            of = self._map(values, places, outputs)
+            function = self._map(values, places, outputs)
             target = jnp.concatenate([jnp.ravel(values[o.node.name]) for o in outputs])
             size = sum(_free_size(self._transform(p, values), p) for p in places)
-            ends = jax.vmap(lambda x: _newton(lambda y: of(y)[1], target, x, steps))(_beginnings(size, steps))
-            every, reached = jax.vmap(of)(ends)
+            ends = jax.vmap(lambda x: _newton(lambda y: function(y)[1], target, x, steps))(
+                _starting_points(size, steps)
+            )
+            every, reached = jax.vmap(function)(ends)
             residual = jnp.max(jnp.abs(reached - target) / (1 + jnp.abs(target)), axis=1)
             residual = jnp.where(jnp.isfinite(residual), residual, jnp.inf)
-            found = {n: v[jnp.argmin(residual)] for n, v in every.items()}
+            result = {n: v[jnp.argmin(residual)] for n, v in every.items()}
             # Another solution is as good: which of them it was cannot be told.
-            other = jnp.stack([jax.vmap(_apart, (None, 0))(found[n], every[n]) for n in found]).max(axis=0)
-            return found, jnp.maximum(residual.min(), jnp.where(residual <= CLOSE, other, 0.0).max())
+            other = jnp.stack([jax.vmap(_relative_difference, (None, 0))(result[n], every[n]) for n in result]).max(
+                axis=0
+            )
+            return result, jnp.maximum(residual.min(), jnp.where(residual <= CLOSE, other, 0.0).max())
 
         return solve
 
 
-def _enough(outputs: list[_Output], held: Mapping[str, int], size: int) -> list[_Output]:
-    """Those that depend on least, until they are as many equations as unknowns."""
-    found: list[_Output] = []
+def _enough(outputs: list[_Output], widths: Mapping[str, int], size: int) -> list[_Output]:
+    """The outputs with the fewest dependencies, until there are as many equations as unknowns."""
+    result: list[_Output] = []
     for output in sorted(outputs, key=lambda o: len(o.needs)):
-        if sum(held[o.node.name] for o in found) < size:
-            found.append(output)
-    return found
+        if sum(widths[o.node.name] for o in result) < size:
+            result.append(output)
+    return result
 
 
-def _apart(one: Array, other: Array) -> jax.Array:
-    return jnp.max(jnp.abs(one - other) / (1 + jnp.abs(one)))
+def _relative_difference(first: Array, second: Array) -> jax.Array:
+    return jnp.max(jnp.abs(first - second) / (1 + jnp.abs(first)))
 
 
-def _beginnings(size: int, steps: int) -> jax.Array:
-    """Where solving begins: equations that are not affine may have several solutions, a square has two."""
+def _starting_points(size: int, steps: int) -> jax.Array:
+    """Starting points of the solver; equations that are not affine may have several solutions."""
     way = np.random.default_rng(1).normal(size=size)
     scales = (0.0, 0.3) if steps == AFFINE_STEPS else (0.0, 0.3, -0.3, 3.0, -3.0, 30.0, -30.0)
     return jnp.asarray(np.outer(scales, way))
 
 
-def _newton(of: Callable[..., Any], target: Array, begin: Array, steps: int) -> jax.Array:
+def _newton(function: Callable[..., Any], target: Array, begin: Array, steps: int) -> jax.Array:
     """Gauss-Newton steps, halved as long as that brings them nearer."""
 
     def step(x: Any, _: object) -> tuple[Any, None]:
-        reached, back = jax.vjp(of, x)
+        reached, back = jax.vjp(function, x)
         residual = target - reached
 
         def curved(v: Array) -> jax.Array:
-            return back(jax.jvp(of, (x,), (v,))[1])[0]
+            return back(jax.jvp(function, (x,), (v,))[1])[0]
 
         way = jax.scipy.sparse.linalg.cg(curved, back(residual)[0], tol=1e-14, maxiter=ITERATIONS)[0]
         way = jnp.where(jnp.isfinite(way).all(), way, 0.0)  # at the solution there is no way
         tried = jnp.array([1.0, 0.5, 0.25, 0.1, 0.0])
-        apart = jax.vmap(lambda t: jnp.sum((target - of(x + t * way)) ** 2))(tried)
+        apart = jax.vmap(lambda t: jnp.sum((target - function(x + t * way)) ** 2))(tried)
         best = jnp.argmin(jnp.where(jnp.isfinite(apart), apart, jnp.inf))
         return x + tried[best] * way, None
 

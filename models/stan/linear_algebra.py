@@ -46,10 +46,10 @@ def lower_solve(factor: object, b: Any) -> Any:
     factor, b = jnp.asarray(factor, float), jnp.asarray(b, float)
     if factor.shape[0] > 12:
         return jax.scipy.linalg.solve_triangular(factor, b, lower=True)
-    found: list[Any] = []
+    solution: list[Any] = []
     for j in range(factor.shape[0]):
         rest = b[j]
-        for i, done in enumerate(found):
+        for i, done in enumerate(solution):
             rest = rest - factor[j, i] * done
-        found.append(rest / factor[j, j])
-    return jnp.stack(found) if found else b
+        solution.append(rest / factor[j, j])
+    return jnp.stack(solution) if solution else b

@@ -1,7 +1,7 @@
 """Which Stan programs are Gaussian linear regressions.
 
-Location and scale of the one normal term of a record are read off as the model block comes to it; what these are of the
-parameters is read off their operations (`bayesrecon.models.recognition`).
+Location and scale of the one normal term of a record are recorded when the model block reaches it; their
+dependence on the parameters is read from their operations (`bayesrecon.models.recognition`).
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.model import GaussianPredictor, Model, Params, Records
 from bayesrecon.models.recognition import gaussian_predictor
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.densities_met import Meeting
+from bayesrecon.models.stan.densities_met import DensityVisitor
 from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.named_densities import linear_predictor
@@ -24,17 +24,19 @@ from bayesrecon.models.stan.values import StanError
 _RECORDS = 3  # on which a program is looked at
 
 
-class _Reading(Meeting):
-    """Keeps normal terms of the record in the place of adding them."""
+class _Reading(DensityVisitor):
+    """Keeps normal terms of the record in place of adding them."""
 
     def __init__(self, record: Machine):
         super().__init__(record)
         self.terms: list[tuple[Any, Any, Any]] = []
 
-    def met(self, name: str, of: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run) -> bool:
+    def visit_density(
+        self, name: str, variate: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run
+    ) -> bool:
         if name not in ("normal", "normal_id_glm"):
             return False
-        y, *values = (self.value(a, frame, run) for a in (of, *args))
+        y, *values = (self.value(a, frame, run) for a in (variate, *args))
         if not y.tainted:
             return False
         location = values[0].a if name == "normal" else linear_predictor(*values[:3]).a
@@ -43,13 +45,13 @@ class _Reading(Meeting):
 
 
 def linear_form(parts: Parts, model: Model) -> GaussianPredictor | None:
-    """What the likelihood of a program is made of when it is a Gaussian linear regression, None where it is none."""
+    """The linear form of a program that is a Gaussian linear regression; None for other programs."""
 
     def one(params: Params, record: Records) -> tuple[Any, Any, Any]:
         machine = _Reading(parts.record)
         _, run = parts.run_record(params, record, machine, Run(selects=False))
         if len(machine.terms) != 1 or any(tainted for *_, tainted in run.terms):
-            raise StanError("a record has other terms than one normal density")
+            raise StanError("a record has terms other than one normal density")
         if any(np.size(a) != 1 for a in machine.terms[0]):
             raise StanError("a record has several responses")
         location, scale, value = (jnp.reshape(jnp.asarray(a, float), ()) for a in machine.terms[0])

@@ -12,16 +12,16 @@ from bayesrecon.models.stan.arithmetic import binary
 from bayesrecon.models.stan.expressions import Expressions, Higher
 from bayesrecon.models.stan.frame import (
     FOREIGN,
+    EarlyExit,
     Frame,
-    Leave,
     Run,
     Slot,
     as_declared,
-    chosen_of,
     ends_of,
     fork,
-    own_copy,
-    unforeseen,
+    library_error,
+    select,
+    writable_copy,
 )
 from bayesrecon.models.stan.values import (
     SPECIAL,
@@ -31,15 +31,15 @@ from bayesrecon.models.stan.values import (
     assign_at,
     blank,
     check_size,
-    decided,
+    consolidated,
     index,
+    known_test,
     number,
-    settled,
     whole,
     xp_of,
 )
 
-_FINISHED = Leave("finished")
+_FINISHED = EarlyExit("finished")
 """Both branches ran to the end of the statements they stand in."""
 
 
@@ -54,9 +54,9 @@ class Machine(Expressions):
         super().__init__(program, higher)
         self.loop = loop
 
-    def block(self, body: tuple[tree.Statement, ...], frame: Frame, run: Run) -> Leave | None:
+    def block(self, body: tuple[tree.Statement, ...], frame: Frame, run: Run) -> EarlyExit | None:
         for i, statement in enumerate(body):
-            run.spend()
+            run.count_steps()
             try:
                 if isinstance(statement, tree.If):
                     end = self.conditional(statement, body[i + 1 :], frame, run)
@@ -67,13 +67,13 @@ class Machine(Expressions):
             except StanError as error:
                 raise self.placed(error, statement) from None
             except FOREIGN as error:
-                raise self.placed(unforeseen(error), statement) from None
+                raise self.placed(library_error(error), statement) from None
             if end is not None:
                 return end
         return None
 
-    def conditional(self, node: tree.If, rest: tuple[tree.Statement, ...], frame: Frame, run: Run) -> Leave | None:
-        test = self.decided(self.value(node.test, frame, run), run)
+    def conditional(self, node: tree.If, rest: tuple[tree.Statement, ...], frame: Frame, run: Run) -> EarlyExit | None:
+        test = self.known_test(self.value(node.test, frame, run), run)
         other = () if node.other is None else (node.other,)
         if test.known:
             before, run.context = run.context, run.context or test.tainted
@@ -90,10 +90,10 @@ class Machine(Expressions):
         rest: tuple[tree.Statement, ...],
         frame: Frame,
         run: Run,
-    ) -> Leave | None:
+    ) -> EarlyExit | None:
         """Both branches of what is not known, and a choice between what they leave."""
         if not run.selects:
-            raise Untraceable("a branch depends on the variable of a loop")
+            raise Untraceable("a branch depends on a loop variable")
         before, run.context = run.context, run.context or test.tainted
         unsure, run.unsure = run.unsure, True
         ends, frames, added = [], [], []
@@ -113,22 +113,22 @@ class Machine(Expressions):
             holds = condition if sign else ~condition
             run.terms += [(line, jnp.where(holds, v, 0.0), t or test.tainted) for line, v, t in terms]
         for name in frame:
-            one, two = (f[name] for f in frames)
-            if isinstance(one, Slot):
-                frame[name].row = chosen_of(test, settled(one.row), settled(two.row))  # type: ignore[attr-defined]
-            elif one is not two and name in written:
-                frame[name] = chosen_of(test, settled(one), settled(two))
+            first, second = (f[name] for f in frames)
+            if isinstance(first, Slot):
+                frame[name].row = select(test, consolidated(first.row), consolidated(second.row))  # type: ignore[attr-defined]
+            elif first is not second and name in written:
+                frame[name] = select(test, consolidated(first), consolidated(second))
         run.context = before
         if all(end is None for end in ends):
             return _FINISHED if leaves else None
         if any(end is None or end.kind != "return" or end.value is None for end in ends):
-            raise Untraceable("a branch that leaves a loop depends on what is not a constant")
-        return Leave("return", chosen_of(test, *(end.value for end in ends)))  # type: ignore[union-attr, arg-type]
+            raise Untraceable("a branch that leaves a loop depends on a value that is not constant")
+        return EarlyExit("return", select(test, *(end.value for end in ends)))  # type: ignore[union-attr, arg-type]
 
     def _declare(self, node: tree.Declare, frame: Frame, run: Run) -> None:
         if node.name in run.frozen:
             return
-        frame[node.name] = run.claim(self.declared(node, frame, run))
+        frame[node.name] = run.count_entries(self.declared(node, frame, run))
 
     def shape_of(self, kind: tree.Type, frame: Frame, run: Run) -> tuple[int, ...]:
         """Sizes of a declared type, of the array and then its own."""
@@ -148,8 +148,10 @@ class Machine(Expressions):
             return blank(base, shape, len(kind.dims))
         given = self.value(node.value, frame, run)
         if given.shape != shape:
-            raise StanError(f"{node.name} is declared with sizes {shape} and gets a {given.words} of {given.shape}")
-        return own_copy(as_declared(given, base)).with_taint(run.context)
+            raise StanError(
+                f"{node.name} is declared with shape {shape} but assigned a {given.words} of shape {given.shape}"
+            )
+        return writable_copy(as_declared(given, base)).with_taint(run.context)
 
     def _assign(self, node: tree.Assign, frame: Frame, run: Run) -> None:
         if run.frozen and tree.assigned_in(node) <= run.frozen:
@@ -164,28 +166,30 @@ class Machine(Expressions):
             nodes[:0] = to.indices
             to = to.of
         if not isinstance(to, tree.Variable):
-            raise StanError("only variables and their entries can be assigned to")
-        held = frame.get(to.name)
-        if held is None:
+            raise StanError("only variables and their elements can be assigned")
+        variable = frame.get(to.name)
+        if variable is None:
             raise StanError(f"there is no variable {to.name}")
-        if isinstance(held, Slot):
-            held.row = self._assigned(held.row, tuple(nodes[held.consumed :]), value, frame, run)
+        if isinstance(variable, Slot):
+            variable.row = self._assigned(variable.row, tuple(nodes[variable.consumed :]), value, frame, run)
         else:
-            frame[to.name] = self._assigned(held, tuple(nodes), value, frame, run)
+            frame[to.name] = self._assigned(variable, tuple(nodes), value, frame, run)
 
     def _assigned(
-        self, held: V, nodes: tuple[tree.Expression | tree.Range | None, ...], value: V, frame: Frame, run: Run
+        self, variable: V, nodes: tuple[tree.Expression | tree.Range | None, ...], value: V, frame: Frame, run: Run
     ) -> V:
         if not nodes:
-            if held.shape != value.shape:
-                raise StanError(f"a value of sizes {value.shape} is assigned to a variable of sizes {held.shape}")
-            if held.base == "int" and value.base != "int":
-                raise StanError(f"a {value.words} is assigned to a whole number")
-            return own_copy(V(held.base, value.a, held.depth, value.tainted or run.context, value.turns))
-        return assign_at(held, self.indices(nodes, held, frame, run), value, run.context)
+            if variable.shape != value.shape:
+                raise StanError(f"a value of shape {value.shape} is assigned to a variable of shape {variable.shape}")
+            if variable.base == "int" and value.base != "int":
+                raise StanError(f"a {value.words} is assigned to an integer")
+            return writable_copy(
+                V(variable.base, value.a, variable.depth, value.tainted or run.context, value.iterations)
+            )
+        return assign_at(variable, self.indices(nodes, variable, frame, run), value, run.context)
 
     def _increment(self, node: tree.Increment, frame: Frame, run: Run) -> None:
-        """Numbers that are added up are terms of their own: one may depend on a record, and another not."""
+        """Numbers that are summed are terms of their own: one may depend on a record, and another not."""
         parts = [self.value(part, frame, run) for part in summands(node.value)]
         for value in parts if all(v.scalar for v in parts) else [reduce(partial(binary, "+"), parts)]:
             self.add(node, value, run)
@@ -199,19 +203,19 @@ class Machine(Expressions):
         tainted = y.tainted or any(a.tainted for a in args)
         own = [node.name + suffix for suffix in densities.SUFFIXES if node.name + suffix in self.functions]
         if own:
-            found = self.own(own[0], [y, *args], run).a
+            density = self.own(own[0], [y, *args], run).a
         elif densities.known(node.name):
-            found = densities.log_density(node.name, [y, *args])
+            density = densities.log_density(node.name, [y, *args])
         else:
             raise StanError(f"there is no density {node.name}")
         if node.truncated:
             ends = [None if e is None else self.value(e, frame, run) for e in (node.low, node.high)]
             tainted |= any(e is not None and e.tainted for e in ends)
-            found = found - densities.truncation(node.name, y, args, *ends)
-            found = jnp.where(densities.outside(y, *ends), -jnp.inf, found)
-        self.add(node, V("real", found, 0, tainted), run)
+            density = density - densities.truncation(node.name, y, args, *ends)
+            density = jnp.where(densities.outside(y, *ends), -jnp.inf, density)
+        self.add(node, V("real", density, 0, tainted), run)
 
-    def _for(self, node: tree.For, frame: Frame, run: Run) -> Leave | None:
+    def _for(self, node: tree.For, frame: Frame, run: Run) -> EarlyExit | None:
         if node.high is None:
             over = self.value(node.low, frame, run)
             items = [index(over, [whole(i + 1)]) for i in range(over.shape[0] if over.shape else 1)]
@@ -224,7 +228,7 @@ class Machine(Expressions):
         items = [V("int", i, 0, False) for i in range(first, last + 1)]
         return self.repeat(node, items, tainted, frame, run)
 
-    def repeat(self, node: tree.For, items: list[V], tainted: bool, frame: Frame, run: Run) -> Leave | None:
+    def repeat(self, node: tree.For, items: list[V], tainted: bool, frame: Frame, run: Run) -> EarlyExit | None:
         before, run.context = run.context, run.context or tainted
         shadowed = frame.get(node.name)
         end = None
@@ -242,12 +246,12 @@ class Machine(Expressions):
         run.context = before
         return end if end is not None and end.kind == "return" else None
 
-    def _while(self, node: tree.While, frame: Frame, run: Run) -> Leave | None:
+    def _while(self, node: tree.While, frame: Frame, run: Run) -> EarlyExit | None:
         before = run.context
         end = None
         while end is None or end.kind == "continue":
             test = self.value(node.test, frame, run)
-            test = decided(test)
+            test = known_test(test)
             if not test.known:
                 raise Untraceable("how often a loop runs depends on what is not a constant")
             run.context = run.context or test.tainted
@@ -257,16 +261,16 @@ class Machine(Expressions):
         run.context = before
         return end if end is not None and end.kind == "return" else None
 
-    def _block(self, node: tree.Block, frame: Frame, run: Run) -> Leave | None:
+    def _block(self, node: tree.Block, frame: Frame, run: Run) -> EarlyExit | None:
         return self.block(node.body, frame, run)
 
-    def _return(self, node: tree.Return, frame: Frame, run: Run) -> Leave:
+    def _return(self, node: tree.Return, frame: Frame, run: Run) -> EarlyExit:
         if node.value is None:
-            return Leave("return")
-        return Leave("return", self.value(node.value, frame, run).with_taint(run.context))
+            return EarlyExit("return")
+        return EarlyExit("return", self.value(node.value, frame, run).with_taint(run.context))
 
-    def _jump(self, node: tree.Jump, frame: Frame, run: Run) -> Leave:
-        return Leave("break" if node.out else "continue")
+    def _jump(self, node: tree.Jump, frame: Frame, run: Run) -> EarlyExit:
+        return EarlyExit("break" if node.out else "continue")
 
     def _message(self, node: tree.Message, frame: Frame, run: Run) -> None:
         if node.rejects and run.unsure:  # where it comes to that, nothing is possible
@@ -304,5 +308,5 @@ Loop = Callable[[Expressions, tree.For, V, V, Frame, Run], bool]
 
 
 def in_order(*_: Any) -> bool:
-    """A `Loop` that runs none as a whole: what a later turn does may depend on what an earlier one drew."""
+    """A `Loop` that runs none as a whole: what a later iteration does may depend on what an earlier one drew."""
     return False

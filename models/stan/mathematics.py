@@ -1,4 +1,4 @@
-"""Functions of numbers, entry by entry, over containers of any type."""
+"""Functions of numbers, elementwise, over containers of any type."""
 
 import math
 from collections.abc import Callable
@@ -88,7 +88,7 @@ ONE: dict[str, Callable[[Any], Any]] = {
 
 
 def _unsupported(name: str) -> Any:
-    raise StanError(f"{name} of what is not a constant is not supported")
+    raise StanError(f"{name} of a value that is not constant is not supported")
 
 
 def _max(x: Any, y: Any) -> Any:
@@ -133,7 +133,7 @@ TWO: dict[str, Callable[[Any, Any], Any]] = {
 
 def _order(n: Any) -> int:
     if isinstance(n, jax.Array) or n not in (0, 1):
-        raise StanError("Bessel functions are those of order 0 and 1")
+        raise StanError("only Bessel functions of order 0 and 1 are supported")
     return int(n)
 
 
@@ -144,7 +144,7 @@ THREE: dict[str, Callable[[Any, Any, Any], Any]] = {
 """Functions of three numbers."""
 
 WHOLE = {"int_step", "abs", "max", "min", "floor"}
-"""Functions that keep whole numbers whole."""
+"""Functions that keep integers whole."""
 
 CONSTANTS: dict[str, float] = {
     "pi": math.pi,
@@ -164,7 +164,7 @@ def _broadcast(*args: V) -> tuple[str, int]:
     """Base and depth of what functions of several numbers return."""
     shaped = [v for v in args if not v.scalar]
     if len({v.shape for v in shaped}) > 1:
-        raise StanError(f"containers of shapes {' and '.join(str(v.shape) for v in shaped)} are taken together")
+        raise StanError(f"containers of shapes {' and '.join(str(v.shape) for v in shaped)} are combined")
     if not shaped:
         return "real", 0
     base = shaped[0].base
@@ -172,7 +172,7 @@ def _broadcast(*args: V) -> tuple[str, int]:
 
 
 def numbers(f: Callable[..., Any], args: list[V]) -> V:
-    """`f` of numbers, entry by entry."""
+    """`f` of numbers, elementwise."""
     base, depth = _broadcast(*args)
     return V(base, f(*(v.a for v in args)), depth)
 
@@ -198,20 +198,22 @@ def to_int(x: V) -> V:
 
 
 def choose(n: V, k: V) -> V:
-    """Binomial coefficients, which are whole numbers."""
+    """Binomial coefficients, which are integers."""
     if not (n.known and k.known):
         return V("int", jnp.round(numbers(lambda x, y: jnp.exp(special.log_choose(x, y)), [n, k]).a), n.depth)
-    found = numbers(lambda x, y: np.round(scipy.special.binom(x, y)), [n, k])
-    if np.max(found.a, initial=0.0) >= 2**31:
-        raise StanError("a binomial coefficient is more than a whole number holds")
-    return V("int", np.asarray(found.a).astype(int) if found.shape else int(found.a), found.depth)
+    coefficients = numbers(lambda x, y: np.round(scipy.special.binom(x, y)), [n, k])
+    if np.max(coefficients.a, initial=0.0) >= 2**31:
+        raise StanError("a binomial coefficient overflows an integer")
+    return V(
+        "int", np.asarray(coefficients.a).astype(int) if coefficients.shape else int(coefficients.a), coefficients.depth
+    )
 
 
 def log_mix(args: list[V]) -> V:
     """`log(theta exp(a) + (1 - theta) exp(b))`, or of shares and log densities."""
     if len(args) == 3:
-        theta, one, other = (jnp.asarray(v.a, float) for v in args)
-        return V("real", jnp.logaddexp(jnp.log(theta) + one, jnp.log1p(-theta) + other))
+        theta, first, second = (jnp.asarray(v.a, float) for v in args)
+        return V("real", jnp.logaddexp(jnp.log(theta) + first, jnp.log1p(-theta) + second))
     theta, logs = (jnp.asarray(v.a, float) for v in args)
     return V("real", jnp.sum(special.log_sum_exp(jnp.log(theta) + logs, axis=-1)))
 
@@ -225,4 +227,4 @@ NUMERIC: dict[str, Callable[..., V]] = {
     "choose": choose,
     "log_mix": lambda *args: log_mix(list(args)),
 }
-"""Functions of values that are no plain map of entries."""
+"""Functions of values that are no plain map of elements."""

@@ -23,8 +23,8 @@ def _product(x: Any, y: Any) -> V:
 
 def _symmetric(vectors: bool) -> Callable[[V], V]:
     def decompose(x: V) -> V:
-        values, found = xp_of(x.a).linalg.eigh(x.a)
-        return _matrix(found) if vectors else V("vector", values)
+        values, eigenvectors = xp_of(x.a).linalg.eigh(x.a)
+        return _matrix(eigenvectors) if vectors else V("vector", values)
 
     return decompose
 
@@ -43,7 +43,7 @@ def _inverse(x: V) -> V:
         try:
             return _matrix(np.linalg.inv(x.a))
         except np.linalg.LinAlgError:
-            raise StanError("a matrix that is inverted is singular") from None
+            raise StanError("a singular matrix cannot be inverted") from None
     return _matrix(jnp.linalg.inv(x.a))
 
 
@@ -63,8 +63,8 @@ def _add_diagonal(x: V, y: V) -> V:
 
 def _quadratic(a: V, b: V) -> V:
     """`b' a b`."""
-    whole = b.a.T @ a.a @ b.a
-    return real(whole) if b.base == "vector" else _matrix(whole)
+    form = b.a.T @ a.a @ b.a
+    return real(form) if b.base == "vector" else _matrix(form)
 
 
 def _trace_quad(a: V, b: V) -> V:
@@ -126,14 +126,14 @@ def _points(x: V) -> Any:
 
 
 def _kernel(shape: Callable[[Any], Any], smooth: bool) -> Callable[..., V]:
-    """From a function of distances in length scales, or of their squares where it is `smooth`."""
+    """A covariance function from a function of scaled distances, or of their squares if `smooth`."""
 
     def covariance(*args: V) -> V:
         *places, sigma, scale = args
-        one, other = _points(places[0]), _points(places[-1])
-        check_size((len(one), len(other), one.shape[1]), "a covariance matrix")
+        first, second = _points(places[0]), _points(places[-1])
+        check_size((len(first), len(second), first.shape[1]), "a covariance matrix")
         length = xp_of(scale.a).atleast_1d(scale.a)
-        apart = (one[:, None, :] - other[None, :, :]) / length
+        apart = (first[:, None, :] - second[None, :, :]) / length
         squares = xp_of(apart).sum(apart * apart, axis=-1)
         if not smooth:
             xp = xp_of(squares)
@@ -154,9 +154,9 @@ def _matern52(r: Any) -> Any:
 
 def _periodic(*args: V) -> V:
     *places, sigma, scale, period = args
-    one, other = _points(places[0]), _points(places[-1])
-    check_size((len(one), len(other), one.shape[1]), "a covariance matrix")
-    apart = one[:, None, :] - other[None, :, :]
+    first, second = _points(places[0]), _points(places[-1])
+    check_size((len(first), len(second), first.shape[1]), "a covariance matrix")
+    apart = first[:, None, :] - second[None, :, :]
     xp = xp_of(apart, period.a, scale.a, sigma.a)
     waves = xp.sum(xp.sin(np.pi * xp.abs(apart) / period.a) ** 2, axis=-1)
     return _matrix(sigma.a * sigma.a * xp.exp(-2 * waves / (scale.a * scale.a)))
@@ -220,4 +220,4 @@ MATRICES: dict[str, Callable[..., V]] = {
     "gp_periodic_cov": _periodic,
     "gp_dot_prod_cov": _dot_product_cov,
 }
-"""By the name in Stan."""
+"""Functions by their name in Stan."""

@@ -18,7 +18,7 @@ def _rows(*values: V) -> list[Any]:
     arrays = [jnp.asarray(v.a, float) if v.depth else jnp.asarray(v.a, float)[None] for v in values]
     counts = {len(a) for a in arrays} - {1}
     if len(counts) > 1:
-        raise StanError(f"arrays of {' and '.join(map(str, sorted(counts)))} vectors are taken together")
+        raise StanError(f"arrays of {' and '.join(map(str, sorted(counts)))} vectors are combined")
     count = max((len(a) for a in arrays), default=1)
     if any(len(a) == 0 for a in arrays):
         count = 0
@@ -103,11 +103,11 @@ def _lkj_constant(k: int, eta: Any) -> Any:
 
 def wishart(w: V, nu: V, sigma: V) -> Any:
     k = w.shape[0]
-    one, other = cholesky(jnp.asarray(w.a, float)), cholesky(jnp.asarray(sigma.a, float))
+    first, second = cholesky(jnp.asarray(w.a, float)), cholesky(jnp.asarray(sigma.a, float))
     return (
-        (nu.a - k - 1) * _log_diagonal(one)
+        (nu.a - k - 1) * _log_diagonal(first)
         - 0.5 * jnp.trace(solve(jnp.asarray(sigma.a, float), w.a))
-        - nu.a * _log_diagonal(other)
+        - nu.a * _log_diagonal(second)
         - 0.5 * nu.a * k * math.log(2)
         - lmgamma(k, nu.a / 2)
     )
@@ -115,24 +115,24 @@ def wishart(w: V, nu: V, sigma: V) -> Any:
 
 def inv_wishart(w: V, nu: V, sigma: V) -> Any:
     k = w.shape[0]
-    one, other = cholesky(jnp.asarray(w.a, float)), cholesky(jnp.asarray(sigma.a, float))
+    first, second = cholesky(jnp.asarray(w.a, float)), cholesky(jnp.asarray(sigma.a, float))
     return (
-        -(nu.a + k + 1) * _log_diagonal(one)
+        -(nu.a + k + 1) * _log_diagonal(first)
         - 0.5 * jnp.trace(solve(jnp.asarray(w.a, float), sigma.a))
-        + nu.a * _log_diagonal(other)
+        + nu.a * _log_diagonal(second)
         - 0.5 * nu.a * k * math.log(2)
         - lmgamma(k, nu.a / 2)
     )
 
 
 def picked(table: Any, y: Any) -> Any:
-    """Entries `table[..., y]` of categories from one, with the sum over them; not a number where y is none."""
+    """Elements `table[..., y]` of categories from one, with the sum over them; not a number where y is none."""
     y = jnp.asarray(y)
     at = jnp.round(y).astype(int) if jnp.issubdtype(y.dtype, jnp.floating) else y
     size = table.shape[-1]
     safe = jnp.clip(at, 1, size) - 1
-    found = jnp.take_along_axis(jnp.broadcast_to(table, (*safe.shape, size)), safe[..., None], axis=-1)[..., 0]
-    return jnp.sum(jnp.where((at >= 1) & (at <= size), found, jnp.nan))
+    result = jnp.take_along_axis(jnp.broadcast_to(table, (*safe.shape, size)), safe[..., None], axis=-1)[..., 0]
+    return jnp.sum(jnp.where((at >= 1) & (at <= size), result, jnp.nan))
 
 
 def categorical(y: V, theta: V) -> Any:
@@ -152,8 +152,8 @@ def ordered_logs(eta: Any, cuts: Any, log_below: Any) -> Any:
     tail_low, tail_high = log_below(-z[..., :-1]), log_below(-z[..., 1:])
     # In the upper tail the difference of complements keeps the digits.
     upper = z[..., :-1] > 0
-    one, other = jnp.where(upper, tail_low, high), jnp.where(upper, tail_high, low)
-    return jnp.concatenate([first, one + jnp.log1p(-jnp.exp(other - one)), last], axis=-1)
+    larger, smaller = jnp.where(upper, tail_low, high), jnp.where(upper, tail_high, low)
+    return jnp.concatenate([first, larger + jnp.log1p(-jnp.exp(smaller - larger)), last], axis=-1)
 
 
 def ordered_logistic(y: V, eta: V, cuts: V) -> Any:
@@ -183,4 +183,4 @@ MULTIVARIATE = {
         ordered_probit, multinomial, multinomial_logit,
     )
 }  # fmt: skip
-"""By the name in Stan; each takes values and returns the sum over their arrays."""
+"""Functions by their name in Stan; each takes values and returns the sum over their arrays."""

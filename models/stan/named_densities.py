@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from bayesrecon.models.stan.cdfs import CUMULATIVE
@@ -14,7 +13,7 @@ from bayesrecon.models.stan.special import log1m_exp
 from bayesrecon.models.stan.values import StanError, V, xp_of
 
 SUFFIXES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_log")
-"""What a log density's name ends with, the last of them in old programs."""
+"""Suffixes of log densities' names; the last is from old programs."""
 
 _CUMULATIVE = {
     "_lcdf": (0, True),
@@ -85,11 +84,11 @@ def known(name: str) -> bool:
     return any(name in table for table in (CONTINUOUS, DISCRETE, MULTIVARIATE, GENERALISED))
 
 
-def _entries(f: Callable[..., Any], args: list[V]) -> jax.Array:
+def _entries(f: Callable[..., Any], args: list[V]) -> Any:
     """A function of numbers over containers, which all have one length."""
     shapes = {v.shape for v in args if v.shape}
     if len(shapes) > 1 and len({s if len(s) == 1 else None for s in shapes}) > 1:
-        raise StanError(f"containers of {' and '.join(str(s[0]) for s in sorted(shapes))} entries are taken together")
+        raise StanError(f"containers of {' and '.join(str(s[0]) for s in sorted(shapes))} elements are combined")
     return f(*(jnp.asarray(v.a, float) for v in args))
 
 
@@ -114,8 +113,8 @@ def cumulative(call: str) -> Callable[[list[V]], Any] | None:
             f = CUMULATIVE[name][side]
 
             def total(args: list[V], f: Callable[..., Any] = f, logarithm: bool = logarithm) -> Any:
-                whole = jnp.sum(_entries(f, args))
-                return whole if logarithm else jnp.exp(whole)
+                log_probability = jnp.sum(_entries(f, args))
+                return log_probability if logarithm else jnp.exp(log_probability)
 
             return total
     return None
@@ -130,7 +129,7 @@ def density_of_call(call: str) -> str | None:
 
 
 def truncation(name: str, y: V, args: list[V], low: V | None, high: V | None) -> Any:
-    """What `T[low, high]` takes off the log density."""
+    """Log normaliser of the truncation `T[low, high]`."""
     if name not in CUMULATIVE:
         raise StanError(f"{name} is truncated, which is not supported for this density")
     below, above = CUMULATIVE[name]
@@ -153,10 +152,10 @@ def truncation(name: str, y: V, args: list[V], low: V | None, high: V | None) ->
 
     def between(*values: Any) -> Any:
         end_low, end_high, *rest = values
-        one, other = below(end_high, *rest), below(end_low, *rest)
+        log_upper, lower = below(end_high, *rest), below(end_low, *rest)
         near, far = above(end_low, *rest), above(end_high, *rest)
-        upper = other > jnp.log(0.5)
-        top, bottom = jnp.where(upper, near, one), jnp.where(upper, far, other)
+        upper = lower > jnp.log(0.5)
+        top, bottom = jnp.where(upper, near, log_upper), jnp.where(upper, far, lower)
         gone = jnp.isneginf(bottom)
         return top + jnp.where(gone, 0.0, log1m_exp(jnp.where(gone, -1.0, bottom - top)))
 
@@ -165,11 +164,11 @@ def truncation(name: str, y: V, args: list[V], low: V | None, high: V | None) ->
 
 
 def outside(y: V, low: V | None, high: V | None) -> Any:
-    """Whether an entry lies outside of what a density is truncated to."""
+    """Whether an element lies outside of what a density is truncated to."""
     xp = xp_of(*(v.a for v in (y, low, high) if v is not None))
-    found = False
+    result: Any = False
     if low is not None:
-        found = found | xp.any(xp.asarray(y.a) < low.a)
+        result = result | xp.any(xp.asarray(y.a) < low.a)
     if high is not None:
-        found = found | xp.any(xp.asarray(y.a) > high.a)
-    return found
+        result = result | xp.any(xp.asarray(y.a) > high.a)
+    return result

@@ -1,4 +1,4 @@
-"""What a density needs of a program: statements without effect on it are left out, and so are the data they read."""
+"""Dead-code elimination: statements without effect on the density are removed, and the data they read."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -23,19 +23,19 @@ def declared_in(node: object) -> set[str]:
 
 def flattened(block: tuple[tree.Statement, ...]) -> list[tree.Statement]:
     """Statements of a block, without the braces around several."""
-    found: list[tree.Statement] = []
+    result: list[tree.Statement] = []
     for s in block:
-        found.extend(flattened(s.body) if isinstance(s, tree.Block) and not declared_in(s) else [s])
-    return found
+        result.extend(flattened(s.body) if isinstance(s, tree.Block) and not declared_in(s) else [s])
+    return result
 
 
 def pruned(program: tree.Program, given: frozenset[str] = frozenset()) -> tree.Program:
     """The program with what its density depends on alone, where some transformed data are given."""
     needed = tree.names_in(program.model) | _sizes(program.parameters)
-    parameters, found = _needed(program.transformed_parameters, needed)
-    needed |= found | tree.names_in(parameters)
-    data, found = _needed(program.transformed_data, needed, given)
-    needed |= found
+    parameters, required = _needed(program.transformed_parameters, needed)
+    needed |= required | tree.names_in(parameters)
+    data, required = _needed(program.transformed_data, needed, given)
+    needed |= required
     kept = tuple(d for d in program.data if isinstance(d, tree.Declare) and d.name in _with_sizes(program.data, needed))
     return replace(program, data=kept, transformed_data=data, transformed_parameters=parameters, generated=())
 
@@ -48,7 +48,7 @@ def computing(program: tree.Program, name: str) -> tuple[tree.Statement, ...]:
 
 
 def without_aliases(program: tree.Program) -> tree.Program:
-    """The program with whole numbers of the transformed data that are others by another name under one name."""
+    """The program with integers of the transformed data that are others by another name under one name."""
     written: dict[str, list[tree.Expression | None]] = {}
     for s in tree.walk(program.transformed_data):
         if isinstance(s, tree.Declare) and s.type.base == "int" and not s.type.dims:
@@ -80,25 +80,25 @@ def _sizes(block: tuple[tree.Statement, ...]) -> set[str]:
 
 
 def _with_sizes(block: tuple[tree.Statement, ...], needed: set[str]) -> set[str]:
-    found = set(needed)
+    result = set(needed)
     for d in reversed(block):
-        if isinstance(d, tree.Declare) and d.name in found:
-            found |= {n for size in (*d.type.dims, *d.type.sizes) for n in tree.names_in(size)}
-    return found
+        if isinstance(d, tree.Declare) and d.name in result:
+            result |= {n for size in (*d.type.dims, *d.type.sizes) for n in tree.names_in(size)}
+    return result
 
 
 def _leaves(
     body: tuple[tree.Statement, ...], controls: frozenset[str] = frozenset()
 ) -> list[tuple[tree.Statement, frozenset[str]]]:
     """Statements that contain no others, each with the names that decide whether it runs."""
-    found: list[tuple[tree.Statement, frozenset[str]]] = []
+    result: list[tuple[tree.Statement, frozenset[str]]] = []
     for s in body:
         inside = _inside(s)
         if inside is None:
-            found.append((s, controls))
+            result.append((s, controls))
         else:
-            found += _leaves(inside, controls | tree.names_in(_heads(s)))
-    return found
+            result += _leaves(inside, controls | tree.names_in(_heads(s)))
+    return result
 
 
 def _inside(s: tree.Statement) -> tuple[tree.Statement, ...] | None:
@@ -119,22 +119,22 @@ def _heads(s: tree.Statement) -> tuple[tree.Expression, ...]:
 
 def _slim(body: tuple[tree.Statement, ...], kept: set[int]) -> tuple[tree.Statement, ...]:
     """Statements with the leaves that are kept alone."""
-    found: list[tree.Statement] = []
+    result: list[tree.Statement] = []
     for s in body:
         if _inside(s) is None:
             if id(s) in kept:
-                found.append(s)
+                result.append(s)
             continue
         if not any(id(leaf) in kept for leaf, _ in _leaves((s,))):
             continue
         if isinstance(s, tree.Block):
-            found.append(replace(s, body=_slim(s.body, kept)))
+            result.append(replace(s, body=_slim(s.body, kept)))
         elif isinstance(s, tree.If):
             then, other = (tree.Block(s.at, _slim((part,) if part else (), kept)) for part in (s.then, s.other))
-            found.append(replace(s, then=then, other=other if s.other is not None else None))
+            result.append(replace(s, then=then, other=other if s.other is not None else None))
         elif isinstance(s, tree.For | tree.While):
-            found.append(replace(s, body=tree.Block(s.at, _slim((s.body,), kept))))
-    return tuple(found)
+            result.append(replace(s, body=tree.Block(s.at, _slim((s.body,), kept))))
+    return tuple(result)
 
 
 def _needed(
@@ -161,18 +161,18 @@ def _needed(
 
 def tainted_names(program: tree.Program, sources: set[str]) -> set[str]:
     """Variables that may depend on `sources`, whatever their values."""
-    found = set(sources)
+    result = set(sources)
     blocks = (*program.transformed_data, *program.transformed_parameters, *program.model)
     before = -1
-    while len(found) != before:
-        before = len(found)
+    while len(result) != before:
+        before = len(result)
         for s in blocks:
-            found |= _written_by(s, found)
-    return found
+            result |= _written_by(s, result)
+    return result
 
 
 def _written_by(node: object, tainted: set[str]) -> set[str]:
-    """What statements write that depends on tainted names: by its value, its place or what decides whether it runs."""
+    """Names that statements assign depending on tainted names, by value, index or condition."""
     if isinstance(node, tree.If | tree.While) and tree.names_in(node.test) & tainted:
         return tree.assigned_in(node)
     if isinstance(node, tree.For) and tree.names_in((node.low, node.high)) & tainted:
@@ -181,14 +181,14 @@ def _written_by(node: object, tainted: set[str]) -> set[str]:
         return tree.assigned_in(node) if tree.names_in(node) & tainted else set()
     if isinstance(node, tree.Declare):
         return {node.name} if node.value is not None and tree.names_in(node.value) & tainted else set()
-    found: set[str] = set()
+    result: set[str] = set()
     if isinstance(node, tree.If | tree.While | tree.For | tree.Block):
         for child in tree.children(node):
-            found |= _written_by(child, tainted)
+            result |= _written_by(child, tainted)
     elif isinstance(node, tuple):
         for child in node:
-            found |= _written_by(child, tainted)
-    return found
+            result |= _written_by(child, tainted)
+    return result
 
 
 def record_part(program: tree.Program, tainted: set[str]) -> tree.Program:

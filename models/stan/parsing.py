@@ -1,4 +1,4 @@
-"""From the text of a Stan program to its tree."""
+"""Parser from the text of a Stan program to its syntax tree."""
 
 import functools
 import re
@@ -27,7 +27,7 @@ def parse(text: str, name: str = "program") -> tree.Program:
     """
     lark = library("lark", "a Stan program", "stan")
     if len(text) > LONGEST:
-        raise BayesreconError(f"{name}: {len(text)} characters, more than {LONGEST}; this is no Stan program")
+        raise BayesreconError(f"{name}: {len(text)} characters, more than {LONGEST}; this is not a Stan program")
     _check_brackets(text, name)
     try:
         blocks = _builder().transform(_shallow(_parser().parse(text), name))
@@ -36,18 +36,20 @@ def parse(text: str, name: str = "program") -> tree.Program:
             f"{name}, line {error.line}, column {error.column}: {text[error.pos_in_stream]!r} is not understood"
         ) from None
     except lark.exceptions.UnexpectedToken as error:
-        what = "the program ends early" if error.token.type == "$END" else f"{str(error.token)[:40]!r} is not expected"
-        raise BayesreconError(f"{name}, line {error.line}, column {error.column}: {what} here") from None
+        problem = (
+            "the program ends early" if error.token.type == "$END" else f"{str(error.token)[:40]!r} is not expected"
+        )
+        raise BayesreconError(f"{name}, line {error.line}, column {error.column}: {problem} here") from None
     except lark.exceptions.VisitError as error:
         if isinstance(error.orig_exc, BayesreconError):
             raise BayesreconError(f"{name}, {error.orig_exc}") from None
         raise
-    found: dict[str, tuple[Any, ...]] = {}
+    parsed: dict[str, tuple[Any, ...]] = {}
     for block, body in blocks:
-        if block in found:
+        if block in parsed:
             raise BayesreconError(f"{name}: there are two blocks {block.replace('_', ' ')}")
-        found[block] = body
-    program = tree.Program(name=name, source=text, **found)
+        parsed[block] = body
+    program = tree.Program(name=name, source=text, **parsed)
     _check_depth(program)
     return program
 
@@ -61,17 +63,17 @@ def _check_brackets(text: str, name: str) -> None:
             raise BayesreconError(f"{name}, line {line}: brackets nested more than {DEEPEST} deep")
 
 
-def _shallow(found: Any, name: str) -> Any:
+def _shallow(root: Any, name: str) -> Any:
     """What the parser made, where it is not nested deeper than Python can follow."""
-    waiting = [(found, 0)]
+    waiting = [(root, 0)]
     while waiting:
         node, depth = waiting.pop()
         if depth > 3 * DEEPEST:
             raise BayesreconError(
-                f"{name}, line {node.meta.line}: nested more than {DEEPEST} deep; split the expression in parts"
+                f"{name}, line {node.meta.line}: nested more than {DEEPEST} deep; split the expression"
             )
         waiting.extend((child, depth + 1) for child in node.children if hasattr(child, "children"))
-    return found
+    return root
 
 
 def _check_depth(program: tree.Program) -> None:
@@ -83,7 +85,7 @@ def _check_depth(program: tree.Program) -> None:
         node, depth = waiting.pop()
         if depth > DEEPEST:
             raise BayesreconError(
-                f"{program.name}, line {node.at[0]}: nested more than {DEEPEST} deep; split the expression in parts"
+                f"{program.name}, line {node.at[0]}: nested more than {DEEPEST} deep; split the expression"
             )
         deeper = depth + isinstance(node, tree.Node)
         waiting.extend((child, deeper) for child in tree.children(node))
@@ -110,10 +112,10 @@ def _builder() -> Any:
     def place(token: Any) -> tree.Position:
         return (token.line, token.column)
 
-    def _wholes(token: Any) -> int:
+    def _integer_aliases(token: Any) -> int:
         value = int(token.replace("_", ""))
         if value > 2**31 - 1:
-            raise BayesreconError(f"line {token.line}: {token[:40]} is larger than a whole number can be")
+            raise BayesreconError(f"line {token.line}: {token[:40]} is too large for an integer")
         return value
 
     def shaped(base: str, bounds: Any, *sizes: Any) -> tree.Type:
@@ -234,9 +236,9 @@ def _builder() -> Any:
             return tree.Assign(at(meta), items[0], "=" if items[1] == "<-" else str(items[1]), items[2])
 
         def tilde(self, meta, items):
-            of, name, args, cut = items
+            variate, name, args, cut = items
             low, high = cut or (None, None)
-            return tree.Tilde(at(meta), of, str(name), real(args), low, high, cut is not None)
+            return tree.Tilde(at(meta), variate, str(name), real(args), low, high, cut is not None)
 
         def truncation_two(self, meta, items):
             return tuple(items)
@@ -269,7 +271,7 @@ def _builder() -> Any:
             return tree.Range(at(meta), *items)
 
         def whole(self, meta, items):
-            return tree.Number(at(meta), _wholes(items[0]))
+            return tree.Number(at(meta), _integer_aliases(items[0]))
 
         def number(self, meta, items):
             return tree.Number(at(meta), float(items[0].replace("_", "")))
@@ -300,7 +302,9 @@ def _builder() -> Any:
 
     def block(name: str) -> Any:
         def make(self, meta, items):
-            return name, tuple(one for item in items for one in (item if isinstance(item, tuple) else (item,)))
+            return name, tuple(
+                statement for item in items for statement in (item if isinstance(item, tuple) else (item,))
+            )
 
         return make
 

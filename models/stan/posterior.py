@@ -52,7 +52,7 @@ def declarations(block: tuple[tree.Statement, ...]) -> list[tree.Declare]:
 
 
 def read_data(machine: Machine, data: Mapping[str, object], frame: Frame | None = None) -> Frame:
-    """What the data block declares, of `data`; what `frame` holds is taken as it stands.
+    """The variables that the data block declares, from `data`; those in `frame` are kept.
 
     Raises:
         BayesreconError: what is missing, of other sizes, or no number.
@@ -80,7 +80,7 @@ def value_of(node: tree.Declare, given: object, shape: tuple[int, ...]) -> V:
     try:
         a = np.asarray(given, float)
     except (TypeError, ValueError, OverflowError):
-        raise StanError(f"{node.name} is given values that are not numbers") from None
+        raise StanError(f"{node.name} is assigned values that are not numbers") from None
     if a.size == 0 and 0 in shape:
         a = a.reshape(shape)
     if a.shape == (1,) and shape == ():
@@ -88,16 +88,16 @@ def value_of(node: tree.Declare, given: object, shape: tuple[int, ...]) -> V:
     if a.shape != shape and 1 in shape and a.shape == tuple(n for n in shape if n != 1):
         a = a.reshape(shape)  # a column of a table is written as a list by some tools
     if a.shape != shape:
-        raise StanError(f"{node.name} has sizes {shape} and is given {a.shape}")
+        raise StanError(f"{node.name} has shape {shape} but is assigned {a.shape}")
     if base == "int":
         if a.size and not (np.isfinite(a).all() and (a == np.round(a)).all()):
-            raise StanError(f"{node.name} is given values that are not whole numbers")
+            raise StanError(f"{node.name} is assigned values that are not integers")
         return V("int", a.astype(np.int64) if a.ndim else int(a), depth)
     return V(base, a if a.ndim else float(a), depth)
 
 
 def transform_data(machine: Machine, frame: Frame) -> Frame:
-    """With the transformed data; those that are given already are kept."""
+    """The frame with the transformed data; values that are already given are kept."""
     frame = dict(frame)
     run = Run(frozen=frozenset(frame))
     with np.errstate(all="ignore"):
@@ -107,16 +107,18 @@ def transform_data(machine: Machine, frame: Frame) -> Frame:
 
 def places(machine: Machine, frame: Frame, shapes: Mapping[str, tuple[int, ...]] | None = None) -> tuple[Place, ...]:
     """The parameters, of sizes that `shapes` names or that the data give."""
-    found: list[Place] = []
+    result: list[Place] = []
     names = {node.name for node in declarations(machine.program.parameters)}
     for node in machine.program.parameters:
         if not isinstance(node, tree.Declare):
-            raise BayesreconError(f"{machine.program.name}, line {node.at[0]}: only declarations stand in this block")
+            raise BayesreconError(
+                f"{machine.program.name}, line {node.at[0]}: only declarations are allowed in this block"
+            )
         kind = node.type
-        if any(node.name == p.name for p in found):
+        if any(node.name == p.name for p in result):
             raise BayesreconError(f"{machine.program.name}, line {node.at[0]}: {node.name} is declared twice")
         if kind.base == "int":
-            raise BayesreconError(f"{machine.program.name}, line {node.at[0]}: {node.name} is a whole number")
+            raise BayesreconError(f"{machine.program.name}, line {node.at[0]}: {node.name} is an integer")
         try:
             if shapes is not None and node.name in shapes:
                 shape = tuple(shapes[node.name])
@@ -126,8 +128,8 @@ def places(machine: Machine, frame: Frame, shapes: Mapping[str, tuple[int, ...]]
         except StanError as error:
             raise machine.placed(error, node) from None
         dependent = bool(names & {n for _, b in kind.bounds for n in tree.names_in(b)})
-        found.append(Place(node, shape, dependent))
-    return tuple(found)
+        result.append(Place(node, shape, dependent))
+    return tuple(result)
 
 
 def transform_of(machine: Machine, place: Place, frame: Frame, run: Run | None = None) -> Any:
@@ -139,10 +141,10 @@ def transform_of(machine: Machine, place: Place, frame: Frame, run: Run | None =
         ends = {name: machine.value(node, frame, run or Run()) for name, node in kind.bounds}
         for name, v in ends.items():
             if v.shape and v.shape != place.shape[len(place.shape) - len(v.shape) :]:
-                raise StanError(f"the bound {name} of {place.name} has sizes {v.shape}")
+                raise StanError(f"the bound {name} of {place.name} has shape {v.shape}")
         if "offset" in ends or "multiplier" in ends:
-            one = ends["offset"].a if "offset" in ends else 0.0
-            return Affine(one, ends["multiplier"].a if "multiplier" in ends else 1.0)
+            offset = ends["offset"].a if "offset" in ends else 0.0
+            return Affine(offset, ends["multiplier"].a if "multiplier" in ends else 1.0)
         return bounded(*(ends[n].a if n in ends else None for n in ("lower", "upper")))
     except StanError as error:
         raise machine.placed(error, place.node) from None
@@ -152,7 +154,8 @@ class Posterior:
     """A program with its data.
 
     Args:
-        program: parsed. data: of its data block.
+        program: parsed.
+        data: data of its data block.
     """
 
     def __init__(self, program: tree.Program, data: Mapping[str, object]):

@@ -10,7 +10,7 @@ from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Records
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.derived import MadeOfAllError
+from bayesrecon.models.stan.derived import NeedsAllRecordsError
 from bayesrecon.models.stan.layout import columns, sizes_of
 from bayesrecon.models.stan.needs import pruned
 from bayesrecon.models.stan.posterior import declarations, machine_of, read_data, transform_data
@@ -50,10 +50,10 @@ def stan_data(
                 try:
                     model = from_stan(source, constants=constants, record=count, domain=domain)
                     break
-                except MadeOfAllError as error:
+                except NeedsAllRecordsError as error:
                     if error.name in constants:
                         raise
-                    constants[error.name] = _made_of_all(program, data, error.name)
+                    constants[error.name] = _from_all_records(program, data, error.name)
         except BayesreconError as error:
             first = first or error
             continue
@@ -71,7 +71,7 @@ def _misses(domain: Domain, values: np.ndarray) -> bool:
     return domain.presumed and not domain.contains(values).all()
 
 
-def _made_of_all(program: tree.Program, data: Mapping[str, object], name: str) -> np.ndarray:
+def _from_all_records(program: tree.Program, data: Mapping[str, object], name: str) -> np.ndarray:
     """A number that the transformed data make of all records."""
     machine = machine_of(program)
     return np.asarray(transform_data(machine, read_data(machine, data))[name].a)
@@ -92,12 +92,12 @@ def records_of(model: StanModel, program: tree.Program, data: Mapping[str, objec
     assert parts is not None
     machine = machine_of(pruned(program))
     frame = transform_data(machine, read_data(machine, data))
-    found: Records = {}
+    result: Records = {}
     for name in model.fields:
         if name == parts.unit:
-            found[name] = np.arange(1, parts.units + 1)
+            result[name] = np.arange(1, parts.units + 1)
             continue
         column = parts.cut.get(name) or parts.columns[name]
         values = np.asarray(frame[name].a)
-        found[name] = np.moveaxis(values, column.axis, 0) if column.follows else values[None]
-    return found
+        result[name] = np.moveaxis(values, column.axis, 0) if column.follows else values[None]
+    return result

@@ -1,9 +1,9 @@
-"""Where data without bounds lie, by how a program uses them.
+"""Domains of data without declared bounds, from how a program uses them.
 
-A law leaves no density outside its support: what is drawn from a Bernoulli law is 0 or 1. Nor is there one where the
-logarithm of a negative number is taken. Whole numbers that are compared with literals and used in no other way
-(`age[n] == 2`) matter by the outcomes of the comparisons alone. They are *presumed* to be codes that run over those
-literals: all others have the density of one of these.
+A distribution leaves no density outside its support: what is drawn from a Bernoulli distribution is 0 or 1. Nor is
+there one where the logarithm of a negative number is taken. Integers that are compared with literals and used in no
+other way (`age[n] == 2`) matter by the outcomes of the comparisons alone. They are *presumed* to be codes that run over
+those literals: all others have the density of one of these.
 """
 
 import math
@@ -37,7 +37,7 @@ Comparison = tuple[str, float]
 
 def with_ranges(program: tree.Program, columns: Mapping[str, Column], fields: Mapping[str, Field]) -> dict[str, Field]:
     """Fields without two bounds with the range that the program tells."""
-    found = dict(fields)
+    result = dict(fields)
     compared, supports = comparisons(program), _supports(program)
     for name in columns:
         domain = fields[name].domain
@@ -52,39 +52,39 @@ def with_ranges(program: tree.Program, columns: Mapping[str, Column], fields: Ma
         else:
             found_domain = _within(supports.get(name), domain)
         if found_domain is not None:
-            found[name] = replace(fields[name], domain=found_domain)
-    return found
+            result[name] = replace(fields[name], domain=found_domain)
+    return result
 
 
 def presumed_notes(program: tree.Program, fields: Mapping[str, Field]) -> tuple[str, ...]:
-    """What was presumed, a line a field."""
+    """Assumed domains, one line per field."""
     compared = comparisons(program)
     presumed = {name: field.domain for name, field in fields.items() if field.domain.presumed}
     literals = {name: ", ".join(f"{c:g}" for c in sorted({c for _, c in compared[name]})) for name in presumed}
     return tuple(
-        f"{name} has no bounds in the program: it is presumed to be {domain.words}, as it is compared with "
-        f"{literals[name]} and used in no other way; domain= states another range"
+        f"{name} has no bounds in the program: it is assumed to be {domain.words}, because it is compared with "
+        f"{literals[name]} and used in no other way; set another range with domain="
         for name, domain in presumed.items()
     )
 
 
 def comparisons(program: tree.Program) -> dict[str, list[Comparison]]:
     """Comparisons of variables with literals, by name; a number that stands for a truth is compared with 0."""
-    found: dict[str, list[Comparison]] = {}
+    result: dict[str, list[Comparison]] = {}
     for node in tree.walk(_blocks(program)):
-        for one in _tests(node):
-            if (name := _name(one)) is not None:
-                found.setdefault(name, []).append(("!=", 0.0))
+        for test in _tests(node):
+            if (name := _name(test)) is not None:
+                result.setdefault(name, []).append(("!=", 0.0))
         if isinstance(node, tree.Binary) and node.op in _TURNED:
-            for op, one, other in ((node.op, node.left, node.right), (_TURNED[node.op], node.right, node.left)):
-                name, value = _name(one), _literal(other)
+            for op, test, other in ((node.op, node.left, node.right), (_TURNED[node.op], node.right, node.left)):
+                name, value = _name(test), _literal(other)
                 if name is not None and value is not None:
-                    found.setdefault(name, []).append((op, value))
-    return found
+                    result.setdefault(name, []).append((op, value))
+    return result
 
 
 def _blocks(program: tree.Program) -> tuple[tuple[tree.Statement, ...], ...]:
-    """What reads data: functions of the program do not."""
+    """Blocks that read data; functions of the program do not."""
     return (program.transformed_data, program.transformed_parameters, program.model)
 
 
@@ -98,7 +98,7 @@ def _tests(node: tree.Node) -> tuple[tree.Expression, ...]:
 
 
 def _name(node: tree.Node | None) -> str | None:
-    """The variable that an entry is of, where it may be any."""
+    """The variable that an element is of, where it may be any."""
     if isinstance(node, tree.Index) and any(isinstance(i, tree.Number) for i in node.indices):
         return None
     inside = node.of if isinstance(node, tree.Index) else node
@@ -118,7 +118,7 @@ def _only_compared(program: tree.Program, name: str, count: int) -> bool:
 
 
 def _codes(compared: list[Comparison], domain: Domain) -> Domain | None:
-    """Whole numbers without a gap, with one for every outcome of the comparisons."""
+    """Integers without a gap, with one for every outcome of the comparisons."""
     codes: set[float] = set()
     cuts = False
     for op, value in compared:
@@ -143,9 +143,9 @@ def _codes(compared: list[Comparison], domain: Domain) -> Domain | None:
 
 
 def _supports(program: tree.Program) -> dict[str, Domain]:
-    """Where variables lie as there is no density elsewhere: those that are drawn from a law, and those of which a
-    logarithm is taken. What is done of some records alone tells nothing."""
-    found: dict[str, Domain] = {}
+    """Where variables lie as there is no density elsewhere: those that are drawn from a distribution, and those of
+    which a logarithm is taken. What is done of some records alone tells nothing."""
+    result: dict[str, Domain] = {}
     every = tree.walk(_blocks(program))
     branches = [n for n in every if isinstance(n, tree.If | tree.While | tree.Ternary)]
     of_some = {id(n) for branch in branches for n in tree.walk(branch)}
@@ -153,24 +153,24 @@ def _supports(program: tree.Program) -> dict[str, Domain]:
         if id(node) in of_some:
             continue
         if isinstance(node, tree.Tilde):
-            law, of, args = node.name, node.of, node.args
+            law, variate, args = node.name, node.of, node.args
         elif isinstance(node, tree.Call) and node.args:
-            law, of, args = re.sub(r"_lu?p[md]f$", "", node.name), node.args[0], node.args[1:]
+            law, variate, args = re.sub(r"_lu?p[md]f$", "", node.name), node.args[0], node.args[1:]
             if law == node.name and law not in _LOGARITHMS:
                 continue
         else:
             continue
         supports: list[tuple[Any, Domain]] = []
         if law in _BINARY:
-            supports = [(of, BINARY)]
+            supports = [(variate, BINARY)]
         elif law in _COUNTS:
-            supports = [(one, COUNT) for one in (of, *(args[:1] if law in _TRIALS else ()))]
+            supports = [(expression, COUNT) for expression in (variate, *(args[:1] if law in _TRIALS else ()))]
         elif law in _POSITIVE or law in _LOGARITHMS:
-            supports = [(of, POSITIVE)]
-        for one, domain in supports:
-            if (name := _name(one)) is not None:
-                found.setdefault(name, domain)
-    return found
+            supports = [(variate, POSITIVE)]
+        for expression, domain in supports:
+            if (name := _name(expression)) is not None:
+                result.setdefault(name, domain)
+    return result
 
 
 def _within(support: Domain | None, declared: Domain) -> Domain | None:

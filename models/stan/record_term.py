@@ -26,9 +26,10 @@ class Parts:
     """A program cut into records.
 
     Args:
-        machine: runs the program. record: runs what a record has a part in.
+        machine: runs the program.
+        record: runs what a record has a part in.
         constants: data that are no fields.
-        count: the name of the number of records, None where all data are one record.
+        count: the name of the number of records, None if all data are one record.
         columns, fields: of a record, by name.
         cut: transformed data that are fields, as their own means or scales entered them; they are not computed.
         unit: the field that names a record's own parameters, where there are some; `units` of them.
@@ -66,9 +67,9 @@ class Parts:
 
     def _column(self, column: Column, values: Array, xp: ModuleType) -> V:
         if not column.follows:
-            one = stacked(column, values, xp)
-            a = one.a[0]
-            return V(one.base, a if np.ndim(a) or xp is jnp else a.item(), one.depth, True)
+            values_of_record = stacked(column, values, xp)
+            a = values_of_record.a[0]
+            return V(values_of_record.base, a if np.ndim(a) or xp is jnp else a.item(), values_of_record.depth, True)
         return stacked(column, values, xp)
 
     def field_of(self, name: str, value: V, like: Array) -> jax.Array:
@@ -91,7 +92,8 @@ class Parts:
         """The run on one record, and its variables: what of it is tainted is the record's term.
 
         Args:
-            machine: another one that runs it. run: what it has done already.
+            machine: another one that runs it.
+            run: what it has done already.
         """
         batch = {k: jnp.asarray(record[k])[None] for k in self.fields}
         frame = self.frame_of(batch, 1, jnp)
@@ -116,7 +118,7 @@ class Parts:
         return jnp.asarray(self.run_record(params, record)[1].total(True), float)
 
     def log_prior(self, params: Params) -> jax.Array:
-        """What no record has a part in, with what is due to computed parameters."""
+        """The part of the target that no record affects, with the Jacobians of computed parameters."""
         count = self.units if self.unit else 1
         run = self.run_joint(params, self.blank(count, 0), count)
         return jnp.asarray(run.total(False), float) + self.coordinates.values(params)[1]
@@ -137,8 +139,8 @@ def _drawn(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> 
 
 
 def own_parameters(nodes: tuple[tree.Declare, ...], count: str) -> dict[str, int] | None:
-    """Parameters that follow the count, with their axis; None where one follows it in another way."""
-    found: dict[str, int] = {}
+    """Parameters that follow the count, with their axis; None if one follows it in another way."""
+    result: dict[str, int] = {}
     for p in nodes:
         sizes = (*p.type.dims, *p.type.sizes)
         uses = [k for k, size in enumerate(sizes) if count in tree.names_in(size)]
@@ -147,5 +149,5 @@ def own_parameters(nodes: tuple[tree.Declare, ...], count: str) -> dict[str, int
         plain_size = isinstance(sizes[uses[0]], tree.Variable)
         if len(uses) > 1 or not plain_size or p.type.base in ("simplex", "ordered", "sum_to_zero_vector"):
             return None
-        found[p.name] = uses[0]
-    return found
+        result[p.name] = uses[0]
+    return result

@@ -1,4 +1,4 @@
-"""Draws of the densities that responses have, by their names in Stan, entry by entry."""
+"""Draws of the densities that responses have, by their names in Stan, elementwise."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,13 +34,13 @@ def _student_t(key: Any, shape: Any, nu: Any, mu: Any, sigma: Any) -> Any:
 
 
 def _beta_binomial(key: Any, shape: Any, n: Any, a: Any, b: Any) -> Any:
-    one, two = random.split(key)
-    return _binomial(two, shape, n, random.beta(one, a, b, shape))
+    first_key, second_key = random.split(key)
+    return _binomial(second_key, shape, n, random.beta(first_key, a, b, shape))
 
 
 def _neg_binomial_2(key: Any, shape: object, mu: Any, phi: Any) -> Any:
-    one, two = random.split(key)
-    return _poisson(two, shape, _gamma(one, shape, phi, phi / mu))
+    first_key, second_key = random.split(key)
+    return _poisson(second_key, shape, _gamma(first_key, shape, phi, phi / mu))
 
 
 SAMPLERS: dict[str, Sampler] = {
@@ -70,11 +70,11 @@ SAMPLERS: dict[str, Sampler] = {
     "neg_binomial_2": _neg_binomial_2,
     "neg_binomial_2_log": lambda key, shape, eta, phi: _neg_binomial_2(key, shape, jnp.exp(eta), phi),
 }
-"""Of one number, by the density's name."""
+"""Samplers of one number, by the density's name."""
 
 
 def drawn(name: str, y: V, args: list[V], key: jax.Array) -> jax.Array:
-    """A draw in the place of y.
+    """A draw in place of y.
 
     Raises:
         StanError: a density that is not drawn from.
@@ -85,9 +85,9 @@ def drawn(name: str, y: V, args: list[V], key: jax.Array) -> jax.Array:
     shape = y.shape
     values = [jnp.asarray(v.a, float) for v in args]
     if name in SAMPLERS:
-        whole = jnp.broadcast_shapes(shape, *(v.shape for v in values))
-        if whole != shape:
-            raise StanError(f"a response of sizes {shape} has parameters of sizes {whole}")
+        full_shape = jnp.broadcast_shapes(shape, *(v.shape for v in values))
+        if full_shape != shape:
+            raise StanError(f"a response of shape {shape} has parameters of shape {full_shape}")
         return SAMPLERS[name](key, shape, *values)
     if name == "categorical":
         return random.categorical(key, jnp.log(values[0]), shape=shape) + 1
@@ -96,4 +96,4 @@ def drawn(name: str, y: V, args: list[V], key: jax.Array) -> jax.Array:
     if name in ("ordered_logistic", "ordered_probit"):
         table = ordered_logs(values[0], values[1], log_inv_logit if name == "ordered_logistic" else log_normal_cdf)
         return random.categorical(key, table, shape=shape) + 1
-    raise StanError(f"responses of {name} are not drawn")
+    raise StanError(f"responses of {name} cannot be simulated")

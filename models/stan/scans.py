@@ -1,4 +1,4 @@
-"""Loops run one turn after the other in a scan, also those that are longer in some turns of an outer loop."""
+"""Loops run one iteration after the other in a scan, also those that are longer in some iterations of an outer loop."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -9,10 +9,10 @@ import numpy as np
 
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.frame import STEPS, Frame, Run, Slot
-from bayesrecon.models.stan.values import Split, Untraceable, V, settled
+from bayesrecon.models.stan.values import Split, Untraceable, V, consolidated
 
 ALIKE = 6
-"""Pairs of bounds up to which turns of an outer loop are told apart by them: each then runs as it stands."""
+"""Pairs of bounds up to which iterations of an outer loop are told apart by them: each then runs as it stands."""
 
 JAX_ERRORS = (
     jax.errors.ConcretizationTypeError,
@@ -23,27 +23,27 @@ JAX_ERRORS = (
 
 
 class Statements(Protocol):
-    """What runs statements."""
+    """An object that runs statements."""
 
-    def statement(self, node: tree.Statement, frame: Frame, run: Run) -> object: ...
+    def statement(self, node: Any, frame: Frame, run: Run) -> Any: ...
 
 
 @dataclass(frozen=True)
 class Inside:
-    """How the turns of a loop are run."""
+    """How the iterations of a loop are run."""
 
     run: Run
     tainted: bool
     selects: bool
 
-    turns: int
+    iterations: int
 
     def new(self) -> Run:
         run = self.run
         return Run(
             steps=run.steps,
             entries=run.entries,
-            width=run.widened(self.turns),
+            width=run.widened(self.iterations),
             context=run.context or self.tainted,
             selects=self.selects,
             calls=run.calls,
@@ -52,12 +52,12 @@ class Inside:
         )
 
 
-def consumed_of(held: object) -> int:
-    return held.consumed if isinstance(held, Slot) else 0
+def consumed_of(variable: Any) -> int:
+    return variable.consumed if isinstance(variable, Slot) else 0
 
 
-def held_of(held: Any) -> V:
-    return settled(held.row if isinstance(held, Slot) else held)
+def current_value(variable: Any) -> V:
+    return consolidated(variable.row if isinstance(variable, Slot) else variable)
 
 
 def summed(inner: Run) -> tuple[Any, Any]:
@@ -66,29 +66,32 @@ def summed(inner: Run) -> tuple[Any, Any]:
 
 
 def around(node: tree.For, frame: Frame) -> Frame:
-    """What a loop finds, each entry of it at hand."""
+    """The variables before a loop, with each element accessible."""
     read = tree.names_in(node.body)
-    return {n: settled(v) if n in read and not isinstance(v, Slot) else v for n, v in frame.items()}
+    return {n: consolidated(v) if n in read and not isinstance(v, Slot) else v for n, v in frame.items()}
 
 
-def put(frame: Frame, name: str, v: V) -> None:
-    held = frame[name]
-    if isinstance(held, Slot):
-        held.row = v
+def set_variable(frame: Frame, name: str, v: V) -> None:
+    variable: Any = frame[name]
+    if isinstance(variable, Slot):
+        variable.row = v
     else:
         frame[name] = v
 
 
-def uneven(low: V, high: V) -> int | None:
-    """The longest run of a loop whose bounds are known and differ between turns of an outer one; None of other loops.
+def longest_range(low: V, high: V) -> int | None:
+    """The longest run of a loop whose bounds are known and differ between iterations of an outer one; None for other
+    loops.
 
     Raises:
-        Split: in some turns it does not run at all.
+        Split: in some iterations it does not run at all.
     """
-    tags = {id(v.turns[0]) for v in (low, high) if v.turns is not None}
-    if len(tags) != 1 or not all(v.scalar and (v.known or v.turns is not None) for v in (low, high)):
+    tags = {id(v.iterations[0]) for v in (low, high) if v.iterations is not None}
+    if len(tags) != 1 or not all(v.scalar and (v.known or v.iterations is not None) for v in (low, high)):
         return None
-    first, last = np.broadcast_arrays(*(np.asarray(v.a if v.turns is None else v.turns[1]) for v in (low, high)))
+    first, last = np.broadcast_arrays(
+        *(np.asarray(v.a if v.iterations is None else v.iterations[1]) for v in (low, high))
+    )
     if np.unique(np.stack([first, last]), axis=1).shape[1] <= ALIKE:
         return None
     lengths = last - first + 1
@@ -97,10 +100,12 @@ def uneven(low: V, high: V) -> int | None:
     return max(int(lengths.max()), 0)
 
 
-def run_uneven(machine: Statements, node: tree.For, low: V, high: V, longest: int, frame: Frame, run: Run) -> bool:
-    """Runs a loop of other lengths in other turns of an outer one, as long as the longest.
+def run_longest_range(
+    machine: Statements, node: tree.For, low: V, high: V, longest: int, frame: Frame, run: Run
+) -> bool:
+    """Runs a loop of other lengths in other iterations of an outer one, as long as the longest.
 
-    What is too long comes first, at the place of the first turn and with what the loop finds, so that nothing is
+    What is too long comes first, at the place of the first iteration and with what the loop finds, so that nothing is
     computed that the program does not compute; what it leaves is dropped.
     """
     if not longest:
@@ -119,7 +124,7 @@ def run_uneven(machine: Statements, node: tree.For, low: V, high: V, longest: in
     for selects in (False, True)[: 1 + run.selects]:
         inside = Inside(run, low.tainted or high.tainted, selects, longest)
         try:
-            in_a_scan(machine, node, np.arange(longest), place, inside, frame, written)
+            run_scan(machine, node, np.arange(longest), place, inside, frame, written)
         except (Untraceable, *JAX_ERRORS):
             run.steps = steps
             continue
@@ -127,7 +132,7 @@ def run_uneven(machine: Statements, node: tree.For, low: V, high: V, longest: in
     return False
 
 
-def in_a_scan(
+def run_scan(
     machine: Statements,
     node: tree.For,
     every: np.ndarray,
@@ -136,45 +141,45 @@ def in_a_scan(
     frame: Frame,
     written: list[str],
 ) -> None:
-    """Turns one after the other; `place` tells which one is run, and whether what it leaves counts."""
-    held = {name: held_of(frame[name]) for name in written}
+    """Iterations one after the other; `place` tells which one is run, and whether what it leaves counts."""
+    initial = {name: current_value(frame[name]) for name in written}
     outer = around(node, frame)
-    taints = {name: v.tainted for name, v in held.items()}
+    taints = {name: v.tainted for name, v in initial.items()}
     steps: list[tuple[int, int]] = []
 
-    def turn(carry: dict[str, Any], i: Any) -> Any:
+    def iteration(carry: dict[str, Any], i: Any) -> Any:
         inner, variables = inside.new(), dict(outer)
         for n, a in carry.items():
-            row = V(held[n].base, a, held[n].depth, taints[n])
+            row = V(initial[n].base, a, initial[n].depth, taints[n])
             variables[n] = Slot(row, consumed_of(frame[n])) if isinstance(frame[n], Slot) else row  # type: ignore[assignment]
         at, counts = place(i)
         variables[node.name] = V("int", at)
         machine.statement(node.body, variables, inner)
-        left = {name: held_of(variables[name]) for name in written}
-        taints.update({name: taints[name] or v.tainted for name, v in left.items()})
+        final = {name: current_value(variables[name]) for name in written}
+        taints.update({name: taints[name] or v.tainted for name, v in final.items()})
         steps.append((inner.steps, inner.entries))
-        new = {name: jnp.asarray(v.a, carry[name].dtype) for name, v in left.items()}
+        new = {name: jnp.asarray(v.a, carry[name].dtype) for name, v in final.items()}
         if counts is True:
             return new, summed(inner)
         kept = {name: jnp.where(counts, a, carry[name]) for name, a in new.items()}
         return kept, tuple(jnp.where(counts, a, 0.0) for a in summed(inner))
 
-    if any(v.base == "int" for v in held.values()):
-        raise Untraceable("a whole number changes between iterations")
-    start = {name: jnp.asarray(np.nan_to_num(v.a) if v.known else v.a, float) for name, v in held.items()}
-    for _ in range(1 + len(held)):  # until what depends on a record is known, which one turn hands to the next
+    if any(v.base == "int" for v in initial.values()):
+        raise Untraceable("an integer changes between iterations")
+    start = {name: jnp.asarray(np.nan_to_num(v.a) if v.known else v.a, float) for name, v in initial.items()}
+    for _ in range(1 + len(initial)):  # until what depends on a record is known, which one iteration hands to the next
         before = dict(taints)
-        left, (free, bound) = jax.lax.scan(turn, start, jnp.asarray(every))
+        final, (free, bound) = jax.lax.scan(iteration, start, jnp.asarray(every))
         if taints == before:
             break
     inside.run.steps, inside.run.entries = max(steps)
-    for name, v in held.items():
-        put(frame, name, V(v.base, left[name], v.depth, taints[name]))
+    for name, v in initial.items():
+        set_variable(frame, name, V(v.base, final[name], v.depth, taints[name]))
     add(node, inside.run, free.sum(), bound.sum())
 
 
-def add(node: tree.For, run: Run, free: object, bound: object) -> None:
-    """What the turns added, where they add at all."""
+def add(node: tree.For, run: Run, free: Any, bound: Any) -> None:
+    """The sum of what the iterations added to the target."""
     if any(isinstance(n, tree.Tilde | tree.Increment | tree.Call | tree.CallStatement) for n in tree.walk(node.body)):
         run.terms.append((node.at[0], free, False))
         run.terms.append((node.at[0], bound, True))

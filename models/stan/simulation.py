@@ -16,7 +16,7 @@ from jax import random
 
 from bayesrecon.model import Params, Records
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.densities_met import Meeting
+from bayesrecon.models.stan.densities_met import DensityVisitor
 from bayesrecon.models.stan.frame import Frame, Run, fork
 from bayesrecon.models.stan.machine import Machine, summands
 from bayesrecon.models.stan.named_densities import density_of_call
@@ -25,12 +25,12 @@ from bayesrecon.models.stan.samplers import drawn
 from bayesrecon.models.stan.values import StanError, V
 
 
-class _Drawing(Meeting):
+class _Drawing(DensityVisitor):
     """Draws the fields that it comes to.
 
     Args:
         fields: names of what may be drawn.
-        key: of the random numbers.
+        key: key of the random numbers.
     """
 
     def __init__(self, record: Machine, fields: frozenset[str], key: jax.Array):
@@ -39,26 +39,28 @@ class _Drawing(Meeting):
         self.done: list[tuple[str, Any]] = []
 
     def _response(self, node: tree.Expression) -> str | None:
-        of = node.of if isinstance(node, tree.Index) else node
-        return of.name if isinstance(of, tree.Variable) and of.name in self._fields else None
+        variate = node.of if isinstance(node, tree.Index) else node
+        return variate.name if isinstance(variate, tree.Variable) and variate.name in self._fields else None
 
-    def met(self, name: str, of: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run) -> bool:
-        """A draw comes in the place of the field, or of an entry of it."""
-        field = self._response(of)
+    def visit_density(
+        self, name: str, variate: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run
+    ) -> bool:
+        """A draw comes in place of the field, or of an element of it."""
+        field = self._response(variate)
         if field is None:
             return False
-        indices = of.indices if isinstance(of, tree.Index) else ()
+        indices = variate.indices if isinstance(variate, tree.Index) else ()
         places = tuple(self._place(i, frame, run) for i in indices)
-        if any(one == field and (not places or not at or at == places) for one, at in self.done):
+        if any(drawn_field == field and (not places or not at or at == places) for drawn_field, at in self.done):
             raise StanError(f"{field} has two densities")
         self.done.append((field, places))
-        y, values = self.value(of, frame, run), [self.value(a, frame, run) for a in args]
+        y, values = self.value(variate, frame, run), [self.value(a, frame, run) for a in args]
         new = drawn(name, y, values, random.fold_in(self._key, len(self.done)))
         new = new if y.base == "int" else jnp.asarray(new, float)
         frame[field] = self._assigned(frame[field], indices, V(y.base, new, y.depth, True), frame, run)
         return True
 
-    def mixed(self, call: tree.Call, frame: Frame, run: Run) -> bool:
+    def visit_mixture(self, call: tree.Call, frame: Frame, run: Run) -> bool:
         """A draw of one of the components."""
         shares = self._shares(call, frame, run)
         if shares is None:
@@ -66,8 +68,8 @@ class _Drawing(Meeting):
         before, after, sides = list(self.done), [], []
         for _, density in shares:
             self.done, side = list(before), fork(frame)
-            if not self.met(str(density_of_call(density.name)), density.args[0], density.args[1:], side, run):
-                raise StanError("a component of a mixture is no density of a field")
+            if not self.visit_density(str(density_of_call(density.name)), density.args[0], density.args[1:], side, run):
+                raise StanError("a component of a mixture is not the density of a field")
             after.append(self.done)
             sides.append(side)
         (field, _), at = (
@@ -77,40 +79,44 @@ class _Drawing(Meeting):
         if any(done != after[0] for done in after):
             raise StanError("the components of a mixture are densities of several fields")
         which = random.categorical(at, jnp.stack([jnp.asarray(share, float) for share, _ in shares]))
-        held = sides[0][field]
-        frame[field] = V(held.base, jnp.stack([jnp.asarray(s[field].a) for s in sides])[which], held.depth, True)
+        variable = sides[0][field]
+        frame[field] = V(
+            variable.base, jnp.stack([jnp.asarray(s[field].a) for s in sides])[which], variable.depth, True
+        )
         return True
 
     def _shares(self, call: tree.Call, frame: Frame, run: Run) -> list[tuple[tree.Expression, tree.Call]] | None:
-        """Logarithms of the shares of components, with the densities of these; None where it is no such mixture."""
+        """Logarithms of the shares of components, with the densities of these; None if it is no such mixture."""
         parts = call.args
         if call.name == "log_mix" and len(parts) == 3:
             share, parts = jnp.asarray(self.value(parts[0], frame, run).a, float), parts[1:]
             weights = [jnp.log(share), jnp.log1p(-share)]
         else:
             weights = [jnp.zeros(()) for _ in parts]
-        found = []
+        shares = []
         for weight, part in zip(weights, parts, strict=True):
             terms = summands(part)
-            of = [
+            densities = [
                 t for t in terms if isinstance(t, tree.Call) and density_of_call(t.name) and self._response(t.args[0])
             ]
-            if len(of) != 1 or of[0].name in self.functions:
+            if len(densities) != 1 or densities[0].name in self.functions:
                 return None
-            found.append((sum((self.value(t, frame, run).a for t in terms if t is not of[0]), start=weight), of[0]))
-        return found if len(found) > 1 else None
+            shares.append(
+                (sum((self.value(t, frame, run).a for t in terms if t is not densities[0]), start=weight), densities[0])
+            )
+        return shares if len(shares) > 1 else None
 
     def _place(self, node: tree.Expression | tree.Range | None, frame: Frame, run: Run) -> Any:
         if node is None or isinstance(node, tree.Range):
             return None
-        found = self.value(node, frame, run)
-        if not found.known:
-            raise StanError("which entry a response is depends on what is not a constant")
-        return int(found.a) if found.scalar else None
+        position = self.value(node, frame, run)
+        if not position.known:
+            raise StanError("the index of a response is not constant")
+        return int(position.a) if position.scalar else None
 
 
 def simulation(parts: Parts, params: Params) -> Callable[[Params, Records, Any], Records] | None:
-    """`(params, records, key) -> records` with the fields drawn that the program has a density for, None where a term
+    """`(params, records, key) -> records` with the fields drawn that the program has a density for, None if a term
     of a record is something else.
 
     Args:
@@ -122,7 +128,7 @@ def simulation(parts: Parts, params: Params) -> Callable[[Params, Records, Any],
         machine = _Drawing(parts.record, fields, key)
         frame, run = parts.run_record(params, record, machine, Run(selects=False))
         if not machine.done or any(tainted for *_, tainted in run.terms):
-            raise StanError("a term of the record is no density of a field")
+            raise StanError("a term of the record is not the density of a field")
         new = {name for name, _ in machine.done}
         return {**record, **{name: parts.field_of(name, frame[name], record[name]) for name in new}}
 

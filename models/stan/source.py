@@ -25,9 +25,9 @@ from bayesrecon.models.stan.layout import (
     columns,
     constants_of,
     domain_of,
+    implied_sizes,
     indexing,
     sizes_of,
-    told_sizes,
 )
 from bayesrecon.models.stan.left_out import LeftOut
 from bayesrecon.models.stan.linear_form import linear_form
@@ -82,7 +82,7 @@ def from_stan(
 
     The program is parsed and evaluated with JAX; Stan does not compile anything. Data whose size is the number of
     records are fields of the record, and other data are constants. The likelihood term of a record is its contribution
-    to the target. The terms must add up to the target, which is tested before the model is returned. Parameters with a
+    to the target. The terms must sum to the target, which is tested before the model is returned. Parameters with a
     centred prior (`theta ~ normal(mu, tau)`) are reparametrised as non-centred, and draws are mapped accordingly;
     `notes` says so.
 
@@ -139,7 +139,7 @@ def knowing(model: StanModel, known: Mapping[str, Array]) -> StanModel:
 
 
 def _prepare(coordinates: Coordinates, left_out: LeftOut) -> Callable[[Any], Any]:
-    """From draws of a program, some parameters of which may be left out, to those of the model."""
+    """Convert draws of a program, which may omit some parameters, to draws of the model."""
     free = {r.place.name: r.name for r in coordinates.rules}
 
     @in_float64
@@ -150,7 +150,7 @@ def _prepare(coordinates: Coordinates, left_out: LeftOut) -> Callable[[Any], Any
 
 
 def _left_out(program: tree.Program, parts: Parts, given: Mapping[str, object]) -> LeftOut:
-    """With all of the program, and the data that only its generated quantities need."""
+    """Reconstruction of omitted parameters from the whole program and the data of its generated quantities."""
     machine, constants = machine_of(program), dict(parts.coordinates.frame)
     for d in declarations(program.data):
         if d.name in given and d.name not in constants:
@@ -163,12 +163,12 @@ def _left_out(program: tree.Program, parts: Parts, given: Mapping[str, object]) 
 
 def _declared_sizes(program: tree.Program, sizes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """Shapes by the names of the program's parameters, which draws of a model hold as free ones, too."""
-    found = {k: tuple(v) for k, v in sizes.items()}
+    result = {k: tuple(v) for k, v in sizes.items()}
     for d in declarations(program.parameters):
         for free in (f"{d.name}_raw", f"{d.name}_free"):
-            if d.name not in found and free in found:
-                found[d.name] = found[free]
-    return found
+            if d.name not in result and free in result:
+                result[d.name] = result[free]
+    return result
 
 
 def read_program(source: str | os.PathLike[str], name: str | None = None) -> tree.Program:
@@ -180,7 +180,9 @@ def read_program(source: str | os.PathLike[str], name: str | None = None) -> tre
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file")
     if path.stat().st_size > LARGEST_FILE:
-        raise BayesreconError(f"{path}: {path.stat().st_size} bytes, more than {LARGEST_FILE}; this is no Stan program")
+        raise BayesreconError(
+            f"{path}: {path.stat().st_size} bytes, more than {LARGEST_FILE}; this is not a Stan program"
+        )
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -212,13 +214,13 @@ def _model(
     program: tree.Program, count: str | None, given: dict[str, Any], sizes: dict[str, Any], domain: object
 ) -> StanModel:
     cut: dict[str, Column] = {}
-    whole = parts = _parts(program, count, given, sizes, domain, cut)
+    complete = parts = _parts(program, count, given, sizes, domain, cut)
     while (column := coupled_column(parts)) is not None:
         cut[column.node.name] = column
-        parts = replace(_parts(program, count, given, sizes, domain, cut), whole=whole)
+        parts = replace(_parts(program, count, given, sizes, domain, cut), whole=complete)
     title, left_out = (
         program.name.removesuffix(".stan"),
-        _left_out(program, parts, {**told_sizes(program, sizes), **given}),
+        _left_out(program, parts, {**implied_sizes(program, sizes), **given}),
     )
     model = StanModel(
         name=title,
@@ -234,7 +236,7 @@ def _model(
         notes=(*_read_off(parts), *presumed_notes(parts.machine.program, parts.fields), *parts.coordinates.notes),
     )
     if not model.parameters:
-        raise BayesreconError(f"{program.name} has no parameters: there is nothing to release")
+        raise BayesreconError(f"{program.name} has no parameters, so it has no posterior")
     check(parts, model)
     model = replace(model, notes=(*model.notes, *pointwise_notes(program, parts, model)))
     simulate = simulation(parts, model.constrain(np.zeros(model.dimension)))
@@ -253,11 +255,11 @@ def _parts(
     fields = _all_data(small, given) if count is None else columns(small, count)
     if fields is None:
         raise BayesreconError(
-            f"{program.name}: sizes of data depend on {count} in more than one way; name another count with record="
+            f"{program.name}: sizes of data depend on {count} in more than one way; choose another count with record="
         )
     if count is not None and not fields and not cut:
         raise BayesreconError(f"{program.name}: no data have the size {count}")
-    known_sizes = told_sizes(program, sizes)
+    known_sizes = implied_sizes(program, sizes)
     constants = constants_of(machine, fields, count, given, known_sizes)
     own, units = _own(small, count, given, known_sizes)
     sources = set(fields) | set(cut) | ({count} if count and not own else set())
@@ -269,8 +271,8 @@ def _parts(
     base = _untainted(machine, constants, tainted)
     if own and count:
         base[count] = value_of(_declared(small, count), units, ())
-    found = places(machine, base, {k: tuple(v) for k, v in sizes.items()} if own or not sizes else None)
-    _check_sizes(program, found, sizes)
+    parameters = places(machine, base, {k: tuple(v) for k, v in sizes.items()} if own or not sizes else None)
+    _check_sizes(program, parameters, sizes)
     unit = _unit_name(small) if own else None
     described = _described(machine, base, {**fields, **cut}, indexing(small))
     if unit:
@@ -280,9 +282,9 @@ def _parts(
         described[k] = replace(described[k], domain=stated)
     if not described:
         raise BayesreconError(
-            f"{program.name}: no data enter the density: there is nothing to recover; declare them in the data block"
+            f"{program.name}: the density uses no data, so there is nothing to recover; declare data in the data block"
         )
-    coordinates = Coordinates(machine, base, found, tainted)
+    coordinates = Coordinates(machine, base, parameters, tainted)
     record = machine_of(record_part(small, tainted))
     return Parts(machine, record, constants, count, fields, described, dict(cut), unit, units, own, coordinates)
 
@@ -301,7 +303,7 @@ def _all_data(program: tree.Program, given: Mapping[str, object]) -> dict[str, C
 
 
 def _own(
-    program: tree.Program, count: str | None, given: Mapping[str, Any], told: Mapping[str, Any]
+    program: tree.Program, count: str | None, given: Mapping[str, Any], implied: Mapping[str, Any]
 ) -> tuple[dict[str, int], int]:
     """Parameters of each record, and how many records there are then."""
     if count is None:
@@ -309,18 +311,18 @@ def _own(
     uses = [d for d in declarations(program.parameters) if count in tree.names_in(tuple(sizes_of(d)))]
     if not uses:
         return {}, 0
-    units = given.get(count, told.get(count))
+    units = given.get(count, implied.get(count))
     if units is None:
         raise BayesreconError(
             f"{program.name}: {uses[0].name} has an entry for each of the {count} records; state how many there are, "
             f'constants={{"{count}": ...}} (--constants FILE.json)'
         )
-    found = own_parameters(tuple(uses), count)
-    if found is None:
+    result = own_parameters(tuple(uses), count)
+    if result is None:
         raise BayesreconError(
-            f"{program.name}, line {uses[0].at[0]}: {uses[0].name} follows the number of records, and not by one axis"
+            f"{program.name}, line {uses[0].at[0]}: {uses[0].name} must have exactly one axis of the number of records"
         )
-    return found, int(units)
+    return result, int(units)
 
 
 def _unit_name(program: tree.Program) -> str:
@@ -348,7 +350,7 @@ def _untainted(machine: Machine, constants: Frame, tainted: set[str]) -> Frame:
 def _described(
     machine: Machine, base: Frame, fields: Mapping[str, Column], indexes: Mapping[str, list[tree.Expression]]
 ) -> dict[str, Field]:
-    found: dict[str, Field] = {}
+    result: dict[str, Field] = {}
     for name, column in fields.items():
         sizes = list(sizes_of(column.node))
         if column.node.type.base in ("cov_matrix", "corr_matrix", "cholesky_factor_corr"):
@@ -361,21 +363,21 @@ def _described(
             )
         except StanError as error:
             raise machine.placed(error, column.node) from None
-        found[name] = Field(shape, domain_of(machine, column.node, base, indexes.get(name)))
-    return found
+        result[name] = Field(shape, domain_of(machine, column.node, base, indexes.get(name)))
+    return result
 
 
-def _check_sizes(program: tree.Program, found: tuple[Place, ...], sizes: Mapping[str, Any]) -> None:
-    for p in found:
+def _check_sizes(program: tree.Program, parameters: tuple[Place, ...], sizes: Mapping[str, Any]) -> None:
+    for p in parameters:
         if p.name in sizes and tuple(sizes[p.name]) != p.shape and int(np.prod(sizes[p.name])) != int(np.prod(p.shape)):
             raise BayesreconError(
-                f"{program.name}: {p.name} has sizes {p.shape}, and the draws of it {tuple(sizes[p.name])}; "
-                "are they of this program?"
+                f"{program.name}: {p.name} has shape {p.shape}, but its draws have {tuple(sizes[p.name])}; "
+                "do they belong to this program?"
             )
 
 
 def _read_off(parts: Parts) -> tuple[str, ...]:
-    """What was taken for a record."""
+    """Notes on what is used as a record."""
     if parts.count is None:
         return (Note(f"{parts.name}: all data together are one record"),)
     notes = [Note(f"{parts.name}: the data are {parts.count} records with the fields {', '.join(parts.fields)}")]

@@ -17,9 +17,9 @@ def log1m_exp(x: Any) -> Any:
     """`log(1 - exp(x))` of x < 0."""
     x = jnp.asarray(x, float)
     near = x > -math.log(2)
-    one: Any = jnp.where(near, x, -1.0)
+    safe: Any = jnp.where(near, x, -1.0)
     other: Any = jnp.where(near, -1.0, x)
-    return jnp.where(near, jnp.log(-jnp.expm1(one)), jnp.log1p(-jnp.exp(other)))
+    return jnp.where(near, jnp.log(-jnp.expm1(safe)), jnp.log1p(-jnp.exp(other)))
 
 
 def log_diff_exp(x: Any, y: Any) -> Any:

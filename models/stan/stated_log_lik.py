@@ -16,10 +16,10 @@ from bayesrecon.models.stan.layout import counts, sizes_of
 from bayesrecon.models.stan.needs import computing, pruned
 from bayesrecon.models.stan.posterior import declarations, machine_of
 from bayesrecon.models.stan.record_term import Parts
-from bayesrecon.models.stan.values import settled
+from bayesrecon.models.stan.values import consolidated
 
 NAME = "log_lik"
-"""As loo and ArviZ read it."""
+"""The name that loo and ArviZ expect."""
 
 RECORDS, POINTS = 3, 3  # at which it is compared
 _CLOSE = 1e-8  # relative to the terms
@@ -32,19 +32,19 @@ def possible_counts(program: tree.Program) -> list[str]:
 
 
 def _count(program: tree.Program) -> str | None:
-    """The variable that is the size of `log_lik`, None where there is none."""
-    found = [d for d in declarations(program.generated) if d.name == NAME]
-    sizes = sizes_of(found[0]) if found else ()
+    """The variable that is the size of `log_lik`, None if there is none."""
+    declared = [d for d in declarations(program.generated) if d.name == NAME]
+    sizes = sizes_of(declared[0]) if declared else ()
     return sizes[0].name if len(sizes) == 1 and isinstance(sizes[0], tree.Variable) else None
 
 
 def pointwise_notes(program: tree.Program, parts: Parts, model: Model) -> tuple[str, ...]:
-    """What `log_lik` says of the choice of a record, where there is one."""
+    """Notes on whether `log_lik`, if present, agrees with the choice of a record."""
     stated = _count(program)
     if stated is None or parts.count is None:
         return ()
     if stated != parts.count:
-        return (f"{NAME} has an entry for each of {stated}, while the records are {parts.count}",)
+        return (f"{NAME} has an entry for each of {stated}, but the records are {parts.count}",)
     count = parts.units if parts.unit else RECORDS
     records = {k: jnp.asarray(v) for k, v in parts.blank(count, 1).items()}
     statements, machine = computing(program, NAME), machine_of(program)
@@ -55,7 +55,7 @@ def pointwise_notes(program: tree.Program, parts: Parts, model: Model) -> tuple[
         values, _ = parts.coordinates.values(params)
         frame.update({p.name: values[p.name] for p in parts.coordinates.places})
         machine.block(statements, frame, Run())
-        return settled(frame[NAME]).a, jax.vmap(model.log_lik_at, (None, 0))(params, records)
+        return consolidated(frame[NAME]).a, jax.vmap(model.log_lik_at, (None, 0))(params, records)
 
     points = np.random.default_rng(2).normal(size=(POINTS, model.dimension)) * 0.5
     try:
@@ -65,4 +65,4 @@ def pointwise_notes(program: tree.Program, parts: Parts, model: Model) -> tuple[
     apart, size = np.abs(np.diff(own - terms, axis=0)), 1 + np.abs(terms).max()
     if not np.isfinite(apart).any() or np.nanmax(apart) <= _CLOSE * size:
         return ()
-    return (f"{NAME} is not the term of a record in the target: the two differ by more than a constant",)
+    return (f"{NAME} differs from a record's term in the target by more than a constant",)

@@ -28,48 +28,48 @@ class Variable(Node):
 @dataclass(frozen=True, eq=False, slots=True)
 class Call(Node):
     name: str
-    args: tuple["Expression", ...]
+    args: tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Index(Node):
     """`of[indices]`; an index is an expression, a `Range` or None for all."""
 
-    of: "Expression"
-    indices: tuple["Expression | Range | None", ...]
+    of: Any
+    indices: tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Range(Node):
-    low: "Expression | None"
-    high: "Expression | None"
+    low: Any
+    high: Any
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Unary(Node):
     op: str
-    of: "Expression"
+    of: Any
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Binary(Node):
     op: str
-    left: "Expression"
-    right: "Expression"
+    left: Any
+    right: Any
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Ternary(Node):
-    test: "Expression"
-    then: "Expression"
-    other: "Expression"
+    test: Any
+    then: Any
+    other: Any
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Listed(Node):
     """`{a, b}` or `[a, b]`."""
 
-    items: tuple["Expression", ...]
+    items: tuple[Any, ...]
     row: bool
 
 
@@ -85,73 +85,73 @@ class Type(NamedTuple):
     """
 
     base: str
-    dims: tuple["Expression", ...] = ()
-    sizes: tuple["Expression", ...] = ()
-    bounds: tuple[tuple[str, "Expression"], ...] = ()
+    dims: tuple[Any, ...] = ()
+    sizes: tuple[Any, ...] = ()
+    bounds: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Declare(Node):
     name: str
     type: Type
-    value: "Expression | None" = None
+    value: Any = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Assign(Node):
-    to: "Expression"
+    to: Any
     op: str
-    value: "Expression"
+    value: Any
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Increment(Node):
     """`target += value`."""
 
-    value: "Expression"
+    value: Any
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tilde(Node):
-    of: "Expression"
+    of: Any
     name: str
-    args: tuple["Expression", ...]
-    low: "Expression | None" = None
-    high: "Expression | None" = None
+    args: tuple[Any, ...]
+    low: Any = None
+    high: Any = None
     truncated: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class If(Node):
-    test: "Expression"
-    then: "Statement"
-    other: "Statement | None"
+    test: Any
+    then: Any
+    other: Any
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class For(Node):
-    """Over a range where there is `high`, over the entries of `low` where not."""
+    """Over a range where there is `high`, over the elements of `low` where not."""
 
     name: str
-    low: "Expression"
-    high: "Expression | None"
-    body: "Statement"
+    low: Any
+    high: Any
+    body: Any
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class While(Node):
-    test: "Expression"
-    body: "Statement"
+    test: Any
+    body: Any
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Block(Node):
-    body: tuple["Statement", ...]
+    body: tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Return(Node):
-    value: "Expression | None"
+    value: Any
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -173,11 +173,6 @@ class CallStatement(Node):
     call: Call
 
 
-Expression = Number | Variable | Call | Index | Unary | Binary | Ternary | Listed | Target
-
-Statement = Declare | Assign | Increment | Tilde | If | For | While | Block | Return | Jump | Message | CallStatement
-
-
 class Argument(NamedTuple):
     name: str
     base: str
@@ -190,7 +185,7 @@ class Function(Node):
     args: tuple[Argument, ...]
     base: str
     depth: int
-    body: tuple[Statement, ...] | None
+    body: tuple[Any, ...] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,19 +194,19 @@ class Program:
 
     name: str = "program"
     functions: tuple[Function, ...] = ()
-    data: tuple[Statement, ...] = ()
-    transformed_data: tuple[Statement, ...] = ()
-    parameters: tuple[Statement, ...] = ()
-    transformed_parameters: tuple[Statement, ...] = ()
-    model: tuple[Statement, ...] = ()
-    generated: tuple[Statement, ...] = ()
+    data: tuple[Any, ...] = ()
+    transformed_data: tuple[Any, ...] = ()
+    parameters: tuple[Any, ...] = ()
+    transformed_parameters: tuple[Any, ...] = ()
+    model: tuple[Any, ...] = ()
+    generated: tuple[Any, ...] = ()
     source: str = field(default="", repr=False)
 
 
-def children(node: object) -> list[Node | tuple[object, ...]]:
-    """What stands directly below a node, in order."""
+def children(node: Any) -> list[Any]:
+    """The direct children of a node, in order."""
     if isinstance(node, Node):
-        parts: list[object] = [getattr(node, f.name) for f in fields(node) if f.name != "at"]
+        parts: list[Any] = [getattr(node, f.name) for f in fields(node) if f.name != "at"]
     elif isinstance(node, Type):
         parts = [*node.dims, *node.sizes, *(value for _, value in node.bounds)]
     elif isinstance(node, tuple):
@@ -221,23 +216,22 @@ def children(node: object) -> list[Node | tuple[object, ...]]:
     return [p for p in parts if isinstance(p, Node | tuple)]
 
 
-def walk(node: object) -> list[Node]:
+def walk(node: Any) -> list[Any]:
     """A node and everything below it."""
-    found: list[Node] = []
-    waiting = [node]
+    result, waiting = [], [node]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, Node):
-            found.append(one)
-        waiting.extend(reversed(children(one)))
-    return found
+        part = waiting.pop()
+        if isinstance(part, Node):
+            result.append(part)
+        waiting.extend(reversed(children(part)))
+    return result
 
 
-def replaced(node: Any, by: Callable[[Node], object]) -> Any:
-    """A part of a program where `by` says what replaces a node; None where it is gone through."""
+def replaced(node: Any, by: Callable[[Any], Any]) -> Any:
+    """A part of a program where `by` says what replaces a node; None if it is gone through."""
     if isinstance(node, Node):
-        if (found := by(node)) is not None:
-            return found
+        if (result := by(node)) is not None:
+            return result
         changed = {f.name: replaced(getattr(node, f.name), by) for f in fields(node) if f.name != "at"}
         return replace(node, **changed)
     if isinstance(node, Type):
@@ -247,28 +241,28 @@ def replaced(node: Any, by: Callable[[Node], object]) -> Any:
     return node
 
 
-def renamed(node: object, names: dict[str, str]) -> Any:
+def renamed(node: Any, names: dict[str, str]) -> Any:
     """A part of a program with variables renamed where they are read."""
 
-    def other(one: Node) -> Variable | None:
-        return replace(one, name=names[one.name]) if isinstance(one, Variable) and one.name in names else None
+    def other(part: Any) -> Any:
+        return replace(part, name=names[part.name]) if isinstance(part, Variable) and part.name in names else None
 
     return replaced(node, other)
 
 
-def names_in(node: object) -> set[str]:
+def names_in(node: Any) -> set[str]:
     """The variables that a part of a program reads or writes."""
     return {n.name for n in walk(node) if isinstance(n, Variable)}
 
 
-def assigned_in(node: object) -> set[str]:
+def assigned_in(node: Any) -> set[str]:
     """The variables that statements assign to and do not declare themselves."""
-    found: set[str] = set()
+    result: set[str] = set()
     for n in walk(node):
         if isinstance(n, Assign):
             to = n.to
             while isinstance(to, Index):
                 to = to.of
             if isinstance(to, Variable):
-                found.add(to.name)
-    return found
+                result.add(to.name)
+    return result

@@ -10,7 +10,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 
 LARGEST = 10_000_000
-"""Entries of one variable: 80 MB, fifty times what programs of posteriordb declare."""
+"""Elements of one variable: 80 MB, fifty times what programs of posteriordb declare."""
 
 AXES = {"int": 0, "real": 0, "vector": 1, "row_vector": 1, "matrix": 2}
 """Axes of a base type; every special type is one of these."""
@@ -29,10 +29,10 @@ SPECIAL = {
     "column_stochastic_matrix": "matrix",
     "row_stochastic_matrix": "matrix",
 }
-"""What a constrained type is once its constraint is forgotten."""
+"""Unconstrained base types of the constrained types."""
 
 
-Turns = tuple[Any, np.ndarray]
+Iterations = tuple[Any, np.ndarray]
 
 
 class StanError(BayesreconError):
@@ -44,15 +44,15 @@ class Untraceable(StanError):
 
 
 class Split(Untraceable):
-    """Turns of a loop that have to be run apart: a branch, a size or a bound differs between them."""
+    """Iterations of a loop that have to be run apart: a branch, a size or a bound differs between them."""
 
     def __init__(self, values: np.ndarray):
         super().__init__("iterations of a loop differ")
         self.values, self.steps = values, 0
 
 
-def _loose(a: Any) -> bool:
-    """Whether entries were assigned one by one."""
+def _assigned_separately(a: Any) -> bool:
+    """Whether elements were assigned individually."""
     return isinstance(a, np.ndarray) and a.dtype.kind == "O"
 
 
@@ -61,17 +61,18 @@ class V:
 
     Args:
         base: "int", "real", "vector", "row_vector", "matrix" or "void".
-        depth: of the array around it.
+        depth: depth of the array around it.
         a: a Python number or array `(*array, *base)`; of NumPy where it is known, of JAX where it is traced. An array
-            of objects holds entries that were assigned one by one.
+            of objects holds elements that were assigned individually.
         tainted: whether it depends on a record.
-        turns: in a loop that is run at once, the loop and what the value is in each of its turns, where that is known.
+        iterations: in a loop that is run at once, the loop and what the value is in each of its iterations, where that
+            is known.
     """
 
-    __slots__ = ("a", "base", "depth", "tainted", "turns")
+    __slots__ = ("a", "base", "depth", "iterations", "tainted")
 
-    def __init__(self, base: str, a: Any, depth: int = 0, tainted: bool = False, turns: Turns | None = None):
-        self.base, self.depth, self.a, self.tainted, self.turns = base, depth, a, tainted, turns
+    def __init__(self, base: str, a: Any, depth: int = 0, tainted: bool = False, iterations: Iterations | None = None):
+        self.base, self.depth, self.a, self.tainted, self.iterations = base, depth, a, tainted, iterations
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -84,7 +85,7 @@ class V:
     @property
     def known(self) -> bool:
         """Whether the numbers themselves are there."""
-        return not isinstance(self.a, jax.Array) and not _loose(self.a)
+        return not isinstance(self.a, jax.Array) and not _assigned_separately(self.a)
 
     @property
     def words(self) -> str:
@@ -92,7 +93,7 @@ class V:
 
     def with_taint(self, tainted: bool) -> "V":
         if tainted and not self.tainted:
-            return V(self.base, self.a, self.depth, True, self.turns)
+            return V(self.base, self.a, self.depth, True, self.iterations)
         return self
 
 
@@ -113,45 +114,46 @@ def vector(a: Any) -> V:
     return V("vector", a)
 
 
-def settled(v: V) -> V:
-    """With entries that were assigned one by one as one array."""
-    if _loose(v.a):
+def consolidated(v: V) -> V:
+    """The value with elements that were assigned individually joined in one array."""
+    if _assigned_separately(v.a):
         flat = [jnp.asarray(entry, float) for entry in v.a.ravel()]
         return V(v.base, jnp.stack(flat).reshape(v.a.shape), v.depth, v.tainted)
     return v
 
 
-def number(v: V, what: str) -> int:
-    """A whole number that has to be known: a size or a bound."""
+def number(v: V, label: str) -> int:
+    """An integer that has to be known: a size or a bound."""
     if not v.scalar:
-        raise StanError(f"{what} must be a whole number, not a {v.words}")
-    v = decided(v)
+        raise StanError(f"{label} must be an integer, not a {v.words}")
+    v = known_test(v)
     if isinstance(v.a, jax.Array):
-        raise Untraceable(f"{what} depends on {'a record' if v.tainted else 'what is not a constant'}")
+        raise Untraceable(f"{label} depends on {'a record' if v.tainted else 'a value that is not constant'}")
     if not float(v.a).is_integer():
-        raise StanError(f"{what} is not a whole number but {float(v.a):g}")
+        raise StanError(f"{label} is not an integer but {float(v.a):g}")
     return int(v.a)
 
 
-def decided(v: V) -> V:
-    """A number that is the same in all turns of a loop as a known one.
+def known_test(v: V) -> V:
+    """A number that is the same in all iterations of a loop as a known one.
 
     Raises:
         Split: it is known and differs between them.
     """
-    if v.turns is None:
+    if v.iterations is None:
         return v
-    values = v.turns[1]
+    values = v.iterations[1]
     if (values != values[0]).any():
         raise Split(values)
     return V(v.base, values[0].item(), 0, v.tainted)
 
 
 def window(low: V, high: V, size: int) -> V | None:
-    """The indices `low:high` where both move from turn to turn of a loop and lie equally far apart in all of them."""
-    if low.turns is None or high.turns is None or low.turns[0] is not high.turns[0]:
+    """The indices `low:high` where both move from iteration to iteration of a loop and lie equally far apart in all of
+    them."""
+    if low.iterations is None or high.iterations is None or low.iterations[0] is not high.iterations[0]:
         return None
-    first, last = low.turns[1], high.turns[1]
+    first, last = low.iterations[1], high.iterations[1]
     length = int(last[0] - first[0]) + 1
     if (first == first[0]).all() or ((last - first + 1) != length).any() or length < 1:
         return None
@@ -160,20 +162,20 @@ def window(low: V, high: V, size: int) -> V | None:
     return V("int", low.a + np.arange(length), 1, low.tainted or high.tainted)
 
 
-def turns_of(f: Any, *values: V) -> Turns | None:
-    """`f` of numbers turn by turn, where they are known in each turn of one loop."""
-    loops = {id(v.turns[0]): v.turns[0] for v in values if v.turns is not None}
-    if len(loops) != 1 or not all(v.turns is not None or v.known for v in values):
+def iterations_of(f: Any, *values: V) -> Iterations | None:
+    """`f` of numbers one iteration at a time, where they are known in each iteration of one loop."""
+    loops = {id(v.iterations[0]): v.iterations[0] for v in values if v.iterations is not None}
+    if len(loops) != 1 or not all(v.iterations is not None or v.known for v in values):
         return None
     (loop,) = loops.values()
-    return loop, np.asarray(f(*(v.a if v.turns is None else v.turns[1] for v in values)))
+    return loop, np.asarray(f(*(v.a if v.iterations is None else v.iterations[1] for v in values)))
 
 
-def check_size(shape: tuple[int, ...], what: str) -> None:
+def check_size(shape: tuple[int, ...], label: str) -> None:
     if any(s < 0 for s in shape):
-        raise StanError(f"{what} has a negative size")
+        raise StanError(f"{label} has a negative size")
     if math.prod(shape) > LARGEST:
-        raise StanError(f"{what} would have {math.prod(shape)} entries, more than {LARGEST}")
+        raise StanError(f"{label} would have {math.prod(shape)} entries, more than {LARGEST}")
 
 
 def blank(base: str, shape: tuple[int, ...], depth: int) -> V:
@@ -192,7 +194,7 @@ def index_base(base: str, kept: tuple[bool, ...]) -> str:
 
 
 def index(v: V, indices: list[Any]) -> V:
-    """`v[indices]`, each index a whole number, an array of them, or a `slice` of zero-based ends."""
+    """`v[indices]`, each index an integer, an array of them, or a `slice` of zero-based ends."""
     axes = v.depth + AXES[v.base]
     if len(indices) > axes:
         raise StanError(f"{len(indices)} indices for a {v.words}, which has {axes}")
@@ -210,20 +212,20 @@ def index(v: V, indices: list[Any]) -> V:
     if all(not isinstance(i, jax.Array) for i in plain) and sum(isinstance(i, np.ndarray) for i in plain) <= 1:
         a = a[tuple(plain)]
     elif not any(isinstance(i, slice) or np.ndim(i) for i in plain):
-        a = jnp.asarray(settled(v).a).at[tuple(plain)].get(mode="fill", fill_value=_fill(v))
+        a = jnp.asarray(consolidated(v).a).at[tuple(plain)].get(mode="fill", fill_value=_fill(v))
     else:
-        a = settled(v).a
+        a = consolidated(v).a
         for k in reversed(range(len(plain))):
             i = plain[k]
             at = (slice(None),) * k + (i,)
             traced = isinstance(i, jax.Array)
             a = jnp.asarray(a).at[at].get(mode="fill", fill_value=_fill(v)) if traced else a[at]
-    found = V(index_base(v.base, tuple(kept[v.depth :])), a, sum(kept[: v.depth]), tainted)
-    if v.known and found.scalar and len(indices) == axes:
-        found.turns = turns_of(
+    result = V(index_base(v.base, tuple(kept[v.depth :])), a, sum(kept[: v.depth]), tainted)
+    if v.known and result.scalar and len(indices) == axes:
+        result.iterations = iterations_of(
             lambda *at: v.a[tuple(np.clip(i, 1, n) - 1 for i, n in zip(at, shape, strict=True))], *indices
         )
-    return settled(found)
+    return consolidated(result)
 
 
 def _fill(v: V) -> Any:
@@ -232,7 +234,7 @@ def _fill(v: V) -> Any:
 
 def _zero_based(i: V, size: int) -> Any:
     if i.base != "int":
-        raise StanError(f"an index must be a whole number, not a {i.words}")
+        raise StanError(f"an index must be an integer, not a {i.words}")
     if isinstance(i.a, jax.Array):
         at = jnp.round(i.a).astype(int) if jnp.issubdtype(i.a.dtype, jnp.floating) else i.a
         return jnp.where(at < 1, size, at - 1)
@@ -241,7 +243,7 @@ def _zero_based(i: V, size: int) -> Any:
         at = np.rint(at).astype(int)
     if at.size and (at.min() < 1 or at.max() > size):
         bad = at[(at < 1) | (at > size)].flat[0]
-        raise StanError(f"index {bad} is out of range, which is 1 to {size}")
+        raise StanError(f"index {bad} is out of range 1 to {size}")
     return int(at) - 1 if at.ndim == 0 else at - 1
 
 
@@ -257,11 +259,11 @@ def assign_at(v: V, indices: "list[V]", value: V, context: bool) -> V:
             tainted |= i.tainted
             at.append(_zero_based(i, shape[k]))
     a, new = v.a, value.a
-    if _loose(new):
-        new = settled(value).a
+    if _assigned_separately(new):
+        new = consolidated(value).a
     whole_index = len(at) == v.depth + AXES[v.base] and all(isinstance(i, int) for i in at)
     if isinstance(a, np.ndarray) and whole_index:
-        if isinstance(new, jax.Array) and not _loose(a):
+        if isinstance(new, jax.Array) and not _assigned_separately(a):
             a = a.astype(object)
         a[tuple(at)] = new
         return V(v.base, a, v.depth, tainted)
@@ -269,11 +271,11 @@ def assign_at(v: V, indices: "list[V]", value: V, context: bool) -> V:
         at = _outer(at, shape)
     target = np.zeros(shape)[tuple(at)].shape if not any(isinstance(i, jax.Array) for i in at) else None
     if target is not None and np.shape(new) != target:
-        raise StanError(f"a value of shape {np.shape(new)} is assigned to a place of shape {target}")
-    if isinstance(a, np.ndarray) and not _loose(a) and xp_of(new, *at) is not jnp:
+        raise StanError(f"a value of shape {np.shape(new)} is assigned to a slot of shape {target}")
+    if isinstance(a, np.ndarray) and not _assigned_separately(a) and xp_of(new, *at) is not jnp:
         a[tuple(at)] = new
         return V(v.base, a, v.depth, tainted)
-    base = jnp.asarray(settled(v).a)
+    base = jnp.asarray(consolidated(v).a)
     return V(v.base, base.at[tuple(at)].set(jnp.asarray(new, base.dtype)), v.depth, tainted)
 
 
@@ -291,7 +293,7 @@ def _outer(at: list[Any], shape: tuple[int, ...]) -> list[Any]:
 
 def join(values: list[V], base: str, depth: int) -> V:
     """Values of one shape along a new first axis."""
-    arrays = [settled(v).a for v in values]
+    arrays = [consolidated(v).a for v in values]
     if len({np.shape(a) for a in arrays}) > 1:
         raise StanError("the entries of an array have different sizes")
     return V(base, xp_of(*arrays).stack(arrays), depth, any(v.tainted for v in values))

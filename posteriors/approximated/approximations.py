@@ -25,7 +25,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.releases import Approximation, Release, Summary, VariationalOptimum
 
 FULL_RANK, MEAN_FIELD = "full rank", "mean field"
-"""Laws that a variational fit is an optimum of."""
+"""Distributions that a variational fit is an optimum of."""
 
 _SYMMETRIC = 1e-8  # relative
 _FEWEST = 2  # draws per entry of the mean and the covariance, below which their noise is no small one
@@ -162,7 +162,7 @@ def _release(
         ]
     except np.linalg.LinAlgError:
         raise BayesreconError(
-            "the covariance is not positive definite: are standard errors and correlations of one fit, and printed "
+            "the covariance is not positive definite: are standard errors and correlations from one fit, and printed "
             "with enough digits?"
         ) from None
     if not np.isfinite(phi).all():
@@ -172,7 +172,7 @@ def _release(
     elif draws is not None:
         _check_draws(draws, len(phi))
     if fit is None and draws is None and jacobian is None and not constrained and _has_jacobian(model):
-        transformed = next(p.name for p in model.parameters if _moves(p))
+        transformed = next(p.name for p in model.parameters if _is_reparametrised(p))
         raise BayesreconError(
             "state jacobian=: True where the mode is that of the density in unconstrained coordinates, with the "
             f"Jacobian of the transform of {transformed} (NumPyro, Stan's laplace), False where it is not (maximum "
@@ -206,18 +206,19 @@ def _check_fit(fit: str, covariance: np.ndarray, coordinates: str, draws: float 
         raise BayesreconError(f"fit={fit!r}: expected {FULL_RANK!r} or {MEAN_FIELD!r}")
     if draws is not None or jacobian is not None or coordinates != "unconstrained":
         raise BayesreconError(
-            f"fit={fit!r}: a variational fit is normal in unconstrained coordinates, with the Jacobian, and no draws; "
-            "leave draws=, jacobian= and coordinates= out"
+            f"fit={fit!r}: a variational fit is normal in unconstrained coordinates with the Jacobian, and has no "
+            "draws; "
+            "omit draws=, jacobian= and coordinates="
         )
     if fit == MEAN_FIELD and np.any(covariance != np.diag(np.diag(covariance))):
-        raise BayesreconError(f"fit={fit!r}: the covariance of a mean field is diagonal; this one is not")
+        raise BayesreconError(f"fit={fit!r}: a mean-field covariance must be diagonal")
 
 
 def _has_jacobian(model: Model) -> bool:
-    return any(_moves(p) for p in model.parameters)
+    return any(_is_reparametrised(p) for p in model.parameters)
 
 
-def _moves(parameter: Parameter) -> bool:
+def _is_reparametrised(parameter: Parameter) -> bool:
     low, high = parameter.bounds if parameter.bounds is not None else (0.0, 1.0)
     return bool(np.isfinite(low) or np.isfinite(high)) and type(parameter.transform).__name__ not in (
         "Identity",
@@ -227,7 +228,7 @@ def _moves(parameter: Parameter) -> bool:
 
 def _check_draws(draws: float, entries: int) -> None:
     if not (np.isfinite(draws) and draws > 0):
-        raise BayesreconError(f"draws={draws!r}: expected how many draws the mean and covariance are of")
+        raise BayesreconError(f"draws={draws!r}: expected the number of draws behind the mean and covariance")
     if draws < _FEWEST * entries:
         raise BayesreconError(
             f"{draws:g} draws are too few for a mean and covariance of {entries} entries; {_FEWEST * entries} or more "
@@ -278,18 +279,19 @@ def _covariance(model: Model, covariance: object) -> np.ndarray:
     if np.abs(unit).max() > 1 + _SYMMETRIC:
         i, j = np.unravel_index(np.argmax(np.abs(unit)), unit.shape)
         raise BayesreconError(
-            f"the correlation of {model.coordinates[i]} and {model.coordinates[j]} is {unit[i, j]:.4g}, above one"
+            f"the correlation of {model.coordinates[i]} and {model.coordinates[j]} is {unit[i, j]:.4g}, greater than "
+            "one"
         )
     if np.linalg.eigvalsh(unit)[0] <= 0:
         raise BayesreconError("the covariance is not positive definite")
     return 0.5 * (covariance + covariance.T)
 
 
-def _numbers(values: object, what: str) -> np.ndarray:
+def _numbers(values: object, label: str) -> np.ndarray:
     try:
         values = np.asarray(values, float)
     except (TypeError, ValueError, OverflowError):
-        raise BayesreconError(f"{what} does not consist of numbers") from None
+        raise BayesreconError(f"{label} must be numeric") from None
     if not np.isfinite(values).all():
-        raise BayesreconError(f"{what} holds missing or infinite values")
+        raise BayesreconError(f"{label} holds missing or infinite values")
     return values

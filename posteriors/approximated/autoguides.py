@@ -1,4 +1,4 @@
-"""NumPyro's automatic guides as laws over a model's coordinates."""
+"""NumPyro's automatic guides as distributions over a model's coordinates."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -14,10 +14,10 @@ from bayesrecon.model import Model
 from bayesrecon.posteriors.approximated.fitted_law import (
     FittedLaw,
     check_transforms,
+    named_entries,
     numbers,
-    one_of,
     phi_of,
-    placed,
+    positions_in_model,
     probes,
 )
 from bayesrecon.posteriors.approximated.normal import pack
@@ -26,7 +26,7 @@ _FLAT = ("AutoDiagonalNormal", "AutoMultivariateNormal", "AutoLowRankMultivariat
 GUIDES = ("AutoDelta", "AutoNormal", *_FLAT)
 """Guides that are read, by their names."""
 
-_SLOW = "factors of low rank come to rest long after the others in some directions, and in others never"
+_SLOW = "low-rank factors converge slowly in some directions, and in others not at all"
 _REMEMBERED = 64  # guides, so that compiled functions are reused
 _LOG_PRIOR = 1e-4  # relative, from which two priors differ: guides are often fitted in single precision
 
@@ -37,23 +37,23 @@ def is_autoguide(guide: object) -> bool:
 
 
 def autoguide_law(model: Model, guide: object, params: Any, iterates: Sequence[object]) -> FittedLaw:
-    """The law of a guide that was run.
+    """The distribution of a guide that was run.
 
     Raises:
         BayesreconError: as `posteriors.from_guide`.
     """
     kind = type(guide).__name__
     if kind not in GUIDES:
-        raise BayesreconError(f"the guide {kind} is not read; expected {', '.join(GUIDES)}")
+        raise BayesreconError(f"the guide {kind} is not supported; expected {', '.join(GUIDES)}")
     if getattr(guide, "prototype_trace", None) is None:
-        raise BayesreconError("the guide was not run: its sites are not known; call it once, on records of any value")
+        raise BayesreconError("the guide has not run, so its sites are unknown; call it once, with any records")
     _check_program(model, guide)
     read = _flat if kind in _FLAT else _by_site
     names, shapes, native_of, phi = read(model, guide, kind)
 
-    def native(values: object, what: str) -> np.ndarray:
-        found = one_of(values, names, what)
-        return np.asarray(native_of([numbers(v, k, s) for (k, v), s in zip(found.items(), shapes, strict=True)]))
+    def native(values: object, label: str) -> np.ndarray:
+        entries = named_entries(values, names, label)
+        return np.asarray(native_of([numbers(v, k, s) for (k, v), s in zip(entries.items(), shapes, strict=True)]))
 
     here = native(params, "the parameters of the guide")
     if not np.isfinite(here).all():
@@ -76,7 +76,7 @@ _Read = tuple[list[str], list[tuple[int, ...]], Callable[[Any], Any], Callable[[
 def _flat(model: Model, guide: Any, kind: str) -> _Read:
     """Guides over one vector of all latents."""
     d, prefix = guide.latent_dim, guide.prefix
-    at = placed(model, {k: np.asarray(v) for k, v in guide._unpack_latent(np.arange(d)).items()}, "guide")
+    at = positions_in_model(model, {k: np.asarray(v) for k, v in guide._unpack_latent(np.arange(d)).items()}, "guide")
     names, shapes = [f"{prefix}_loc"], [(d,)]
     if kind == "AutoLowRankMultivariateNormal":
         names, shapes = [*names, f"{prefix}_cov_factor"], [*shapes, (d, guide.rank or round(d**0.5))]
@@ -115,7 +115,7 @@ def _flat_maps(model: Model, kind: str, places: tuple[int, ...]) -> tuple[Any, A
 def _by_site(model: Model, guide: Any, kind: str) -> _Read:
     """Guides with parameters of their own for every latent."""
     which = ("loc",) if kind == "AutoDelta" else ("loc", "scale")
-    names = [f"{p.name}_{guide.prefix}_{one}" for one in which for p in model.parameters]
+    names = [f"{p.name}_{guide.prefix}_{suffix}" for suffix in which for p in model.parameters]
     shapes = [p.shape if kind == "AutoDelta" else p.free_shape for _ in which for p in model.parameters]
     return names, shapes, *_site_maps(model, kind)
 
@@ -150,14 +150,15 @@ def _laplace(model: Model, guide: Any, params: Any, at: Callable[[Any], Any]) ->
     covariance = covariance[np.ix_(order, order)]
     if not np.isfinite(covariance).all() or np.linalg.eigvalsh(covariance)[0] <= 0:
         raise BayesreconError(
-            "the density has no negative definite Hessian at these parameters: no mode, or it cannot be differentiated"
+            "the Hessian of the density is not negative definite at these parameters: this is not a mode, or the "
+            "density is not differentiable"
         )
     scale = pack(model, np.zeros(model.dimension), covariance)[model.dimension :]
     return lambda x: jnp.concatenate([at(x), jnp.asarray(scale)])
 
 
 def _scale(kind: str) -> Any:
-    """The transform of a guide's scale, None where it has none."""
+    """The transform of a guide's scale, None if it has none."""
     from numpyro.infer import autoguide
 
     owner = getattr(autoguide, kind)
@@ -183,7 +184,7 @@ def _check_program(model: Model, guide: Any) -> None:
         name: np.zeros(_transform(site["fn"].support).inverse_shape(np.shape(site["value"])))
         for name, site in latents.items()
     }
-    placed(model, free, "guide")
+    positions_in_model(model, free, "guide")
     at = probes(model)
     values = {name: site["value"] for name, site in latents.items()}
 
@@ -196,6 +197,7 @@ def _check_program(model: Model, guide: Any) -> None:
     check_transforms(model, moved, "guide")
     if model.program is not None and not abs(theirs - ours) <= _LOG_PRIOR * max(1.0, abs(ours)):
         raise BayesreconError(
-            f"the guide's program has another prior than model {model.name} (log density {float(theirs):.6g} and "
-            f"{float(ours):.6g} at one point): it is of another model"
+            f"the prior of the guide's program differs from that of model {model.name} (log density "
+            f"{float(theirs):.6g} and "
+            f"{float(ours):.6g} at one point): it belongs to another model"
         )

@@ -1,4 +1,5 @@
-"""CmdStan's `variational` and `laplace` output as laws: the draws that they write are those of a normal law."""
+"""CmdStan's `variational` and `laplace` output as distributions: the draws that they write are those of a normal
+distribution."""
 
 import os
 from collections.abc import Callable
@@ -49,7 +50,7 @@ def is_law(source: Any) -> bool:
 
 
 def cmdstan_law(model: Model, source: Any, params: Any, iterates: object) -> FittedLaw:
-    """The law whose draws a CSV file of CmdStan holds.
+    """The distribution whose draws a CSV file of CmdStan holds.
 
     Of `variational` the first row is the mean; of `laplace` mean and covariance are those of the draws.
 
@@ -58,14 +59,14 @@ def cmdstan_law(model: Model, source: Any, params: Any, iterates: object) -> Fit
     """
     path = Path(source)
     if params is not None or iterates:
-        raise BayesreconError(f"{path.name} holds its own parameters; leave params and iterates out")
+        raise BayesreconError(f"{path.name} holds its own parameters; omit params and iterates")
     if model.prepare is not None:
         raise BayesreconError(
-            f"model {model.name} has other coordinates than its Stan program, in which the law is normal"
+            f"model {model.name} has other coordinates than its Stan program, in which the approximation is normal"
         )
     for p in model.parameters:
         if p.bounds is None:
-            raise BayesreconError(f"Stan transforms {p.name} in its own way, not in that of model {model.name}")
+            raise BayesreconError(f"Stan and model {model.name} transform {p.name} differently")
     settings, header, rows = _read(path)
     columns = {c: rows[None, :, k] for k, c in enumerate(header) if not c.endswith("__")}
     release, kept = accepted_draws(Draws(assemble(columns), None, path.stem), model, ignore_unknown=True)
@@ -154,5 +155,5 @@ def _check_normal(path: Path, unit: np.ndarray, model: Model) -> None:
         if odd.max() > _ODD:
             raise BayesreconError(
                 f"{path}: the draws are not normal in the coordinates of model {model.name} (about "
-                f"{model.coordinates[int(odd.argmax())]}): is its Stan program in the same ones?"
+                f"{model.coordinates[int(odd.argmax())]}): does its Stan program have the same coordinates?"
             )

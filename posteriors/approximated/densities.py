@@ -71,23 +71,23 @@ def _points(model: Model, points: object) -> np.ndarray:
     listed = ", ".join(model.coordinates[:6]) + (" ..." if d > 6 else "")
     if points is None:
         raise BayesreconError(
-            f"points= is missing: give some hundred draws of q, (T, {d}), in unconstrained coordinates ({listed})"
+            f"points= is missing: supply a few hundred draws of q, (T, {d}), in unconstrained coordinates ({listed})"
         )
     try:
-        found = np.asarray(points, float)
+        result = np.asarray(points, float)
     except (TypeError, ValueError, OverflowError):
-        raise BayesreconError("points= does not consist of numbers") from None
-    if found.ndim != 2 or found.shape[1] != d:
-        raise BayesreconError(f"points of shape {found.shape}: expected (T, {d}), the columns {listed}")
-    if not np.isfinite(found).all():
+        raise BayesreconError("points= must be numeric") from None
+    if result.ndim != 2 or result.shape[1] != d:
+        raise BayesreconError(f"points of shape {result.shape}: expected (T, {d}), the columns {listed}")
+    if not np.isfinite(result).all():
         raise BayesreconError("points= holds missing or infinite values")
-    found = np.unique(found, axis=0) if len(np.unique(found, axis=0)) < len(found) else found
-    if len(found) < max(3, d + 2):
-        raise BayesreconError(f"{len(found)} different points: give some hundred draws of q")
-    still = np.flatnonzero(np.ptp(found, axis=0) == 0)
+    result = np.unique(result, axis=0) if len(np.unique(result, axis=0)) < len(result) else result
+    if len(result) < max(3, d + 2):
+        raise BayesreconError(f"{len(result)} different points are too few: supply a few hundred draws of q")
+    still = np.flatnonzero(np.ptp(result, axis=0) == 0)
     if still.size:
-        raise BayesreconError(f"all points have the same {model.coordinates[still[0]]}: give draws of q")
-    return found[evenly(len(found), _MOST)]
+        raise BayesreconError(f"all points have the same {model.coordinates[still[0]]}: supply draws of q")
+    return result[evenly(len(result), _MOST)]
 
 
 def _values(log_q: Callable[[Any], Any], points: np.ndarray) -> np.ndarray:
@@ -95,25 +95,25 @@ def _values(log_q: Callable[[Any], Any], points: np.ndarray) -> np.ndarray:
     if not callable(log_q):
         raise BayesreconError(f"log_q is a {type(log_q).__name__}: expected a function of points (T, d)")
     try:
-        found = np.asarray(log_q(points), float)
+        result = np.asarray(log_q(points), float)
     except Exception:  # of one point only, or broken: the next call tells
-        found = np.zeros(0)
-    if found.shape == (len(points), 1):
-        found = found[:, 0]
-    if found.shape != (len(points),):
+        result = np.zeros(0)
+    if result.shape == (len(points), 1):
+        result = result[:, 0]
+    if result.shape != (len(points),):
         try:
-            each = [np.asarray(log_q(point), float) for point in points]
+            separate = [np.asarray(log_q(point), float) for point in points]
         except Exception as error:
             raise BayesreconError(f"log_q failed at a point: {first_line(error)}") from None
-        if any(value.size != 1 for value in each):
+        if any(value.size != 1 for value in separate):
             raise BayesreconError(
-                f"log_q gives an array of shape {found.shape} for points {points.shape}, and one of shape "
-                f"{each[0].shape} for one of them; expected one number a point"
+                f"log_q gives an array of shape {result.shape} for points {points.shape}, and one of shape "
+                f"{separate[0].shape} for one of them; expected one number per point"
             )
-        found = np.array([value.item() for value in each])
-    bad = int((~np.isfinite(found)).sum())
+        result = np.array([value.item() for value in separate])
+    bad = int((~np.isfinite(result)).sum())
     if bad:
-        raise BayesreconError(f"log_q is not finite at {bad} of {len(points)} points; give points inside its support")
-    if np.ptp(found) == 0:
+        raise BayesreconError(f"log_q is not finite at {bad} of {len(points)} points; supply points inside its support")
+    if np.ptp(result) == 0:
         raise BayesreconError("log_q is the same at all points: is it a log density?")
-    return found
+    return result

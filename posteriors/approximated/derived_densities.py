@@ -48,10 +48,10 @@ def contrasts(count: int) -> np.ndarray:
     >>> np.allclose(contrasts(4).T @ contrasts(4), np.eye(3)), np.allclose(contrasts(4).sum(axis=0), 0)
     (True, True)
     """
-    found = np.triu(np.ones((count, count - 1)))
+    result = np.triu(np.ones((count, count - 1)))
     at = np.arange(1, count)
-    found[at, at - 1] = -at
-    return found / np.sqrt(at * (at + 1))
+    result[at, at - 1] = -at
+    return result / np.sqrt(at * (at + 1))
 
 
 def _base(model: Model, points: np.ndarray) -> jax.Array:

@@ -1,4 +1,5 @@
-"""What readers of fitted laws hand on: a normal law or a mode in the parameters that it was optimised in."""
+"""What readers of fitted distributions hand on: a normal distribution or a mode in the parameters that it was optimised
+in."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ _ALIKE = 1e-5  # relative: guides are often fitted in single precision
 
 @dataclass(frozen=True, eq=False)
 class FittedLaw:
-    """A fitted law.
+    """A fitted distribution.
 
     Attributes:
         kind: "variational", "laplace" (a mode with its covariance) or "mode".
@@ -28,9 +29,9 @@ class FittedLaw:
         phi: the parameter of the derived model (`approximated.normal`; of a mode theta itself) at a native one.
         iterates: the same at other steps.
         jacobian: of a mode with its covariance: whether it is one with the Jacobian.
-        draws: how many draws of the law it was read off, None where it was released itself.
+        draws: how many draws of the distribution it was read from, None if it was released itself.
         printed: `(d,)` half units of the last digit of its mean.
-        slow: why nothing but a stated residual tells how far it is from its optimum; empty where something does.
+        slow: why nothing but a stated residual tells how far it is from its optimum; empty if something does.
     """
 
     kind: str
@@ -52,7 +53,7 @@ def phi_of(model: Model, mean: Array, factor: Array) -> jax.Array:
     return jnp.concatenate([mean, lower[np.tril_indices(model.dimension)]])
 
 
-def placed(model: Model, positions: Mapping[str, Array], what: str) -> np.ndarray:
+def positions_in_model(model: Model, positions: Mapping[str, Array], label: str) -> np.ndarray:
     """Positions `(d,)` in a fit's vector of the model's coordinates, from those of every site.
 
     Raises:
@@ -62,19 +63,21 @@ def placed(model: Model, positions: Mapping[str, Array], what: str) -> np.ndarra
     for name in expected:
         if name not in positions:
             raise BayesreconError(
-                f"the {what} has no site {name}, which model {model.name} has{near(name, positions)}: it is of another "
+                f"the {label} has no site {name}, which model {model.name} has{near(name, positions)}: it belongs to "
+                "another "
                 "model"
             )
     for name in positions:
         if name not in expected:
             raise BayesreconError(
-                f"the {what} has a site {name}, which model {model.name} does not have{near(name, expected)}: it is of "
+                f"the {label} has a site {name}, which model {model.name} does not have{near(name, expected)}: it "
+                "belongs to "
                 "another model"
             )
     for name, p in expected.items():
         if np.shape(positions[name]) != p.free_shape:
             raise BayesreconError(
-                f"{name} of the {what} has shape {np.shape(positions[name])} unconstrained, and {p.free_shape} in "
+                f"{name} of the {label} has shape {np.shape(positions[name])} unconstrained, and {p.free_shape} in "
                 f"model {model.name}: it is of another model"
             )
     return np.concatenate([np.ravel(np.asarray(positions[name], int)) for name in expected])
@@ -89,11 +92,11 @@ def probes(model: Model) -> dict[str, np.ndarray]:
 @lru_cache(maxsize=256)
 def _transformed(model: Model) -> dict[str, np.ndarray]:
     at = probes(model)
-    found = jax.jit(lambda: {p.name: p.transform(jnp.asarray(at[p.name])) for p in model.parameters})()
-    return {name: np.asarray(values) for name, values in found.items()}
+    transformed = jax.jit(lambda: {p.name: p.transform(jnp.asarray(at[p.name])) for p in model.parameters})()
+    return {name: np.asarray(values) for name, values in transformed.items()}
 
 
-def check_transforms(model: Model, values: Mapping[str, Array], what: str) -> None:
+def check_transforms(model: Model, values: Mapping[str, Array], label: str) -> None:
     """Refuse a fit in other coordinates than the model's.
 
     Args:
@@ -106,7 +109,7 @@ def check_transforms(model: Model, values: Mapping[str, Array], what: str) -> No
         here, there = _transformed(model)[p.name], np.asarray(values[p.name])
         if here.shape != there.shape or not np.allclose(here, there, rtol=_ALIKE, atol=_ALIKE):
             raise BayesreconError(
-                f"the {what} transforms {p.name} otherwise than model {model.name} does "
+                f"the {label} transforms {p.name} differently from model {model.name} "
                 f"({type(p.transform).__name__}): the two are not in the same coordinates"
             )
 
@@ -118,25 +121,25 @@ def numbers(values: object, name: str, shape: tuple[int, ...]) -> np.ndarray:
         BayesreconError: not numbers, of another shape or not finite.
     """
     try:
-        found = np.asarray(values, float)
+        result = np.asarray(values, float)
     except (TypeError, ValueError, OverflowError):
-        raise BayesreconError(f"{name} does not consist of numbers") from None
-    if found.shape != shape:
-        raise BayesreconError(f"{name} has shape {found.shape}, expected {shape}")
-    if not np.isfinite(found).all():
+        raise BayesreconError(f"{name} must be numeric") from None
+    if result.shape != shape:
+        raise BayesreconError(f"{name} has shape {result.shape}, expected {shape}")
+    if not np.isfinite(result).all():
         raise BayesreconError(f"{name} holds missing or infinite values: did the fit diverge?")
-    return found
+    return result
 
 
-def one_of(params: Any, names: Sequence[str], what: str) -> dict[str, Any]:
+def named_entries(params: Any, names: Sequence[str], label: str) -> dict[str, Any]:
     """The named entries of a fit's parameters.
 
     Raises:
         BayesreconError: no mapping, or one is missing.
     """
     if not isinstance(params, Mapping):
-        raise BayesreconError(f"{what}: expected a dict of the fit's parameters, got a {type(params).__name__}")
+        raise BayesreconError(f"{label}: expected a dict of the fit's parameters, got a {type(params).__name__}")
     for name in names:
         if name not in params:
-            raise BayesreconError(f"{what} lack {name}{near(name, params)} (they hold {', '.join(map(str, params))})")
+            raise BayesreconError(f"{label} lack {name}{near(name, params)} (they hold {', '.join(map(str, params))})")
     return {name: params[name] for name in names}

@@ -60,7 +60,7 @@ def from_guide(
     | `AutoLaplaceApproximation` | the same | the mode with the Jacobian, and the Hessian there |
     | `AutoDelta` | the same | the mode of the density of the constrained values, without the Jacobian |
     | `pymc.fit(method="advi")`, `"fullrank_advi"` | left out: its own; or as a `Tracker` stores them | the same |
-    | path of the CSV of CmdStan's `variational` or `laplace` | none | read off the draws of the normal law |
+    | path of the CSV of CmdStan's `variational` or `laplace` | none | read from the draws of the normal distribution |
 
     Stochastic optimisation ends near the optimum, not at it. The distance is taken from `residual` or from `iterates`.
     If neither is given, it is estimated from the equations that hold for all data; in many models there are more
@@ -112,7 +112,7 @@ def from_guide(
     law = _law(model, guide, params, tuple(iterates or ()))
     if law.iterates and law.kind != "variational":
         raise BayesreconError(
-            f"{law.name}: the gradients of a mode have no noise, and iterates do not tell its errors; state residual="
+            f"{law.name}: the gradients of a mode are exact, so iterates do not give its errors; supply residual="
         )
     parts = {"variational": _variational, "laplace": _laplace, "mode": _mode}
     release = parts[law.kind](model, law, residual, name or law.name)
@@ -121,13 +121,13 @@ def from_guide(
     directions = metric_factor(release, release.default_metric)
     if not np.isfinite(np.asarray(prior_score(release.model, directions, release.theta, 0.0))).all():
         raise BayesreconError(
-            f"the prior of model {model.name} has no derivatives at these parameters: nothing is stationary there"
+            f"the prior of model {model.name} has no derivatives at these parameters, so they are not stationary"
         )
     return release
 
 
 def release_of_law(source: object, model: object, power: float | None) -> Release | None:
-    """Of a file that CmdStan's `variational` or `laplace` wrote, None of anything else.
+    """The release of a file of CmdStan's `variational` or `laplace`; None for anything else.
 
     Raises:
         BayesreconError: no model, and what `from_guide` refuses.
@@ -135,7 +135,7 @@ def release_of_law(source: object, model: object, power: float | None) -> Releas
     if not is_law(source):
         return None
     if model is None:
-        raise BayesreconError(f"{source} does not say which model it belongs to; pass one (model=, or --model)")
+        raise BayesreconError(f"{source} does not name its model; pass one (model=, or --model)")
     return from_guide(model_of(model), source, power=power)
 
 
@@ -147,7 +147,7 @@ def _law(model: Model, guide: Any, params: Any, iterates: tuple[Mapping[str, Arr
     if is_csv(guide):
         return cmdstan_law(model, guide, params, iterates)
     raise BayesreconError(
-        f"a {type(guide).__name__} is not read; expected one of NumPyro's {', '.join(GUIDES)}, of PyMC's "
+        f"a {type(guide).__name__} is not supported; expected one of NumPyro's {', '.join(GUIDES)}, of PyMC's "
         f"{', '.join(APPROXIMATIONS)}, or the path of CmdStan's output"
     )
 
@@ -164,8 +164,8 @@ def _variational(model: Model, law: FittedLaw, residual: float | str | None, nam
     metric = white if seen.shape[1] == len(phi) else white @ seen
     if residual is None and law.slow:
         raise BayesreconError(
-            f"{law.name}: {law.slow}, so that no iterates tell how far it is from its optimum; fit a guide of full "
-            "rank, or state residual=, 0 at the optimum"
+            f"{law.name}: {law.slow}, so iterates do not show how far it is from its optimum; fit a full-"
+            "rank guide, or supply residual= (0 at the optimum)"
         )
     none = np.zeros((len(phi), 0))
     if residual is not None:
@@ -234,7 +234,7 @@ def _points(law: FittedLaw) -> np.ndarray:
         return points
     kept = [i for i, x in enumerate(points) if not any(np.array_equal(x, other) for other in points[:i])]
     if len(kept) == 1:
-        raise BayesreconError("the iterates are all alike; state residual=0 where the fit is at its optimum")
+        raise BayesreconError("all iterates are equal; supply residual=0 if the fit is at its optimum")
     return points[kept]
 
 
@@ -242,10 +242,10 @@ def _stated(residual: float | str, metric: np.ndarray) -> Ascent | None:
     try:
         size = np.asarray(residual, float)
     except (TypeError, ValueError, OverflowError):
-        raise BayesreconError("residual= does not consist of numbers") from None
+        raise BayesreconError("residual= must be numeric") from None
     count = metric.shape[1]
     if size.shape not in ((), (count,)) or not np.isfinite(size).all() or (size < 0).any():
-        raise BayesreconError(f"residual=: expected one number or ({count},), finite and not negative")
+        raise BayesreconError(f"residual=: expected one number or ({count},), finite and non-negative")
     if not size.any():
         return None
     score = metric @ np.linalg.inv(metric.T @ metric) * size

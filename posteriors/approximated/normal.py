@@ -1,7 +1,7 @@
 """Normal approximations of a posterior as trained parameters of derived models.
 
-The parameter of a normal law `q = N(mean, Sigma)` over the d coordinates of a model is `phi = (mean, scale)`, the scale
-being the lower triangle of the Cholesky factor L of Sigma, with the coordinates in the order `order_of`. With
+The parameter of a normal distribution `q = N(mean, Sigma)` over the d coordinates of a model is `phi = (mean, scale)`,
+the scale being the lower triangle of the Cholesky factor L of Sigma, with the coordinates in the order `order_of`. With
 `p = log pi0 + log det`, a converged variational fit is stationary for
 
     sum_n E_q[l(theta, x_n)] + E_q[p(theta)] + log det L                                            (the ELBO)
@@ -33,7 +33,7 @@ MOST = 40
 """Coordinates of a posterior, of whose covariance all entries are equations."""
 
 _REMEMBERED = 256  # derived models, so that compiled functions are reused
-_FREEDOM, _NODES = 6.0, 2**13  # of the t law that moments are taken over
+_FREEDOM, _NODES = 6.0, 2**13  # of the t distribution that moments are taken over
 _EVEN = 0.1  # share of the nodes that carries the weight, below which moments are not trusted
 _NEWTON, _SETTLED, _STILL = 60, 1e-12, 1e-10
 _CHUNK = 2**22
@@ -68,19 +68,19 @@ def whitening(model: Model, phi: np.ndarray) -> np.ndarray:
     factor = np.zeros((d, d))
     factor[np.tril_indices(d)] = phi[d:]
     rows, columns = np.tril_indices(d)
-    found = np.zeros((len(phi), len(phi)))
-    found[np.ix_(order, np.arange(d))] = factor
+    result = np.zeros((len(phi), len(phi)))
+    result[np.ix_(order, np.arange(d))] = factor
     for k, (i, j) in enumerate(zip(rows, columns, strict=True)):
         moved = np.zeros((d, d))
         moved[:, j] = factor[:, i]
-        found[d:, d + k] = moved[rows, columns] / (np.sqrt(2) if i == j else 1.0)
-    return found
+        result[d:, d + k] = moved[rows, columns] / (np.sqrt(2) if i == j else 1.0)
+    return result
 
 
 def _derived(model: Model, name: str, log_lik_at: Any, log_prior_at: Any) -> Model:
     d = model.dimension
     if d > MOST:
-        raise BayesreconError(f"{model.name} has {d} parameters: covariances of more than {MOST} are not read")
+        raise BayesreconError(f"{model.name} has {d} parameters: covariances of more than {MOST} are not supported")
     return Model(
         name=f"{model.name}, {name}",
         parameters=(Parameter("mean", (d,)), Parameter("scale", (d * (d + 1) // 2,))),
@@ -127,7 +127,7 @@ def laplace(model: Model, jacobian: bool) -> Model:
 
 @lru_cache(_REMEMBERED)
 def variational(model: Model) -> Model:
-    """The derived model of a normal law that maximises the ELBO.
+    """The derived model of a normal distribution that maximises the ELBO.
 
     Expectations are exact where the model is a Gaussian linear regression and its prior a polynomial of third order in
     the coefficients, and sums over fixed nodes elsewhere (`models.quadrature`).
@@ -220,7 +220,8 @@ def _matched(
     over the same nodes, whose error cancels as far as the posterior is normal.
 
     Raises:
-        BayesreconError: the posterior of the pseudo-data is not near enough to a normal law to take its moments.
+        BayesreconError: the posterior of the pseudo-data is not near enough to a normal distribution to take its
+            moments.
     """
     normal = fitted_normal(model, derived, phi, pseudo)
     nodes, log_t = student(model.dimension, _FREEDOM, _NODES)
@@ -240,7 +241,7 @@ def _moments(values: np.ndarray, log_w: np.ndarray) -> tuple[np.ndarray, np.ndar
     w /= w.sum()
     if not 1 / np.sum(w**2) > _EVEN * len(w):
         raise BayesreconError(
-            "the posterior of the data that fit is too far from a normal law for its mean and covariance to be "
+            "the posterior of the fitted data is too far from a normal distribution for its mean and covariance to be "
             "matched; supply the draws themselves"
         )
     centre = w @ values
@@ -276,8 +277,8 @@ def _slope(derived: Model, phi: Any, records: Any, weights: Any) -> Any:
 
 
 def fitted_normal(model: Model, derived: Model, phi: Any, pseudo: PseudoData) -> np.ndarray:
-    """The normal law that the equations give the pseudo-data, from one near it: Newton's method with the Hessian that a
-    normal posterior has, in whitened coordinates."""
+    """The normal distribution that the equations give the pseudo-data, from one near it: Newton's method with the
+    Hessian that a normal posterior has, in whitened coordinates."""
     phi = np.asarray(phi)
     for _ in range(_NEWTON):
         metric = whitening(model, phi)
@@ -292,8 +293,8 @@ def fitted_normal(model: Model, derived: Model, phi: Any, pseudo: PseudoData) ->
 
 
 def fitted_mean_field(model: Model, derived: Model, mean: object, sd: object, pseudo: PseudoData) -> tuple[Any, Any]:
-    """Mean and standard deviations `(d,)` of the normal law of independent coordinates that maximises the ELBO of the
-    pseudo-data, by Newton's method from one near it; not finite where there is none."""
+    """Mean and standard deviations `(d,)` of the normal distribution of independent coordinates that maximises the ELBO
+    of the pseudo-data, by Newton's method from one near it; not finite where there is none."""
     mean, log_sd = np.asarray(mean, float), np.log(np.asarray(sd, float))
     for _ in range(_NEWTON):
         slope, hessian = (

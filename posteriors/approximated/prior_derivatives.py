@@ -14,7 +14,7 @@ _JUMP = 1e-4  # of the gradient
 
 
 def check_smooth(model: Model, theta: np.ndarray) -> None:
-    """Refuse a prior that has a kink at a parameter `(d,)`, where its gradient is no number.
+    """Refuse a prior that has a kink at a parameter `(d,)`, where its gradient is not a number.
 
     The gradients on both sides of a smooth one differ in proportion to the distance.
 
@@ -30,7 +30,7 @@ def check_smooth(model: Model, theta: np.ndarray) -> None:
     if jumps.any():
         raise BayesreconError(
             f"the prior of model {model.name} has no derivative in {model.coordinates[int(np.argmax(jumps))]} at its "
-            "released value: nothing is stationary there"
+            "released value, so the estimates are not stationary"
         )
 
 

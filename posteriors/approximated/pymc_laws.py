@@ -1,4 +1,5 @@
-"""PyMC's mean-field and full-rank approximations as laws over a model's coordinates, without importing PyMC."""
+"""PyMC's mean-field and full-rank approximations as distributions over a model's coordinates, without importing
+PyMC."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,10 +14,10 @@ from bayesrecon.model import Model
 from bayesrecon.posteriors.approximated.fitted_law import (
     FittedLaw,
     check_transforms,
+    named_entries,
     numbers,
-    one_of,
     phi_of,
-    placed,
+    positions_in_model,
     probes,
 )
 
@@ -30,7 +31,7 @@ def is_pymc_approximation(guide: int | Path) -> bool:
 
 
 def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[object]) -> FittedLaw:
-    """The law of what `pymc.fit` returned.
+    """The distribution of what `pymc.fit` returned.
 
     Args:
         params: `{"mean", "std"}` or `{"mean", "cov"}`, as a `Tracker` stores them; None for the fit's own.
@@ -40,30 +41,30 @@ def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[object]) ->
     """
     kind = type(fit).__name__
     if kind not in APPROXIMATIONS:
-        raise BayesreconError(f"PyMC's approximation {kind} is not read; expected {', '.join(APPROXIMATIONS)}")
+        raise BayesreconError(f"PyMC's approximation {kind} is not supported; expected {', '.join(APPROXIMATIONS)}")
     variables = {str(v.name): v for v in fit.model.free_RVs}
     values = {str(fit.model.rvs_to_values[v].name): name for name, v in variables.items()}
     positions = {}
     for name, part, shape, _ in fit.ordering.values():
         positions[values.get(name, name)] = np.arange(part.start, part.stop).reshape(shape)
-    at = placed(model, positions, "PyMC fit")
+    at = positions_in_model(model, positions, "PyMC fit")
     theirs = {name: _constrained(fit.model, variables[name], x) for name, x in probes(model).items()}
     check_transforms(model, theirs, "PyMC fit")
     d, full = model.dimension, kind == "FullRank"
     lower = np.tril_indices(d)
     spread = "cov" if full else "std"
 
-    def native(given: object, what: str) -> np.ndarray:
-        found = one_of(given, ("mean", spread), what)
-        mean = numbers(found["mean"], "mean", (d,))
-        scale = numbers(found[spread], spread, (d, d) if full else (d,))
+    def native(given: object, label: str) -> np.ndarray:
+        entries = named_entries(given, ("mean", spread), label)
+        mean = numbers(entries["mean"], "mean", (d,))
+        scale = numbers(entries[spread], spread, (d, d) if full else (d,))
         try:
             root = np.linalg.cholesky(scale) if full else scale
         except np.linalg.LinAlgError:
-            raise BayesreconError(f"{what}: cov is not positive definite") from None
+            raise BayesreconError(f"{label}: cov is not positive definite") from None
         if not full:
             if not (scale > 0).all():
-                raise BayesreconError(f"{what}: std is not positive")
+                raise BayesreconError(f"{label}: std is not positive")
             return np.concatenate([mean, _rho(scale)])
         root[np.diag_indices(d)] = _rho(np.diag(root))
         return np.concatenate([mean, root[lower]])

@@ -1,4 +1,4 @@
-"""Rules for expectations under a standard normal law: nodes and weights, chosen once for a model."""
+"""Rules for expectations under a standard normal distribution: nodes and weights, chosen once for a model."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _LOGARITHM = 24  # points along the logarithm of a scale
 _DRAWN = 2**10  # quasi-random nodes, and as many with the opposite sign
 
 Rule = tuple[np.ndarray, np.ndarray]
-"""Nodes `(S, d)` and weights `(S,)` that sum to one; mean and covariance of the law are exact."""
+"""Nodes `(S, d)` and weights `(S,)` that sum to one; mean and covariance of the distribution are exact."""
 
 
 def rule(d: int, gaussian: GaussianPredictor | None = None, *, other: bool = False) -> Rule:
@@ -22,7 +22,7 @@ def rule(d: int, gaussian: GaussianPredictor | None = None, *, other: bool = Fal
     Linear regressions with a logarithm of their scale get one that is exact: its first coordinate is the scale's, along
     which Gauss-Hermite points converge faster than rounding; in the others their log likelihood is a quadratic. Few
     dimensions get products of Gauss-Hermite points, more get quasi-random points (Sobol) and their negatives, scaled to
-    the covariance of the law.
+    the covariance of the distribution.
 
     Args:
         other: another rule as good as this, so that the difference tells the error of both.
@@ -74,8 +74,8 @@ def _drawn(d: int, seed: int) -> Rule:
 
 
 def student(d: int, freedom: float, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Quasi-random nodes `(count, d)` of a multivariate t law, and its log density there, `(count,)`, but for a
-    constant."""
+    """Quasi-random nodes `(count, d)` of a multivariate t distribution, and its log density there, `(count,)`, except
+    for a constant."""
     from scipy.special import gammaincinv, ndtri
 
     sobol = _sobol(d + 1, seed=7)

@@ -52,12 +52,12 @@ def from_sklearn(estimator: object, *, name: str | None = None) -> Release:
     release = of_linear(type(inner).__name__, inner, name)
     if not before:
         return release
-    note = Note(f"records are the input of the last step, after {', '.join(before)}")
+    note = Note(f"records are the input of the last pipeline step, after {', '.join(before)}")
     return replace(release, notes=(*release.notes, note))
 
 
 def _last_step(estimator: Any) -> tuple[Any, list[str]]:
-    """What a pipeline or a search ends in, and the steps before it."""
+    """The last step of a pipeline or the best estimator of a search, and the steps before it."""
     before: list[str] = []
     while True:
         if hasattr(estimator, "best_estimator_"):
@@ -82,8 +82,8 @@ def of_linear(kind: str, estimator: Any, name: str | None = None) -> Release:
     if kind not in LINEAR:
         reason = next((f": {why}" for names, why in _CLOSED.items() if kind in names), "")
         raise BayesreconError(
-            f"{kind} is not read{reason}; expected {', '.join(LINEAR)}, "
-            "or a model of your own with models.from_loss and posteriors.dirac"
+            f"{kind} is not supported{reason}; expected {', '.join(LINEAR)}, "
+            "or your own model with models.from_loss and posteriors.dirac"
         )
     if not hasattr(estimator, "coef_"):
         raise BayesreconError(f"this {kind} is not fitted")
@@ -115,7 +115,7 @@ def save_trained(release: Release, path: str | Path) -> Path:
     'ridge.npz'
     """
     path = Path(path)
-    refuse_others(release, (TrainedParameter,), "save_trained", "draws are written by save_draws")
+    refuse_others(release, (TrainedParameter,), "save_trained", "use save_draws for draws")
     if path.suffix != ".npz":
         raise BayesreconError(f"{path}: the name must end in .npz")
     find(release.model.name)
@@ -133,27 +133,29 @@ def save_trained(release: Release, path: str | Path) -> Path:
 
 def _least_squares(estimator: Any, shape: tuple[int, int]) -> Model:
     if getattr(estimator, "positive", False):
-        raise BayesreconError("coefficients kept positive are not stationary; fit with positive=False")
+        raise BayesreconError("coefficients constrained to be positive are not stationary; fit with positive=False")
     penalty = np.unique(np.asarray(getattr(estimator, "alpha", 0.0), float))
     if penalty.size > 1:
-        raise BayesreconError("one alpha per target is not read; fit the targets one by one")
+        raise BayesreconError("one alpha per target is not supported; fit the targets one by one")
     return linear_predictor("squared", shape[1], shape[0], float(penalty[0]), bool(estimator.fit_intercept))
 
 
 def _ridge_cv(estimator: Any, shape: tuple[int, int]) -> Model:
     penalty = np.unique(np.asarray(estimator.alpha_, float))
     if penalty.size > 1:
-        raise BayesreconError("one alpha per target is not read; fit the targets one by one")
+        raise BayesreconError("one alpha per target is not supported; fit the targets one by one")
     return linear_predictor("squared", shape[1], shape[0], float(penalty[0]), bool(estimator.fit_intercept))
 
 
 def _logistic_regression_cv(estimator: Any, shape: tuple[int, int]) -> Model:
     """The last fit is of all records, with the strength that was chosen."""
     if not estimator.refit:
-        raise BayesreconError("with refit=False coefficients are averages over folds, which are stationary for no data")
+        raise BayesreconError(
+            "with refit=False coefficients are averages over folds, which are not stationary for any data"
+        )
     chosen = {name: np.unique(np.asarray(getattr(estimator, name, None) or 0.0, float)) for name in ("C_", "l1_ratio_")}
     if any(values.size > 1 for values in chosen.values()):
-        raise BayesreconError("one strength per class is not read; fit it multinomially")
+        raise BayesreconError("one strength per class is not supported; fit a multinomial model")
     given = {name: getattr(estimator, name) for name in _SETTINGS if hasattr(estimator, name)}
     strength, ratio = (float(values[0]) for values in chosen.values())
     return _logistic_regression(SimpleNamespace(**given, C=strength, l1_ratio=ratio), shape)
@@ -172,7 +174,7 @@ def _logistic_regression(estimator: Any, shape: tuple[int, int]) -> Model:
     classes = len(estimator.classes_)
     apart = ("liblinear", "newton-cholesky") if _version_of(estimator) < (1, 6) else ("liblinear",)
     if classes > 2 and (estimator.solver in apart or getattr(estimator, "multi_class", "auto") == "ovr"):
-        raise BayesreconError("one-against-the-rest logistic regression is not read; fit it multinomially")
+        raise BayesreconError("one-vs-rest logistic regression is not supported; fit a multinomial model")
     loss = "softmax" if shape[0] > 1 else "logistic"
     return linear_predictor(loss, shape[1], shape[0], strength, bool(estimator.fit_intercept), below)
 
@@ -182,32 +184,32 @@ def _linear_svc(estimator: Any, shape: tuple[int, int]) -> Model:
     if estimator.loss != "squared_hinge" or estimator.penalty != "l2":
         raise BayesreconError("only LinearSVC(loss='squared_hinge', penalty='l2') is differentiable")
     if getattr(estimator, "multi_class", "ovr") != "ovr":
-        raise BayesreconError("only one-against-the-rest LinearSVC is read")
+        raise BayesreconError("only one-vs-rest LinearSVC is supported")
     strength = 1.0 / float(estimator.C)
     below = strength / float(estimator.intercept_scaling) ** 2
     return linear_predictor("squared_hinge", shape[1], shape[0], strength, bool(estimator.fit_intercept), below)
 
 
 def _version_of(estimator: object) -> tuple[int, int]:
-    """Of the scikit-learn that fitted it: the one of this process, but for an estimator out of a file."""
-    found = re.match(r"(\d+)\.(\d+)", str(getattr(estimator, "_sklearn_version", "")))
-    return (int(found[1]), int(found[2])) if found else version("scikit-learn")
+    """Version of the scikit-learn that fitted it: the installed one, unless the estimator comes from a file."""
+    match = re.match(r"(\d+)\.(\d+)", str(getattr(estimator, "_sklearn_version", "")))
+    return (int(match[1]), int(match[2])) if match else version("scikit-learn")
 
 
 def _refuse_weights(estimator: Any) -> None:
     if estimator.class_weight is not None:
-        raise BayesreconError("class weights are not read; state the weighted loss with models.from_loss")
+        raise BayesreconError("class weights are not supported; define the weighted loss with models.from_loss")
 
 
 _SETTINGS = (
     "class_weight", "penalty", "solver", "intercept_scaling", "classes_", "multi_class", "fit_intercept",
     "_sklearn_version",
 )  # fmt: skip
-"""That a search over strengths shares with the fit that it ends in."""
+"""Attributes that a search over penalties shares with its final fit."""
 
-_SPARSE = "an l1 penalty is not differentiable, so that the coefficients that are zero have no equation"
-_KEEPS = "it keeps training rows as they are, which `bayesrecon audit` of the saved model lists"
-_STOPS = "it stops before the optimum, so that its coefficients are stationary for no data"
+_SPARSE = "an l1 penalty is not differentiable, so coefficients that are zero have no stationary equation"
+_KEEPS = "it stores training rows unchanged; `bayesrecon audit` of the saved model lists them"
+_STOPS = "it stops before the optimum, so its coefficients are not stationary"
 _CLOSED: Mapping[tuple[str, ...], str] = {
     ("Lasso", "LassoCV", "LassoLars", "LassoLarsCV", "ElasticNet", "ElasticNetCV", "MultiTaskLasso"): _SPARSE,
     ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"): _KEEPS,

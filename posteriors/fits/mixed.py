@@ -4,8 +4,9 @@ What `MixedLM` prints as the covariance of its coefficients and of `ratio`, the 
 the errors, is the inverse of minus the Hessian with the scale profiled out: a block of the inverse with it. With
 `C` that block, the entries of `C^-1` for two coefficients, or a coefficient and the ratio, are those of minus the whole
 Hessian, since the score of every coefficient is zero and the scale multiplies it; the one of the ratio twice is not,
-and is left out. With random slopes or variance components their law is taken as it was fitted: given it, the block of
-`C^-1` of the coefficients is `X' V^-1 X / scale`, summed over groups whose rows have the covariance `scale V`.
+and is left out. With random slopes or variance components their distribution is taken as it was fitted. Given it, the
+block of `C^-1` of the coefficients is `X' V^-1 X / scale`, summed over groups whose rows have the covariance
+`scale V`.
 """
 
 from typing import Any
@@ -37,7 +38,7 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
     fitted = result.model
     if getattr(fitted, "reml", True) or getattr(result, "method", "ML") == "REML":
         raise BayesreconError(
-            "MixedLM by REML is not read: its likelihood does not factorise over groups; fit with reml=False"
+            "MixedLM by REML is not supported: its likelihood does not factorise over groups; fit with reml=False"
         )
     if not getattr(result, "converged", True):
         raise BayesreconError("this MixedLM has not converged; fit it with another method=")
@@ -55,7 +56,7 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
         raise BayesreconError("this MixedLM has no covariance of its estimates")
     if fitted.k_vc or fitted.k_re != 1 or np.any(np.concatenate(fitted.exog_re_li) != 1):
         model = correlated(covariates, response, bool(constant), sizes)
-        # Given the law of the random effects, what is left of minus the Hessian.
+        # Given the distribution of the random effects, what is left of minus the Hessian.
         block = np.linalg.inv(np.linalg.inv(covariance)[np.ix_(order, order)])
         return _release(model.in_constrained_coordinates, np.append(coefficient, sigma), block, p, 0.0, name)
     ratio = float(np.asarray(result.cov_re)[0, 0] / result.scale)
@@ -67,13 +68,15 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
     block = covariance[np.ix_(at, at)]
     slope = _TOLERANCE * len(fitted.endog) / (2 * np.sqrt(max(ratio, 1e-300)))  # the root of the ratio is what is moved
     if not slope * np.sqrt(block[-1, -1]) < _FAR:
-        raise BayesreconError("the variance of the intercepts is zero: at the boundary nothing is stationary; fit OLS")
+        raise BayesreconError(
+            "the variance of the intercepts is zero: estimates on the boundary are not stationary; fit OLS"
+        )
     mean = np.concatenate([coefficient, [ratio, sigma]])
     return _release(model.in_constrained_coordinates, mean, block, p, slope, name)
 
 
 def from_known_law(estimates: Estimates) -> Release:
-    """A linear mixed model with one grouping factor, given the law of its random effects.
+    """A linear mixed model with one grouping factor, given the distribution of its random effects.
 
     With `sigma^2 V` the covariance of a group's rows, the estimates `b` are those of generalised least squares,
     `sum_g X_g' V^-1 (y_g - X_g b) = 0`, their covariance is `sigma^2 (sum_g X_g' V^-1 X_g)^-1`, and the variance of
@@ -85,7 +88,7 @@ def from_known_law(estimates: Estimates) -> Release:
     """
     values, covariance, labels = estimates.values, estimates.covariance, list(estimates.labels)
     if values is None or covariance is None or not 0 < estimates.groups < estimates.rows <= _MOST_ROWS:
-        raise BayesreconError("a mixed model of so many groups and rows is not read")
+        raise BayesreconError("a mixed model with so many groups and rows is not supported")
     order = sorted(range(len(labels)), key=lambda i: labels[i] != "const")
     covariates = [labels[i] for i in order if labels[i] != "const"]
     sizes = [1] * (estimates.groups - 1) + [estimates.rows - estimates.groups + 1]  # the widest that there can be
@@ -98,8 +101,8 @@ def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: flo
     """Equations of all scores, and of the Hessian's entries with a coefficient.
 
     Args:
-        block: of the coefficients and the ratio, if it is a parameter; the scale stands apart, in a unit of length that
-            was not released.
+        block: block of the coefficients and the ratio, if it is a parameter; the scale stands apart, in a unit of
+            length that was not released.
         slope: what may be left of the score of the ratio.
     """
     d = len(mean)
@@ -111,7 +114,7 @@ def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: flo
     except np.linalg.LinAlgError:
         raise BayesreconError("the covariance of the estimates is not positive definite") from None
     rows, columns = np.tril_indices(d)
-    whole = np.zeros((d + len(rows), 0))
+    bounded = np.zeros((d + len(rows), 0))
     # One column for each coefficient, and one for the ratio.
     along = np.diag(np.sqrt(np.diag(covariance)))[:, :-1]
     along[:p, :p] = np.linalg.cholesky(covariance[:p, :p])
@@ -120,13 +123,13 @@ def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: flo
             change = np.outer(along[:, i], along[:, j])
             change = np.linalg.solve(root, np.linalg.solve(root, change + change.T).T)
             step = root @ (np.tril(change, -1) + 0.5 * np.diag(np.diag(change)))
-            whole = np.column_stack([whole, np.concatenate([np.zeros(d), step[rows, columns]])])
-    scores = np.zeros((len(whole), d))
+            bounded = np.column_stack([bounded, np.concatenate([np.zeros(d), step[rows, columns]])])
+    scores = np.zeros((len(bounded), d))
     scores[:d] = root
-    phi, directions = pack(model, mean, covariance)[None], np.column_stack([scores, whole])
+    phi, directions = pack(model, mean, covariance)[None], np.column_stack([scores, bounded])
     release = Approximation(phi, laplace(model, False), directions, model, name=name)
     if not slope:
         return release
-    shift = np.zeros((len(whole), 1))
+    shift = np.zeros((len(bounded), 1))
     shift[:d, 0] = covariance[:, p] * slope
     return release.printed(phi, directions, shift)

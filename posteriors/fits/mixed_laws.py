@@ -1,7 +1,7 @@
 """Linear mixed models by maximum likelihood: a record is a group.
 
 With an intercept for every group, m rows in one, means over them and W what is left of the squared residuals about
-theirs, the law of the group is normal with covariance `sigma^2 (1 + ratio 11')`, and
+theirs, the distribution of the group is normal with covariance `sigma^2 (1 + ratio 11')`, and
 
     log p = -(m log sigma^2 + log(1 + m ratio) + (W + m / (1 + m ratio) mean residual^2) / sigma^2) / 2
 
@@ -39,7 +39,7 @@ def mixed(covariates: Sequence[str], response: str, intercept: bool, size: int) 
     """
     _check((*covariates, response, "within"))
     if size < 2:
-        raise BayesreconError(f"groups of {size} row do not tell the variance within them from that between them")
+        raise BayesreconError(f"groups of {size} row do not separate the variances within and between groups")
     return _mixed(tuple(covariates), response, bool(intercept), int(size))
 
 
@@ -89,7 +89,7 @@ def uneven(covariates: Sequence[str], response: str, intercept: bool, sizes: Seq
 
 
 def correlated(covariates: Sequence[str], response: str, intercept: bool, sizes: Sequence[int]) -> Model:
-    """The model of a fit with random slopes or variance components, given their law.
+    """The model of a fit with random slopes or variance components, given their distribution.
 
     With `sigma^2 V` the covariance of a group's rows and R the columns of the design and the response, a group enters
     by its number of rows m and by `R' V^-1 R`:
@@ -138,7 +138,7 @@ def correlated(covariates: Sequence[str], response: str, intercept: bool, sizes:
 def _check(names: tuple[str, ...]) -> None:
     if len(set(names)) < len(names):
         own = " or ".join(repr(name) for name in names if name in ("within", "weight", "rows", "products"))
-        raise BayesreconError(f"distinct covariates are needed, a response that is not one of them, and none {own}")
+        raise BayesreconError(f"covariates must be distinct, must not include the response, and must not be {own}")
 
 
 @cache  # releases of one model belong together by the model object
@@ -179,7 +179,7 @@ def _symmetric(lower: Any, count: int) -> jax.Array:
 
 
 def _log_lik(params: dict[str, Any], intercept: bool, size: Array | float, means: Array, scatter: Array) -> Array:
-    """Of a group of `size` rows, by the means and the scatter of covariates and response."""
+    """Log likelihood of a group of `size` rows, from the means and the scatter of covariates and response."""
     slopes, start = params["coefficient"][int(intercept) :], params["coefficient"][0] if intercept else 0.0
     across = jnp.append(-slopes, 1.0)
     ratio, variance = params["ratio"], params["sigma"] ** 2

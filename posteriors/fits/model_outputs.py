@@ -11,9 +11,9 @@ from bayesrecon.precision import x64
 
 _BLOCK = 4096  # records that a model is asked about at once
 _LEAST = 60  # public records: half are fitted, a quarter calibrates and a quarter checks
-_SUM = 1e-3  # probabilities of half precision add up to one within this
+_SUM = 1e-3  # probabilities of half precision sum to one within this
 _GRID = 0.05  # of a last decimal, as far as single precision may put rounded numbers off it
-_FAR = 3.0  # times as far as the farthest public answer is no answer to a record of that law
+_FAR = 3.0  # times as far as the farthest public answer is no answer to a record of that distribution
 
 Predict = Callable[[Any], Any]
 
@@ -59,30 +59,28 @@ def outputs(
     ((3,), (399, 3))
     """
     predicts: tuple[Any, ...] = tuple(predict) if isinstance(predict, list | tuple) else (predict,)
-    if not predicts or not all(callable(one) for one in predicts):
-        raise BayesreconError(
-            "predict: expected a function of records (m, *shape) that gives outputs (m, k), or several"
-        )
+    if not predicts or not all(callable(function) for function in predicts):
+        raise BayesreconError("predict: expected one or several functions from records (m, *shape) to outputs (m, k)")
     _check_view(view, decimals, noise)
     public = _records(public, values)
     answer = Answer(predicts, public.shape[1:], view, int(decimals or 0), noise > 0)
-    logits = [answers_of(one, public) for one in predicts]
+    logits = [answers_of(function, public) for function in predicts]
     given = list(z) if isinstance(predict, list | tuple) else [z]
     if len(given) != len(predicts):
-        raise BayesreconError(f"{len(predicts)} models and {len(given)} answers: supply one answer of each model")
+        raise BayesreconError(f"{len(predicts)} models and {len(given)} answers: supply one answer per model")
     seen, repeats = zip(
-        *(_answer(one, answer, known.shape[1]) for one, known in zip(given, logits, strict=True)), strict=True
+        *(_answer(function, answer, known.shape[1]) for function, known in zip(given, logits, strict=True)), strict=True
     )
     if len(set(repeats)) > 1 or (repeats[0] > 1 and not noise):
         raise BayesreconError(
-            "repeated answers help where noise was added to each, as often by every model: state noise="
+            "repeated answers help only if noise was added to each, and every model needs equally many: supply noise="
         )
     answers = np.concatenate([answer.seen(known) for known in logits], axis=1)
     if not (answers.max(axis=0) > answers.min(axis=0)).any():
-        raise BayesreconError("the model answers all public records alike: nothing tells what an answer means")
+        raise BayesreconError("the model gives the same answer to all public records: its answers carry no information")
     noise = noise / np.sqrt(repeats[0])
     low, high = (float(public.min()), float(public.max())) if values is None else values
-    found = Outputs(
+    result = Outputs(
         answer,
         np.concatenate(seen),
         public.reshape(len(public), -1),
@@ -92,8 +90,8 @@ def outputs(
         (low, high),
         name,
     )
-    _check_reached(found)
-    return found
+    _check_reached(result)
+    return result
 
 
 def answers_of(predict: Predict, records: np.ndarray) -> np.ndarray:
@@ -104,27 +102,27 @@ def answers_of(predict: Predict, records: np.ndarray) -> np.ndarray:
     """
     parts = []
     for first in range(0, len(records), _BLOCK):
-        some = records[first : first + _BLOCK]
+        batch = records[first : first + _BLOCK]
         try:
-            part = np.asarray(predict(some), float)
+            part = np.asarray(predict(batch), float)
         except Exception as error:
             raise BayesreconError(
-                f"predict fails on records {some.shape}: {first_line(error)}; it takes (m, *shape) and gives (m, k)"
+                f"predict fails on records {batch.shape}: {first_line(error)}; it must map (m, *shape) to (m, k)"
             ) from None
-        if part.ndim != 2 or len(part) != len(some):
-            raise BayesreconError(f"predict gives {part.shape} for records {some.shape}: expected outputs (m, k)")
+        if part.ndim != 2 or len(part) != len(batch):
+            raise BayesreconError(f"predict gives {part.shape} for records {batch.shape}: expected outputs (m, k)")
         parts.append(part)
-    found = np.concatenate(parts)
-    if not np.isfinite(found).all():
+    result = np.concatenate(parts)
+    if not np.isfinite(result).all():
         raise BayesreconError("predict gives missing or infinite values for public records")
-    return found
+    return result
 
 
 def _check_view(view: str, decimals: int | None, noise: float) -> None:
     if view not in VIEWS:
         raise BayesreconError(f"view={view!r}: expected {', '.join(VIEWS)}")
     if (view == "rounded") != (decimals is not None) or (decimals is not None and not 0 <= decimals <= 12):
-        raise BayesreconError(f"view={view!r}, decimals={decimals}: 'rounded' has decimals, 0 to 12, and no other view")
+        raise BayesreconError(f"view={view!r}, decimals={decimals}: decimals= (0 to 12) belongs to view='rounded' only")
     if not (np.isfinite(noise) and noise >= 0):
         raise BayesreconError(f"noise={noise}: expected a standard deviation, 0 or more")
     if noise and view in ("rounded", "argmax"):
@@ -133,32 +131,36 @@ def _check_view(view: str, decimals: int | None, noise: float) -> None:
 
 def _records(public: np.ndarray, values: tuple[float, float] | None) -> np.ndarray:
     try:
-        found = np.asarray(public, float)
+        result = np.asarray(public, float)
     except (TypeError, ValueError, OverflowError):
-        raise BayesreconError("public records are one array of numbers, (m, *shape)") from None
-    if found.ndim < 2 or len(found) < _LEAST:
-        raise BayesreconError(f"public records of shape {found.shape}: expected (m, *shape) with m at least {_LEAST}")
-    if not np.isfinite(found).all():
+        raise BayesreconError("public records must be one numeric array, (m, *shape)") from None
+    if result.ndim < 2 or len(result) < _LEAST:
+        raise BayesreconError(f"public records of shape {result.shape}: expected (m, *shape) with m at least {_LEAST}")
+    if not np.isfinite(result).all():
         raise BayesreconError("public records hold missing or infinite values")
     if values is not None:
         low, high = values
         if not low < high:
-            raise BayesreconError(f"values={values}: expected the smallest and the largest value of a field")
-        outside = found[(found < low) | (found > high)]
+            raise BayesreconError(f"values={values}: expected the smallest and largest value of a field")
+        outside = result[(result < low) | (result > high)]
         if outside.size:
             raise BayesreconError(
                 f"public records hold {outside.flat[0]:g}, outside {low:g} to {high:g}: scale them as for the model"
-                + (" (divide by 255)" if (low, high) == (0, 1) and 1 < found.max() <= 255 and found.min() >= 0 else "")
+                + (
+                    " (divide by 255)"
+                    if (low, high) == (0, 1) and 1 < result.max() <= 255 and result.min() >= 0
+                    else ""
+                )
             )
-    return found
+    return result
 
 
 def _answer(given: object, answer: Answer, width: int) -> tuple[np.ndarray, int]:
-    """What a decoder reads of one model's answer or answers, and how many there are."""
+    """The values that a decoder uses from one model's answers, and the number of answers."""
     try:
         z = np.asarray(given, float)
     except (TypeError, ValueError, OverflowError):
-        raise BayesreconError("an answer is an array of numbers, (k,)") from None
+        raise BayesreconError("an answer must be a numeric array, (k,)") from None
     if not np.isfinite(z).all():
         raise BayesreconError("the answer holds missing or infinite values")
     if answer.view == "argmax":
@@ -174,14 +176,15 @@ def _answer(given: object, answer: Answer, width: int) -> tuple[np.ndarray, int]
         slack = max(_SUM, width * 10.0**-answer.decimals / 2 if answer.view == "rounded" else 0.0)
         if (table < 0).any() or (table > 1).any() or (abs(table.sum(axis=1) - 1) > slack).any():
             raise BayesreconError(
-                f"the answer is no softmax: {_preview(table[0])} adds up to {table[0].sum():.4g}; name its view= "
-                "(logits?)"
+                f"the answer is not a softmax: {_preview(table[0])} sums to {table[0].sum():.4g}; set view= (logits?)"
             )
         if (
             answer.view == "rounded"
             and abs(table - table.round(answer.decimals)).max() > _GRID * 10.0**-answer.decimals
         ):
-            raise BayesreconError(f"the answer has more than {answer.decimals} decimals: state how many were kept")
+            raise BayesreconError(
+                f"the answer has more than {answer.decimals} decimals: set decimals= to the number that were kept"
+            )
     mean = table.mean(axis=0)
     if answer.view == "softmax" and not answer.noisy:
         with x64():
@@ -200,13 +203,14 @@ def _check_reached(release: Outputs) -> None:
     centre = release.answers.mean(axis=0)
     about = release.answers - centre
     values, vectors = np.linalg.eigh(about.T @ about / len(about))
-    # Single precision leaves this much where outputs add up to a constant.
+    # Single precision leaves this much where outputs sum to a constant.
     scale = np.sqrt(np.maximum(values, 1e-12 * values[-1]) + release.noise**2)
     # With as many times the noise no noise explains it either.
     farthest = max(float(np.linalg.norm(about @ vectors / scale, axis=1).max()), np.sqrt(len(values)))
     distance = float(np.linalg.norm((release.z - centre) @ vectors / scale))
     if distance > _FAR * farthest:
         raise BayesreconError(
-            f"the answer lies {distance / farthest:.3g} times as far out as that to any public record: it is not this "
-            "model's, not this view's, or its record is not of the public records' law"
+            f"the answer lies {distance / farthest:.3g} times as far from their mean as that to any public record: it "
+            "is not from this "
+            "model, not in this view, or its record does not follow the distribution of the public records"
         )

@@ -55,12 +55,12 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
     estimator = kind if kind == "MixedLM" else _estimator_of(kind, fitted)
     robust = getattr(result, "cov_type", "nonrobust")
     if robust != "nonrobust" and (kind == "MixedLM" or getattr(result, "normalized_cov_params", None) is None):
-        raise BayesreconError(f"cov_type={robust!r} is not the inverse of a Hessian; fit with cov_type='nonrobust'")
+        raise BayesreconError(f"cov_type={robust!r} is not an inverse Hessian; fit with cov_type='nonrobust'")
     if getattr(result, "regularized", False) or "Regularized" in type(result).__name__:
         raise BayesreconError("a regularised fit has no covariance of this kind; fit without a penalty")
     attributes = ("offset", "exposure", "freq_weights", "var_weights", *(["weights"] if kind == "WLS" else []))
-    held = {name: getattr(fitted, name, None) for name in attributes}
-    how = how_fitted(estimator, held, getattr(fitted, "nobs", None))
+    options = {name: getattr(fitted, name, None) for name in attributes}
+    how = how_fitted(estimator, options, getattr(fitted, "nobs", None))
     if kind == "MixedLM":
         return from_mixed(result, response, name)
     design = getattr(fitted, "exog", None)
@@ -84,40 +84,42 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
     if robust == "nonrobust":
         return release
     note = (
-        f"the result keeps the inverse Hessian beside its covariance ({robust}), and that is what was read; a table "
-        "with the errors of this covariance alone tells less"
+        f"the result stores the inverse Hessian beside its covariance ({robust}), and the Hessian was used; a table "
+        "with the robust errors alone would reveal less"
     )
     return replace(release, notes=(*release.notes, note))
 
 
-def how_fitted(estimator: str, held: Mapping[str, Any], records: float | None) -> dict[str, Any]:
+def how_fitted(estimator: str, options: Mapping[str, Any], records: float | None) -> dict[str, Any]:
     """Weights and offset of a fit, as `models.estimators.fitted_with` takes them.
 
     Args:
-        held: what the fit holds by the name of its attribute.
+        options: what the fit holds by the name of its attribute.
         records: their number.
 
     Raises:
         BayesreconError: weights whose equations are not known.
     """
-    used = {name: np.asarray(v, float) for name, v in held.items() if v is not None and np.size(v)}
+    used = {name: np.asarray(v, float) for name, v in options.items() if v is not None and np.size(v)}
     used = {name: v for name, v in used.items() if not np.all(v == (1.0 if name.endswith("weights") else 0.0))}
     if used.keys() & {"offset", "exposure"} and estimator != "ols":
-        raise BayesreconError(f"an offset or exposure of a {estimator} fit is not read: it enters every equation")
+        raise BayesreconError(
+            f"{estimator} fits with an offset or exposure are not supported: the offset enters every equation"
+        )
     if used and estimator == "MixedLM":
-        raise BayesreconError(f"{next(iter(used))} of a MixedLM is not read; fit without it")
-    found: dict[str, Any] = {"offset": True} if used.keys() & {"offset", "exposure"} else {}
+        raise BayesreconError(f"{next(iter(used))} of a MixedLM is not supported; fit without it")
+    result: dict[str, Any] = {"offset": True} if used.keys() & {"offset", "exposure"} else {}
     counts = used.get("freq_weights")
     counted = counts is None or bool(np.all(counts == np.round(counts)))
     others = used.keys() & {"var_weights", "weights"}
     if counts is not None and (others or (estimator == "ols" and not counted)):
         raise BayesreconError(
-            "freq_weights are read where they are whole numbers and there are no others; other weights are var_weights"
+            "freq_weights must be whole numbers and the only weights; pass other weights as var_weights"
         )
-    removed = held.get("weights", ()) is None  # of a WLS whose data were removed
+    removed = options.get("weights", ()) is None  # of a WLS whose data were removed
     if others or not counted or removed:
-        return found | {"weights": "analytic", "records": None if records is None else float(records)}
-    return found if counts is None else found | {"weights": "frequency"}
+        return result | {"weights": "analytic", "records": None if records is None else float(records)}
+    return result if counts is None else result | {"weights": "frequency"}
 
 
 def _moved(result: object) -> float:
@@ -143,7 +145,7 @@ def _ones(design: np.ndarray | None, names: Sequence[str], stated: Any) -> Seque
     if stated is None:
         return []
     if not 0 <= int(stated) < len(names) or names[int(stated)].lower() not in ("intercept", "const"):
-        raise BayesreconError("the design was removed, and nothing says that its constant column is one of ones")
+        raise BayesreconError("the design was removed, so it is unknown whether its constant column is all ones")
     return [int(stated)]
 
 
@@ -157,10 +159,10 @@ def labelled(names: Sequence[str], constant: Sequence[int]) -> list[str]:
 
 
 _WHY = {
-    "GLS": "its covariance is that of sums in which records are mixed",
-    "GLSAR": "its records are filtered by an estimated correlation first, so that each row is made of several",
-    "RLM": "its covariance is no inverse Hessian, and residuals weigh its records",
-    "QuantReg": "its loss has no derivative at the records that it passes through, and kernels estimate its covariance",
+    "GLS": "its covariance is that of sums that mix records",
+    "GLSAR": "its records are first filtered by an estimated correlation, so each row combines several records",
+    "RLM": "its covariance is not an inverse Hessian, and its records are weighted by their residuals",
+    "QuantReg": "its loss is not smooth at records that are fitted exactly, and its covariance is a kernel estimate",
 }
 """Why results of statsmodels are not read, and what holds."""
 
@@ -172,17 +174,20 @@ def _estimator_of(kind: str, fitted: Any) -> str:
         return "ols"
     if kind == "GLM":
         family, link = type(fitted.family).__name__, type(fitted.family.link).__name__
-        found = {("Binomial", "Logit"): "logit", ("Poisson", "Log"): "poisson", ("Gaussian", "Identity"): "ols"}
-        if (family, link) in found:
+        result = {("Binomial", "Logit"): "logit", ("Poisson", "Log"): "poisson", ("Gaussian", "Identity"): "ols"}
+        if (family, link) in result:
             if family == "Binomial" and np.any(np.asarray(fitted.n_trials) != 1):
-                raise BayesreconError("a Binomial GLM of more than one trial a row is not read; give one row a trial")
-            return found[family, link]
+                raise BayesreconError(
+                    "a Binomial GLM with several trials per row is not supported; use one row per trial"
+                )
+            return result[family, link]
         raise BayesreconError(
-            f"a GLM of family {family} with link {link} is not read: its covariance is no inverse Hessian"
+            f"a GLM of family {family} with link {link} is not supported: its covariance is not an inverse Hessian"
         )
     why = f": {_WHY[kind]}" if kind in _WHY else ""
     raise BayesreconError(
-        f"{kind} is not read{why}; expected OLS, WLS, Logit, Poisson, GLM or MixedLM, or posteriors.gaussian with a "
+        f"{kind} is not supported{why}; expected OLS, WLS, Logit, Poisson, GLM or MixedLM, or posteriors.gaussian "
+        "with a "
         "model"
     )
 

@@ -15,7 +15,7 @@ from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.saved.file import SavedFile
 
 SUFFIXES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".skops", ".safetensors", ".onnx", ".pmml")
-"""Of files that are read as saved objects, whatever they then turn out to be."""
+"""Suffixes of files that are read as saved objects."""
 
 
 def read_saved(
@@ -37,23 +37,23 @@ def read_saved(
     """
     path = Path(source)
     with reading(path, "a saved object"), opened(SavedFile, path, trusted) as file:
-        found = file.everything()
-        objects = tuple((str(where), str(of)) for where, of in found["objects"])
+        content = file.everything()
+        objects = tuple((str(where), str(class_name)) for where, class_name in content["objects"])
         fits = fits_of(objects, file.values)
-        parts = parts_of(found["items"], objects)
-    names = tuple((str(module), str(one), bool(called)) for module, one, called in found["names"])
+        parts = parts_of(content["items"], objects)
+    names = tuple((str(module), str(attribute), bool(called)) for module, attribute, called in content["names"])
     return Contents(
         name or path.stem,
-        f"saved object ({found['form']})",
+        f"saved object ({content['form']})",
         (stamp(path),),
         entries=parts,
-        unread=tuple(Unread(str(where), str(reason)) for where, reason in found["unread"]),
-        saved=Saved(objects, names, tuple(map(str, found["code"])), fits),
+        unread=tuple(Unread(str(where), str(reason)) for where, reason in content["unread"]),
+        saved=Saved(objects, names, tuple(map(str, content["code"])), fits),
     )
 
 
 def release_of_saved(source: object, model: object, power: float | None) -> Release | None:
-    """The one fit in a file of saved objects, None of anything else.
+    """The one fit in a file of saved objects, None for anything else.
 
     Raises:
         BayesreconError: a file with no fit that is read, or with several; a model or a power beside it.
@@ -61,18 +61,18 @@ def release_of_saved(source: object, model: object, power: float | None) -> Rele
     if not isinstance(source, str | os.PathLike) or Path(source).suffix.lower() not in SUFFIXES:
         return None
     if model is not None or power is not None:
-        raise BayesreconError("a saved model has its model already; leave model= and power= out")
+        raise BayesreconError("a saved model needs no model= or power=; omit them")
     contents = read_saved(source)
     fits = contents.saved.fits if contents.saved is not None else ()
     read = [fit.release for fit in fits if fit.release is not None]
     if len(read) == 1:
         return read[0]
-    why = f"{len(read)} fits" if read else fits[0].reason if fits else "no fit whose numbers are read"
-    raise BayesreconError(f"{source}: it holds {why}; bayesrecon audit lists what is in it")
+    why = f"{len(read)} fits" if read else fits[0].reason if fits else "no fit of a supported kind"
+    raise BayesreconError(f"{source}: it holds {why}; bayesrecon audit lists its content")
 
 
 def _no_draws(source: object, *, name: str | None = None, trusted: bool = False) -> NoReturn:
-    raise BayesreconError(f"{source}: a saved object is no file of draws; bayesrecon audit lists what is in it")
+    raise BayesreconError(f"{source}: a saved object is not a file of draws; bayesrecon audit lists its content")
 
 
 FORMAT = Format("saved object", SUFFIXES, _no_draws, read_saved, rank=80, guarded=True)

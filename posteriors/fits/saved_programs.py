@@ -23,7 +23,8 @@ Arrays = dict[str, np.ndarray]
 Centres = Callable[[Callable[[str, dict[str, float]], Any]], dict[str, Any]]
 
 _EFFECT = re.compile(r"r_(\d+(?:_\w+)?_\d+)\[\d+\]")
-"""Of brms, effects of a group by its number, the number of what they multiply, and a parameter of the law between."""
+"""Of brms, effects of a group by its number, the number of what they multiply, and a parameter of the distribution
+between."""
 
 
 @in_float64
@@ -43,13 +44,17 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
 
     if program.refused:
         raise BayesreconError(program.refused)
-    some = _named({name: values[:, :2] for name, values in draws.values.items()}, program)
-    sizes = {**{name: values.shape[2:] for name, values in some.items()}, **program.sizes}
+    first_draws = _named({name: values[:, :2] for name, values in draws.values.items()}, program)
+    sizes = {**{name: values.shape[2:] for name, values in first_draws.items()}, **program.sizes}
     domain = {name: [1.0] for name in _ones(program)}
     model = from_stan(program.text, constants=program.constants, sizes=sizes, domain=domain, name=draws.name)
     own = _named(draws.values, program)
     every = own
-    if centres is not None and model.left_out is not None and any(name not in some for name in model_names(model)):
+    if (
+        centres is not None
+        and model.left_out is not None
+        and any(name not in first_draws for name in model_names(model))
+    ):
         before = model.left_out
         every = before.completed(own, {})
         known = {}
@@ -61,20 +66,20 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
     prepare, left_out = model.prepare, model.left_out
     assert prepare is not None
     assert left_out is not None
-    found = left_out.completed(every, {})
-    lacking = [name for name in model_names(model) if name not in found]
+    completed = left_out.completed(every, {})
+    lacking = [name for name in model_names(model) if name not in completed]
     if lacking:
         raise BayesreconError(
-            f"the draws lack {lacking[0]}, and what they hold does not determine it; save all parameters "
+            f"the draws lack {lacking[0]}, which the saved parameters do not determine; save all parameters "
             "(brms: save_pars(all = TRUE))"
         )
-    computed = sorted(name for name in model_names(model) if name in found and name not in some)
+    computed = sorted(name for name in model_names(model) if name in completed and name not in first_draws)
     notes = (Note(f"the draws lack {', '.join(computed)}: computed from the other variables"),) if computed else ()
-    return replace(model, prepare=partial(_prepared, program, prepare, found), notes=(*model.notes, *notes))
+    return replace(model, prepare=partial(_prepared, program, prepare, completed), notes=(*model.notes, *notes))
 
 
 def _without_better(own: Arrays, every: Arrays, before: "LeftOut", after: Any) -> Arrays:
-    """What was solved, but for parameters that the draws tell in a better way since more is known."""
+    """The solved parameters, except those that can now be computed from the draws in a better way."""
     once, now = (left_out.equations(own) for left_out in (before, after))
     anew = frozenset[str]().union(*(needs for name, needs in now.items() if name not in once))
     return {name: values for name, values in every.items() if name in own or name not in anew}
@@ -88,12 +93,12 @@ def _computed(left_out: "LeftOut", draws: Arrays, name: str, at: dict[str, float
 
 def _ones(program: SavedProgram) -> set[str]:
     """Data that are one of every record: of brms, what multiplies a group's effect on the intercept, by its name."""
-    found = set()
-    for shown, own in program.names.items():
+    names = set()
+    for draw_name, own in program.names.items():
         match = _EFFECT.fullmatch(own)
-        if match is not None and shown.endswith(",Intercept]"):
-            found.add(f"Z_{match[1]}")
-    return {name for name in found if re.search(rf"\b{name}\b", program.text)}
+        if match is not None and draw_name.endswith(",Intercept]"):
+            names.add(f"Z_{match[1]}")
+    return {name for name in names if re.search(rf"\b{name}\b", program.text)}
 
 
 def model_names(model: Any) -> list[str]:
@@ -112,8 +117,8 @@ def _prepared(
 
 def _named(draws: Mapping[str, np.ndarray], program: SavedProgram) -> Arrays:
     """Draws under the names of the program, with what follows from them."""
-    found = renamed(draws, program.names)
-    return found if program.adds is None else {**found, **program.adds(found)}
+    columns = renamed(draws, program.names)
+    return columns if program.adds is None else {**columns, **program.adds(columns)}
 
 
 def renamed(draws: Mapping[str, np.ndarray], names: Mapping[str, str]) -> Arrays:

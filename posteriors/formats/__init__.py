@@ -28,7 +28,7 @@ def formats() -> tuple[Format, ...]:
             return "it is no Format"
         sure = {s: f.name for f in (*own, *before.values()) if f.claims is None for s in f.suffixes}
         doubled = [suffix for suffix in given.suffixes if suffix in sure and given.claims is None]
-        return f"{doubled[0]} is of {sure[doubled[0]]}; say with claims= which files are yours" if doubled else ""
+        return f"{doubled[0]} is of {sure[doubled[0]]}; define claims= to say which files are yours" if doubled else ""
 
     added = [of_plugin(given) for given in plugins("formats", wrong).found.values()]
     return tuple(sorted([*own, *added], key=lambda f: f.rank))
@@ -67,7 +67,7 @@ def read_draws(source: object, *, name: str | None = None, trusted: bool = False
     """Draws from a file or an object.
 
     Args:
-        source: a path ending in one of `suffixes()`; a list of paths, one a chain, of CmdStan's
+        source: a path ending in one of `suffixes()`; a list of paths, one per chain, of CmdStan's
             `.csv` or of chains as text; a dictionary of
             arrays `(chains, draws, *shape)`; `Draws`; an ArviZ InferenceData or xarray DataTree; a CmdStanPy fit; a
             NumPyro MCMC that has run.
@@ -85,10 +85,10 @@ def read_draws(source: object, *, name: str | None = None, trusted: bool = False
     """
     if isinstance(source, Draws):
         return source
-    found = _of_paths(source)
-    if found is None:
+    located = _of_paths(source)
+    if located is None:
         return _of_object(source).draws(source, name=name)
-    kind, paths = found
+    kind, paths = located
     return kind.draws(paths if len(paths) > 1 else paths[0], name=name, **kind.options(trusted))
 
 
@@ -115,10 +115,10 @@ def read_contents(
         return source
     if isinstance(source, Draws):
         return from_named_draws(source, "draws")
-    found = _of_paths(source)
-    if found is None:
+    located = _of_paths(source)
+    if located is None:
         return _of_object(source).contents(source, name=name, progress=progress)
-    kind, paths = found
+    kind, paths = located
     given = paths if kind.several else paths[0]
     return kind.contents(given, name=name, progress=progress, **kind.options(trusted))
 
@@ -132,16 +132,18 @@ def _of_paths(source: object) -> tuple[Format, list[Path]] | None:
     else:
         return None
     if not listed or not all(isinstance(path, str | os.PathLike) for path in listed):
-        raise BayesreconError("a list of draws must be a list of CmdStan .csv paths, one a chain")
+        raise BayesreconError("a list of draws must be a list of CmdStan .csv paths, one per chain")
     paths = [Path(path) for path in listed]
     for path in paths:
         suffix = suffix_of(path)
         if suffix not in suffixes():
+            if path.is_dir():
+                raise BayesreconError(f"{path} is a folder; name a file in it, or a zarr store, a folder named *.zarr")
             known = ", ".join(suffixes())
-            raise BayesreconError(f"{path}: unknown suffix {suffix!r}{hint(suffix)}; known are {known}")
+            raise BayesreconError(f"{path}: unknown suffix {suffix!r}{hint(suffix)}; known suffixes: {known}")
         kind = format_of(path)
         if not kind.takes(paths) or kind is not format_of(paths[0]):
-            raise BayesreconError(f"{path}: several files are read as CmdStan chains, which end in .csv")
+            raise BayesreconError(f"{path}: several files must be CmdStan chains, with names that end in .csv")
     for path in paths:
         if not path.exists():
             raise BayesreconError(f"{path}: no such file{beside(path)}")

@@ -71,20 +71,24 @@ def _read_netcdf(path: Path, name: str, trusted: bool) -> Draws:
     with reading(path, "a netCDF file"), opened_netcdf(path, trusted) as file:
         from bayesrecon.posteriors.formats.hdf5 import dataset_of
 
-        found = description_of(file, sorted(READ))
-        root = {key: value for key, value in found["attributes"].items() if key.startswith(PREFIX)}
+        description = description_of(file, sorted(READ))
+        root = {key: value for key, value in description["attributes"].items() if key.startswith(PREFIX)}
         if not trusted:
-            check_declared(path, sum(group["size"] for group in found["contents"].values()), path.stat().st_size)
-        return _read_groups(path, name, found["groups"], root, lambda key: dataset_of(file, found["contents"][key]))
+            check_declared(path, sum(group["size"] for group in description["contents"].values()), path.stat().st_size)
+        return _read_groups(
+            path, name, description["groups"], root, lambda key: dataset_of(file, description["contents"][key])
+        )
 
 
 def _read_zarr(path: Path, name: str, trusted: bool) -> Draws:
     with reading(path, "a zarr directory"), opened_zarr(path, trusted) as folder:
         from bayesrecon.posteriors.formats.hdf5 import dataset_of
 
-        found = description_of(folder, sorted(READ))
-        root = {key: value for key, value in found["attributes"].items() if key.startswith(PREFIX)}
-        return _read_groups(path, name, found["groups"], root, lambda key: dataset_of(folder, found["contents"][key]))
+        description = description_of(folder, sorted(READ))
+        root = {key: value for key, value in description["attributes"].items() if key.startswith(PREFIX)}
+        return _read_groups(
+            path, name, description["groups"], root, lambda key: dataset_of(folder, description["contents"][key])
+        )
 
 
 @contextmanager
@@ -117,20 +121,20 @@ def description_of(file: HDF5File | NetCDF3File | ZarrFolder, groups: list[str] 
 
     `to_netcdf` of `az.extract(fit)` and of `fit.posterior` write such files.
     """
-    found = file.describe(groups)
-    if found["groups"]:
-        return found
+    result = file.describe(groups)
+    if result["groups"]:
+        return result
     root = file.describe_group("/")
     dimensions = {d for variable in root["variables"].values() for d in variable["dimensions"]}
     if "sample" not in dimensions and not {"chain", "draw"} <= dimensions:
-        return found
-    return {**found, "groups": ["posterior"], "contents": {"posterior": root}, "root": list(root["variables"])}
+        return result
+    return {**result, "groups": ["posterior"], "contents": {"posterior": root}, "root": list(root["variables"])}
 
 
 def _read_groups(path: Path, name: str, groups: list[str], root: dict[str, Any], open_: Callable[[str], Any]) -> Draws:
     if "posterior" not in groups:
-        found = f"its groups are {', '.join(groups[:10])}" if groups else "it has no groups"
-        raise BayesreconError(f"{path}: there is no group 'posterior' ({found})")
+        available = f"its groups are {', '.join(groups[:10])}" if groups else "it has no groups"
+        raise BayesreconError(f"{path}: there is no group 'posterior' ({available})")
     with open_("posterior") as posterior:
         if "sample_stats" not in groups:
             return convert(posterior, None, root, name)
@@ -139,7 +143,7 @@ def _read_groups(path: Path, name: str, groups: list[str], root: dict[str, Any],
 
 
 def variables_of(dataset: xr.Dataset) -> dict[Any, Any]:
-    """Data variables without their coordinates, which xarray gathers one by one at a cost of all the others."""
+    """Data variables without their coordinates, whose collection by xarray is slow for many variables."""
     return {key: dataset.variables[key] for key in dataset.data_vars}
 
 

@@ -58,11 +58,11 @@ def read_arviz_contents(
         BayesreconError: unreadable, or without any of ArviZ's groups.
     """
     if not isinstance(source, str | os.PathLike):
-        one = is_extract(source)
-        groups = {"posterior": source} if one else {str(g).strip("/"): _dataset(source, g) for g in _names(source)}
-        root = {} if one else getattr(source, "attrs", {})
-        found = _contents(groups, root, name or "object", type(source).__name__)
-        return found if one else replace(found, entries=(*found.entries, *_of_object(source)))
+        extract = is_extract(source)
+        groups = {"posterior": source} if extract else {str(g).strip("/"): _dataset(source, g) for g in _names(source)}
+        root = {} if extract else getattr(source, "attrs", {})
+        result = _contents(groups, root, name or "object", type(source).__name__)
+        return result if extract else replace(result, entries=(*result.entries, *_of_object(source)))
     path = Path(source)
     title = name or path.stem
     form = "zarr" if path.is_dir() else "netCDF"
@@ -72,11 +72,11 @@ def read_arviz_contents(
             present = [g for g in groups if g.removeprefix("warmup_") in GROUPS]
             if not present:
                 listed = f"its groups are {', '.join(list(groups)[:10])}" if groups else "it has no groups"
-                raise BayesreconError(f"{path}: none of ArviZ's groups is in it ({listed}); is this a fit?")
+                raise BayesreconError(f"{path}: it has none of ArviZ's groups ({listed}); is this a fit?")
         if progress is not None:
             progress("reading the file", 0.5)
-        found = _contents(groups, root, title, form)
-        return replace(found, files=(stamp(path),), entries=(*found.entries, *entries), unread=unread)
+        result = _contents(groups, root, title, form)
+        return replace(result, files=(stamp(path),), entries=(*result.entries, *entries), unread=unread)
 
 
 def _open(
@@ -86,8 +86,8 @@ def _open(
     from bayesrecon.posteriors.formats.hdf5 import dataset_of
 
     file = stack.enter_context(opened_zarr(path, trusted) if path.is_dir() else opened_netcdf(path, trusted))
-    found = description_of(file)
-    names, described = found["groups"], found["contents"]
+    result = description_of(file)
+    names, described = result["groups"], result["contents"]
     if not trusted and not path.is_dir():
         stored = path.stat().st_size
         check_declared(path, sum(described[g]["size"] for g in names if g not in WIDE), stored)
@@ -95,11 +95,11 @@ def _open(
         wide = sum(described[g]["size"] for g in names if g in WIDE)
         check_declared(path, wide, stored, most=wide)
     rest = file.inventory()
-    entries = [_entry(*one) for one in rest["found"] if _place(one[0]) not in found.get("root", ())]
-    unread = tuple(Unread(*one) for one in rest["unread"])
+    entries = [_entry(*item) for item in rest["found"] if _place(item[0]) not in result.get("root", ())]
+    unread = tuple(Unread(*item) for item in rest["unread"])
     groups = {g: stack.enter_context(dataset_of(file, described[g])) for g in names}
     loaded = {g: dataset if g in WIDE else dataset.load() for g, dataset in groups.items()}
-    return loaded, found["attributes"], entries, unread
+    return loaded, result["attributes"], entries, unread
 
 
 def _place(where: str) -> str:
@@ -113,20 +113,20 @@ def _entry(where: str, kind: str, values: Any) -> Entry:
 
 def _of_object(source: object) -> list[Entry]:
     """Arrays at the root and groups within groups of a DataTree."""
-    found = []
+    result = []
     for key, variable in dict(getattr(source, "variables", None) or {}).items():
-        found += [Entry(str(key), "name", str(key)), Entry(str(key), "array", np.asarray(variable.values))]
+        result += [Entry(str(key), "name", str(key)), Entry(str(key), "array", np.asarray(variable.values))]
     for node in getattr(source, "subtree", ()):
         place = str(node.path).strip("/")
         if "/" not in place:
             continue
-        found.append(Entry(place, "name", place.rpartition("/")[2]))
-        found += [Entry(f"@{place}/{k}", "attribute", v) for k, v in node.attrs.items()]
+        result.append(Entry(place, "name", place.rpartition("/")[2]))
+        result += [Entry(f"@{place}/{k}", "attribute", v) for k, v in node.attrs.items()]
         for key, variable in node.dataset.variables.items():
-            found += [Entry(f"{place}/{key}", "name", str(key))]
-            found += [Entry(f"{place}/{key}", "array", np.asarray(variable.values))]
-            found += [Entry(f"@{place}/{key}@{k}", "attribute", v) for k, v in variable.attrs.items()]
-    return found
+            result += [Entry(f"{place}/{key}", "name", str(key))]
+            result += [Entry(f"{place}/{key}", "array", np.asarray(variable.values))]
+            result += [Entry(f"@{place}/{key}@{k}", "attribute", v) for k, v in variable.attrs.items()]
+    return result
 
 
 def _contents(groups: "dict[str, xr.Dataset]", root: Any, name: str, form: str) -> Contents:
@@ -179,7 +179,7 @@ def _variable(group: str, key: str, variable: "xr.Variable", leading: tuple[int,
 
 
 def _texts(values: np.ndarray) -> np.ndarray:
-    """As an array of equally wide texts, which one long text must not make huge."""
+    """Texts as an array of fixed width, whose size one long text must not blow up."""
     width = max(_SHORT, _MOST_LETTERS // max(len(values), 1))
     return np.array([str(text)[:width] for text in values], str)
 
@@ -196,8 +196,8 @@ def _names(source: Any) -> Iterator[str]:
 
 
 def _dataset(source: Any, group: str) -> "xr.Dataset":
-    found = source[group]
-    return found.to_dataset() if hasattr(found, "to_dataset") and not hasattr(found, "to_array") else found
+    dataset = source[group]
+    return dataset.to_dataset() if hasattr(dataset, "to_dataset") and not hasattr(dataset, "to_array") else dataset
 
 
 def _holds(source: object) -> bool:

@@ -22,11 +22,11 @@ _MOST, _DEEPEST = 20_000, 12  # things of a result that are looked at, and group
 
 _PACKAGES = ("meta_data/environment_packages", "meta_data/loaded_modules")  # what was installed, in lists of texts
 
-Beside = tuple[list[Entry], list[Unread]]
+SeparatePower = tuple[list[Entry], list[Unread]]
 
 
 def read_bilby(source: object, *, name: str | None = None, trusted: bool = False) -> Draws:
-    """The equally weighted draws of a result, one chain; columns that are no numbers are left out.
+    """The equally weighted draws of a result, one chain; columns that are not numbers are left out.
 
     Args:
         source: the path of a `.json`, `.h5` or `.hdf5` file, or a `bilby.core.result.Result`.
@@ -37,7 +37,7 @@ def read_bilby(source: object, *, name: str | None = None, trusted: bool = False
     return _read(source, name, trusted)[0]
 
 
-def _read(source: object, name: str | None, trusted: bool) -> tuple[Draws, Beside]:
+def _read(source: object, name: str | None, trusted: bool) -> tuple[Draws, SeparatePower]:
     if not isinstance(source, str | Path):
         columns, beside = _of_result(source)
         return _draws(columns, name or str(getattr(source, "label", "draws"))), beside
@@ -50,40 +50,40 @@ def _read(source: object, name: str | None, trusted: bool) -> tuple[Draws, Besid
 def _draws(columns: Mapping[str, np.ndarray], name: str) -> Draws:
     numbers = {k: v for k, v in columns.items() if is_numeric(v.dtype) and v.ndim == 1}
     if not numbers:
-        raise BayesreconError(f"{name}: this result of bilby holds no posterior draws")
+        raise BayesreconError(f"{name}: this bilby result has no posterior draws")
     return Draws({key: values[None] for key, values in numbers.items()}, None, name)
 
 
-def _of_json(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], Beside]:
+def _of_json(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], SeparatePower]:
     with opened(JsonFile, path, trusted) as file:
         content = file.document(trusted)
     table = _plain(content.pop(_DRAWS, {}))
     if not isinstance(table, dict):
-        raise BayesreconError(f"{path}: its posterior is no table")
+        raise BayesreconError(f"{path}: its posterior is not a table")
     return {str(key): _array(values) for key, values in table.items()}, _entries(content)
 
 
-def _of_hdf5(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], Beside]:
+def _of_hdf5(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], SeparatePower]:
     with opened(HDF5File, path, trusted) as file:
-        found, around = file.describe(), file.inventory()
+        description, inventory = file.describe(), file.inventory()
         if not trusted:
-            check_declared(path, sum(group["size"] for group in found["contents"].values()), path.stat().st_size)
+            check_declared(path, sum(group["size"] for group in description["contents"].values()), path.stat().st_size)
         arrays = {
             name: {k: file.read(v["name"], (slice(None),) * len(v["shape"])) for k, v in group["variables"].items()}
-            for name, group in found["contents"].items()
+            for name, group in description["contents"].items()
         }
     entries = [
         entry_of_bytes(where, values.tobytes()) if kind == "bytes" else Entry(where, kind, values)
-        for where, kind, values in around["found"]
+        for where, kind, values in inventory["found"]
     ]
     more, unread = _entries({name: values for name, values in arrays.items() if name != _DRAWS})
-    attributes = {name: group["attributes"] for name, group in found["contents"].items() if group["attributes"]}
-    odd, _ = _entries({"@": attributes, "@root": found["attributes"]})
-    unread += [Unread(*one) for one in around["unread"]]
+    attributes = {name: group["attributes"] for name, group in description["contents"].items() if group["attributes"]}
+    odd, _ = _entries({"@": attributes, "@root": description["attributes"]})
+    unread += [Unread(*item) for item in inventory["unread"]]
     return arrays.get(_DRAWS, {}), ([*entries, *more, *odd], unread)
 
 
-def _of_result(result: Any) -> tuple[dict[str, np.ndarray], Beside]:
+def _of_result(result: Any) -> tuple[dict[str, np.ndarray], SeparatePower]:
     with reading(f"a {type(result).__name__} of bilby", "draws (has it any?)"):
         table = result.posterior
         columns = {str(key): np.asarray(table[key]) for key in table.columns}
@@ -91,7 +91,7 @@ def _of_result(result: Any) -> tuple[dict[str, np.ndarray], Beside]:
 
 
 def _plain(value: object) -> Any:
-    """What bilby marks as an array or a table in JSON."""
+    """An array or a table that bilby marked in JSON."""
     return value["content"] if isinstance(value, dict) and "content" in value else value
 
 
@@ -102,12 +102,12 @@ def _array(values: object) -> np.ndarray:
         return np.array(str(values))
 
 
-def _entries(content: Mapping[str, object]) -> Beside:
+def _entries(content: Mapping[str, object]) -> SeparatePower:
     """Everything in nested dictionaries by its place."""
     entries: list[Entry] = []
     for where, value in _walk(content, "", 0):
         if len(entries) >= _MOST:
-            return entries, [Unread("the result", f"more than {_MOST} things in it")]
+            return entries, [Unread("the result", f"it contains more than {_MOST} items")]
         if isinstance(value, np.ndarray):
             if is_numeric(value.dtype):
                 entries.append(Entry(where, "array", value))
@@ -127,8 +127,8 @@ def _walk(value: Any, where: str, depth: int) -> Iterator[tuple[str, Any]]:
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value.item()
     if isinstance(value, Mapping) and depth < _DEEPEST:
-        for key, one in value.items():
-            yield from _walk(one, f"{where}/{key}".lstrip("/"), depth + 1)
+        for key, item in value.items():
+            yield from _walk(item, f"{where}/{key}".lstrip("/"), depth + 1)
     elif isinstance(value, list | tuple | np.ndarray):
         array = _array(value)
         if array.size:
@@ -142,8 +142,8 @@ def _contents(
 ) -> Contents:
     draws, (entries, unread) = _read(source, name, trusted)
     files = (stamp(source),) if isinstance(source, Path) else ()
-    found = from_named_draws(draws, "result of bilby", files)
-    return replace(found, entries=tuple(entries), unread=tuple(unread))
+    result = from_named_draws(draws, "result of bilby", files)
+    return replace(result, entries=tuple(entries), unread=tuple(unread))
 
 
 def _holds(source: object) -> bool:

@@ -1,4 +1,4 @@
-"""Draws from CmdStan: CSV files, one a chain, or a CmdStanPy fit."""
+"""Draws from CmdStan: CSV files, one per chain, or a CmdStanPy fit."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def read_cmdstan(source: object, *, name: str | None = None, trusted: bool = Fal
     """Draws of CmdStan's `sample` method.
 
     Args:
-        source: the path of one CSV file, a list of paths (one a chain), or a CmdStanPy fit.
+        source: the path of one CSV file, a list of paths (one per chain), or a CmdStanPy fit.
         name: for display; from the files' names unless given.
         trusted: files of your own, read without limits on time and memory.
 
@@ -67,11 +67,13 @@ def read_cmdstan(source: object, *, name: str | None = None, trusted: bool = Fal
     for path in paths[1:]:
         _, other, matrix, _ = _chain(path, trusted)
         if other != header:
-            raise BayesreconError(f"{path}: its columns are not those of {paths[0]}: not chains of one fit")
+            raise BayesreconError(
+                f"{path}: its columns differ from those of {paths[0]}: these are not chains of one fit"
+            )
         if len(matrix) != len(chains[0]):
             raise BayesreconError(
                 f"{path}: {len(matrix)} draws, but {paths[0]} has {len(chains[0])} (chains of unequal length): leave "
-                "out the chain that was killed, or cut all to the shortest"
+                "out the chain that was killed, or truncate all chains to the shortest"
             )
         chains.append(matrix)
     name = name or shared_name(paths)
@@ -116,16 +118,16 @@ def _convert(header: list[str], matrix: np.ndarray, name: str, keep_log_density:
     if approximate is not None:
         remedy = "" if approximate == "lp_approx__" else "; posteriors.from_guide reads the file that CmdStan wrote"
         raise BayesreconError(
-            f"{name}: the column {approximate} says that these are draws of an approximation, not of the posterior"
+            f"{name}: the column {approximate} shows that these are draws of an approximation, not of the posterior"
             f"{remedy}"
         )
     check_header(header, name)
-    found = sort_columns({column: matrix[:, :, k] for k, column in enumerate(header)}, by_r)
-    if not found.parameters:
-        parts = " but parts of a tuple or a complex number" if found.aside else ""
+    columns = sort_columns({column: matrix[:, :, k] for k, column in enumerate(header)}, by_r)
+    if not columns.parameters:
+        parts = " except parts of a tuple or a complex number" if columns.aside else ""
         raise BayesreconError(f"{name}: there are no parameters among the columns{parts}")
-    log_density = found.sampler["lp__"].copy() if keep_log_density and "lp__" in found.sampler else None
-    return Draws(found.arrays(), log_density, name)
+    log_density = columns.sampler["lp__"].copy() if keep_log_density and "lp__" in columns.sampler else None
+    return Draws(columns.arrays(), log_density, name)
 
 
 def _chain(path: Path, trusted: bool) -> tuple[Mapping[str, str], list[str], np.ndarray, bool]:

@@ -48,7 +48,7 @@ class Sorted:
 
 
 def check_header(header: Sequence[str], source: object) -> None:
-    """Refuse columns of one name.
+    """Refuse duplicate column names.
 
     Raises:
         BayesreconError: there are some.
@@ -84,7 +84,7 @@ def sort_columns(columns: Mapping[str, np.ndarray], by_r: bool) -> Sorted:
             sampler[name] = values
         else:
             parameters[name] = values
-    return Sorted(parameters, sampler, {name: np.stack(each, axis=-1) for name, each in parts.items()}, by_r)
+    return Sorted(parameters, sampler, {name: np.stack(elements, axis=-1) for name, elements in parts.items()}, by_r)
 
 
 def whole(name: str) -> str:
@@ -147,7 +147,7 @@ def check_draws(columns: Mapping[str, np.ndarray], source: object) -> None:
     """Refuse a table of records: in no sampler's columns most values repeat while rows differ.
 
     Args:
-        columns: of a file that bears no mark of a sampler, each `(rows,)`.
+        columns: columns of a file that bears no mark of a sampler, each `(rows,)`.
 
     Raises:
         BayesreconError: in half of the columns or more values repeat.
@@ -160,6 +160,7 @@ def check_draws(columns: Mapping[str, np.ndarray], source: object) -> None:
     if repeat and 2 * len(repeat) >= len(columns):
         named = ", ".join(f"{name[:40]!r}" for name in repeat[:3])
         raise BayesreconError(
-            f"{source}: this looks like a table of data, not of draws: values repeat in {named}, and nothing names a "
+            f"{source}: this looks like a table of data, not of draws: values repeat in {named}, and no column comes "
+            "from a "
             "sampler; export draws with their log density lp__ or with a column .draw, and pass data as --data"
         )

@@ -39,11 +39,11 @@ def read_frame(source: object, *, name: str | None = None) -> Draws:
     >>> read_frame(frame).values["b"].shape
     (2, 1, 2)
     """
-    found, _ = _columns(source)
+    columns, _ = _columns(source)
     with reading("a DataFrame", "draws"):
-        if not found.parameters:
+        if not columns.parameters:
             raise BayesreconError("a DataFrame without columns of numbers holds no draws")
-        return Draws(found.arrays(), found.sampler.get("lp__"), name or "draws")
+        return Draws(columns.arrays(), columns.sampler.get("lp__"), name or "draws")
 
 
 def _columns(source: Any) -> tuple[Sorted, dict[str, np.ndarray]]:
@@ -64,7 +64,7 @@ def _columns(source: Any) -> tuple[Sorted, dict[str, np.ndarray]]:
 
 def _contents(source: object, *, name: str | None = None, progress: Progress | None = None) -> Contents:
     columns, others = _columns(source)
-    found = from_named_draws(read_frame(source, name=name), "DataFrame")
+    result = from_named_draws(read_frame(source, name=name), "DataFrame")
     beside = [
         Variable("sample_stats", key, (), True, values.reshape(-1))
         for key, values in columns.sampler.items()
@@ -76,7 +76,7 @@ def _contents(source: object, *, name: str | None = None, progress: Progress | N
     ]
     beside += [Variable("columns", key, texts.shape, False, texts) for key, texts in others.items()]
     levels = {f"posterior/{base}": names for base, names in columns.levels().items()}
-    return replace(found, variables=(*found.variables, *beside), coordinates=levels)
+    return replace(result, variables=(*result.variables, *beside), coordinates=levels)
 
 
 FORMAT = Format("DataFrame", (), read_frame, _contents, is_frame, rank=28)

@@ -29,7 +29,8 @@ _MARKS = {_SAMPLES, _LOGS, "logl", "logvol"}
 _COUNTS, _BOUNDS = {"nlive", "niter", "eff"}, {"samples_bound", "bound_iter"}
 _NOTES = (
     Note(
-        "dynesty does not name parameters: the columns of its samples are the vector x; to use them with a model, pass "
+        "dynesty does not name parameters, so the columns of its samples are the vector x; to use them with a model, "
+        "pass "
         "{name: samples[None, :, k], 'log_weight': logwt[None]}"
     ),
 )
@@ -61,7 +62,7 @@ def _parts(source: Any, trusted: bool) -> tuple[dict[str, Any], list[Entry]]:
         return dict(source.asdict()), []
     if source.suffix.lower() == ".npz":
         with opened_numpy(source, trusted) as file:
-            return dict(file.arrays()), [entry_of_bytes(*one) for one in file.beside()]
+            return dict(file.arrays()), [entry_of_bytes(*item) for item in file.beside()]
     with opened(JsonFile, source, trusted) as file:
         content = file.document(trusted)
     return content, []
@@ -84,8 +85,8 @@ def _contents(
     with reading(source if own else "results", "results of dynesty"):
         parts, entries = _parts(source, trusted)
         draws = _draws(parts, name or (source.stem if own else "draws"))
-    found = from_named_draws(draws, "results of dynesty", (stamp(source),) if own else (), notes=_NOTES)
-    variables = [v for v in found.variables if v.name == NAME]
+    result = from_named_draws(draws, "results of dynesty", (stamp(source),) if own else (), notes=_NOTES)
+    variables = [v for v in result.variables if v.name == NAME]
     for key, value in parts.items():
         array = _numbers(value)
         if array is None:
@@ -97,7 +98,7 @@ def _contents(
         elif key != _SAMPLES:
             kind = "array" if array.ndim else "attribute"
             entries.append(Entry(key, kind, array if array.ndim else array.item(), _role(key, array, draws.length)))
-    return replace(found, variables=tuple(variables), entries=tuple(entries))
+    return replace(result, variables=tuple(variables), entries=tuple(entries))
 
 
 def _numbers(value: object) -> np.ndarray | None:

@@ -22,10 +22,10 @@ NAME = "x"
 _CHAIN, _DENSITY, _ITERATION, _GROUP = "chain", "log_prob", "iteration", "mcmc"
 _NOTES = (
     Note(
-        "emcee does not name parameters: the columns of its chain are the vector x; "
+        "emcee does not name parameters, so the columns of its chain are the vector x; "
         "to use them with a model, pass {name: chain[:, :, k].T}"
     ),
-    "every walker is read as one chain from its first step on: emcee keeps the burn-in; remove it first",
+    "every walker is one chain that starts at its first step; emcee keeps the burn-in, so remove it first",
 )
 
 
@@ -47,7 +47,7 @@ def read_emcee(source: Any, *, name: str | None = None, trusted: bool = False) -
 
 
 def _draws(chain: np.ndarray, name: str) -> Draws:
-    """Of `(steps, walkers, dimensions)`."""
+    """Draws of a chain `(steps, walkers, dimensions)`."""
     if chain.ndim != 3 or not chain.size:
         raise BayesreconError(f"{name}: emcee's chain has the shape {chain.shape}, not (steps, walkers, dimensions)")
     return Draws({NAME: chain.swapaxes(0, 1)}, None, name)
@@ -60,28 +60,28 @@ def _arrays(
     group = file.describe([_GROUP])["contents"][_GROUP]
     if not trusted:
         check_declared(path, group["size"], path.stat().st_size)
-    found = {
-        key: file.read(one["name"], (slice(None),) * len(one["shape"]))
-        for key, one in group["variables"].items()
-        if one["shape"] and one["dtype"] is not None and is_numeric(np.dtype(one["dtype"]))
+    result = {
+        key: file.read(variable["name"], (slice(None),) * len(variable["shape"]))
+        for key, variable in group["variables"].items()
+        if variable["shape"] and variable["dtype"] is not None and is_numeric(np.dtype(variable["dtype"]))
     }
-    if _CHAIN not in found:
+    if _CHAIN not in result:
         raise BayesreconError(f"{path}: there is no chain of numbers in it")
-    chain = found.pop(_CHAIN)
+    chain = result.pop(_CHAIN)
     done = group["attributes"].get(_ITERATION, len(chain))
     if not isinstance(done, int | np.integer) or not 0 < done <= len(chain):
-        raise BayesreconError(f"{path}: says that {str(done)[:40]} of {len(chain)} steps were done")
-    density = found.pop(_DENSITY, None)
+        raise BayesreconError(f"{path}: it claims {str(done)[:40]} of {len(chain)} steps")
+    density = result.pop(_DENSITY, None)
     steps = int(done)  # room was made for more
-    return chain[:steps], None if density is None else density[:steps], found, group["attributes"]
+    return chain[:steps], None if density is None else density[:steps], result, group["attributes"]
 
 
 def _contents(
     source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     if not isinstance(source, Path):
-        found = from_named_draws(read_emcee(source, name=name), "emcee", notes=_NOTES, **_blobs(source))
-        return replace(found, variables=(*found.variables, *_densities(np.asarray(source.get_log_prob()))))
+        result = from_named_draws(read_emcee(source, name=name), "emcee", notes=_NOTES, **_blobs(source))
+        return replace(result, variables=(*result.variables, *_densities(np.asarray(source.get_log_prob()))))
     with reading(source, "emcee's HDF5 file"), opened(HDF5File, source, trusted) as file:
         chain, density, rest, attributes = _arrays(source, file, trusted)
         around = file.inventory()
@@ -94,13 +94,13 @@ def _contents(
     ]
     entries += [Entry(f"{_GROUP}/{key}", "array", values) for key, values in rest.items() if key != "accepted"]
     entries += [Entry(f"@{where}", "attribute", value) for where, value in attributes.items()]
-    unread = [Unread(*one) for one in around["unread"]]
-    unread += [Unread(group, "a group beside the one that emcee writes, which is not looked at") for group in others]
-    found = from_named_draws(draws, "emcee HDF5", (stamp(source),), notes=_NOTES, unread=tuple(unread))
+    unread = [Unread(*item) for item in around["unread"]]
+    unread += [Unread(group, "a group that emcee did not write; it was not searched") for group in others]
+    result = from_named_draws(draws, "emcee HDF5", (stamp(source),), notes=_NOTES, unread=tuple(unread))
     more = _densities(density)
     if (accepted := rest.get("accepted")) is not None:
         more = (*more, Variable("sample_stats", "accepted", accepted.shape, False, accepted.astype(float)))
-    return replace(found, variables=(*found.variables, *more), entries=tuple(entries))
+    return replace(result, variables=(*result.variables, *more), entries=tuple(entries))
 
 
 def _densities(values: np.ndarray | None) -> tuple[Variable, ...]:
@@ -111,7 +111,7 @@ def _densities(values: np.ndarray | None) -> tuple[Variable, ...]:
 
 
 def _blobs(source: Any) -> dict[str, Any]:
-    """What the log density returned beside its value."""
+    """Further values that the log density returned (blobs)."""
     blobs = source.get_blobs()
     if blobs is None:
         return {}

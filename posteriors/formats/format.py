@@ -1,4 +1,4 @@
-"""What a kind of source of draws says of itself."""
+"""Description of a format of draws."""
 
 import os
 import warnings
@@ -24,7 +24,7 @@ class Format:
 
     Attributes:
         name: for display.
-        suffixes: of the files it reads.
+        suffixes: suffixes of the files it reads.
         draws: `(source, name=) -> Draws`.
         contents: `(source, name=, progress=) -> Contents`, everything in it; `source` is a path, or what `holds`.
         holds: whether an object that is no path is of this kind.

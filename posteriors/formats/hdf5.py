@@ -15,7 +15,7 @@ from bayesrecon.errors import BayesreconError
 
 
 class Source(Protocol):
-    """What reads arrays of an HDF5 file: `bayesrecon.untrusted.hdf5.HDF5File`, here or in another process."""
+    """A reader of the arrays of an HDF5 file: `bayesrecon.untrusted.hdf5.HDF5File`, here or in another process."""
 
     def read(self, name: str, key: tuple[object, ...]) -> np.ndarray:
         """Values of an array, by its name in the file."""
@@ -27,15 +27,15 @@ def dataset_of(source: Source, description: Mapping[str, Any]) -> xr.Dataset:
 
     Args:
         source: must stay open as long as the dataset is read.
-        description: of the group, from `HDF5File.describe`.
+        description: description of the group, from `HDF5File.describe`.
 
     Returns:
         a Dataset with fill values, scales and offsets decoded. A variable without named dimensions gets
         `dim_0`, `dim_1`, ...; what is neither a number nor text is left out.
     """
     variables = {
-        key: xr.Variable(tuple(one["dimensions"]), _Array(source, one), one["attributes"])
-        for key, one in description["variables"].items()
+        key: xr.Variable(tuple(variable["dimensions"]), _Array(source, variable), variable["attributes"])
+        for key, variable in description["variables"].items()
     }
     dataset = xr.Dataset(variables, attrs=description["attributes"])
     # Which makes what indexes them lazy, too: parts of parts are read at once.
@@ -57,14 +57,14 @@ class _Array(BackendArray):
         if (
             len(arrays) > 1 and max(k.ndim for k in arrays) == 1
         ):  # side by side, or point by point: it is not said which
-            raise BayesreconError(f"{self._name}: index one dimension by a list at a time, or load() it first")
+            raise BayesreconError(f"{self._name}: index at most one dimension by a list, or load() the array first")
         parts = [_part(k, size) for k, size in zip(wanted, self.shape, strict=True)]
         values = self._source.read(self._name, tuple(read for read, _ in parts))
         return values[tuple(rest for read, rest in parts if isinstance(read, slice))]
 
 
 def _part(key: slice, size: int) -> tuple[Any, Any]:
-    """What is read along one dimension, an integer or a slice that goes up, and what of that is wanted."""
+    """The increasing integer or slice to read along one dimension, and the index of the requested part in it."""
     if isinstance(key, np.ndarray):
         if not key.size:
             return slice(0, 0), key

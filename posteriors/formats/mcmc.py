@@ -22,7 +22,7 @@ def read_mcmc(mcmc: Any, *, name: str | None = None) -> Draws:
     with reading("a NumPyro MCMC", "draws (has it run?)"):
         samples = mcmc.get_samples(group_by_chain=True)
         if not isinstance(samples, dict):
-            raise BayesreconError("this MCMC ran on a potential function: its draws carry no parameter names")
+            raise BayesreconError("this MCMC ran on a potential function, so its draws have no parameter names")
         energy = mcmc.get_extra_fields(group_by_chain=True).get("potential_energy")
     return from_arrays(samples if energy is None else {**samples, LOG_DENSITY: -energy}, name=name or "draws")
 

@@ -68,8 +68,8 @@ def _check_layout(arrays: Mapping[str, np.ndarray], name: str) -> None:
         return
     if set(arrays) in ({"mean", "std"}, {"mean", "cov"}):
         raise BayesreconError(
-            f"{name}: looks like the history of an approximation, as a Tracker of PyMC stores it, which has no draws; "
-            "posteriors.from_guide(model, fit, params={name: history[-1]}) reads its last step"
+            f"{name}: this looks like the history of an approximation (PyMC's Tracker), which has no draws; "
+            "posteriors.from_guide(model, fit, params={name: history[-1]}) reads the last step"
         )
     raise BayesreconError(
         f"{name}: {key!r} {arrays[key].shape} would be {chains} chains of {draws} draws; arrays are "
@@ -146,11 +146,13 @@ def read_array(path: str | os.PathLike[str], *, name: str = "x", trusted: bool =
         with opened_numpy(path, trusted) as file:
             arrays = file.arrays()
         if len(arrays) != 1 and name not in arrays:
-            raise BayesreconError(f"{path}: holds {', '.join(sorted(arrays)[:6])}; name one {name!r}, or keep one")
-        found = arrays[name] if name in arrays else next(iter(arrays.values()))
-    if not is_numeric(found.dtype):
-        raise BayesreconError(f"{path}: holds {found.dtype}, no numbers")
-    return found
+            raise BayesreconError(
+                f"{path}: holds {', '.join(sorted(arrays)[:6])}; name one of them {name!r}, or keep only one"
+            )
+        result = arrays[name] if name in arrays else next(iter(arrays.values()))
+    if not is_numeric(result.dtype):
+        raise BayesreconError(f"{path}: holds {result.dtype}, not numbers")
+    return result
 
 
 def other_attributes(path: Path, array: np.ndarray | None) -> dict[str, Any]:
@@ -164,7 +166,7 @@ def _attributes(path: Path, array: np.ndarray | None) -> dict[str, str]:
 
 def _document(path: Path, array: np.ndarray) -> dict[str, Any]:
     if array.dtype.kind != "U" or array.ndim:
-        raise BayesreconError(f"{path}: {ATTRIBUTES} is not one JSON text")
+        raise BayesreconError(f"{path}: {ATTRIBUTES} is not valid JSON")
     with reading(path, f"JSON in {ATTRIBUTES}"):
         content = json.loads(str(array))
     if not isinstance(content, dict):

@@ -27,9 +27,9 @@ def _contents(
     source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     if not isinstance(source, Path):
-        found = from_named_draws(_read(source, name=name), type(source).__name__)
-        return replace(found, entries=tuple(_left_out({str(k): np.asarray(v) for k, v in source.items()})))
-    found = from_named_draws(_read(source, name=name, trusted=trusted), "NumPy archive", (stamp(source),))
+        result = from_named_draws(_read(source, name=name), type(source).__name__)
+        return replace(result, entries=tuple(_left_out({str(k): np.asarray(v) for k, v in source.items()})))
+    result = from_named_draws(_read(source, name=name, trusted=trusted), "NumPy archive", (stamp(source),))
     with reading(source, "an .npz file"):
         with opened_numpy(source, trusted) as file:
             arrays, beside = file.arrays(), file.beside()
@@ -37,18 +37,18 @@ def _contents(
         entries += [
             Entry(f"@/{k}", "attribute", v) for k, v in other_attributes(source, arrays.get(ATTRIBUTES)).items()
         ]
-        entries += [entry_of_bytes(*one) for one in beside]
-    return replace(found, entries=tuple(entries))
+        entries += [entry_of_bytes(*item) for item in beside]
+    return replace(result, entries=tuple(entries))
 
 
 def _left_out(arrays: Mapping[str, np.ndarray]) -> list[Entry]:
-    """What is no draws: texts, records, complex numbers."""
-    found = []
+    """Entries that are not draws: texts, records, complex numbers."""
+    result = []
     for key, array in arrays.items():
         if key != ATTRIBUTES and not is_numeric(array.dtype):
-            found += [Entry(key, "name", key), Entry(key, "array", plain_values(array))]
-            found += [Entry(f"{key}.{field}", "name", field) for field in array.dtype.names or ()]
-    return found
+            result += [Entry(key, "name", key), Entry(key, "array", plain_values(array))]
+            result += [Entry(f"{key}.{field}", "name", field) for field in array.dtype.names or ()]
+    return result
 
 
 def _holds(source: object) -> bool:

@@ -17,7 +17,7 @@ def _contents(
 ) -> Contents:
     draws = read_draws_file(path, name=name, trusted=trusted)
     with reading(path.name, "JSON"), opened(JsonFile, path, trusted) as file:
-        entries = tuple(entry_of_bytes(*one) for one in file.beside())
+        entries = tuple(entry_of_bytes(*item) for item in file.beside())
     return replace(from_named_draws(draws, "posteriordb JSON", (stamp(path),)), entries=entries)
 
 

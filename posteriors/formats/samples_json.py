@@ -53,7 +53,7 @@ def _read(path: Path, name: str | None, trusted: bool) -> tuple[Draws, tuple[str
             break
     draws = Draws(values, density, name or path.stem)
     read = f"{draws.chains} chains of {draws.length} draws" if grouped else f"one chain of {draws.length} draws"
-    return draws, (Note(f"the file does not say how its draws are arranged: read as {read}"),), entries
+    return draws, (Note(f"the file does not say how its draws are arranged; they are read as {read}"),), entries
 
 
 def is_grouped(arrays: dict[str, np.ndarray]) -> bool:
@@ -77,12 +77,12 @@ def _contents(
     path: Path, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     draws, notes, entries = _read(path, name, trusted)
-    found = from_named_draws(draws, "JSON of samples", (stamp(path),), notes=notes)
-    grouped = [_variable(entry, draws, found.rows) for entry in entries if entry.where.partition("/")[0] in GROUPS]
+    result = from_named_draws(draws, "JSON of samples", (stamp(path),), notes=notes)
+    grouped = [_variable(entry, draws, result.rows) for entry in entries if entry.where.partition("/")[0] in GROUPS]
     variables = tuple(variable for variable in grouped if variable is not None)
     listed = {variable.where for variable in variables}
     rest = tuple(entry for entry in entries if entry.where not in listed)
-    return replace(found, variables=(*found.variables, *variables), entries=rest)
+    return replace(result, variables=(*result.variables, *variables), entries=rest)
 
 
 def _variable(entry: Entry, draws: Draws, rows: np.ndarray) -> Variable | None:

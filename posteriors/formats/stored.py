@@ -69,11 +69,13 @@ def from_file(
     if path is not None and path.exists():
         raise BayesreconError(f"{path} exists already; name another file for the draws, or remove it")
     if model.prepare is not None:
-        raise BayesreconError(f"model {model.name} makes its coordinates of all draws at once; read them into memory")
+        raise BayesreconError(
+            f"model {model.name} computes its coordinates from all draws at once; read the draws into memory"
+        )
     paths = [Path(p) for p in ([source] if isinstance(source, str | os.PathLike) else source)]
-    for one in paths:
-        if not one.exists():
-            raise BayesreconError(f"{one}: no such file{beside(one)}")
+    for file_path in paths:
+        if not file_path.exists():
+            raise BayesreconError(f"{file_path}: no such file{beside(file_path)}")
     try:
         return _written(_pieces(paths, model, trusted), model, path, name or paths[0].stem)
     except BaseException:
@@ -87,9 +89,9 @@ def release_of_large(source: object, model: Model, trusted: bool) -> PosteriorDr
     if model.prepare is not None or not isinstance(source, str | os.PathLike | list | tuple):
         return None
     paths = [Path(p) for p in ([source] if isinstance(source, str | os.PathLike) else source)]
-    if not all(one.is_dir() or one.suffix.lower() in _KINDS for one in paths):
+    if not all(path.is_dir() or path.suffix.lower() in _KINDS for path in paths):
         return None
-    files = [file for one in paths for file in (one.rglob("*") if one.is_dir() else [one])]
+    files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
     large = sum(file.stat().st_size for file in files if file.is_file()) > _LARGE
     return from_file(source, model, trusted=trusted) if large else None
 
@@ -101,16 +103,16 @@ def _written(pieces: Iterator[tuple[int, Draws]], model: Model, path: Path | Non
     rows = Scratch(model.dimension) if path is None else RowWriter(path, model.dimension)
     with closing(rows):
         for chain, piece in pieces:
-            found, kept = accepted_draws(piece, model, name=name, ignore_unknown=True)
-            rows.write(np.asarray(found.theta))
+            accepted, kept = accepted_draws(piece, model, name=name, ignore_unknown=True)
+            rows.write(np.asarray(accepted.theta))
             chains.append(np.full(len(kept), chain))
             total += piece.length
             lost += piece.length - len(kept)
             if density is not None:
-                density = None if found.log_density is None else [*density, np.asarray(found.log_density)]
+                density = None if accepted.log_density is None else [*density, np.asarray(accepted.log_density)]
     count = total - lost
     if count < 2:
-        raise BayesreconError(f"{name}: {count} draw is not a sample; for a trained parameter use posteriors.dirac")
+        raise BayesreconError(f"{name}: {count} draw is too few; for a trained parameter use posteriors.dirac")
     notes = [f"{lost} of {total} draws lie on a boundary of the support and were dropped"] if lost else []
     return PosteriorDraws(
         theta=rows.done(),
@@ -130,29 +132,30 @@ def _pieces(paths: Sequence[Path], model: Model, trusted: bool) -> Iterator[tupl
             for piece in _csv_pieces(path, model, trusted):
                 yield number, piece
     elif len(paths) > 1:
-        raise BayesreconError(f"{paths[1]}: only CmdStan CSV files are several to one release")
+        raise BayesreconError(f"{paths[1]}: only CmdStan CSV files can be combined into one release")
     else:
         kind, file = _opened(paths[0], trusted)
-        with reading(paths[0], kind), file as held:
+        with reading(paths[0], kind), file as opened_file:
             from bayesrecon.posteriors.formats.hdf5 import dataset_of
 
-            described = description_of(held, ["posterior", "sample_stats"])
+            described = description_of(opened_file, ["posterior", "sample_stats"])
             groups, contents = described["groups"], described["contents"]
             _check_groups(paths[0], groups)
-            yield from _group_pieces(groups, lambda key: dataset_of(held, contents[key]), model, paths[0])
+            yield from _group_pieces(groups, lambda key: dataset_of(opened_file, contents[key]), model, paths[0])
 
 
 def _opened(path: Path, trusted: bool) -> tuple[str, Any]:
-    """What it is, and the open file."""
+    """The kind of the file, and the open file."""
     if path.is_dir():
         return "a zarr directory", opened_zarr(path, trusted)
     return "a netCDF file", opened_netcdf(path, trusted)
 
 
 def _refuse_weights(path: Path, names: Iterable[str], parameters: Iterable[str]) -> None:
-    if found := weight_names(names, parameters):
+    if candidates := weight_names(names, parameters):
         raise BayesreconError(
-            f"{path}: {found[0]} may be the weights of the draws, which are not read in pieces; take it out, or read "
+            f"{path}: {candidates[0]} may be the weights of the draws, which cannot be read in blocks; remove it, or "
+            "read "
             "the file into memory with posteriors.from_cmdstan or from_arviz"
         )
 
@@ -165,8 +168,8 @@ def _check_groups(path: Path, groups: Sequence[str]) -> None:
 def _group_pieces(
     groups: Sequence[str], opened: Callable[[str], Any], model: Model, path: Path
 ) -> Iterator[tuple[int, Draws]]:
-    with opened("posterior") as held:
-        posterior = one_chain(held)
+    with opened("posterior") as group:
+        posterior = one_chain(group)
         if "sample_stats" not in groups:
             yield from _array_pieces(posterior, None, model, path)
             return
@@ -207,7 +210,7 @@ def _csv_pieces(path: Path, model: Model, trusted: bool) -> Iterator[Draws]:
         check_names(base, path)
         if file.is_cut(settings):
             raise BayesreconError(f"{path}: the last row is cut off (was the chain killed?); remove that row")
-        columns = [k for k, one in enumerate(base) if one in wanted]
+        columns = [k for k, name in enumerate(base) if name in wanted]
         if not columns:
             raise BayesreconError(f"{path}: it has no parameter of model {model.name}")
         _refuse_weights(path, base, wanted)
@@ -215,7 +218,7 @@ def _csv_pieces(path: Path, model: Model, trusted: bool) -> Iterator[Draws]:
         exact = settings.get("algorithm") == "fixed_param"
         skip = 0 if exact else saved_warmup(path, settings)
         plan = {"columns": len(header), "narrow": kept, "wide": [], "keep": 1, "step": 1, "skip": skip}
-        for rows in _no_piece_of_one(_blocks(file, plan)):
+        for rows in _without_single_draws(_blocks(file, plan)):
             values = {header[k]: rows[None, :, place] for place, k in enumerate(columns)}
             density = rows[None, :, -1] if "lp__" in header and not exact else None
             yield Draws(assemble(values), density, path.stem)
@@ -224,21 +227,21 @@ def _csv_pieces(path: Path, model: Model, trusted: bool) -> Iterator[Draws]:
 def _blocks(file: CmdStanFile, plan: dict[str, Any]) -> Iterator[np.ndarray]:
     at: dict[str, Any] = {}
     while not at.get("end"):
-        found = file.block(plan, at)
-        at = found["at"]
-        yield from np.array_split(found["narrow"], max(1, len(found["narrow"]) * plan["columns"] // _NUMBERS))
+        block = file.block(plan, at)
+        at = block["at"]
+        yield from np.array_split(block["narrow"], max(1, len(block["narrow"]) * plan["columns"] // _NUMBERS))
 
 
-def _no_piece_of_one(pieces: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+def _without_single_draws(pieces: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
     """Rows one after another, at least two at a time where there are as many."""
-    held: list[np.ndarray] = []
+    pending: list[np.ndarray] = []
     for rows in pieces:
-        if held and len(rows) > 1 and sum(map(len, held)) > 1:
-            yield np.concatenate(held)
-            held = []
-        held.append(rows)
-    if sum(map(len, held)):
-        yield np.concatenate(held)
+        if pending and len(rows) > 1 and sum(map(len, pending)) > 1:
+            yield np.concatenate(pending)
+            pending = []
+        pending.append(rows)
+    if sum(map(len, pending)):
+        yield np.concatenate(pending)
 
 
 LARGE = release_of_large

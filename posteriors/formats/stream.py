@@ -64,7 +64,7 @@ class _Plan:
 
 @dataclass
 class _Chain:
-    """What one file gave."""
+    """Content of one file."""
 
     name: str
     narrow: list[Any] = field(default_factory=list)
@@ -95,12 +95,19 @@ def read_cmdstan_contents(
                 unpacked = total * file.size() / max(path.stat().st_size, 1)
                 plan = _plan(path, header, unpacked / max(file.first_row(), 1), settings)
             elif header != plan.header or settings.get("method", "sample") != plan.method:
-                raise BayesreconError(f"{path}: its columns are not those of {paths[0]}: not chains of one fit")
+                raise BayesreconError(
+                    f"{path}: its columns differ from those of {paths[0]}: these are not chains of one fit"
+                )
             skip = 0 if settings.get("algorithm") == "fixed_param" else saved_warmup(path, settings)
             cut = file.is_cut(settings)
-            whole = max(file.size(), 1)
+            total_bytes = max(file.size(), 1)
             chain = _read(
-                path, file, plan, skip, cut, lambda at, d=done, p=path, w=whole: _tell(progress, d, p, at / w, total)
+                path,
+                file,
+                plan,
+                skip,
+                cut,
+                lambda at, d=done, p=path, w=total_bytes: _report_progress(progress, d, p, at / w, total),
             )
         done += path.stat().st_size
         if chain.rows <= 0 and len(paths) == 1:
@@ -113,7 +120,7 @@ def read_cmdstan_contents(
         return _contents(plan, chains, title)
 
 
-def _tell(progress: Progress | None, done: int, path: Path, part: float, total: int) -> None:
+def _report_progress(progress: Progress | None, done: int, path: Path, part: float, total: int) -> None:
     if progress is not None:
         progress("reading the file", (done + part * path.stat().st_size) / max(total, 1))
 
@@ -153,34 +160,34 @@ def _read(path: Path, file: CmdStanFile, plan: _Plan, skip: int, cut: bool, tell
     }
     at: dict[str, Any] = {}
     while not at.get("end"):
-        found = file.block({**wanted, "skip": skip}, at)
-        at = found["at"]
-        chain.narrow.append(found["narrow"])
-        chain.wide.append(found["wide"])
-        chain.comments += found["comments"]
+        block = file.block({**wanted, "skip": skip}, at)
+        at = block["at"]
+        chain.narrow.append(block["narrow"])
+        chain.wide.append(block["wide"])
+        chain.comments += block["comments"]
         tell(at["byte"])
     chain.rows, chain.letters = at["row"], at["letters"]
     return chain
 
 
 def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
-    chains, notes, unread = _alike(every)
-    narrow = np.array([np.concatenate(chain.narrow)[: _kept(chains, plan)] for chain in chains])
+    chains, notes, unread = _common_length(every)
+    narrow = np.array([np.concatenate(chain.narrow)[: _thinned(chains, plan)] for chain in chains])
     columns = {plan.header[k]: narrow[:, :, i] for i, k in enumerate(plan.narrow)}  # each (chains, draws kept)
     counting: set[str] = set()
     if len(chains) == 1:
         count, counting = split_chains({name: values[0] for name, values in columns.items()}, narrow.shape[1])
         columns = {name: values.reshape(count, -1) for name, values in columns.items() if name not in counting}
-    found = sort_columns(columns, plan.by_r)
-    variables = [Variable("sample_stats", name, (), True, v.reshape(-1)) for name, v in found.sampler.items()]
-    variables += [Variable("posterior", name, v.shape[2:], True, _flat(v)) for name, v in found.aside.items()]
-    if found.aside:
-        named = ", ".join(list(found.aside)[:6])
+    sorted_columns = sort_columns(columns, plan.by_r)
+    variables = [Variable("sample_stats", name, (), True, v.reshape(-1)) for name, v in sorted_columns.sampler.items()]
+    variables += [Variable("posterior", name, v.shape[2:], True, _flat(v)) for name, v in sorted_columns.aside.items()]
+    if sorted_columns.aside:
+        named = ", ".join(list(sorted_columns.aside)[:6])
         notes.append(Note(f"tuples and complex numbers are read as plain columns, not as parameters: {named}"))
-    arrays = found.arrays() if found.parameters else {}
-    marked = bool(found.sampler or counting - {""} or any(chain.comments for chain in every))
+    arrays = sorted_columns.arrays() if sorted_columns.parameters else {}
+    marked = bool(sorted_columns.sampler or counting - {""} or any(chain.comments for chain in every))
     if arrays and not marked:
-        check_draws({name: values.reshape(-1) for name, values in found.parameters.items()}, title)
+        check_draws({name: values.reshape(-1) for name, values in sorted_columns.parameters.items()}, title)
     variables += [Variable("posterior", name, v.shape[2:], True, _flat(v)) for name, v in arrays.items()]
     draws = None
     if is_diagnostic(plan.header):
@@ -188,10 +195,10 @@ def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
             Unread("draws", "they are unconstrained in a diagnostic file; audit the sampler's output file too")
         )
     elif arrays and plan.method in ("sample", "generate_quantities"):
-        density = found.sampler.get("lp__")
+        density = sorted_columns.sampler.get("lp__")
         draws = Draws(arrays, None if density is None else density.copy(), title)
     elif plan.method not in ("sample", "generate_quantities"):
-        unread.append(Unread("draws", f"CmdStan's method {plan.method!r} wrote them, which are none of the posterior"))
+        unread.append(Unread("draws", f"they are from CmdStan's method {plan.method!r} and are not posterior draws"))
     each, length = plan.step // plan.keep, narrow.shape[1]
     rows = np.concatenate([c * length + np.arange(0, length, each) for c in range(len(chains))])
     if plan.wide:
@@ -206,7 +213,7 @@ def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
         "CmdStan CSV",
         tuple(chain.stamp for chain in every if chain.stamp),
         tuple(variables),
-        coordinates={f"posterior/{base}": names for base, names in found.levels().items()},
+        coordinates={f"posterior/{base}": names for base, names in sorted_columns.levels().items()},
         comments=tuple(line for chain in every for line in chain.comments),
         draws=draws,
         rows=rows,
@@ -214,7 +221,7 @@ def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
         entries=() if marked else (Entry(title, "text", "a table without columns or comments of CmdStan"),),
         unread=(
             *unread,
-            *(Unread("comments", f"only the first {COMMENT_LETTERS} letters were read") for _ in over[:1]),
+            *(Unread("comments", f"only the first {COMMENT_LETTERS} characters were read") for _ in over[:1]),
         ),
     )
 
@@ -223,15 +230,15 @@ def _flat(values: np.ndarray) -> np.ndarray:
     return values.reshape(-1, *values.shape[2:])
 
 
-def _kept(chains: list[_Chain], plan: _Plan) -> int:
+def _thinned(chains: list[_Chain], plan: _Plan) -> int:
     """Draws of every chain that were parsed."""
     return min(-(-chain.rows // plan.keep) for chain in chains)
 
 
-def _alike(every: list[_Chain]) -> tuple[list[_Chain], list[str], list[Unread]]:
-    """Those chains that, cut to the shortest of them, are the most draws; what is to be said; and what is left out."""
+def _common_length(every: list[_Chain]) -> tuple[list[_Chain], list[str], list[Unread]]:
+    """The chains whose common length keeps the most draws, notes about it, and what is left out."""
     notes = [
-        f"{c.name} ends within a row, as of a chain that was killed: that row was left out" for c in every if c.cut
+        f"{c.name} ends in the middle of a row (was the chain killed?): that row was dropped" for c in every if c.cut
     ]
     lengths = sorted((chain.rows for chain in every), reverse=True)
     if lengths[0] <= 0:
@@ -243,7 +250,7 @@ def _alike(every: list[_Chain]) -> tuple[list[_Chain], list[str], list[Unread]]:
     said = ", ".join(str(max(chain.rows, 0)) for chain in every)
     notes.append(f"chains of unequal length ({said} draws): the first {length} draws of {len(used)} chains were used")
     dropped = [f"{c.name}: {max(c.rows, 0) - (length if c in used else 0)} draws" for c in every if c.rows != length]
-    reason = f"beyond the {length} draws that the chains have in common; audit the file alone to look at them"
+    reason = f"after the first {length} draws, which all chains have; audit the file alone to search them"
     return used, notes, [Unread(where, reason) for where in dropped]
 
 

@@ -25,7 +25,7 @@ WEIGHT, DENSITY = "weight", "minuslogpost"
 of the parameters as they are named, so that it is no log density of a sampler in coordinates of its own."""
 
 _EXPORT = (
-    "its columns have no names: getdist keeps them in a file .paramnames beside it, CODA in CODAindex.txt; or write a "
+    "its columns have no names. getdist stores them in a .paramnames file, CODA in CODAindex.txt; or add a "
     "first line of names"
 )
 
@@ -38,7 +38,7 @@ def read_text_chains(source: Any, *, name: str | None = None, trusted: bool = Fa
     columns are the variables `weight` and `minuslogpost`. Chains of unequal length follow one another as one.
 
     Raises:
-        BayesreconError: no names, or another number of them than of columns; rows that are no numbers.
+        BayesreconError: no names, or another number of them than of columns; rows that are not numbers.
     """
     paths = [Path(source)] if isinstance(source, str | Path) else [Path(path) for path in source]
     return _read(paths, name, trusted)[0]
@@ -51,13 +51,13 @@ def _read(
     chains, comments, labels, beside = [], [], [], []
     for path in paths:
         with reading(path, "a text of chains"), opened(TextTable, path, trusted) as file:
-            found = file.rows()
-        comments += found["comments"]
-        if found["rows"] and found["rows"] != [str(k + 1) for k in range(len(found["rows"]))]:
-            texts = np.array(found["rows"])
+            table = file.rows()
+        comments += table["comments"]
+        if table["rows"] and table["rows"] != [str(k + 1) for k in range(len(table["rows"]))]:
+            texts = np.array(table["rows"])
             labels.append(Variable("columns", f"names of rows of {path.name}", texts.shape, False, texts))
         index = index_of(path)
-        header, values, listed = _coda(path, index, found["values"]) if index else _named(path, found, trusted)
+        header, values, listed = _coda(path, index, table["values"]) if index else _named(path, table, trusted)
         beside += listed
         chains.append((header, values))
     header = chains[0][0]
@@ -65,13 +65,13 @@ def _read(
     check_header(header, title)
     for path, (other, _) in zip(paths[1:], chains[1:], strict=True):
         if other != header:
-            raise BayesreconError(f"{path}: its columns are not those of {paths[0]}: not chains of one fit")
+            raise BayesreconError(
+                f"{path}: its columns differ from those of {paths[0]}: these are not chains of one fit"
+            )
     lengths = {len(values) for _, values in chains}
     alike = len(lengths) == 1
     matrix = np.stack([v for _, v in chains]) if alike else np.concatenate([v for _, v in chains])[None]
-    notes = (
-        () if alike else (Note(f"{len(chains)} chains of unequal length were joined one after another, as one chain"),)
-    )
+    notes = () if alike else (Note(f"{len(chains)} chains of unequal length were concatenated into one chain"),)
     columns = {column: matrix[:, :, k] for k, column in enumerate(header)}
     if not ({WEIGHT, DENSITY} & set(columns) or any(map(index_of, paths))):
         check_draws({key: column.ravel() for key, column in columns.items()}, title)
@@ -81,9 +81,9 @@ def _read(
     return Draws(arrays.arrays() | arrays.sampler, None, title), notes, comments, labels, list(dict.fromkeys(beside))
 
 
-def _named(path: Path, found: dict[str, Any], trusted: bool) -> tuple[list[str], np.ndarray, list[Path]]:
+def _named(path: Path, table: dict[str, Any], trusted: bool) -> tuple[list[str], np.ndarray, list[Path]]:
     """The names of columns that getdist, cobaya or a first line gives."""
-    count = found["values"].shape[1]
+    count = table["values"].shape[1]
     for listed in names_beside(path):
         with reading(listed, "a list of names"), opened(TextTable, listed, trusted) as file:
             names = [line.split()[0].rstrip("*") for line in file.lines()]
@@ -91,12 +91,12 @@ def _named(path: Path, found: dict[str, Any], trusted: bool) -> tuple[list[str],
         break
     else:
         listed = None
-        header = found["names"] or next((c.split() for c in found["comments"] if len(c.split()) == count), [])
+        header = table["names"] or next((c.split() for c in table["comments"] if len(c.split()) == count), [])
     if not header:
         raise BayesreconError(f"{path}: {_EXPORT}")
     if len(header) != count:
         raise BayesreconError(f"{path}: {count} columns under {len(header)} names")
-    return header, found["values"], [listed] if listed else []
+    return header, table["values"], [listed] if listed else []
 
 
 def _coda(path: Path, index: Path, values: np.ndarray) -> tuple[list[str], np.ndarray, list[Path]]:
@@ -106,7 +106,7 @@ def _coda(path: Path, index: Path, values: np.ndarray) -> tuple[list[str], np.nd
     with reading(index, "an index of CODA"), opened(TextTable, index) as file:
         lines = [line.rsplit(None, 2) for line in file.lines()]
     if not lines or any(len(line) != 3 or not (line[1] + line[2]).isdecimal() for line in lines):
-        raise BayesreconError(f"{index}: a line of CODA's index is a name, its first row and its last row")
+        raise BayesreconError(f"{index}: each line of CODA's index must have a name, its first row and its last row")
     places = [(name.strip('"'), int(first), int(last)) for name, first, last in lines]
     lengths = {last - first for _, first, last in places}
     ends = [0, *(last for _, _, last in places)]
@@ -115,13 +115,13 @@ def _coda(path: Path, index: Path, values: np.ndarray) -> tuple[list[str], np.nd
         or min(lengths) < 0
         or any(first != end + 1 for (_, first, _), end in zip(places, ends, strict=False))
     ):
-        raise BayesreconError(f"{index}: its parameters do not follow one another in equal numbers of rows")
+        raise BayesreconError(f"{index}: its parameters must be consecutive blocks of equally many rows")
     if ends[-1] != len(values):
-        raise BayesreconError(f"{path}: {len(values)} rows, but {index.name} counts {ends[-1]}")
-    each = values.reshape(len(places), -1, 2)
-    if (each[:, :, 0] != each[0, :, 0]).any():
-        raise BayesreconError(f"{path}: the parameters are not of the same iterations")
-    return [name for name, _, _ in places], each[:, :, 1].T, [index]
+        raise BayesreconError(f"{path}: {len(values)} rows, but {index.name} declares {ends[-1]}")
+    blocks = values.reshape(len(places), -1, 2)
+    if (blocks[:, :, 0] != blocks[0, :, 0]).any():
+        raise BayesreconError(f"{path}: the parameters have different iterations")
+    return [name for name, _, _ in places], blocks[:, :, 1].T, [index]
 
 
 def index_of(path: Path) -> Path | None:
@@ -145,11 +145,11 @@ def _contents(
     paths = [Path(source)] if isinstance(source, str | Path) else [Path(path) for path in source]
     draws, notes, comments, labels, beside = _read(paths, name, trusted)
     stamps = tuple(stamp(path) for path in (*paths, *beside))
-    found = from_named_draws(draws, "text of chains", stamps, notes=notes, comments=tuple(comments))
+    result = from_named_draws(draws, "text of chains", stamps, notes=notes, comments=tuple(comments))
     levels = {f"posterior/{base}": names for base, names in _levels(draws).items()}
     texts = {p.name: p.read_text("utf-8", "replace")[: 2**16] for p in beside if p.suffix != ".txt"}
     listed = [Entry(k, "text", text, STRUCTURE if _are_names(text) else "") for k, text in texts.items()]
-    return replace(found, variables=(*found.variables, *labels), entries=tuple(listed), coordinates=levels)
+    return replace(result, variables=(*result.variables, *labels), entries=tuple(listed), coordinates=levels)
 
 
 def _are_names(text: str) -> bool:

@@ -50,9 +50,9 @@ def _contents(
 ) -> Contents:
     with reading(path, "a zipped zarr folder"), _unpacked(path, trusted) as (folder, beside):
         title = name or path.name.split(".")[0]
-        found = read_arviz_contents(folder, name=title, progress=progress, trusted=trusted)
-    entries = (*found.entries, *(entry_of_bytes(*one) for one in beside))
-    return replace(found, format="zipped zarr", files=(stamp(path),), entries=entries)
+        result = read_arviz_contents(folder, name=title, progress=progress, trusted=trusted)
+    entries = (*result.entries, *(entry_of_bytes(*item) for item in beside))
+    return replace(result, format="zipped zarr", files=(stamp(path),), entries=entries)
 
 
 FORMAT = Format("zipped zarr", (".zarr.zip",), read_zarr_zip, _contents, guarded=True)

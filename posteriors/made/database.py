@@ -55,7 +55,7 @@ def open_database(path: str | os.PathLike[str] | None = None, *, download: bool 
                 ) from error
     remedy = "set POSTERIOR_DB_PATH to its folder posterior_database, pass a path, or use download=True"
     if path is None:
-        raise BayesreconError(f"no copy of posteriordb is known: {remedy}")
+        raise BayesreconError(f"no copy of posteriordb was found: {remedy}")
     if not (Path(path) / "posteriors").is_dir():
         raise BayesreconError(f"{path} is not a posterior database (no folder 'posteriors' in it): {remedy}")
     return posteriordb.PosteriorDatabase(str(path))
@@ -141,9 +141,9 @@ def read_draws_file(path: Path, *, name: str | None = None, trusted: bool = Fals
         return _draws(path, file.chains(trusted), name or path.name.split(".")[0])
 
 
-def _draws(path: Path, found: Mapping[str, Any], name: str) -> Draws:
+def _draws(path: Path, chains: Mapping[str, Any], name: str) -> Draws:
     with reading(path.name, "reference draws"):
-        columns = {key: found["values"][:, :, k] for k, key in enumerate(found["names"])}
+        columns = {key: chains["values"][:, :, k] for k, key in enumerate(chains["names"])}
         return Draws(assemble(columns), name=name)
 
 
@@ -192,7 +192,7 @@ def present(database: Any, path: Path) -> bool:
     """Whether the file is there, after fetching it where the database is one that downloads."""
     if path.is_file():
         return True
-    # posteriordb 0.2 fetches data and programs by itself but not reference draws.
+    # posteriordb 0.2 fetches data and programs automatically but not reference draws.
     link = getattr(database, "_links", {}).get(path)
     if link is None:
         return False

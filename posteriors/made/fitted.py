@@ -138,7 +138,7 @@ def _sampled(
         return state
     warnings = state.warnings
     if other is not None:
-        warnings += (f"a run with another key was set aside: {other.warnings[0]}",)
+        warnings += (f"a run with another key was discarded: {other.warnings[0]}",)
     described = {f"bayesrecon_{k}": v for k, v in {**asdict(run), "seconds": f"{seconds:.1f}"}.items()}
     described |= {f"bayesrecon_version_{k}": v for k, v in versions().items()}
     described |= {"bayesrecon_quality": state.summary, "bayesrecon_divergences": state.divergences}
@@ -152,7 +152,7 @@ def _read(path: Path, model: Model, name: str, count: int | None, say: Say) -> P
     try:
         draws = read_npz(path, name=name)
     except BayesreconError as error:
-        raise BayesreconError(f"{error}; delete this file of the cache and it is built again") from None
+        raise BayesreconError(f"{error}; delete this cached file to rebuild it") from None
     quality = draws.attributes.get("bayesrecon_quality", "of unknown quality")
     say(f"{name}: {draws.chains * draws.length} draws from {path}; {quality}")
     warnings = tuple(v for k, v in sorted(draws.attributes.items()) if k.startswith("bayesrecon_warning_"))
@@ -170,7 +170,7 @@ def _to_stderr(line: str) -> None:
 
 
 def built_file(database: "PosteriorDatabase", name: str) -> Path | None:
-    """The cache's file of the default run of a posterior of posteriordb, None where it holds none."""
+    """The cache's file of the default run of a posterior of posteriordb, None if it holds none."""
 
     if not any(cache_folder().glob(f"{name.partition('-')[0]}-*.npz")):
         return None  # without a look at the program, which takes a second

@@ -52,16 +52,18 @@ class Convergence:
     @property
     def warnings(self) -> tuple[str, ...]:
         """One line for each sign that the run did not converge."""
-        found = []
+        result = []
         worst = int(self.r_hat.argmax())
         if not self.r_hat[worst] <= 1.01:
-            found.append(f"NUTS did not converge: R-hat of {self.names[worst]} is {self.r_hat[worst]:.3f} (above 1.01)")
+            result.append(
+                f"NUTS did not converge: R-hat of {self.names[worst]} is {self.r_hat[worst]:.3f} (above 1.01)"
+            )
         least = int(self.ess.argmin())
         if self.ess[least] < 400:
-            found.append(f"few effective draws: {self.names[least]} has {self.ess[least]:.0f} (below 400)")
+            result.append(f"few effective draws: {self.names[least]} has {self.ess[least]:.0f} (below 400)")
         if self.divergences:
-            found.append(f"{self.divergences} divergent transitions: raise target_accept or reparametrise")
-        return tuple(found)
+            result.append(f"{self.divergences} divergent transitions: raise target_accept or reparametrise")
+        return tuple(result)
 
 
 def convergence(release: PosteriorDraws, divergences: int = 0) -> Convergence:
@@ -94,7 +96,7 @@ def check_records(model: Model, records: Mapping[str, object]) -> Records:
         checked[name] = values.astype(field.domain.dtype)
     lengths = {name: len(v) for name, v in checked.items()}
     if not all(lengths.values()):
-        raise BayesreconError("the data hold no records")
+        raise BayesreconError("the data have no records")
     if len(set(lengths.values())) > 1:
         raise BayesreconError(f"the fields differ in length: {', '.join(f'{k} {n}' for k, n in lengths.items())}")
     return checked
@@ -103,11 +105,11 @@ def check_records(model: Model, records: Mapping[str, object]) -> Records:
 def check_run(chains: int, draws: int, warmup: int, thinning: int, target_accept: float, key: Any) -> None:
     """Refuse settings of a run that cannot work, before any work is done."""
     if min(chains, draws, thinning) < 1 or warmup < 0:
-        raise BayesreconError("chains, draws and thinning must be at least 1, and warmup not negative")
+        raise BayesreconError("chains, draws and thinning must be at least 1, and warmup at least 0")
     if not 0 < target_accept < 1:
         raise BayesreconError(f"target_accept={target_accept}: expected a rate between 0 and 1, e.g. 0.9")
     if isinstance(key, (int, np.integer)) and key < 0:
-        raise BayesreconError(f"key {key}: a seed is a whole number from 0 on")
+        raise BayesreconError(f"key {key}: a seed must be a non-negative integer")
 
 
 def nuts(
@@ -174,7 +176,7 @@ def sample(
     if model.program is None:
         raise BayesreconError(f"model {model.name} has no NumPyro program to sample; build it with from_numpyro")
     if any(isinstance(p.transform, Identity) and p.bounds != (-math.inf, math.inf) for p in model.parameters):
-        raise BayesreconError(f"{model.name} has constrained coordinates; sample the model that it was made of")
+        raise BayesreconError(f"{model.name} has constrained coordinates; sample the model that it was derived from")
     check_run(chains, draws, warmup, thinning, target_accept, key)
     records = check_records(model, data)
     settings = Settings(warmup, target_accept, max_tree_depth, model.dimension <= DENSE)
@@ -212,9 +214,9 @@ def _generator(key: Any) -> np.random.Generator:
 
 
 @contextmanager
-def _bar(shown: bool) -> Iterator[Callable[[float], None]]:
+def _bar(visible: bool) -> Iterator[Callable[[float], None]]:
     """Takes the share that is done, and shows it on stderr if asked to."""
-    if not shown:
+    if not visible:
         yield lambda share: None
         return
     from rich.console import Console

@@ -29,7 +29,7 @@ _REMEMBERED = 8  # pairs of programs
 
 @dataclass(frozen=True)
 class Settings:
-    """What chains are compiled for, besides the model and the shapes of its records."""
+    """Settings that the chains are compiled for, besides the model and the shapes of its records."""
 
     warmup: int
     target_accept: float
@@ -107,7 +107,7 @@ def parts_of(warmup: int, draws: int, thinning: int) -> Iterator[tuple[int, int,
 
 
 def _points(model: Model, starts: np.ndarray | None, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Where chains may begin, `(*shape, d)`."""
+    """Candidate starting points of chains, `(*shape, d)`."""
     return rng.uniform(-1, 1, (*shape, model.dimension)) if starts is None else rng.choice(starts, shape)
 
 
@@ -132,8 +132,8 @@ def _begun(
 def _programs(model: Model, settings: Settings, together: bool) -> tuple[Any, Any]:
     """`(seed, theta, records) -> state, whether it is fine` and `(state, records, count, every) -> state, theta, lost`.
 
-    `walk` keeps `count` states, at most a block of them, one in `every`; NumPyro's transition adapts by itself for as
-    many iterations as `start` has stated, so `start` is traced first.
+    `walk` keeps `count` states, at most a block of them, one in `every`. NumPyro's transition adapts automatically for
+    as many iterations as `start` has stated, so `start` is traced first.
     """
     from numpyro.infer.hmc import hmc
     from numpyro.infer.util import ParamInfo

@@ -71,7 +71,7 @@ def served_by(database: "PosteriorDatabase", name: str, *, program: bool = False
         return _own(database, name, program)
     constants, records = entry.constants, entry.records
     if records is None:
-        raise BayesreconError(f"{name}: model {entry.name} does not say how its data become records")
+        raise BayesreconError(f"{name}: model {entry.name} does not define how its data become records")
     model = load(entry.name, **(constants(read_data(database, name)) if constants else {}))
     return Served(name, model, lambda: records(read_data(database, name)), entry.design)
 

@@ -62,7 +62,7 @@ def from_posteriordb(
     database = open_database(path, download=download)
     posterior_info(database, name)
     if program and model is not None:
-        raise BayesreconError("program=True reads the model; leave model= out")
+        raise BayesreconError("program=True supplies the model; omit model=")
     if model is not None:
         return from_draws(read_reference_draws(database, name, draws=draws), model, name=name)
     if not build and not has_reference_draws(database, name):

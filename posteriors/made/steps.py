@@ -26,7 +26,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release, TrainedParameter
 
 _MOST = 4000  # parameters whose Hessian is factorised: 128 MiB, and seconds
-_FLAT = 1e-11  # of the largest curvature: directions that neither records nor a penalty bend, but for rounding
+_FLAT = 1e-11  # of the largest curvature: directions that neither records nor a penalty bend, except for rounding
 
 
 @in_float64
@@ -35,7 +35,8 @@ def newton_step_without(release: Release, records: Mapping[str, Array], rows: Se
 
     Args:
         release: a parameter that was trained on `records`.
-        records: `{field: (N, *shape)}`. rows: positions of the records to remove, one step each.
+        records: `{field: (N, *shape)}`.
+        rows: positions of the records to remove, one step each.
 
     Raises:
         BayesreconError: records lack a field, rows do not exist, or there are more than 4,000 parameters.
@@ -51,7 +52,7 @@ def newton_step_without(release: Release, records: Mapping[str, Array], rows: Se
     if model.dimension > _MOST:
         raise BayesreconError(f"{model.name} has {model.dimension:,} parameters: Newton's step takes at most {_MOST:,}")
     hessian, slope = np.asarray(_hessian(model, theta, table, True)), -_score(model, theta, table)
-    found = []
+    result = []
     for row, gradient in zip(rows, _gradients_of(model, theta, table, rows), strict=True):
         record = {k: v[row : row + 1] for k, v in table.items()}
         hessian_without = hessian - np.asarray(_hessian(model, theta, record, False))
@@ -62,8 +63,8 @@ def newton_step_without(release: Release, records: Mapping[str, Array], rows: Se
         except (np.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
             # Flat along what all outputs share, say: the shortest of all steps.
             step = np.linalg.lstsq(hessian_without, slope + gradient, rcond=_FLAT)[0]
-        found.append(TrainedParameter((theta - step)[None], model, name=f"Newton's step without {row}"))
-    return found
+        result.append(TrainedParameter((theta - step)[None], model, name=f"Newton's step without {row}"))
+    return result
 
 
 @in_float64
@@ -73,7 +74,8 @@ def gradient_step_without(
     """A gradient step that increases the loss of one record, for each of several records.
 
     Args:
-        release, records, rows: as in `newton_step_without`. rate: step length per unit of the gradient.
+        release, records, rows: as in `newton_step_without`.
+        rate: step length per unit of the gradient.
 
     Raises:
         BayesreconError: records lack a field, rows do not exist, or the rate is not positive.

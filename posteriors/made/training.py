@@ -83,15 +83,15 @@ class Objective:
         flat = eta.reshape(-1, self.outputs)
         return np.asarray(slopes(self.linear, flat, self.labels(eta.shape[1]))).reshape(eta.shape)
 
-    def bends(self, eta: np.ndarray, change: np.ndarray) -> np.ndarray:
+    def curvature_products(self, eta: np.ndarray, change: np.ndarray) -> np.ndarray:
         """Curvatures of the loss applied to changes of the predictors, `(N, B, K)`."""
         flat = (eta.reshape(-1, self.outputs), self.labels(eta.shape[1]), change.reshape(-1, self.outputs))
         return np.asarray(bends(self.linear, *flat)).reshape(eta.shape)
 
-    def back(self, each: np.ndarray, x: np.ndarray | None = None) -> np.ndarray:
-        """`sum_n each_n x_n'`, `(B, K, q)` from `(N, B, K)`."""
+    def back(self, slopes: np.ndarray, x: np.ndarray | None = None) -> np.ndarray:
+        """`sum_n slope_n x_n'`, `(B, K, q)` from `(N, B, K)`."""
         x = self.x if x is None else x
-        return (each.reshape(len(x), -1).T @ x).reshape(-1, self.outputs, self.width)
+        return (slopes.reshape(len(x), -1).T @ x).reshape(-1, self.outputs, self.width)
 
     def value_and_gradient(self, outer: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective and its gradient `(K, q)` at one parameter."""
@@ -125,8 +125,10 @@ class Preconditioner:
         self.balanced = penalty[0].astype(self.dtype) if alike else None
         eta = objective.predictors(outer[None])
         units = np.broadcast_to(np.eye(outputs), (len(x), outputs, outputs))
-        # Curvature of every record, (N, K, K): bends of unit changes.
-        curvature = np.stack([objective.bends(eta, units[:, k][:, None])[:, 0] for k in range(outputs)], axis=1)
+        # Curvature of every record, (N, K, K): its products with unit changes.
+        curvature = np.stack(
+            [objective.curvature_products(eta, units[:, k][:, None])[:, 0] for k in range(outputs)], axis=1
+        )
         if self.shared:
             self.hessian = x.T @ x + np.diag(penalty[0])
             self.factors = [_factor(self.hessian.copy())]
@@ -164,11 +166,11 @@ class Preconditioner:
         parts = [
             scipy.linalg.cho_solve(self.factors[k], residual[:, k].T, check_finite=False).T for k in range(outputs)
         ]
-        found = np.stack(parts, axis=1)
+        result = np.stack(parts, axis=1)
         if self.balanced is None:
-            return found
+            return result
         stiff = np.where(self.balanced > 0, self.balanced, np.inf)
-        return found - found.mean(axis=1, keepdims=True) + mean / stiff
+        return result - result.mean(axis=1, keepdims=True) + mean / stiff
 
 
 def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -179,7 +181,7 @@ def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
         return scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True)
     except np.linalg.LinAlgError:
         raise BayesreconError(
-            "the Hessian is singular: add a penalty, or drop features that others determine"
+            "the Hessian is singular: add a penalty, or drop features that depend on others"
         ) from None
 
 
@@ -214,14 +216,14 @@ def train(model: Model, records: Mapping[str, Array], *, tolerance: float = 1e-8
         # Newton's steps are dear in a small problem and cheap in a large one, which has only blocks factorised.
         most = _LBFGS if start.size <= _FULL else _LBFGS // 5
         options = {"maxiter": most, "maxfun": 2 * most, "ftol": 1e-13, "gtol": 1e-7, "maxcor": 30}
-        found = scipy.optimize.minimize(evaluate, start.ravel(), jac=True, method="L-BFGS-B", options=options)
-        start = found.x.reshape(shape)
+        optimum = scipy.optimize.minimize(evaluate, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+        start = optimum.x.reshape(shape)
     base = Preconditioner(objective, start)
     outer, reached = _newton(objective, base, start[None], np.zeros((1, len(objective.x))), np.full(1, tolerance))
     if not reached[0] <= tolerance:
         raise BayesreconError(
-            f"training ended at a relative gradient norm of {reached[0]:.1e}: is there an optimum at all? "
-            "Separable classes have none without a penalty"
+            f"training stopped at a relative gradient norm of {reached[0]:.1e}: does an optimum exist? "
+            "Separable classes have no optimum without a penalty"
         )
     if objective.linear.labels and np.abs(objective.slopes(objective.predictors(outer))).max() < _SEPARATED:
         raise BayesreconError("the classes are separable: without a penalty there is no optimum; add one")
@@ -264,22 +266,26 @@ def retrain_without(
     own = objective.slopes(objective.predictors(outer[None]))[:, 0]
     lengths = np.linalg.norm(own, axis=1) * np.linalg.norm(objective.x, axis=1)
     scale = np.maximum(lengths[chosen] / lengths.max(), _ROUNDING / tolerance)
-    found, reached = np.repeat(outer[None], len(chosen), axis=0), np.full(len(chosen), np.inf)
+    solutions, reached = np.repeat(outer[None], len(chosen), axis=0), np.full(len(chosen), np.inf)
     if base.shared:
-        found, size = _rank_one(objective, base, outer, own, chosen)
+        solutions, size = _rank_one(objective, base, outer, own, chosen)
         reached = size / lengths.max()
     unconverged = np.flatnonzero(~(reached <= tolerance * scale))
-    found[unconverged] = outer
+    solutions[unconverged] = outer
     block = max(1, _DOUBLES // (len(objective.x) * objective.outputs))
     for first in range(0, len(unconverged), block):
-        some = unconverged[first : first + block]
-        left_out = np.zeros((len(some), len(objective.x)))
-        left_out[np.arange(len(some)), chosen[some]] = 1.0
-        found[some], reached[some] = _newton(objective, base, found[some], left_out, tolerance * scale[some])
-    each = (time.perf_counter() - began) / len(chosen)
+        batch = unconverged[first : first + block]
+        left_out = np.zeros((len(batch), len(objective.x)))
+        left_out[np.arange(len(batch)), chosen[batch]] = 1.0
+        solutions[batch], reached[batch] = _newton(
+            objective, base, solutions[batch], left_out, tolerance * scale[batch]
+        )
+    seconds_each = (time.perf_counter() - began) / len(chosen)
     return [
-        Trained(replace(release, theta=theta[None], name=f"{release.name} without record {row}"), float(r), each)
-        for theta, r, row in zip(join(release.model, found), reached / scale, rows, strict=True)
+        Trained(
+            replace(release, theta=theta[None], name=f"{release.name} without record {row}"), float(r), seconds_each
+        )
+        for theta, r, row in zip(join(release.model, solutions), reached / scale, rows, strict=True)
     ]
 
 
@@ -289,7 +295,7 @@ def _rank_one(
     """Least squares without one record each, `(B, K, q)`, and the norms of their gradients, `(B,)`.
 
     The Hessian without x is `A - x x'`, its inverse `A^-1 + A^-1 x x' A^-1 / (1 - x' A^-1 x)` (Sherman and Morrison
-    1950): a step from the old parameter ends at the optimum but for rounding, and a second one mends that. The
+    1950): a step from the old parameter ends at the optimum except for rounding, and a second one mends that. The
     norm is infinite where a record alone shows some direction.
     """
     x = objective.x[chosen]
@@ -297,8 +303,8 @@ def _rank_one(
     rest = 1 - np.einsum("bq,bq->b", turned, x)
     several = rest > _ALONE
     rest = np.where(several, rest, 1.0)[:, None]
-    whole = objective.penalty * outer - own.T @ objective.x
-    gradient = whole + own[chosen][:, :, None] * x[:, None]
+    total_gradient = objective.penalty * outer - own.T @ objective.x
+    gradient = total_gradient + own[chosen][:, :, None] * x[:, None]
     moved = np.zeros_like(gradient)
     residual = gradient
     for _ in range(2):
@@ -321,11 +327,11 @@ def _newton(
     keep = (1 - left_out.T)[:, :, None]
     outer, reached = np.array(outer), np.full(len(outer), np.inf)
     eta = objective.predictors(outer)
-    each = objective.slopes(eta)
-    scale = float((np.linalg.norm(each, axis=2) * np.linalg.norm(objective.x, axis=1)[:, None]).max()) or 1.0
+    slopes = objective.slopes(eta)
+    scale = float((np.linalg.norm(slopes, axis=2) * np.linalg.norm(objective.x, axis=1)[:, None]).max()) or 1.0
     kept, stalled = np.array(outer), np.zeros(len(outer), int)
     going = np.arange(len(outer))  # the systems that are still solved; all arrays but `outer` and `reached` are theirs
-    gradient = objective.penalty * outer - objective.back(each * keep)
+    gradient = objective.penalty * outer - objective.back(slopes * keep)
     for _ in range(_NEWTON):
         size = np.linalg.norm(gradient, axis=(1, 2)) / scale
         # Where the loss has kinks the gradient may grow for a while; at rounding level it stays what it is.
@@ -344,8 +350,8 @@ def _newton(
         for _ in range(_LINE):
             trial = outer[going] - length[:, None, None] * step
             eta = objective.predictors(trial)
-            each = objective.slopes(eta)
-            slope = objective.penalty * trial - objective.back(each * keep)
+            slopes = objective.slopes(eta)
+            slope = objective.penalty * trial - objective.back(slopes * keep)
             # Convex: the step is too long while the slope along it has turned upwards by more than it was down.
             along = np.einsum("bkq,bkq->b", slope, step)
             before = np.einsum("bkq,bkq->b", gradient, step)
@@ -365,7 +371,7 @@ def _conjugate(
     penalty = objective.penalty.astype(kind)
     aim = np.maximum(aim, 100 * np.finfo(kind).eps * np.linalg.norm(right, axis=(1, 2)))
     eta, keep, residual = eta.astype(kind), keep.astype(kind), right.astype(kind)
-    found = np.zeros_like(residual)
+    result = np.zeros_like(residual)
     direction = solved = base.solve(residual)
     product = np.einsum("bkq,bkq->b", residual, solved)
     going = np.arange(len(right))
@@ -377,11 +383,11 @@ def _conjugate(
         if not on.all():
             going, residual, direction, product, aim = going[on], residual[on], direction[on], product[on], aim[on]
             eta, keep = eta[:, on], keep[:, on]
-        curved = objective.bends(eta, objective.predictors(direction, base.x)) * keep
+        curved = objective.curvature_products(eta, objective.predictors(direction, base.x)) * keep
         image = penalty * direction + objective.back(curved, base.x)
         curvature = np.einsum("bkq,bkq->b", direction, image)
         alpha = np.divide(product, curvature, out=np.zeros_like(product), where=curvature > 0)[:, None, None]
-        found[going] += alpha * direction
+        result[going] += alpha * direction
         residual = residual - alpha * image
         solved = base.solve(residual)
         new = np.einsum("bkq,bkq->b", residual, solved)
@@ -389,5 +395,5 @@ def _conjugate(
         direction, product = solved + ratio[:, None, None] * direction, new
     if objective.linear.loss == "softmax":
         flat = (objective.penalty == 0).all(axis=0)
-        found[:, :, flat] -= found[:, :, flat].mean(axis=1, keepdims=True)
-    return found
+        result[:, :, flat] -= result[:, :, flat].mean(axis=1, keepdims=True)
+    return result

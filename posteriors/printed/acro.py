@@ -70,19 +70,19 @@ def read_acro(source: str | Path) -> list[AcroOutput]:
         document = file.document()
     outputs = document.get("results") if isinstance(document, dict) else None
     if not isinstance(outputs, dict) or len(outputs) > _MOST:
-        raise BayesreconError(f"{path}: expected the outputs of a check of ACRO under 'results'")
-    return [_output(path.parent, str(name), one) for name, one in outputs.items() if isinstance(one, dict)]
+        raise BayesreconError(f"{path}: expected ACRO's outputs under 'results'")
+    return [_output(path.parent, str(name), output) for name, output in outputs.items() if isinstance(output, dict)]
 
 
-def _output(folder: Path, name: str, one: dict[str, Any]) -> AcroOutput:
-    properties = one.get("properties") if isinstance(one.get("properties"), dict) else {}
-    method, summary = str(properties.get("method", "")), str(one.get("summary", ""))  # type: ignore[union-attr]
-    kind = _KINDS.get(method, "") if one.get("type") == "regression" else ""
-    if one.get("type") == "table" and summary.startswith(_FREQUENCIES):
+def _output(folder: Path, name: str, output: dict[str, Any]) -> AcroOutput:
+    properties = output.get("properties") if isinstance(output.get("properties"), dict) else {}
+    method, summary = str(properties.get("method", "")), str(output.get("summary", ""))  # type: ignore[union-attr]
+    kind = _KINDS.get(method, "") if output.get("type") == "regression" else ""
+    if output.get("type") == "table" and summary.startswith(_FREQUENCIES):
         kind = "counts"
     checks = " ".join(summary.split())
-    what = " ".join(filter(None, (str(one.get("type", "")), method)))
-    files = [_inside(folder, f) for f in one.get("files") or () if isinstance(f, dict)]
+    description = " ".join(filter(None, (str(output.get("type", "")), method)))
+    files = [_inside(folder, f) for f in output.get("files") or () if isinstance(f, dict)]
     table = None
     if kind == "counts":
         table = read_printed(files[0], "a table of counts")["grids"] if files else None
@@ -90,11 +90,11 @@ def _output(folder: Path, name: str, one: dict[str, Any]) -> AcroOutput:
         table = _regression(files)
     response = _response(files) if kind in _KINDS.values() else "y"
     kind = kind if table is not None else ""
-    return AcroOutput(name, str(one.get("status", "")), checks, kind, what, table, response)
+    return AcroOutput(name, str(output.get("status", "")), checks, kind, description, table, response)
 
 
 def _response(files: list[Path]) -> str:
-    """As the summary above a table of statsmodels has it."""
+    """The response, as the summary above a table of statsmodels names it."""
     for file in files:
         for row in (row for grid in read_printed(file)["grids"] for row in grid):
             if row[0].startswith("Dep. Variable") and len(row) > 1 and row[1]:
@@ -105,7 +105,7 @@ def _response(files: list[Path]) -> str:
 def _inside(folder: Path, file: dict[str, Any]) -> Path:
     name = str(file.get("name", ""))
     if not name or Path(name).name != name:
-        raise BayesreconError(f"{folder}: the name of a file, {json.dumps(name)[:80]}, is not one in this folder")
+        raise BayesreconError(f"{folder}: the name of a file, {json.dumps(name)[:80]}, is not in this folder")
     return folder / name
 
 
@@ -133,12 +133,12 @@ def _padded(text: str, decimals: int) -> Any:
     >>> _padded("0.13", 3), _padded("85", 4)
     ('0.130', '85')
     """
-    whole, point, rest = str(text).partition(".")
+    integer_part, point, rest = str(text).partition(".")
     try:
         inside = _FIXED[0] <= abs(float(text)) < _FIXED[1]
     except ValueError:
         return text
-    return f"{whole}.{rest.ljust(decimals, '0')}" if point and inside and len(rest) < decimals else text
+    return f"{integer_part}.{rest.ljust(decimals, '0')}" if point and inside and len(rest) < decimals else text
 
 
 def file_of(source: str | Path) -> Path:

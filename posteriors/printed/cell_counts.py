@@ -27,7 +27,7 @@ _ARITHMETIC = 1e-7  # relative, of inverses above that
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """What is told of the counts of cells.
+    """What the standard errors determine about the counts of cells.
 
     Attributes:
         design: `(C, p)` rows of the cells.
@@ -72,13 +72,13 @@ def squares_at(design: np.ndarray, counts: np.ndarray, flat: float = np.inf) -> 
     relative = information / diagonal[:, :, None] / diagonal[:, None, :]
     singular = ~(np.linalg.eigvalsh(relative)[:, 0] > _FLAT)
     relative[singular] = np.eye(design.shape[1])
-    found = np.einsum("bjj->bj", np.linalg.inv(relative)) / diagonal**2
-    found[singular] = flat
-    return found
+    result = np.einsum("bjj->bj", np.linalg.inv(relative)) / diagonal**2
+    result[singular] = flat
+    return result
 
 
 def fits(cells: Cells, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Which boxes of counts, `(B, C)` each, may print the table: necessary, and for single points sufficient but for
+    """Which boxes of counts, `(B, C)` each, may print the table: necessary, and for single points sufficient except for
     what the weights leave open."""
     most, least = (
         squares_at(cells.design, n * w) for n, w in ((low, cells.weights[:, 0]), (high, cells.weights[:, 1]))

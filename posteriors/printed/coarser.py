@@ -1,4 +1,4 @@
-"""What less of an approximation would have been: fewer digits, the estimates alone."""
+"""Coarser versions of an approximation: fewer digits, or the estimates alone."""
 
 from dataclasses import replace
 
@@ -45,7 +45,7 @@ def fewer_digits(release: Derived, digits: int) -> Release:
         return pack(model, at, (r + np.tril(r, -1).T) * np.outer(spread, spread))
 
     informative = np.array(
-        [_looks_along(release, (phi_of(numbers + s) - phi_of(numbers - s)) / 2) for s in np.diag(unit * _STEP)]
+        [_directions_of_mean(release, (phi_of(numbers + s) - phi_of(numbers - s)) / 2) for s in np.diag(unit * _STEP)]
     )
     informative[2 * d :] &= numbers[2 * d :] != 0  # of a mean field there are none
     cut = np.where(informative, np.round(numbers / unit) * unit, numbers)
@@ -67,17 +67,17 @@ def estimates_alone(release: Derived) -> Release:
     """
     model = _base(release)
     if release.model not in (laplace(model, True), laplace(model, False)):
-        raise BayesreconError("only of a mode the estimates alone are stationary")
+        raise BayesreconError("the estimates alone are stationary only for a mode")
     return replace(release, directions=np.asarray(release.directions)[:, : model.dimension])
 
 
 def _base(release: Derived) -> Model:
     if release.about is release.model or [p.name for p in release.model.parameters] != ["mean", "scale"]:
-        raise BayesreconError(f"{release.name} is no mean with a covariance")
+        raise BayesreconError(f"{release.name} is not a mean with a covariance")
     return release.about
 
 
-def _looks_along(release: Derived, direction: np.ndarray) -> bool:
+def _directions_of_mean(release: Derived, direction: np.ndarray) -> bool:
     """Whether the equations of the release include this direction of its parameter."""
     metric = np.asarray(release.directions)
     size = np.linalg.norm(direction)

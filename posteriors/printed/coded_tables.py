@@ -1,4 +1,4 @@
-"""What a regression table says of the levels of its factors where the correlations of its estimates are missing.
+"""Counts of factor levels from a regression table without the correlations of its estimates.
 
 Exclusive dummies, and products of them, are functions of cells, whose records are counted by whole numbers
 (`models.cell_counts`). Of one factor with an intercept
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bayesrecon.errors import Note
 from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limit, Limits, Statements
 from bayesrecon.model import Field
@@ -36,16 +37,16 @@ class Coded:
 
     Args:
         kind: "ols", "logit" or "poisson".
-        labels: of the coefficients but the intercept, which comes first.
+        labels: labels of the coefficients but the intercept, which comes first.
         fields: `{part of a label: field of a record}`.
         response: name of its field.
         coefficients, errors: of all, the intercept's first.
-        scale: s of "ols"; None where it was not printed.
-        factors: that the labels tell by themselves.
-        plain: what is said where no column is one of levels.
-        below: what the numbers below the table say.
-        shapes: what else the columns tell, as functions of one covariate and its products.
-        presumed: what they tell if they are what their names suggest.
+        scale: s of "ols"; None if it was not printed.
+        factors: those that follow from the labels alone.
+        plain: limits that need no column of levels.
+        below: the footer of the table.
+        shapes: limits from columns that are functions of one covariate, or products with it.
+        presumed: limits from columns if they are what their names suggest.
 
     >>> table = Coded("ols", ("g2",), {"g2": "g2"}, "y", ((1.0, 0.0), (2.0, 0.0)), ((0.5, 5e-4), (0.7638, 5e-5)),
     ...               (1.0, 5e-4), (Factor("g", ("g2",)),))
@@ -70,7 +71,7 @@ class Coded:
     def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
         printed = self.below.records(len(self.coefficients))
         if printed is not None and total is not None and not printed[0] - 0.5 <= total <= printed[1] + 0.5:
-            failure = f"{total:g} records were stated, and the numbers below the table say {printed[0]:.6g}"
+            failure = f"{total:g} records were stated, and the footer of the table says {printed[0]:.6g}"
             return Statements({}, (), (failure,))
         if printed is not None and total is None and printed[0] == printed[1]:
             total = printed[0]
@@ -78,25 +79,25 @@ class Coded:
         statements = self._counted(self._with_footer(statements, total, printed), fields, total, printed, factors)
         for shape in self.shapes:
             statements = statements.meeting(shape(fields, total, factors))
-        for one in self.presumed:
-            statements = one.beside(statements, fields, total, factors)
+        for assumption in self.presumed:
+            statements = assumption.beside(statements, fields, total, factors)
         return statements
 
     def _with_footer(self, said: Statements, total: float | None, printed: tuple[float, float] | None) -> Statements:
-        """The same with what the numbers below the table tell of n and of the response."""
-        found = dict(said)
+        """The limits with n and the statistics of the response that follow from the footer."""
+        result = dict(said)
         if total is not None and printed is not None:
-            found["n"] = Limit(total, total, total)
+            result["n"] = Limit(total, total, total)
         elif printed is not None:
-            before = found.get("n", Limit(1.0))
-            found["n"] = Limit(max(before.lower, printed[0]), min(before.upper, printed[1]), sum(printed) / 2)
+            before = result.get("n", Limit(1.0))
+            result["n"] = Limit(max(before.lower, printed[0]), min(before.upper, printed[1]), sum(printed) / 2)
         if self.kind == "ols":
             name = f"var({self.response})"
             variance = self.below.variance(len(self.coefficients), total, _square(self.scale))
-            before = found.get(name, Limit())
+            before = result.get(name, Limit())
             if variance is not None and variance.upper - variance.lower <= before.upper - before.lower:
-                found[name] = variance
-        return Statements(found, said.remarks, said.failures)
+                result[name] = variance
+        return Statements(result, said.remarks, said.failures)
 
     def _counted(
         self,
@@ -106,7 +107,7 @@ class Coded:
         printed: tuple[float, float] | None,
         factors: Sequence[Factor],
     ) -> Statements:
-        """The same with the counts of cells, where columns are of levels."""
+        """The limits with the counts of cells, if columns code levels."""
         layout = self.layout(fields, factors)
         if layout is None:
             return said
@@ -125,7 +126,9 @@ class Coded:
         """The cells, given the domains of fields, and factors that were stated besides those of the labels."""
         stated = {column for f in factors for column in f.columns}
         every = [*factors, *(f for f in self.factors if not stated & set(f.columns))]
-        binary = [name for name, one in fields.items() if name != self.response and set(one.domain.levels) == {0, 1}]
+        binary = [
+            name for name, field in fields.items() if name != self.response and set(field.domain.levels) == {0, 1}
+        ]
         return layout_of(self.labels, self.fields, binary, every)
 
     def products(self, layout: Layout) -> dict[str, np.ndarray]:
@@ -160,7 +163,7 @@ class Coded:
         return Cells(layout.design, weights, squares, least, np.full(count, min(ends[1], MOST)), ends, scale)
 
     def _answer(self, layout: Layout, cells: Cells, fields: Mapping[str, Field]) -> Answer | None:
-        """All whole numbers that print the errors; None where they are too many, or covariates leave them open."""
+        """All whole numbers that print the errors; None if they are too many, or covariates leave them open."""
         if not layout.whole or (cells.high >= MOST).any():
             return None
         points, every = solutions(cells, _SEARCHED)
@@ -187,14 +190,14 @@ def weights_of(kind: str, ends: np.ndarray) -> np.ndarray:
     means = mean_of(kind, ends)
     if kind == "poisson":
         return means
-    found = np.sort(means * (1 - means), axis=1)
-    found[(ends[:, 0] <= 0) & (ends[:, 1] >= 0), 1] = 0.25
-    return found
+    result = np.sort(means * (1 - means), axis=1)
+    result[(ends[:, 0] <= 0) & (ends[:, 1] >= 0), 1] = 0.25
+    return result
 
 
 def _none(said: Statements, layout: Layout) -> Statements:
     listed = ", ".join(f"{f.name} ({', '.join(f.columns)})" for f in layout.factors)
-    failure = f"no whole numbers of records print these errors, if these are factors or 0 and 1: {listed}"
+    failure = f"no whole cell counts give these standard errors, if these columns are factors or 0/1: {listed}"
     return Statements(said, said.remarks, (*said.failures, failure))
 
 
@@ -212,7 +215,7 @@ def _stated(
     )
 
     def limit(member: np.ndarray) -> Limit:
-        """Of the number of records in some of the cells."""
+        """Limit of the number of records in some of the cells."""
         if answer is not None:
             values = answer.counts[:, member].sum(axis=1)
             low, high = float(values.min()), float(values.max())
@@ -224,27 +227,27 @@ def _stated(
         sure = (determined and not open_) or low == high
         return Limit(low, math.inf if open_ else high, 0.5 * (low + high) if sure else None)
 
-    found: dict[str, Limit] = dict(said)
+    result: dict[str, Limit] = dict(said)
     everything = np.ones(len(layout.cells), bool)
-    found["n"] = limit(everything)
+    result["n"] = limit(everything)
     margins = layout.margins()
     least = _least(table, layout, cells)
     for name, member in margins.items():
         others = [other for other in margins if other != name and other.partition("=")[0] == name.partition("=")[0]]
         most = cells.total[1] - sum(least.get(other, 0.0) for other in others)
-        found[f"n[{name}]"] = _meeting(
+        result[f"n[{name}]"] = _meeting(
             limit(member), least.get(name, 0.0), math.floor(most) if most < MOST else math.inf
         )
     if len(layout.factors) > 1:
         for k, cell in enumerate(layout.cells):
-            found[f"n[{layout.named(cell)}]"] = limit(np.arange(len(layout.cells)) == k)
-    found |= _responses(table, layout, answer)
-    found |= _shares(layout, found, said, fields)
+            result[f"n[{layout.named(cell)}]"] = limit(np.arange(len(layout.cells)) == k)
+    result |= _responses(table, layout, answer)
+    result |= _shares(layout, result, said, fields)
     if answer is not None:
         means = mean_of(table.kind, predictors(layout.design, table.box(layout.columns)))
         scale = cells.scale if table.scale is not None else None
-        found |= moments_of(table.kind, layout, answer, means, table.response, scale, table.products(layout))
-    return Statements(found, (*said.remarks, *_listed(layout, answer)), said.failures)
+        result |= moments_of(table.kind, layout, answer, means, table.response, scale, table.products(layout))
+    return Statements(result, (*said.remarks, *_listed(layout, answer)), said.failures)
 
 
 def _meeting(limit: Limit, low: float, high: float) -> Limit:
@@ -257,7 +260,7 @@ def _least(table: Coded, layout: Layout, cells: Cells) -> dict[str, float]:
 
     `se_k^2 >= s^2 / (X'WX)_kk` with `(X'WX)_kk <= w n_k`, and of the baseline the same, since any level may be it.
     """
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     mains = {table.fields.get(label): i for i, label in enumerate(table.labels, 1)}
     for factor in layout.factors:
         if factor.contrast != "treatment":
@@ -267,15 +270,15 @@ def _least(table: Coded, layout: Layout, cells: Cells) -> dict[str, float]:
                 value, half = table.errors[mains[column]]
                 n = math.ceil(cells.scale[0] / (value + half) ** 2 / cells.weights[:, 1].max() * (1 - 1e-9))
                 for name in (f"{factor.name}={level}", f"{factor.name}={factor.levels[0]}"):
-                    found[name] = max(found.get(name, 0.0), float(n))
-    return found
+                    result[name] = max(result.get(name, 0.0), float(n))
+    return result
 
 
 def _responses(table: Coded, layout: Layout, answer: Answer | None) -> dict[str, Limit]:
     """Means of the response in cells that have one of their own, and totals where they are whole numbers."""
     if not layout.saturated:
         return {}
-    y, found = table.response, {}
+    y, result = table.response, {}
     means = mean_of(table.kind, predictors(layout.design, table.box(layout.columns)))
     for k, cell in enumerate(layout.cells):
         name = layout.named(cell)
@@ -285,21 +288,21 @@ def _responses(table: Coded, layout: Layout, answer: Answer | None) -> dict[str,
             ratio = totals / answer.counts[:, k]
             low, high = max(low, ratio.min()), min(high, ratio.max())
             total = Limit(float(totals.min()), float(totals.max()), float(totals.min() + totals.max()) / 2)
-            found[f"n[{name},{y}=1]" if table.kind == "logit" else f"sum({y})[{name}]"] = total
-        found[f"mean({y})[{name}]"] = Limit(float(low), float(high), float(low + high) / 2)
-    return found
+            result[f"n[{name},{y}=1]" if table.kind == "logit" else f"sum({y})[{name}]"] = total
+        result[f"mean({y})[{name}]"] = Limit(float(low), float(high), float(low + high) / 2)
+    return result
 
 
 def _shares(
-    layout: Layout, found: Mapping[str, Limit], said: Mapping[str, Limit], fields: Mapping[str, Field]
+    layout: Layout, counts: Mapping[str, Limit], said: Mapping[str, Limit], fields: Mapping[str, Field]
 ) -> dict[str, Limit]:
     """Means of the columns that are 0 or 1, by their counts."""
-    n, shares = found["n"], {}
+    n, shares = counts["n"], {}
     for factor in layout.factors:
         if factor.contrast != "treatment":
             continue
         for column, level in zip(factor.columns, factor.levels[1:], strict=True):
-            part = found[f"n[{factor.name}={level}]"]
+            part = counts[f"n[{factor.name}={level}]"]
             name = f"mean({column})"
             if column in fields and said.get(name, Limit()).estimate is None and n.upper < math.inf and n.lower > 0:
                 ends = part.lower / n.upper, min(part.upper / n.lower, 1.0)
@@ -314,7 +317,9 @@ def _listed(layout: Layout, answer: Answer | None) -> tuple[str, ...]:
     count = len(answer.counts)
     names = ", ".join(layout.named(cell) for cell in layout.cells)
     if count > _LISTED:
-        return (f"{count} ways to fill the cells ({names}) with whole numbers of records print this table",)
-    each = "; ".join(", ".join(f"{v:g}" for v in row) for row in answer.counts)
-    ways, verb = ("one way", "prints") if count == 1 else (f"{count} ways", "print")
-    return (f"{ways} to fill the cells ({names}) with whole numbers of records {verb} this table: {each}",)
+        return (Note(f"{count} combinations of whole cell counts ({names}) give this table"),)
+    listed = "; ".join(", ".join(f"{v:g}" for v in row) for row in answer.counts)
+    combinations = "only one combination" if count == 1 else f"{count} combinations"
+    return (
+        Note(f"{combinations} of whole cell counts ({names}) {'gives' if count == 1 else 'give'} this table: {listed}"),
+    )

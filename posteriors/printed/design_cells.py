@@ -13,7 +13,7 @@ from bayesrecon.inexact import Limit
 from bayesrecon.posteriors.printed.whole_counts import Answer
 
 MOST_CELLS = 48
-"""Combinations of levels that are looked at one by one: a 6 by 8 layout; beyond it searches take minutes."""
+"""Combinations of levels that are looked at individually: a 6 by 8 layout; beyond it searches take minutes."""
 
 _ARITHMETIC = 1e-12  # relative, of sums of products: exact counts have inexact moments
 
@@ -26,15 +26,15 @@ def parts_of(label: str) -> list[str]:
     >>> parts_of("C(g)[T.a:b]:x"), parts_of("2.g#c.age")
     (['C(g)[T.a:b]', 'x'], ['2.g', 'age'])
     """
-    found, depth, begin, text = [], 0, 0, label.strip()
+    parts, depth, begin, text = [], 0, 0, label.strip()
     for i, letter in enumerate(text):
         depth += (letter in "([") - (letter in ")]")
         if depth == 0 and letter in ":#":
-            found.append(text[begin:i])
+            parts.append(text[begin:i])
             begin = i + 1
-    found.append(text[begin:])
-    whole = [part.strip().removeprefix("c.") for part in found if part.strip()]
-    return whole or [text]
+    parts.append(text[begin:])
+    stripped = [part.strip().removeprefix("c.") for part in parts if part.strip()]
+    return stripped or [text]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +76,10 @@ class Layout:
 def layout_of(
     labels: Sequence[str], fields: Mapping[str, str], binary: Sequence[str], factors: Sequence[Factor]
 ) -> Layout | None:
-    """The layout of a design with an intercept first; None where no column is one of levels, or combinations are many.
+    """The layout of a design with an intercept first; None if no column is one of levels, or combinations are many.
 
     Args:
-        labels: of the other coefficients, products with colons.
+        labels: labels of the other coefficients, products with colons.
         fields: the name of a field by each part of a label.
         binary: fields that are 0 or 1 and belong to no factor.
         factors: with columns among the fields.
@@ -117,7 +117,7 @@ def moments_of(
     scale: tuple[float, float] | None,
     products: Mapping[str, np.ndarray] | None = None,
 ) -> Mapping[str, Limit]:
-    """Of the columns that are 0 or 1, and of the response where every cell has a mean of its own.
+    """Moments of the binary columns, and of the response if every cell has its own mean.
 
     `n var(y) = sum_c n_c (m_c - m)^2 + (n - p) s^2` for least squares with p cells.
 
@@ -128,7 +128,7 @@ def moments_of(
     """
     counts = answer.counts
     n = counts.sum(axis=1)
-    found: dict[str, Interval] = {}
+    moments: dict[str, Interval] = {}
     columns: dict[str, np.ndarray] = {}
     for i, factor in enumerate(layout.factors):
         if factor.contrast == "treatment":
@@ -137,14 +137,17 @@ def moments_of(
     columns |= {name: column for name, column in (products or {}).items() if set(column.tolist()) <= {0.0, 1.0}}
     for name, column in columns.items():
         share = counts @ column / n
-        found[f"mean({name})"] = share, share
-        found[f"var({name})"] = share * (1 - share), share * (1 - share)
-    for one, other in combinations(columns, 2):
-        both = counts @ (columns[one] * columns[other]) / n - (counts @ columns[one]) * (counts @ columns[other]) / n**2
-        found[f"cov({one},{other})"] = both, both
+        moments[f"mean({name})"] = share, share
+        moments[f"var({name})"] = share * (1 - share), share * (1 - share)
+    for first, second in combinations(columns, 2):
+        both = (
+            counts @ (columns[first] * columns[second]) / n
+            - (counts @ columns[first]) * (counts @ columns[second]) / n**2
+        )
+        moments[f"cov({first},{second})"] = both, both
     if layout.saturated:
-        found |= _of_response(kind, counts, answer, means, columns, response, scale)
-    return {name: _limit(float(low.min()), float(high.max())) for name, (low, high) in found.items()}
+        moments |= _of_response(kind, counts, answer, means, columns, response, scale)
+    return {name: _limit(float(low.min()), float(high.max())) for name, (low, high) in moments.items()}
 
 
 def squares(low: np.ndarray, high: np.ndarray) -> Interval:
@@ -153,8 +156,8 @@ def squares(low: np.ndarray, high: np.ndarray) -> Interval:
     >>> [x.tolist() for x in squares(np.array([-1.0, 1.0]), np.array([2.0, 2.0]))]
     [[0.0, 1.0], [4.0, 4.0]]
     """
-    one, other = low**2, high**2
-    return np.where((low <= 0) & (high >= 0), 0.0, np.minimum(one, other)), np.maximum(one, other)
+    first, second = low**2, high**2
+    return np.where((low <= 0) & (high >= 0), 0.0, np.minimum(first, second)), np.maximum(first, second)
 
 
 def _limit(low: float, high: float) -> Limit:
@@ -177,25 +180,25 @@ def _of_response(
     if answer.totals is not None:
         cell_low = cell_high = answer.totals / counts
     low, high = (share * cell_low).sum(axis=1), (share * cell_high).sum(axis=1)
-    found = {f"mean({response})": (low, high)}
+    result = {f"mean({response})": (low, high)}
     for name, column in columns.items():
         # sum_c p_c (x_c - mean x) m_c is linear in the means of the cells.
         slope = share * (column - (share @ column)[:, None])
         up, down = np.maximum(slope, 0), np.minimum(slope, 0)
-        found[f"cov({name},{response})"] = (
+        result[f"cov({name},{response})"] = (
             (up * cell_low + down * cell_high).sum(axis=1),
             (up * cell_high + down * cell_low).sum(axis=1),
         )
     if kind == "logit":
         ends = np.stack([low * (1 - low), high * (1 - high)])
         most = np.where((low <= 0.5) & (high >= 0.5), 0.25, ends.max(axis=0))
-        found[f"var({response})"] = ends.min(axis=0), most
+        result[f"var({response})"] = ends.min(axis=0), most
     elif kind == "ols" and scale is not None:
         away_low, away_high = cell_low - high[:, None], cell_high - low[:, None]
         least, most = squares(away_low, away_high)
         freedom = 1 - counts.shape[1] / n[:, 0]
-        found[f"var({response})"] = (
+        result[f"var({response})"] = (
             (share * least).sum(axis=1) + freedom * scale[0],
             (share * most).sum(axis=1) + freedom * scale[1],
         )
-    return found
+    return result

@@ -68,16 +68,16 @@ class Estimates:
     Attributes:
         where: the fit's place.
         what: it is, in words.
-        places: of its numbers.
+        places: places of its numbers.
         kind: "ols", "logit", "poisson" or "mixed" (linear mixed), whose equations are known; "" for others.
-        labels: of the estimates, "const" for an intercept.
+        labels: labels of the estimates, "const" for an intercept.
         response: its name, as a field can have it.
         values: the estimates `(p,)`.
-        covariance: of them `(p, p)`; None where the file does not have it.
+        covariance: of them `(p, p)`; None if the file does not have it.
         scale: residual variance, 1 where there is none; of a mixed model that of maximum likelihood.
         last_step: length of the last step of the fit, as `posteriors.printed.summaries.of_estimator` takes it.
         groups, rows: of a mixed model, how many there are.
-        penalty: matrix S `(p, p)` of a penalised fit, whose log likelihood loses `b' S b / 2`; None of others.
+        penalty: matrix S `(p, p)` of a penalised fit, whose log likelihood loses `b' S b / 2`; None for others.
         statistics: statistics that follow from the object itself, where no table says them.
         because: in words, how they do.
         unsupported: why they are not attacked; empty if they are.

@@ -24,22 +24,22 @@ def parted(frame: pd.DataFrame) -> tuple[Any, Footer]:
     names = [
         footer_of(label) if _empty(value) else None for label, value in zip(frame.index, frame[second], strict=True)
     ]
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for name, text in zip(names, frame[first], strict=True):
         if name is None or name == _SILENT:
             continue
         numbers = numbers_of([text])
         if name in ("n", "freedom"):
-            found[name] = float(numbers.values[0])
+            entries[name] = float(numbers.values[0])
         else:
-            found[name] = float(numbers.values[0]), float(numbers.half[0])
+            entries[name] = float(numbers.values[0]), float(numbers.half[0])
     kept = frame[[name in (None, _SILENT) for name in names]]
     renamed = [
         _SILENT if name == _SILENT and plain(label) in SIGMA else label
         for name, label in zip(names, frame.index, strict=True)
         if name in (None, _SILENT)
     ]
-    return kept.set_axis(renamed, axis=0), Footer(**found)
+    return kept.set_axis(renamed, axis=0), Footer(**entries)
 
 
 def with_scale(frame: pd.DataFrame, below: Footer) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""What the numbers below a regression table say: the number of records, the residual variance, that of the response.
+"""The footer of a regression table: number of records, residual variance and variance of the response.
 
 For least squares with n records and p coefficients, RSS = (n - p) s^2,
 
@@ -23,7 +23,7 @@ _LARGEST = 50.0  # logarithm of a number of records, above which the criteria ar
 
 @dataclass(frozen=True)
 class Footer:
-    """Numbers below a table, None where there is none.
+    """Numbers below a table, None if there is none.
 
     Attributes:
         n, freedom: number of records, and residual degrees of freedom.
@@ -48,7 +48,7 @@ class Footer:
     bic: Number | None = None
 
     def records(self, p: int) -> tuple[float, float] | None:
-        """Between which numbers n lies, p coefficients with the intercept; None where nothing tells."""
+        """Limits of n, with p coefficients including the intercept; None if the footer gives none."""
         if self.n is not None:
             return self.n, self.n
         if self.freedom is not None:
@@ -74,10 +74,10 @@ class Footer:
         return 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0]) + _ARITHMETIC * ends[1]
 
     def _parameters(self, p: int, n: float | None = None) -> int | None:
-        """k, p or one more; None where the numbers do not tell which."""
+        """k, p or one more; None if the numbers do not tell which."""
         if self.aic is None:
             return None
-        found = []
+        limits = []
         for k in (p, p + 1):
             if self.loglik is not None:
                 off, open_ = 2 * k - 2 * self.loglik[0] - self.aic[0], 2 * self.loglik[1] + self.aic[1]
@@ -86,8 +86,8 @@ class Footer:
             else:
                 return None
             if abs(off) <= open_ + _ARITHMETIC * abs(self.aic[0]):
-                found.append(k)
-        return found[0] if len(found) == 1 else None
+                limits.append(k)
+        return limits[0] if len(limits) == 1 else None
 
     def _records_by_criteria(self, p: int) -> tuple[float, float] | None:
         """n by `BIC - AIC = k (log n - 2)`."""
@@ -106,7 +106,7 @@ class Footer:
         return None if k is None else (k - 0.5 * self.aic[0], 0.5 * self.aic[1])
 
     def variance(self, p: int, total: float | None, scale: tuple[float, float] | None) -> Limit | None:
-        """Of the response: `(n - p) s^2 / (n (1 - R^2))`.
+        """Variance of the response: `(n - p) s^2 / (n (1 - R^2))`.
 
         Args:
             total: n.

@@ -26,21 +26,21 @@ def factors_of_formula(formula: str, labels: Sequence[str]) -> tuple[Factor, ...
     [('gb', 'gc')]
     """
     variables = _variables(formula)
-    found: dict[str, dict[str, str]] = {}
+    by_factor: dict[str, dict[str, str]] = {}
     for label in labels:
         for part in parts_of(label):
             owner = max((v for v in variables if _is_of(part, v, variables)), key=len, default=None)
             if owner is None:
                 raise BayesreconError(
-                    f"no term of the formula {formula!r} has the line {label!r} (variables: {', '.join(variables)})"
+                    f"no term of the formula {formula!r} matches the line {label!r} (variables: {', '.join(variables)})"
                 )
             if variables[owner] or part not in (owner, f"C({owner})"):
                 level = _level(part, owner)
                 if level is not None:
-                    found.setdefault(owner, {})[part] = level
+                    by_factor.setdefault(owner, {})[part] = level
     return tuple(
         Factor(name, tuple(levels), (BASELINE, *levels.values()))
-        for name, levels in found.items()
+        for name, levels in by_factor.items()
         if "[" not in next(iter(levels))  # codings that names tell beyond doubt are read by their names
     )
 
@@ -52,14 +52,14 @@ def _variables(formula: str) -> dict[str, bool]:
     except ImportError:
         raise MissingExtraError("a formula", "formulas") from None
     if len(formula) > _LONGEST:
-        raise BayesreconError(f"a formula of {len(formula)} letters, more than {_LONGEST}, is refused")
+        raise BayesreconError(f"the formula has {len(formula)} characters; at most {_LONGEST} are accepted")
     text = re.sub(r"\b(?:as\.)?factor\(", "C(", formula)
     try:
         parsed = cast(Any, Formula)(text)
         right = getattr(parsed, "rhs", parsed)
         factors = {str(factor.expr) for term in right for factor in term.factors}
     except Exception as error:
-        raise BayesreconError(f"{formula!r} is no formula: {first_line(error)}") from None
+        raise BayesreconError(f"{formula!r} is not a formula: {first_line(error)}") from None
     variables: dict[str, bool] = {}
     for expression in factors - {"1", "0"}:
         stated = _CATEGORICAL.match(expression)
@@ -79,7 +79,7 @@ def _is_of(part: str, variable: str, variables: dict[str, bool]) -> bool:
 
 
 def _level(part: str, variable: str) -> str | None:
-    """The level that a line is of, where the variable codes levels; None where it is a function of its values."""
+    """The level that a line is of, where the variable codes levels; None if it is a function of its values."""
     bare = re.sub(r"^(?:C|factor|as\.factor)\([^)]*\)", "", part)
     rest = bare if bare != part else part.removeprefix(variable)
     return None if not rest or (rest == part and "(" in part) else rest.strip("_ ") or rest

@@ -1,4 +1,4 @@
-"""What columns and lines of regression tables are called, as packages print them."""
+"""Names that packages give to the columns and lines of regression tables."""
 
 import re
 from collections.abc import Sequence
@@ -177,7 +177,7 @@ def plain(header: object) -> str:
 
 
 def footer_of(label: str) -> str | None:
-    """Which number below a table a line is, None where it is none.
+    """Which number below a table a line is, None if it is none.
 
     >>> footer_of("No. Observations:"), footer_of("R²"), footer_of("age")
     ('n', 'r2', None)
@@ -187,7 +187,7 @@ def footer_of(label: str) -> str | None:
 
 @dataclass(frozen=True)
 class Columns:
-    """Positions of the columns that are read; None where there is none of the kind."""
+    """Positions of the columns that are read; None if there is none of the kind."""
 
     estimate: int | None
     error: int | None

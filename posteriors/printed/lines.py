@@ -82,17 +82,17 @@ def models_of(lines: Sequence[str]) -> tuple[list[list[str]], list[str]]:
     [['', '(1)', '(2)'], ['const', '1.20**', '1.40***'], ['', '(0.40)', '(0.30)'], ['N', '30', '30']]
     """
     lines = [line.expandtabs() for line in lines]
-    found = [(label, cells) for label, cells in map(_cells, lines)]
-    bare = [not label and bool(cells) and all(text[0] in "([" for _, text in cells) for label, cells in found]
+    rows = [(label, cells) for label, cells in map(_cells, lines)]
+    bare = [not label and bool(cells) and all(text[0] in "([" for _, text in cells) for label, cells in rows]
     starts = [
         i
-        for i, (label, cells) in enumerate(found[:-1])
+        for i, (label, cells) in enumerate(rows[:-1])
         if label and cells and bare[i + 1] and cells[0][1][0] not in "(["
     ]
     if not starts:
         return [], lines
     middles = max(
-        (cells for (_, cells), one in zip(found[starts[0] :], bare[starts[0] :], strict=True) if one), key=len
+        (cells for (_, cells), empty in zip(rows[starts[0] :], bare[starts[0] :], strict=True) if empty), key=len
     )
     places = [at for at, _ in middles]
     edge = places[0] - (min(b - a for a, b in pairwise(places)) / 2 if len(places) > 1 else places[0] / 2)
@@ -131,12 +131,12 @@ def _header(line: str) -> list[str] | None:
     text = plain(
         end if bar and not plain(begin).startswith("p>") and "(>" not in begin and len(begin.split()) < 2 else line
     )
-    found = [match[0] for match in _HEADER.finditer(text)]
+    words = [match[0] for match in _HEADER.finditer(text)]
     known = {*ESTIMATE, *RATIO}
-    first = next((i for i, word in enumerate(found) if word in known), None)
+    first = next((i for i, word in enumerate(words) if word in known), None)
     if first is None:
         return None
-    names = ["", *found[first:]]
+    names = ["", *words[first:]]
     if _TWO in names:
         at = names.index(_TWO)
         names[at : at + 1] = [LOWER[0], UPPER[0]]
@@ -156,14 +156,14 @@ def footers_of(lines: Iterable[str]) -> dict[str, str]:
     >>> footers_of(["Residual standard error: 0.6232 on 27 degrees of freedom", "No. Observations:    30  AIC:  61.6"])
     {'sigma': '0.6232', 'freedom': '27', 'n': '30', 'aic': '61.6'}
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for line in lines:
         if (match := _ON.search(line)) is not None:
-            found.setdefault("sigma", match[1])
-            found.setdefault("freedom", match[2])
+            result.setdefault("sigma", match[1])
+            result.setdefault("freedom", match[2])
         if (match := _F_ON.search(line)) is not None:
-            found.setdefault("f", match[1])
-            found.setdefault("freedom", match[3])
+            result.setdefault("f", match[1])
+            result.setdefault("freedom", match[3])
         text = re.sub(r"\s+", " ", line.lower().replace("_", " "))
         for word, name in _NAMES:
             if len(word) < 2 and not text.startswith(word):
@@ -172,6 +172,6 @@ def footers_of(lines: Iterable[str]) -> dict[str, str]:
             match = re.search(
                 rf"(?<![\w.(-])(?<!adj )(?<!adj\. )(?<!adjusted ){label}\s*[:=]\s*({NUMBER})(?![\w(])", text
             )
-            if match is not None and name not in found:
-                found[name] = match[1].rstrip(".,")
-    return found
+            if match is not None and name not in result:
+                result[name] = match[1].rstrip(".,")
+    return result

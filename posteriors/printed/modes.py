@@ -15,11 +15,11 @@ def mode_of_table(path: str | Path, model: Model) -> Any:
     """The mode of a posterior density in unconstrained coordinates, with the Jacobian, and its covariance.
 
     Args:
-        path: of a CSV file with a line for each coordinate: its name first, a column `mode`, and a column `cov(NAME)`
-            for each of them, as `Sanitised.table()` has them; other columns are not read.
+        path: path of a CSV file with a line for each coordinate: its name first, a column `mode`, and a column
+            `cov(NAME)` for each of them, as `Sanitised.table()` has them; other columns are not read.
 
     Raises:
-        BayesreconError: coordinates or columns that are missing or of another model, cells that are no numbers.
+        BayesreconError: coordinates or columns that are missing or of another model, cells that are not numbers.
 
     >>> import bayesrecon, pandas as pd, tempfile
     >>> model, numbers = bayesrecon.models.load("kidscore_momiq"), np.diag([36.0, 0.0036, 0.0012])
@@ -34,15 +34,15 @@ def mode_of_table(path: str | Path, model: Model) -> Any:
     frame.index, frame.columns = ([str(x).strip() for x in axis] for axis in (frame.index, frame.columns))
     names = list(model.coordinates)
     columns = ["mode", *(f"cov({name})" for name in names)]
-    for wanted, given, what in ((names, list(frame.index), "line"), (columns, list(frame.columns), "column")):
-        for one in wanted:
-            if one not in given:
+    for expected, given, kind in ((names, list(frame.index), "line"), (columns, list(frame.columns), "column")):
+        for name_ in expected:
+            if name_ not in given:
                 raise BayesreconError(
-                    f"{path}: a mode of model {model.name} has a {what} {one}, and there is none{near(one, given)}"
+                    f"{path}: a mode of model {model.name} has a {kind} {name_}, and there is none{near(name_, given)}"
                 )
-    for one in frame.index:
-        if one not in names:
-            raise BayesreconError(f"{path} holds {one}, which model {model.name} does not have{near(one, names)}")
+    for name_ in frame.index:
+        if name_ not in names:
+            raise BayesreconError(f"{path} holds {name_}, which model {model.name} does not have{near(name_, names)}")
     try:
         numbers = np.array(frame.loc[names, columns], float)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What two tables of least squares on the same records say together, one of which has one covariate more.
+"""Limits of statistics from two tables of least squares on the same records, one with an additional covariate.
 
 With b the coefficients of the smaller table, c those of the larger one and g that of the covariate x that it has more,
 
@@ -27,7 +27,7 @@ def between(
 
     Args:
         small, large: limits of the releases.
-        fields: of the smaller one's records.
+        fields: fields of the smaller one's records.
         factors: that were stated.
         rows: what is told of the counts.
 
@@ -58,11 +58,11 @@ def between(
     ends = np.stack([(middle + sign * reach) / g for sign in (-1, 1) for g in slope])
     low, high = ends.min(axis=0), ends.max(axis=0)
     x = large.fields[more[0]]
-    found = {
+    result = {
         f"mean({x})[{layout.named(cell)}]": Limit(float(low[k]), float(high[k]), float(low[k] + high[k]) / 2)
         for k, cell in enumerate(layout.cells)
     }
-    return found | _moments(x, large, layout, low, high, rows, 1 + large.labels.index(more[0]))
+    return result | _moments(x, large, layout, low, high, rows, 1 + large.labels.index(more[0]))
 
 
 def _moments(

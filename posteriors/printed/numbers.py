@@ -57,13 +57,14 @@ def estimates_of(frame: "pd.DataFrame", freedom: float | None) -> tuple[Numbers,
 
     Odds ratios and the ends of their intervals are taken as logarithms, whose rounding is asymmetric: `value` is then
     the middle of what prints the same. Errors beside ratios are those of the logarithms, or these times the ratio, as
-    Stata prints them: quotients z tell which. An interval is `estimate +- q se`, with q of Student's law.
+    Stata prints them: quotients z tell which. An interval is `estimate +- q se`, with q of Student's t distribution.
 
     Args:
-        freedom: degrees of freedom of that law; infinite for a normal one, None where they are not known.
+        freedom: degrees of freedom of that distribution; infinite for a normal one, None if they are not known.
 
     Raises:
-        BayesreconError: cells that are no numbers, ratios that are not positive, or intervals whose law is not known.
+        BayesreconError: cells that are not numbers, ratios that are not positive, or intervals whose distribution is
+            not known.
     """
     first = OR if OR in frame.columns else EST
 
@@ -78,7 +79,7 @@ def estimates_of(frame: "pd.DataFrame", freedom: float | None) -> tuple[Numbers,
         return estimates, numbers_of(list(frame[SE]))
     if freedom is None:
         raise BayesreconError(
-            "intervals of least squares are of Student's law, whose degrees of freedom are not known; add a line N, "
+            "intervals of least squares use Student's t with unknown degrees of freedom; add a line N, "
             "the number of records, or print standard errors"
         )
     from scipy.stats import norm, t
@@ -88,29 +89,29 @@ def estimates_of(frame: "pd.DataFrame", freedom: float | None) -> tuple[Numbers,
     return estimates, Numbers((high.values - low.values) / width, (high.half + low.half) / width)
 
 
-def _of_logarithms(ratios: Numbers, logs: Numbers, errors: Numbers, told: Numbers) -> Numbers:
-    """Standard errors of the logarithms of ratios; `told` is logarithm over error, and tells of which kind they are."""
+def _of_logarithms(ratios: Numbers, logs: Numbers, errors: Numbers, z: Numbers) -> Numbers:
+    """Standard errors of the logarithms of ratios; `z` is logarithm over error, and tells of which kind they are."""
     low, high = ((errors.values + s * errors.half) / (ratios.values - s * ratios.half) for s in (-1.0, 1.0))
     divided = Numbers(0.5 * (low + high), 0.5 * (high - low))
-    fits = [_agree(logs, kind, told) for kind in (errors, divided)]
+    fits = [_agree(logs, kind, z) for kind in (errors, divided)]
     if fits[0] == fits[1]:
         raise BayesreconError(
-            "whether the standard errors are those of the ratios or of their logarithms does not follow from z: it "
+            "z does not tell whether the standard errors are those of the ratios or of their logarithms: it "
             "fits "
-            f"{'both' if fits[0] else 'neither'}; add the ends of their intervals (lower, upper)"
+            f"{'both' if fits[0] else 'neither'}; add the limits of their intervals (lower, upper)"
         )
     return errors if fits[0] else divided
 
 
-def _agree(logs: Numbers, errors: Numbers, told: Numbers) -> bool:
+def _agree(logs: Numbers, errors: Numbers, z: Numbers) -> bool:
     """Whether all quotients are those that are told, up to rounding."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = [
             (logs.values + s * logs.half) / (errors.values + t * errors.half) for s in (-1.0, 1.0) for t in (-1.0, 1.0)
         ]
-        here = np.isfinite(told.values) & np.isfinite(ends[0])
-        below, above = np.min(ends, axis=0) - told.half, np.max(ends, axis=0) + told.half
-        return bool(here.any() and np.all(((below <= told.values) & (told.values <= above))[here]))
+        here = np.isfinite(z.values) & np.isfinite(ends[0])
+        below, above = np.min(ends, axis=0) - z.half, np.max(ends, axis=0) + z.half
+        return bool(here.any() and np.all(((below <= z.values) & (z.values <= above))[here]))
 
 
 def _moved(numbers: Numbers, function: Callable[[float], float]) -> Numbers:
@@ -119,14 +120,14 @@ def _moved(numbers: Numbers, function: Callable[[float], float]) -> Numbers:
         if np.isnan(value):
             continue
         if value - reach <= 0:
-            raise BayesreconError(f"a ratio of {value:g} is not above zero by its printed digits; print more of them")
+            raise BayesreconError(f"a ratio of {value:g} could be zero at its printed precision; supply more digits")
         ends = function(value - reach), function(value + reach)
         values[i], half[i] = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
     return Numbers(values, half)
 
 
 def cell(value: float, digits: int) -> str:
-    """A number as it is printed with so many significant digits, so that they can be counted; none where it is NaN.
+    """A number as it is printed with so many significant digits, so that they can be counted; none if it is NaN.
 
     >>> cell(25.8, 4), cell(-1878.9, 3)
     ('25.80', '-1.88E+3')

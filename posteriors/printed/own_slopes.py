@@ -1,4 +1,4 @@
-"""What a table of least squares says of groups in which a covariate has a slope of its own, without correlations.
+"""Limits of statistics from a table of least squares with a slope in each group, without correlations.
 
 With an intercept, x, exclusive dummies of the other levels of a factor, and the product of each with x, `X'X` falls
 into blocks, one a level: products of columns of different levels are zero, those of one level its own sums. With n_k
@@ -28,10 +28,10 @@ _FEWEST = 2  # records of a level whose slope is told
 
 @dataclass(frozen=True)
 class OwnSlopes:
-    """Limits of statistics from such a table: `Limits` of a release; none where it is another.
+    """Limits of statistics from such a table: `Limits` of a release; none if it is another.
 
     Args:
-        labels: of the coefficients but the intercept, which comes first.
+        labels: labels of the coefficients but the intercept, which comes first.
         fields: `{part of a label: field of a record}`.
         errors: `(value, half)` of all, as far as rounding can have moved it either way.
         scale: s in the same way.
@@ -79,34 +79,36 @@ class OwnSlopes:
         middle = np.array([v**2 for v, _ in self.errors])
         scale = max(self.scale[0] - self.scale[1], 0.0) ** 2, (self.scale[0] + self.scale[1]) ** 2
 
-        def less(some: list[int], one: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        def less(rows: list[int], row: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             """The baseline's, and what those of the other levels have beyond it: lower and upper ends, middles."""
-            low = np.array([squares[one, 0], *(squares[some, 0] - squares[one, 1])])
-            high = np.array([squares[one, 1], *(squares[some, 1] - squares[one, 0])])
-            return np.maximum(low, 0.0), high, np.array([middle[one], *(middle[some] - middle[one])])
+            low = np.array([squares[row, 0], *(squares[rows, 0] - squares[row, 1])])
+            high = np.array([squares[row, 1], *(squares[rows, 1] - squares[row, 0])])
+            return np.maximum(low, 0.0), high, np.array([middle[row], *(middle[rows] - middle[row])])
 
         a, q = less(dummies, 0), less(products, own)
         names = [f"{factor.name}={level}" for level in factor.levels]
         if (a[1] <= 0).any() or (q[1] <= 0).any():
             listed = ", ".join(names)
-            return Statements({}, (), (f"no records print these errors, if these are levels with slopes: {listed}",))
+            return Statements(
+                {}, (), (f"no records give these standard errors, if each of these levels has its own slope: {listed}",)
+            )
         least = np.maximum(np.ceil(scale[0] / a[1] * (1 - _ARITHMETIC)), _FEWEST)
-        found: dict[str, Limit] = {"n": Limit(float(least.sum()))}
+        result: dict[str, Limit] = {"n": Limit(float(least.sum()))}
         with np.errstate(divide="ignore", invalid="ignore"):
             sums, about = np.stack([scale[0] / q[1], scale[1] / q[0]], axis=1), self.scale[0] ** 2 / q[2]
             means, mean = np.stack([a[0] / q[1], a[1] / q[0]], axis=1), a[2] / q[2]
         for k, name in enumerate(names):
             most = math.inf if total is None else total - (least.sum() - least[k])
-            found[f"n[{name}]"] = Limit(float(least[k]), float(most), float(most) if most == least[k] else None)
+            result[f"n[{name}]"] = Limit(float(least[k]), float(most), float(most) if most == least[k] else None)
             determined = np.isfinite(means[k]).all() and a[2][k] > 0
-            found[f"mean({x}*{x})[{name}]"] = Limit(
+            result[f"mean({x}*{x})[{name}]"] = Limit(
                 float(means[k, 0]), float(means[k, 1]), float(mean[k]) if determined else None
             )
             determined = np.isfinite(sums[k]).all() and q[2][k] > 0
-            found[f"sum(({x}-mean)^2)[{name}]"] = Limit(
+            result[f"sum(({x}-mean)^2)[{name}]"] = Limit(
                 float(sums[k, 0]), float(sums[k, 1]), float(about[k]) if determined else None
             )
-        found[f"mean({x}*{x})"] = Limit(float(means[:, 0].min()), float(means[:, 1].max()))
+        result[f"mean({x}*{x})"] = Limit(float(means[:, 0].min()), float(means[:, 1].max()))
         if total is not None:
-            found[f"var({x})"] = Limit(float(sums[:, 0].sum() / total), float(means[:, 1].max()))
-        return Statements(found)
+            result[f"var({x})"] = Limit(float(sums[:, 0].sum() / total), float(means[:, 1].max()))
+        return Statements(result)

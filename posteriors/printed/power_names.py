@@ -23,10 +23,10 @@ def power_of(label: str) -> tuple[str, int] | None:
     """
     for pattern in _POWERS:
         if (match := re.fullmatch(pattern, label.strip())) is not None:
-            found = match.groupdict()
-            times = len(re.findall(r"[#:*]", found.get("times") or "")) or 1
-            power = int(found.get("k") or times + 1)
-            name = found["x"].removeprefix("c.")
+            groups = match.groupdict()
+            times = len(re.findall(r"[#:*]", groups.get("times") or "")) or 1
+            power = int(groups.get("k") or times + 1)
+            name = groups["x"].removeprefix("c.")
             if power > 1:
                 return (f"{name}1" if name.startswith("poly(") else name), power
     return None
@@ -38,8 +38,8 @@ def square_of(label: str) -> str | None:
     >>> [square_of(label) for label in ("I(age^2)", "np.square(age)", "c.age#c.age", "I(age^3)", "age2", "age")]
     ['age', 'age', 'age', None, None, None]
     """
-    found = power_of(label)
-    return found[0] if found is not None and found[1] == 2 else None
+    power = power_of(label)
+    return power[0] if power is not None and power[1] == 2 else None
 
 
 def powers(labels: Sequence[str]) -> dict[str, tuple[str, int]]:
@@ -49,8 +49,8 @@ def powers(labels: Sequence[str]) -> dict[str, tuple[str, int]]:
     {'I(x^2)': ('x', 2), 'I(x^3)': ('x', 3)}
     """
     plain = {label.strip().removeprefix("c.") for label in labels}
-    found = {label: power_of(label) for label in labels}
-    return {label: one for label, one in found.items() if one is not None and one[0] in plain}
+    parsed = {label: power_of(label) for label in labels}
+    return {label: power for label, power in parsed.items() if power is not None and power[0] in plain}
 
 
 def presumed_square(labels: Sequence[str]) -> tuple[int, int] | None:

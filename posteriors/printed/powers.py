@@ -1,4 +1,4 @@
-"""What a table of least squares says of a covariate that stands in it with its square, where correlations are missing.
+"""Limits of statistics from a table of least squares with a covariate and its square, without correlations.
 
 With n records, standard errors `se_j` of 1, x and x^2, and `E_j = n se_j^2 / s^2`, m and v mean and variance of x, and
 D what is left of the variance of x^2 after a regression on x, of slope `2 m + t`,
@@ -66,7 +66,7 @@ class Squared:
         ends = (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)
         wide, narrow = (self._found(float(total), ends, width) for width in (1.0, 0.0))
         if not wide:
-            squared = f"no data of {total:g} records print these errors, if {self.square} is the square"
+            squared = f"no {total:g} records give these standard errors, if {self.square} is the square"
             return Statements({}, (), (f"{squared} of {self.covariate}",))
         sure = {name: low for name, (low, high) in narrow.items() if high - low <= _TOLD * max(abs(low), abs(high))}
         return Statements(
@@ -77,7 +77,7 @@ class Squared:
         )
 
     def _found(self, n: float, domain: tuple[float, float], width: float) -> dict[str, tuple[float, float]]:
-        """The ends of each statistic; none where no box is left."""
+        """The ends of each statistic; none if no box is left."""
         (b0, b1, b2), errors = (
             [(v - width * h, v + width * h) for v, h in numbers] for numbers in (self.coefficients, self.errors)
         )
@@ -91,7 +91,7 @@ class Squared:
         product, spread = _times(r, v), _plus(known.rest, _times(_square(r), v))
         second = _plus(_square(m), v)
         x, xx, y = self.covariate, self.square, self.response
-        found = {
+        limits = {
             f"mean({x})": m,
             f"var({x})": v,
             f"mean({xx})": second,
@@ -103,10 +103,10 @@ class Squared:
             f"cov({xx},{y})": _plus(_times(b1, product), _times(b2, spread)),
             f"var({y})": _plus(_times(s2, (1 - 3 / n, 1 - 3 / n)), known.explains(v, r)),
         }
-        return {name: (float(np.min(low)), float(np.max(high))) for name, (low, high) in found.items()}
+        return {name: (float(np.min(low)), float(np.max(high))) for name, (low, high) in limits.items()}
 
     def _explained(self, n: float, s2: Interval, width: float) -> Interval | None:
-        """What the covariates explain of the variance of the response: `(1 - 3 / n) s^2 R^2 / (1 - R^2)`."""
+        """Variance of the response that the covariates explain: `(1 - 3 / n) s^2 R^2 / (1 - R^2)`."""
         if self.below.r2 is None:
             return None
         value, half = self.below.r2
@@ -117,8 +117,8 @@ class Squared:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What is left of a covariate and its square where a table has other columns as well: `Limits` of a release.
+class SeparatePower:
+    """Limits from a covariate and its square in a table with other columns: `Limits` of a release.
 
     Other columns only add to the error of x, and only the moments of the plain line follow from one another:
 
@@ -128,7 +128,7 @@ class Beside:
         covariate, square: names of fields.
         error, scale: `(value, half)`, of x, and s.
 
-    >>> round(Beside("x", "xx", (0.1, 0.0), (1.0, 0.0))({}, 50.0)["mean(xx)"].lower, 6)
+    >>> round(SeparatePower("x", "xx", (0.1, 0.0), (1.0, 0.0))({}, 50.0)["mean(xx)"].lower, 6)
     2.0
     """
 
@@ -151,9 +151,9 @@ class _Known:
 
     Attributes:
         e0, e1: of E_0 and E_1.
-        rest: of D.
+        rest: rest of D.
         b1, b2: of the slopes.
-        explained: of what they explain; None where nobody says.
+        explained: of what they explain; None if nobody says.
         domain: of x.
     """
 
@@ -177,8 +177,8 @@ class _Known:
     def allows(self, m: Interval, v: Interval, r: Interval) -> np.ndarray:
         """Which boxes may have a solution of the equations that are left."""
         apart = _over(_square(_plus(_minus(_square(m), _times(r, m)), v)), self.rest)
-        found = _plus(_plus((1.0, 1.0), _over(_square(m), v)), apart)
-        possible = (found[0] <= self.e0[1]) & (found[1] >= self.e0[0])
+        total = _plus(_plus((1.0, 1.0), _over(_square(m), v)), apart)
+        possible = (total[0] <= self.e0[1]) & (total[1] >= self.e0[0])
         if self.explained is not None:
             part = self.explains(v, r)
             possible &= (part[0] <= self.explained[1]) & (part[1] >= self.explained[0])
@@ -235,6 +235,6 @@ def _over(a: Interval, b: Interval) -> Interval:
 
 
 def _square(a: Interval) -> Interval:
-    one, other = np.abs(a[0]), np.abs(a[1])
+    low, high = np.abs(a[0]), np.abs(a[1])
     inside = (np.asarray(a[0]) <= 0) & (np.asarray(a[1]) >= 0)
-    return np.where(inside, 0.0, np.minimum(one, other)) ** 2, np.maximum(one, other) ** 2
+    return np.where(inside, 0.0, np.minimum(low, high)) ** 2, np.maximum(low, high) ** 2

@@ -1,11 +1,12 @@
-"""Shapes of columns that their names suggest and nothing states, such as `x2` for the square of x.
+"""Functions of covariates that only the names of columns suggest, such as `x2` for the square of x.
 
-What rests on one says so. It is dropped where somebody described the column, or where no data print the table under it.
+Results that use such an assumption say so. It is dropped if the column was described, or if no data agree with it.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bayesrecon.errors import Note
 from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limits, Statements
 from bayesrecon.model import Field
@@ -13,7 +14,7 @@ from bayesrecon.model import Field
 
 @dataclass(frozen=True)
 class Presumed:
-    """What a table says if a column is what its name suggests.
+    """Limits of statistics under the assumption that a column is what its name suggests.
 
     Args:
         limits: under the presumption.
@@ -26,7 +27,7 @@ class Presumed:
     >>> said["mean(x2)"].lower, said.presumed
     (4.0, ('x2 is the square of x',))
     >>> square.beside(Statements({"mean(x2)": Limit(1.0, 2.0)}), {"x2": Field()}, 40.0, ()).remarks
-    ('no data print this table if x2 is the square of x, which its name suggests: that is not presumed',)
+    ('no data give this table if x2 is the square of x, as its name suggests: that is not assumed',)
     """
 
     limits: Limits
@@ -36,19 +37,19 @@ class Presumed:
     def beside(
         self, said: Statements, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor]
     ) -> Statements:
-        """What is said without it, with what it says besides."""
+        """The limits `said`, cut with those that hold under the assumption."""
         described = fields[self.field].domain.kind != "real" or any(self.field in f.columns for f in factors)
         if described or said.failures:
             return said
         more = self.limits(fields, total, factors)
         together = said.meeting(more)
         if together.failures:
-            remark = f"no data print this table if {self.words}, which its name suggests: that is not presumed"
+            remark = Note(f"no data give this table if {self.words}, as its name suggests: that is not assumed")
             return Statements(said, (*said.remarks, remark), said.failures, said.presumed)
         if not more:
             return said
         remark = (
-            f"presumed, by its name alone: {self.words}; if it is not, state its domain "
+            f"assumed from the name alone: {self.words}; if this is wrong, state its domain "
             f"(domain={{{self.field!r}: (low, high)}}) or the formula (formula=) with it as a variable"
         )
         return Statements(together, (*together.remarks, remark), (), (*together.presumed, self.words))

@@ -57,7 +57,7 @@ class Printed:
     Attributes:
         frame: texts, one line for each coefficient and for each number below the table; columns `estimate` or `odds
             ratio`, and `std. error` or `lower` and `upper`; of ratios with errors `statistic` as well.
-        notes: what was understood, one line each; none where nothing had to be.
+        notes: what was understood, one line each; none if nothing had to be.
         model: the name of its column, where several models stand side by side.
     """
 
@@ -95,11 +95,11 @@ def as_printed(table: object, beside: Sequence[Path] = (), column: str | None = 
     path = Path(table)
     if not path.is_file():
         raise BayesreconError(f"there is no file {path}{files_beside(path)}")
-    found = read_printed(path)
-    grids, lines = [rows for grid in found["grids"] if (rows := [row for row in grid if row])], found["lines"]
+    content = read_printed(path)
+    grids, lines = [rows for grid in content["grids"] if (rows := [row for row in grid if row])], content["lines"]
     for other in beside:
-        found = read_printed(other)
-        lines = [*lines, *found["lines"], *(" ".join(row) for grid in found["grids"] for row in grid)]
+        content = read_printed(other)
+        lines = [*lines, *content["lines"], *(" ".join(row) for grid in content["grids"] for row in grid)]
     if not grids:
         read = grid_of(lines)
         grid, lines = read if read[0] else models_of(lines)
@@ -111,21 +111,21 @@ def as_printed(table: object, beside: Sequence[Path] = (), column: str | None = 
     return _form(grid, [*lines, *others], path.suffix.lower() == ".csv" and _plain_headers(grid[0]), column)
 
 
-def read_printed(path: Path, what: str = "a printed table") -> dict[str, Any]:
+def read_printed(path: Path, description: str = "a printed table") -> dict[str, Any]:
     """The cells of all tables of a file, `grids`, and the `lines` beside them, read by the guarded process.
 
     Raises:
-        BayesreconError: a file that is not `what`.
+        BayesreconError: a file that is not `description`.
     """
-    with reading(path, what), opened(PrintedTable, path) as file:
+    with reading(path, description), opened(PrintedTable, path) as file:
         return file.read()  # type: ignore[no-any-return]
 
 
 def _plain_headers(headers: Sequence[str]) -> bool:
-    found = columns_of(headers)
-    if found.estimate is None or found.error is None:
+    columns = columns_of(headers)
+    if columns.estimate is None or columns.error is None:
         return False
-    return found.enough and {plain(headers[found.estimate]), plain(headers[found.error])} <= _PLAIN
+    return columns.enough and {plain(headers[columns.estimate]), plain(headers[columns.error])} <= _PLAIN
 
 
 def _readable(grid: list[Sequence[str]]) -> int:
@@ -145,7 +145,7 @@ def _form(grid: list[list[Any]], lines: list[str], plain_headers: bool = False, 
         body = [row for row in body if row not in beside]
         lines = [*lines, *(" ".join(map(str, row)) for row in (*grid[:at], *beside))]
         if column is not None:
-            raise BayesreconError("column= names one of several models side by side, and this table has one")
+            raise BayesreconError("column= chooses one of several models, but this table has one")
         model, (rows, how) = "", _of_columns(header, body, columns_of(header), every=plain_headers)
     else:
         header, body = grid[0], grid[1:]
@@ -160,15 +160,15 @@ def _form(grid: list[list[Any]], lines: list[str], plain_headers: bool = False, 
     cells = [[*values, *[""] * (len(columns) - len(values))] for _, values in rows]
     frame = pd.DataFrame(cells, [label for label, _ in rows], columns, dtype=object)
     if not len(frame) or len(frame) > _MOST_LINES:
-        raise BayesreconError(f"the table has {len(frame)} lines")
+        raise BayesreconError(f"the table has {len(frame)} rows")
     if frame.index.duplicated().any():
-        raise BayesreconError(f"the table has two lines {frame.index[frame.index.duplicated()][0]}")
+        raise BayesreconError(f"the table has two rows named {frame.index[frame.index.duplicated()][0]}")
     below = [f"{label} {values[0]}" for label, values in rows if footer_of(label) not in (None, "sigma")]
     if not plain_headers or below:
         listed = f"; below it {', '.join(below)}" if below else ""
         constant = [label for label, _ in rows if plain(label) in INTERCEPT]
         intercept = constant[0] if constant else "none of the lines"
-        notes.append(Note(f"read as {how[1]}; the intercept is {intercept}{listed}"))
+        notes.append(Note(f"columns read as {how[1]}; the intercept is {intercept}{listed}"))
     return Printed(frame, tuple(notes), model)
 
 
@@ -197,8 +197,9 @@ def _of_columns(
         wanted, names = [columns.estimate, columns.error, columns.statistic], [first, SE, STAT]
     else:
         raise BayesreconError(
-            f"{header[columns.estimate]} are exponentials of estimates, and nothing says whether the standard errors "
-            "are errors of them or of their logarithms; add the ends of their intervals (lower, upper), or z"
+            f"{header[columns.estimate]} are exponentials of estimates, but it is not known whether the standard "
+            "errors "
+            "are those of the ratios or of their logarithms; add the limits of their intervals (lower, upper), or z"
         )
     rows: _Rows = []
     for row in body:
@@ -206,7 +207,7 @@ def _of_columns(
         label = str(row[0]).strip()
         if not label or all(map(_empty, values)) or (label[0] in "_=" and label != "_cons"):
             continue
-        values = [_bare(v) for v in values]
+        values = [_without_marks(v) for v in values]
         if len(wanted) < len(names) and not footer_of(label):
             pair = _PAIR.match(str(values[1]).strip())
             values = [values[0], pair["second"], pair["third"]] if pair is not None else [values[0], "", ""]
@@ -218,7 +219,7 @@ def _of_columns(
     description = " and ".join(
         f"{name} from {header[i]!r}" for name, i in zip((first + "s", *names[1:]), wanted, strict=False)
     )
-    return rows, (names, f"{description}, ends of 95 % intervals" if LOW in names else description)
+    return rows, (names, f"{description}, limits of 95 % intervals" if LOW in names else description)
 
 
 def _model_of(header: list[Any], body: list[list[Any]], column: str | None) -> tuple[int, str]:
@@ -235,8 +236,8 @@ def _model_of(header: list[Any], body: list[list[Any]], column: str | None) -> t
         columns = _named_so(columns, names, column)
     elif len(columns) > 1:
         raise BayesreconError(
-            f"the table has {len(columns)} models ({', '.join(names)}); say which with column= (--column), or name "
-            "several, of the same records, to have them read together"
+            f"the table has {len(columns)} models ({', '.join(names)}); choose one with column= (--column), or "
+            "several of the same records, which are then read together"
         )
     (k,) = columns
     return k, (called[k] or f"model {list(called).index(k) + 1}") if several else ""
@@ -256,16 +257,18 @@ def _of_model(header: list[Any], body: list[list[Any]], k: int) -> tuple[_Rows, 
         elif beside is not None and label:
             rows.append((label, [beside["first"], *filter(None, (beside["second"], beside["third"]))]))
             pairs |= beside["third"] is not None
-        elif label and re.fullmatch(NUMBER, _bare(text)):
-            rows.append((label, [_bare(text)]))
+        elif label and re.fullmatch(NUMBER, _without_marks(text)):
+            rows.append((label, [_without_marks(text)]))
     names = [OR if ratio else EST, *((LOW, HIGH) if pairs else (SE,))]
     if not pairs and any(float(v[1].replace("\u2212", "-").replace("\u2013", "-")) < 0 for _, v in rows if len(v) > 1):
-        raise BayesreconError("a number in brackets is negative: these are no standard errors; print those")
+        raise BayesreconError(
+            "a number in brackets is negative, so these are not standard errors; supply the standard errors"
+        )
     if ratio and not pairs:
-        raise BayesreconError("odds ratios with a single number in brackets are not read; print their intervals")
+        raise BayesreconError("odds ratios with a single number in brackets are not supported; supply their intervals")
     kept = [(label, values) for label, values in rows if len(values) == len(names) or footer_of(label)]
-    what = "the ends of 95 % intervals" if pairs else "standard errors"
-    return kept, (names, f"{names[0]}s, with {what} in brackets")
+    brackets = "the limits of 95 % intervals" if pairs else "standard errors"
+    return kept, (names, f"{names[0]}s, with {brackets} in brackets")
 
 
 def _named_so(columns: list[int], names: list[str], column: str) -> list[int]:
@@ -294,7 +297,7 @@ def _empty(value: object) -> bool:
     )
 
 
-def _bare(value: object) -> Any:
+def _without_marks(value: object) -> Any:
     """A cell without stars, and without commas between thousands."""
     if not isinstance(value, str):
         return value

@@ -1,13 +1,13 @@
-"""What a table says of the splines of one covariate, where correlations are missing.
+"""Limits of statistics from a table with splines of one covariate and without correlations.
 
-Columns of `bs(x, ...)` lie between zero and one and add up to one at most, so that each is at least its square.
+Columns of `bs(x, ...)` lie between zero and one and sum to one at most, so that each is at least its square.
 With the weights w of records, one for least squares, whose errors are relative to s, and at most 1/4 for a logistic
 regression,
 
     sum_n B_j >= sum_n B_j^2 >= 1 / (w se_j^2),    n >= sum_j sum_n B_j.
 
 Columns of R's `ns(x, ...)` are B-splines times a matrix with orthonormal columns. They have either sign, and their
-squares add up to one at most between the boundary knots, so that
+squares sum to one at most between the boundary knots, so that
 
     n >= sum_j sum_n N_j^2,    sum_n N_j^2 >= 1 / (w se_j^2).
 
@@ -40,12 +40,12 @@ def bases(labels: Sequence[str], natural: bool = False) -> tuple[tuple[str, ...]
     >>> bases(["bs(age, df = 4)1", "bs(age, df = 4)2", "x", "ns(age, 3)1"], natural=True)
     (('ns(age, 3)1',),)
     """
-    found: dict[str, list[str]] = {}
+    by_basis: dict[str, list[str]] = {}
     for label in labels:
         match = (_NATURAL if natural else _COLUMN).fullmatch(label.strip())
         if match is not None and not any(word in match["basis"] for word in _OTHERWISE):
-            found.setdefault(match["basis"], []).append(label)
-    return tuple(tuple(columns) for columns in found.values())
+            by_basis.setdefault(match["basis"], []).append(label)
+    return tuple(tuple(columns) for columns in by_basis.values())
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Splines:
 
     Args:
         kind: "ols" or "logit".
-        labels: of the coefficients but the intercept, which comes first.
+        labels: labels of the coefficients but the intercept, which comes first.
         errors: `(value, half)` of all, as far as rounding can have moved it either way.
         scale: s of "ols" in the same way.
 
@@ -78,17 +78,17 @@ class Splines:
             scale = 0.0 if self.scale is None else max(self.scale[0] - self.scale[1], 0.0) ** 2
         if weight is None:
             return Statements({})
-        found: dict[str, Limit] = {"n": Limit(0.0)}
+        result: dict[str, Limit] = {"n": Limit(0.0)}
         for natural, every in ((kind, bases(self.labels, kind)) for kind in (False, True)):
             for columns in every:
                 least = {label: self._least(label, scale / weight) for label in columns}
-                found["n"] = Limit(max(found["n"].lower, float(-(-sum(least.values()) // 1))))
+                result["n"] = Limit(max(result["n"].lower, float(-(-sum(least.values()) // 1))))
                 if total is not None:
-                    found |= _natural(least, total) if natural else _plain(least, total)
-        return Statements(found)
+                    result |= _natural(least, total) if natural else _plain(least, total)
+        return Statements(result)
 
     def _least(self, label: str, scale: float) -> float:
-        """Of the sum of squares of a column."""
+        """Lower limit of the sum of squares of a column."""
         value, half = self.errors[1 + self.labels.index(label)]
         return scale / (value + half) ** 2 * (1 - _ARITHMETIC)
 
@@ -99,9 +99,9 @@ def _plain(least: Mapping[str, float], total: float) -> dict[str, Limit]:
 
 
 def _natural(least: Mapping[str, float], total: float) -> dict[str, Limit]:
-    most, found = sum(least.values()), {}
+    most, result = sum(least.values()), {}
     for label, low in least.items():
         name, high = field_name(label), max(1 - (most - low) / total, 0.0)
-        found[f"mean({name}*{name})"] = Limit(low / total, high)
-        found[f"mean({name})"] = Limit(-(high**0.5), high**0.5)
-    return found
+        result[f"mean({name}*{name})"] = Limit(low / total, high)
+        result[f"mean({name})"] = Limit(-(high**0.5), high**0.5)
+    return result

@@ -82,7 +82,7 @@ def from_table(
         formula: formula of the regression, such as "y ~ C(g) + x + g:x". It gives the levels of factors in the names of
             lines. Without one, a line such as `x2` beside `x` is presumed to be its square, and the result says so.
         column: which of several models side by side, by the name of its column or its number from 1. Models of the same
-            records may be read one by one and passed to `recover` together.
+            records may be read individually and passed to `recover` together.
 
     Raises:
         BayesreconError: the file cannot be read, columns or lines are missing or belong to another model, cells are not
@@ -106,7 +106,7 @@ def from_table(
     if isinstance(model, str):
         model, order = regression(model, labels, response)
         if draws is not None:
-            raise BayesreconError("draws= is for means of posterior draws; an estimator's table has none")
+            raise BayesreconError("draws= is for means of posterior draws, and this is a table of an estimator")
         coordinates = "constrained"
     else:
         order = _order(model, labels, coordinates)
@@ -119,7 +119,7 @@ def from_table(
     lines = [labels[i] for i in order if labels[i].lower() not in (*_INTERCEPT, *_SIGMA)]
     if formula is not None:
         if model.name not in ESTIMATORS:
-            raise BayesreconError("formula= is of a regression's table")
+            raise BayesreconError("formula= applies only to tables of regressions")
         coded = factors_of_formula(formula, lines)
         model = _with_factors(model, coded)
     boxes = in_coordinates_of(model, coordinates, draws)
@@ -137,7 +137,7 @@ def from_table(
             raise BayesreconError(f"the standard error of {labels[i]} is missing")
     if correlations is None and len(given) > 1:
         if draws is not None:
-            raise BayesreconError("moments of draws are not read without correlations; supply correlations=")
+            raise BayesreconError("moments of draws need their correlations; supply correlations=")
         first, second = ([(float(x.values[i]), float(x.half[i])) for i in order] for x in (estimates, errors))
         release = without_correlations_of(boxes, lines, first, second, title, coded, below, formula is not None)
         return replace(release, notes=(*notes, *release.notes))
@@ -167,7 +167,7 @@ def from_table(
 
 
 def titled(table: object, model: str) -> str | None:
-    """What a table is called: by its file, and by the model of it that was chosen, if there are several.
+    """The name of a table: that of its file, and of the chosen model if there are several.
 
     >>> titled("tables/fits.csv", "(2)"), titled(object(), "")
     ('fits.csv, (2)', None)
@@ -195,9 +195,11 @@ def regression(kind: str, labels: Sequence[str], response: str) -> tuple[Model, 
 def _with_factors(model: Model, factors: Sequence[Factor]) -> Model:
     """The model of a regression that remembers which of its covariates are levels of one variable."""
     settings, columns = model.settings, {f.name: [field_name(c) for c in f.columns] for f in factors}
-    whole = {name: every for name, every in columns.items() if set(every) <= set(settings["covariates"])}
+    usable = {
+        name: columns_of for name, columns_of in columns.items() if set(columns_of) <= set(settings["covariates"])
+    }
     given = settings["covariates"], settings["response"], settings["intercept"]
-    return ESTIMATORS[model.name](*given, factors=whole)
+    return ESTIMATORS[model.name](*given, factors=usable)
 
 
 def of_estimator(
@@ -216,7 +218,7 @@ def of_estimator(
 
     Args:
         kind: "ols", "logit" or "poisson".
-        labels: of the estimates, "const" for an intercept; others are names of covariates.
+        labels: labels of the estimates, "const" for an intercept; others are names of covariates.
         values, covariance: `(p,)` and `(p, p)`.
         scale: residual variance of "ols".
         fitted: weights and offset of the fit (`models.estimators.fitted_with`).
@@ -261,17 +263,19 @@ def of_estimator(
 
 def _order(model: Model, labels: Sequence[str], coordinates: str) -> list[int]:
     expected = names_of(model, coordinates == "constrained")
-    found = {re.sub(r"\s", "", re.sub(r"\.(\d+)", r"[\1]", x)): i for i, x in enumerate(labels)}
-    for one in expected:
-        if one not in found:
-            raise BayesreconError(f"the table lacks {one} of model {model.name}{near(one, found)}")
-    for one in found:
-        if one not in expected:
-            raise BayesreconError(f"the table holds {one}, which model {model.name} does not have{near(one, expected)}")
-    return [found[one] for one in expected]
+    positions = {re.sub(r"\s", "", re.sub(r"\.(\d+)", r"[\1]", x)): i for i, x in enumerate(labels)}
+    for name in expected:
+        if name not in positions:
+            raise BayesreconError(f"the table has no row for {name} of model {model.name}{near(name, positions)}")
+    for name in positions:
+        if name not in expected:
+            raise BayesreconError(
+                f"the table holds {name}, which model {model.name} does not have{near(name, expected)}"
+            )
+    return [positions[name] for name in expected]
 
 
-def read_frame(table: object, what: str) -> pd.DataFrame:
+def read_frame(table: object, description: str) -> pd.DataFrame:
     import pandas as pd
 
     if isinstance(table, (str, Path)):
@@ -279,43 +283,45 @@ def read_frame(table: object, what: str) -> pd.DataFrame:
         if not path.is_file():
             raise BayesreconError(f"there is no file {path}{beside(path)}")
         if path.stat().st_size > _MOST_BYTES:
-            raise BayesreconError(f"{path}: more than {_MOST_BYTES // 2**20} MiB are no table of estimates")
+            raise BayesreconError(f"{path}: more than {_MOST_BYTES // 2**20} MiB, too large for a table of estimates")
         with reading(path, "CSV"), opened(CsvTable, path) as file:
-            found = file.texts()
-        table = pd.DataFrame(found["cells"], found["rows"], found["columns"], dtype=object)
+            content = file.texts()
+        table = pd.DataFrame(content["cells"], content["rows"], content["columns"], dtype=object)
     if not isinstance(table, pd.DataFrame):
-        raise BayesreconError(f"{what}: expected the path of a CSV file or a DataFrame, got a {type(table).__name__}")
+        raise BayesreconError(
+            f"{description}: expected the path of a CSV file or a DataFrame, got a {type(table).__name__}"
+        )
     if not len(table) or len(table) > MAX_NAMES:
-        raise BayesreconError(f"{what} has {len(table)} lines")
+        raise BayesreconError(f"{description} has {len(table)} rows")
     if table.index.duplicated().any():
-        raise BayesreconError(f"{what} has two lines {table.index[table.index.duplicated()][0]}")
+        raise BayesreconError(f"{description} has two rows named {table.index[table.index.duplicated()][0]}")
     return table
 
 
 def _correlations(given: Any, labels: Sequence[str]) -> Numbers:
-    """Of the lines with a standard error, in the table's order."""
+    """Correlations of the estimates that have a standard error, in the order of the table."""
     import pandas as pd
 
     if isinstance(given, (str, Path, pd.DataFrame)):
         frame = read_frame(given, "the correlations")
         rows, columns = ([str(x).strip() for x in axis] for axis in (frame.index, frame.columns))
-        for one in labels:
-            if one not in rows or one not in columns:
-                raise BayesreconError(f"the correlations lack {one}{near(one, rows)}")
+        for label in labels:
+            if label not in rows or label not in columns:
+                raise BayesreconError(f"the correlations lack {label}{near(label, rows)}")
         given = [[frame.iloc[rows.index(a), columns.index(b)] for b in labels] for a in labels]
     size = len(labels)
     rows = [list(row) for row in np.asarray(given, object)] if np.ndim(given) == 2 else []
     if len(rows) != size or any(len(row) != size for row in rows):
         raise BayesreconError(f"correlations of {size} estimates are expected, ({size}, {size})")
-    found = numbers_of([x for row in rows for x in row])
-    values, half = found.values.reshape(size, size), found.half.reshape(size, size)
+    numbers = numbers_of([x for row in rows for x in row])
+    values, half = numbers.values.reshape(size, size), numbers.half.reshape(size, size)
     upper = np.isnan(values) & ~np.isnan(values.T)  # triangles are printed
     values, half = np.where(upper, values.T, values), np.where(upper, half.T, half)
     if np.isnan(values).any():
         raise BayesreconError("a correlation is missing")
     if np.abs(values).max() > 1:
         i, j = divmod(int(np.argmax(np.abs(values))), size)
-        raise BayesreconError(f"the correlation of {labels[i]} and {labels[j]} is {values[i, j]:g}, above one")
+        raise BayesreconError(f"the correlation of {labels[i]} and {labels[j]} is {values[i, j]:g}, greater than one")
     if (np.abs(values - values.T) > half + half.T + 1e-12).any() or (np.diag(values) != 1).any():
         raise BayesreconError("the correlations are not symmetric with ones on the diagonal")
     return Numbers(0.5 * (values + values.T), half)
@@ -357,7 +363,7 @@ def is_table(source: object) -> bool:
 
 
 def release_of_table(source: object, model: object, power: float | None) -> Release | None:
-    """Of a regression's table, None of anything else.
+    """The release of a regression's table; None for anything else.
 
     Raises:
         BayesreconError: a table of another model, of which nobody said what its estimates are, or a power.
@@ -365,11 +371,12 @@ def release_of_table(source: object, model: object, power: float | None) -> Rele
     if not is_table(source):
         return None
     if power is not None:
-        raise BayesreconError("power= has no part in a table of estimates: an estimator's likelihood has none")
+        raise BayesreconError("power= does not apply to a table of estimates: the likelihood is not tempered")
     if not isinstance(model, str) or model not in ESTIMATORS:
         raise BayesreconError(
-            f"a table of estimates is read at once for model= {', '.join(ESTIMATORS)}; of another model say what the "
-            "estimates are, with posteriors.from_table"
+            f"a table of estimates is read directly for model= {', '.join(ESTIMATORS)}; for another model, describe "
+            "the "
+            "estimates with posteriors.from_table"
         )
     return from_table(source, model)
 

@@ -1,4 +1,4 @@
-"""Tables of regressions whose correlations were not printed."""
+"""Tables of regressions without the correlations of their estimates."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,20 +6,20 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.factors import Factor, factors_by_name
-from bayesrecon.inexact import UNTOLD, Limits
+from bayesrecon.inexact import NO_CORRELATIONS, Limits
 from bayesrecon.model import Model
 from bayesrecon.posteriors.printed.coded_tables import Coded
 from bayesrecon.posteriors.printed.design_cells import parts_of
 from bayesrecon.posteriors.printed.estimates_in_files import field_name
 from bayesrecon.posteriors.printed.footers import Footer
-from bayesrecon.posteriors.printed.least_squares import Untold
+from bayesrecon.posteriors.printed.least_squares import WithoutCorrelations
 from bayesrecon.posteriors.printed.orthogonal import Orthogonal, orthogonal
 from bayesrecon.posteriors.printed.own_slopes import OwnSlopes
 from bayesrecon.posteriors.printed.power_names import powers, presumed_square, with_square
-from bayesrecon.posteriors.printed.powers import Beside, Squared
+from bayesrecon.posteriors.printed.powers import SeparatePower, Squared
 from bayesrecon.posteriors.printed.presumed_shapes import Presumed
 from bayesrecon.posteriors.printed.splines import Splines, bases
-from bayesrecon.posteriors.printed.weighted_counts import UntoldWeights
+from bayesrecon.posteriors.printed.weighted_counts import WithoutCorrelationsWeighted
 from bayesrecon.releases import Release, StatedLimits
 
 Printed = Sequence[tuple[float, float]]
@@ -39,7 +39,7 @@ def without_correlations_of(
     """The release of a regression's estimates and standard errors, both in the order of its parameters.
 
     Args:
-        labels: of the coefficients but the intercept.
+        labels: labels of the coefficients but the intercept.
         factors: that a formula tells besides those that the labels tell.
         below: what the numbers below the table say.
         described: whether a formula says what columns are, so that their names suggest nothing more.
@@ -49,7 +49,7 @@ def without_correlations_of(
     """
     if model.name not in ("ols", "logit", "poisson") or not model.settings["intercept"]:
         raise BayesreconError(
-            "what a table without the correlations of its estimates says is known for least squares, logistic and "
+            "tables without the correlations of their estimates are supported for least squares, logistic and "
             "Poisson regressions with an intercept; supply correlations="
         )
     theta = np.array([value for value, _ in estimates])
@@ -64,21 +64,23 @@ def without_correlations_of(
         if scale is not None and scale[0] <= 0:
             raise BayesreconError("the residual standard error is not positive")
         if scale is not None:
-            plain = Untold(covariates, y, tuple(estimates), tuple(errors[: len(estimates)]), scale)
+            plain = WithoutCorrelations(covariates, y, tuple(estimates), tuple(errors[: len(estimates)]), scale)
         if scale is not None and orthogonal(labels):
             plain = Orthogonal(covariates, y, tuple(estimates), errors[0], scale)
-        what = "n has a lower limit and moments have wide ones"
-        what += "; with total= all but the sign of the covariate's mean is determined"
+        known = "n has a lower bound and moments have wide bounds"
+        known += "; with total= everything but the sign of the covariate's mean is determined"
         if len(covariates) > 1:
-            what = f"n and var({y}) have lower limits, with total= every variance"
+            known = f"n and var({y}) have lower bounds; with total= so does every variance"
         lost = "n and every mean, variance and covariance"
     else:
-        plain = UntoldWeights(model.name, covariates, y, tuple(estimates), tuple(errors))
-        what = "n has a lower limit" if model.name == "logit" else f"with total= mean({y}) has a lower limit"
+        plain = WithoutCorrelationsWeighted(model.name, covariates, y, tuple(estimates), tuple(errors))
+        known = "n has a lower bound" if model.name == "logit" else f"with total= mean({y}) has a lower bound"
         lost = "more"
         if len(covariates) == 1:
             lost = f"n, if {covariates[0]} is 0 or 1, and more"
-            what += f"; with domain={{{covariates[0]!r}: 'binary'}} n and the means are determined, if it is"
+            known += (
+                f"; if {covariates[0]} is binary, domain={{{covariates[0]!r}: 'binary'}} determines n and the means"
+            )
     fields = {part: field_name(part) for label in labels for part in parts_of(label)}
     stated = tuple(_as_fields(f, fields) for f in (*factors, *factors_by_name(list(fields))))
     limits = Coded(
@@ -98,9 +100,12 @@ def without_correlations_of(
     title = name or f"{model.name}, estimates and standard errors"
     if stated:
         listed = "; ".join(f"{f.name} is {', '.join(f.columns)}" for f in stated)
-        what, lost = f"levels of factors are counted by the errors ({listed}, by their names)", "more"
-    what += "".join(f"; {line}" for line in _of_shapes(model.name, labels, limits.presumed))
-    note = f"{UNTOLD}: {what}; with correlations= {lost} would be determined"
+        known, lost = (
+            f"counts of factor levels follow from the standard errors (factors recognised by their names: {listed})",
+            "more",
+        )
+    known += "".join(f"; {line}" for line in _of_shapes(model.name, labels, limits.presumed))
+    note = f"{NO_CORRELATIONS}: {known}; with correlations= {lost} would be determined"
     return StatedLimits(theta[None], model, limits, name=title, notes=(note,))
 
 
@@ -114,24 +119,24 @@ def _shapes(
     factors: tuple[Factor, ...],
     below: Footer,
 ) -> tuple[Limits, ...]:
-    """What the columns tell as functions of one covariate: a square, splines, slopes of its own in every level."""
-    found: list[Limits] = []
+    """Limits from columns that are functions of one covariate: a square, splines, a slope in every level."""
+    result: list[Limits] = []
     if bases(labels) or bases(labels, natural=True):
-        found.append(Splines(model.name, tuple(labels), tuple(errors), scale))
+        result.append(Splines(model.name, tuple(labels), tuple(errors), scale))
     if model.name != "ols" or scale is None:
-        return tuple(found)
+        return tuple(result)
     if any(len(parts_of(label)) > 1 for label in labels):
-        found.append(OwnSlopes(tuple(labels), fields, tuple(errors), scale, factors))
+        result.append(OwnSlopes(tuple(labels), fields, tuple(errors), scale, factors))
     if (at := with_square(labels)) is not None:
-        found.append(_squared(model, at, estimates, errors, scale, below))
-        return tuple(found)
+        result.append(_squared(model, at, estimates, errors, scale, below))
+        return tuple(result)
     columns = dict(zip(labels, model.settings["covariates"], strict=True))
     for line, (x, power) in powers(labels).items():
         plain = next((label for label in labels if label.strip().removeprefix("c.") == x), None)
         if power == 2 and plain is not None:
             at_plain = 1 + list(labels).index(plain)
-            found.append(Beside(columns[plain], columns[line], errors[at_plain], scale))
-    return tuple(found)
+            result.append(SeparatePower(columns[plain], columns[line], errors[at_plain], scale))
+    return tuple(result)
 
 
 def _squared(
@@ -142,7 +147,7 @@ def _squared(
     scale: tuple[float, float],
     below: Footer,
 ) -> Squared:
-    """Of a covariate and its square, at these positions among the covariates."""
+    """Limits from a covariate and its square, at these positions among the covariates."""
     covariates, order = model.settings["covariates"], (0, 1 + at[0], 1 + at[1])
     of_three, errors_of = (tuple(given[i] for i in order) for given in (estimates, errors))
     names = covariates[at[0]], covariates[at[1]], model.settings["response"]
@@ -157,7 +162,7 @@ def _presumed(
     scale: tuple[float, float] | None,
     below: Footer,
 ) -> tuple[Presumed, ...]:
-    """A square that nothing but its name says to be one."""
+    """A square that is known only by its name."""
     at = presumed_square(labels)
     if at is None or model.name != "ols" or scale is None:
         return ()
@@ -166,21 +171,21 @@ def _presumed(
 
 
 def _of_shapes(kind: str, labels: Sequence[str], presumed: Sequence[Presumed]) -> list[str]:
-    """A line on each shape of columns: what it binds, or that it is not used."""
-    found = []
+    """A line for each function of a covariate: what it constrains, or that it is not used."""
+    result = []
     if kind == "ols" and with_square(labels) is not None:
         pair = " and ".join(labels)
-        found.append(f"{pair} are a covariate and its square, which binds their moments where n is known")
+        result.append(f"{pair} are a covariate and its square, which constrains their moments if n is known")
     elif raised := powers(labels):
-        left = "beside other columns it gives lower limits of means of squares alone"
-        left = left if kind == "ols" and any(power == 2 for _, power in raised.values()) else "that is not used"
-        found.append(f"{', '.join(raised)}: powers of a covariate; {left}")
-    found += [f"where n is known it is presumed that {one.words}, by its name" for one in presumed]
+        effect = "beside other columns they give only lower bounds of means of squares"
+        effect = effect if kind == "ols" and any(power == 2 for _, power in raised.values()) else "these are not used"
+        result.append(f"{', '.join(raised)}: powers of a covariate; {effect}")
+    result += [f"if n is known, it is assumed from the name that {assumption.words}" for assumption in presumed]
     if kind != "poisson" and bases(labels):
-        found.append("columns of bs() lie between 0 and 1")
+        result.append("columns of bs() lie between 0 and 1")
     if kind != "poisson" and bases(labels, natural=True):
-        found.append("squares of the columns of ns() add up to 1 at most")
-    return found
+        result.append("squares of the columns of ns() sum to at most 1")
+    return result
 
 
 def _as_fields(factor: Factor, fields: dict[str, str]) -> Factor:

@@ -1,4 +1,4 @@
-"""What a table of a logistic or Poisson regression says of the data where the correlations are missing.
+"""Limits of statistics from a table of a logistic or Poisson regression without correlations.
 
 With an intercept, standard errors `se_j = [H^-1]_jj^(1/2)`, `H = sum_n w_n x_n x_n'` and weights `w = p (1 - p)` of
 records with probability p, or w the rate of a count,
@@ -22,7 +22,7 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class UntoldWeights:
+class WithoutCorrelationsWeighted:
     """Limits of statistics from such a table, whatever the correlations are: `Limits` of a release.
 
     Args:
@@ -31,7 +31,8 @@ class UntoldWeights:
         coefficients, errors: `(value, half)` of each number, as far as rounding can have moved it either way.
 
     >>> from bayesrecon.domains import BINARY
-    >>> table = UntoldWeights("logit", ("x",), "y", ((0.0, 0.0), (1.0986123, 0.0)), ((0.2, 0.0), (0.305505, 0.0)))
+    >>> estimates, errors = ((0.0, 0.0), (1.0986123, 0.0)), ((0.2, 0.0), (0.305505, 0.0))
+    >>> table = WithoutCorrelationsWeighted("logit", ("x",), "y", estimates, errors)
     >>> found = table({"x": Field((), BINARY), "y": Field((), BINARY)}, None)
     >>> {name: round(limit.estimate, 3) for name, limit in found.items() if limit.estimate is not None}["n"]
     200.0
@@ -55,41 +56,43 @@ class UntoldWeights:
     def _found(
         self, fields: Mapping[str, Field], total: float | None, width: float
     ) -> dict[str, tuple[Interval, bool]]:
-        """Interval of each statistic, and whether it is a number but for rounding."""
+        """Interval of each statistic, and whether it is a number except for rounding."""
         b = [(x - width * half, x + width * half) for x, half in self.coefficients]
         se = [(max(x - width * half, 0.0) ** 2, (x + width * half) ** 2) for x, half in self.errors]
         y, open_, least = self.response, math.inf, 1 / se[0][1]
-        found: dict[str, tuple[Interval, bool]] = {}
+        result: dict[str, tuple[Interval, bool]] = {}
         if self.kind == "logit":
-            found["n"] = (4 * least, open_), False
+            result["n"] = (4 * least, open_), False
         elif total is not None:
-            found[f"mean({y})"] = (least / total, open_), False
+            result[f"mean({y})"] = (least / total, open_), False
         if len(self.covariates) == 1:
             x = self.covariates[0]
             levels = fields[x].domain.levels
             rest = se[1][0] - se[0][1], se[1][1] - se[0][0]
             if levels and set(levels) == {0.0, 1.0} and rest[0] > 0 and se[0][0] > 0:
-                found |= self._binary(x, b, (least, 1 / se[0][0]), (1 / rest[1], 1 / rest[0]))
-        return found
+                result |= self._binary(x, b, (least, 1 / se[0][0]), (1 / rest[1], 1 / rest[0]))
+        return result
 
-    def _binary(self, x: str, b: list[Interval], none: Interval, one: Interval) -> dict[str, tuple[Interval, bool]]:
-        """Of one covariate that is 0 or 1: the weights of the records with either are `none` and `one`."""
+    def _binary(
+        self, x: str, b: list[Interval], at_zero: Interval, at_one: Interval
+    ) -> dict[str, tuple[Interval, bool]]:
+        """Statistics with one binary covariate; `at_zero` and `at_one` are the weights of records with either value."""
         y, ends = self.response, (b[0], (b[0][0] + b[1][0], b[0][1] + b[1][1]))
         rates = [(_rate(self.kind, low), _rate(self.kind, high)) for low, high in ends]
-        counts = [_over(weight, self._weight(end)) for weight, end in zip((none, one), ends, strict=True)]
+        counts = [_over(weight, self._weight(end)) for weight, end in zip((at_zero, at_one), ends, strict=True)]
         n = counts[0][0] + counts[1][0], counts[0][1] + counts[1][1]
         share = 1 / (1 + counts[0][1] / counts[1][0]), 1 / (1 + counts[0][0] / counts[1][1])
         mean = _ends(lambda m, p, q: (1 - m) * p + m * q, share, *rates)
         spread = _range(lambda m: m * (1 - m), share)
         apart = rates[1][0] - rates[0][1], rates[1][1] - rates[0][0]
-        found = {"n": n, f"mean({x})": share, f"mean({y})": mean, f"var({x})": spread}
+        limits = {"n": n, f"mean({x})": share, f"mean({y})": mean, f"var({x})": spread}
         if self.kind == "logit":
-            found[f"var({y})"] = _range(lambda m: m * (1 - m), mean)
-        found[f"cov({x},{y})"] = _ends(lambda u, v: u * v, spread, apart)
-        return {name: (interval, True) for name, interval in found.items()}
+            limits[f"var({y})"] = _range(lambda m: m * (1 - m), mean)
+        limits[f"cov({x},{y})"] = _ends(lambda u, v: u * v, spread, apart)
+        return {name: (interval, True) for name, interval in limits.items()}
 
     def _weight(self, eta: Interval) -> Interval:
-        """Of a record whose predictor lies in an interval."""
+        """Weight of a record whose predictor lies in an interval."""
         if self.kind == "poisson":
             return math.exp(eta[0]), math.exp(eta[1])
         ends = [_rate("logit", e) for e in eta]
@@ -101,15 +104,15 @@ def _rate(kind: str, eta: float) -> float:
 
 
 def _ends(f: Callable[..., float], *intervals: Interval) -> Interval:
-    """Of a function that is affine in each argument: its extremes lie at corners."""
-    found = [f(*corner) for corner in product(*intervals)]
-    return min(found), max(found)
+    """Range of a function that is affine in each argument: its extremes lie at corners."""
+    result = [f(*corner) for corner in product(*intervals)]
+    return min(result), max(result)
 
 
 def _range(f: Callable[[float], float], ends: Interval) -> Interval:
-    """Of `p (1 - p)`, which has its greatest value at a half."""
-    found = [f(e) for e in ends]
-    return min(found), f(0.5) if ends[0] <= 0.5 <= ends[1] else max(found)
+    """Range of `p (1 - p)`, whose maximum is at a half."""
+    result = [f(e) for e in ends]
+    return min(result), f(0.5) if ends[0] <= 0.5 <= ends[1] else max(result)
 
 
 def _over(a: Interval, b: Interval) -> Interval:

@@ -38,7 +38,7 @@ def mean_of(kind: str, eta: np.ndarray) -> np.ndarray:
 def whole(
     kind: str, design: np.ndarray, points: np.ndarray, box: np.ndarray, cells: Cells, counted: bool, saturated: bool
 ) -> Answer:
-    """Those of some counts `points (S, C)` for which the totals of the response can be whole numbers, too.
+    """The counts among `points (S, C)` for which the totals of the response can be whole numbers, too.
 
     The equations of the coefficients are `sum_n x_n (y_n - mu_n) = 0`: of cells with means of their own every total is
     `n_c mu_c`, and of other columns that are 0 or 1 it is their sum.
@@ -70,10 +70,10 @@ def whole(
         tried += 1 + np.prod(np.maximum(last - first + 1, 0))
         if tried > _TRIED:
             return Answer(points)
-        for one in product(*(np.arange(a, b + 1) for a, b in zip(first, last, strict=True))):
-            if _prints(kind, design, counts, np.array(one), box, cells):
+        for candidate in product(*(np.arange(a, b + 1) for a, b in zip(first, last, strict=True))):
+            if _prints(kind, design, counts, np.array(candidate), box, cells):
                 kept.append(counts)
-                totals.append(np.array(one))
+                totals.append(np.array(candidate))
     shape = (-1, design.shape[0])
     return Answer(np.array(kept).reshape(shape), np.array(totals).reshape(shape))
 
@@ -91,6 +91,6 @@ def _prints(
     if kind == "ols":
         return True  # the errors were looked at with the counts
     weight = totals if kind == "poisson" else totals * (1 - mean)
-    found = squares_at(design, weight[None])[0]
+    squares = squares_at(design, weight[None])[0]
     low, high = cells.squares[:, 0], cells.squares[:, 1]
-    return bool(((found >= low * (1 - _SLACK)) & (found <= high * (1 + _SLACK))).all())
+    return bool(((squares >= low * (1 - _SLACK)) & (squares <= high * (1 + _SLACK))).all())

@@ -24,7 +24,7 @@ from bayesrecon.posteriors.r.parts import (
     left_of,
     one_number,
     response_of,
-    unsaid,
+    unknown_weights,
 )
 from bayesrecon.posteriors.r.places import Place
 from bayesrecon.posteriors.r.r_objects import Objects
@@ -36,15 +36,17 @@ _PLACES = (
 )  # fmt: skip
 """Parts that say what a table of the coefficients says, and how the fit went."""
 
-_BECAUSE = "the factor of its weighted design and its penalties are in it, and its scores are its penalties' slopes"
+_BECAUSE = (
+    "it stores a factor of its weighted design and its penalties, and its scores equal the gradients of its penalties"
+)
 _WHOLE = 1e-6  # how far a number of records may be from a whole number
 _MOST_NAMED = 8  # columns without a penalty whose products are told
 _EPSILON = 1e-7  # `gam.control`'s default
 _CLOSED = 1e-6  # relative difference of two ways to the same penalised equations: beyond it one was misread
 
 
-def additive(objects: Objects, place: Place, what: str) -> Estimates:
-    """Of a Gaussian, logistic or Poisson model with its canonical link; of another one, why it is not attacked."""
+def additive(objects: Objects, place: Place, description: str) -> Estimates:
+    """Estimates of a Gaussian, logistic or Poisson model with its canonical link, or why another is not attacked."""
     node = place.node
     kind, family = _family(objects, node)
     at = objects.element(node, "coefficients")
@@ -55,49 +57,53 @@ def additive(objects: Objects, place: Place, what: str) -> Estimates:
     residual = one_number(objects, node, "deviance")
     p = len(beta)
     if not p or len(labels) != p or len(set(labels)) < p or not np.isfinite(beta).all():
-        unsupported = unsupported or "its coefficients have no names of their own"
+        unsupported = unsupported or "its coefficients do not have distinct names"
     elif factor.shape != (p, p) or not np.isfinite(factor).all() or "const" not in labels:
         unsupported = unsupported or "the factor of its design is not in it, or it has no intercept"
     penalty = None if unsupported else _penalty(objects, node, p)
     if unsupported or penalty is None or residual is None:
-        unsupported = unsupported or "its penalties are not in it, or are of a kind that is not read"
-        return Estimates(place.where, what, (place.where,), unsupported=unsupported)
+        unsupported = unsupported or "it stores no penalties of a supported kind"
+        return Estimates(place.where, description, (place.where,), unsupported=unsupported)
     products = factor.T @ factor
     if kind != "ols":
-        found = Estimates(place.where, what, places, kind, labels, response_of(objects, node), beta)
-        return _penalised(objects, node, found, products + penalty, penalty)
+        estimates = Estimates(place.where, description, places, kind, labels, response_of(objects, node), beta)
+        return _penalised(objects, node, estimates, products + penalty, penalty)
     across = (products + penalty) @ beta
     covariance, scale = np.asarray(objects.array(objects.element(node, "Vp")), float), one_number(objects, node, "sig2")
     if not _agree(products + penalty, covariance, scale):
-        return Estimates(place.where, what, (place.where,), unsupported="its covariance is not that of its penalties")
+        return Estimates(
+            place.where, description, (place.where,), unsupported="its covariance does not agree with its penalties"
+        )
     try:
         unscaled = np.linalg.inv(products)
     except np.linalg.LinAlgError:
-        return Estimates(place.where, what, (place.where,), unsupported="columns of its design depend on each other")
+        return Estimates(
+            place.where, description, (place.where,), unsupported="columns of its design are linearly dependent"
+        )
     plain = unscaled @ across
     rows = products[labels.index("const"), labels.index("const")]
     residual_sum = residual + 2 * beta @ across - beta @ products @ beta - plain @ across
     variance = float(residual_sum / (rows - p))
     if not variance > 0:
-        return Estimates(
-            place.where, what, (place.where,), unsupported="there are no more rows in it than coefficients"
-        )
+        return Estimates(place.where, description, (place.where,), unsupported="it has no more rows than coefficients")
     covariance = (unscaled + unscaled.T) / 2 * variance
     response = response_of(objects, node)
-    return Estimates(place.where, what, places, "ols", labels, response, plain, covariance, variance)
+    return Estimates(place.where, description, places, "ols", labels, response, plain, covariance, variance)
 
 
-def _penalised(objects: Objects, node: int, found: Estimates, whole: np.ndarray, penalty: np.ndarray) -> Estimates:
-    """Of a logistic or Poisson model, whose scale is one."""
+def _penalised(
+    objects: Objects, node: int, estimates: Estimates, hessian: np.ndarray, penalty: np.ndarray
+) -> Estimates:
+    """Estimates of a logistic or Poisson model, whose scale is one."""
     covariance = np.asarray(objects.array(objects.element(node, "Vp")), float)
     scale = one_number(objects, node, "sig2")
-    if scale != 1.0 or not _agree(whole, covariance, scale):
-        return replace(found, unsupported="its covariance is not that of its penalties", values=None)
-    beta, products = np.asarray(found.values), whole - penalty
+    if scale != 1.0 or not _agree(hessian, covariance, scale):
+        return replace(estimates, unsupported="its covariance does not agree with its penalties", values=None)
+    beta, products = np.asarray(estimates.values), hessian - penalty
     try:
-        covariance = np.linalg.inv(whole)
+        covariance = np.linalg.inv(hessian)
     except np.linalg.LinAlgError:
-        return replace(found, unsupported="columns of its design depend on each other", values=None)
+        return replace(estimates, unsupported="columns of its design are linearly dependent", values=None)
     epsilon = epsilon_of(objects, node, _EPSILON)
     last_step, score = last_step_of(objects, node, _EPSILON), np.sqrt(np.abs(np.diag(products)))
     if objects.texts(objects.element(node, "optimizer"))[:1] == ["outer"]:  # ends at a slope of so much
@@ -105,17 +111,17 @@ def _penalised(objects: Objects, node: int, found: Estimates, whole: np.ndarray,
         last_step, score = slope * float(np.sqrt(np.abs(covariance).sum())), np.full(len(beta), slope)
     else:
         score = last_step * score
-    statistics = tuple(_sums(objects, node, found, products, penalty @ beta, last_step, score))
+    statistics = tuple(_sums(objects, node, estimates, products, penalty @ beta, last_step, score))
     covariance = (covariance + covariance.T) / 2
     return replace(
-        found, covariance=covariance, penalty=penalty, last_step=last_step, statistics=statistics, because=_BECAUSE
+        estimates, covariance=covariance, penalty=penalty, last_step=last_step, statistics=statistics, because=_BECAUSE
     )
 
 
 def _sums(
     objects: Objects,
     node: int,
-    found: Estimates,
+    estimates: Estimates,
     products: np.ndarray,
     pull: np.ndarray,
     last_step: float,
@@ -132,17 +138,17 @@ def _sums(
     rows = None if degrees is None or len(spent) != len(pull) else degrees + float(spent.sum())
     if rows is not None and np.isfinite(rows) and abs(rows - round(rows)) <= _WHOLE:
         yield exactly("n", round(rows))
-    first = found.labels.index("const")
+    first = estimates.labels.index("const")
     spread = np.sqrt(np.abs(np.diag(products)))
-    if found.kind == "poisson":
-        for k, label in enumerate(found.labels):
+    if estimates.kind == "poisson":
+        for k, label in enumerate(estimates.labels):
             value, off = products[first, k] + pull[k], last_step * spread[first] * spread[k] + score[k]
-            name = found.response if k == first else f"{found.response} * {label}"
+            name = estimates.response if k == first else f"{estimates.response} * {label}"
             yield Statistic(f"sum({name})", value, value - off, value + off)
     plain = one_number(objects, node, "nsdf") or 0.0
     for i, j in combinations_with_replacement(range(min(int(plain), len(pull), _MOST_NAMED)), 2):
         value, off = products[i, j], last_step * spread[i] * spread[j]
-        factors = [found.labels[k] for k in (i, j) if k != first]
+        factors = [estimates.labels[k] for k in (i, j) if k != first]
         name = " * ".join(["variance of the response", *factors])
         yield Statistic(f"sum({name})", value, value - off, value + off)
 
@@ -153,21 +159,21 @@ def _family(objects: Objects, node: int) -> tuple[str, str]:
         return family_of(objects, node)
     call = objects.element(node, "call")
     given = {name for name, _ in objects.elements(call)} if objects.kind(call) == "call" else {"family"}
-    return ("", "its family is not in it") if "family" in given else ("ols", "")
+    return ("", "its family is missing") if "family" in given else ("ols", "")
 
 
 def _weighted(objects: Objects, node: int) -> str:
     weights = left_of(objects, node, "prior.weights")
     if len(weights):
         return "" if np.all(weights == 1) and not np.any(left_of(objects, node, "offset")) else "the fit has weights"
-    return unsaid(objects, node)
+    return unknown_weights(objects, node)
 
 
 def _penalty(objects: Objects, node: int, p: int) -> np.ndarray | None:
-    """The sum of the penalties, each times its smoothing parameter; None where they are not all there."""
+    """The sum of the penalties, each times its smoothing parameter; None if they are not all there."""
     parameters = left_of(objects, node, "full.sp")
     parameters = parameters if len(parameters) else left_of(objects, node, "sp")
-    found, k = np.zeros((p, p)), 0
+    penalty, k = np.zeros((p, p)), 0
     for _, smooth in objects.elements(objects.element(node, "smooth")):
         first, last = (one_number(objects, smooth, name) for name in ("first.para", "last.para"))
         if first is None or last is None or not 1 <= first <= last <= p:
@@ -175,17 +181,17 @@ def _penalty(objects: Objects, node: int, p: int) -> np.ndarray | None:
         own = slice(int(first) - 1, int(last))
         for _, matrix in objects.elements(objects.element(smooth, "S")):
             part = np.asarray(objects.array(matrix), float)
-            if k >= len(parameters) or part.shape != found[own, own].shape or not np.isfinite(part).all():
+            if k >= len(parameters) or part.shape != penalty[own, own].shape or not np.isfinite(part).all():
                 return None
-            found[own, own] += parameters[k] * part
+            penalty[own, own] += parameters[k] * part
             k += 1
-    return found if k == len(parameters) else None
+    return penalty if k == len(parameters) else None
 
 
-def _agree(whole: np.ndarray, covariance: np.ndarray, scale: float | None) -> bool:
+def _agree(hessian: np.ndarray, covariance: np.ndarray, scale: float | None) -> bool:
     """Whether `Vp (X'X + S) = scale`: a fit of other penalties, or whose factor is another one, is none of these."""
-    if covariance.shape != whole.shape or not scale or not np.isfinite(covariance).all():
+    if covariance.shape != hessian.shape or not scale or not np.isfinite(covariance).all():
         return False
     size = np.sqrt(np.diag(covariance))
-    apart = (covariance @ whole / scale - np.eye(len(whole))) * size[None, :] / np.where(size > 0, size, 1)[:, None]
+    apart = (covariance @ hessian / scale - np.eye(len(hessian))) * size[None, :] / np.where(size > 0, size, 1)[:, None]
     return bool(np.abs(apart).max() <= _CLOSED)

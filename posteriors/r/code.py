@@ -55,20 +55,20 @@ def code_of(objects: Objects, node: int) -> Code:
 
     Calls are written by their names, operators between what they join; functions, whose bodies can be long, are cut.
     """
-    found = Code()
+    result = Code()
     parts: list[str] = []
     numbers = 0
     waiting: list[tuple[int, int] | str] = [(node, 0)]
     seen = 0
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            parts.append(one)
+        current = waiting.pop()
+        if isinstance(current, str):
+            parts.append(current)
             continue
-        at, depth = one
+        at, depth = current
         seen += 1
         if seen > _MOST_NODES or depth > _DEEPEST:
-            found.plain = False
+            result.plain = False
             parts.append("...")
             continue
         kind = objects.kind(at)
@@ -76,13 +76,13 @@ def code_of(objects: Objects, node: int) -> Code:
             (name, *_) = objects.names_within(at) or ["?"]
             usual = _SYMBOL.fullmatch(name) or name in _INFIX or name in _CLOSED or name in _OTHER
             parts.append(name if usual else f"`{name}`")
-            found.plain &= bool(usual)
+            result.plain &= bool(usual)
         elif kind == "call":
             waiting += reversed(_call(objects, at, depth))
         elif kind in VECTORS and objects.size(at) == 1 and "dim" not in objects.attributes(at):
             text, plain = _constant(objects, at, kind)
             parts.append(text)
-            found.plain &= plain
+            result.plain &= plain
             numbers += kind != "text"
         elif kind in ("null", "missing", "unbound", "builtin", "global", "base", "empty"):
             parts.append("NULL" if kind == "null" else "")
@@ -94,12 +94,12 @@ def code_of(objects: Objects, node: int) -> Code:
                 inner.append((child, depth + 1))
             waiting += reversed(inner)
         else:
-            found.odd.append(at)
+            result.odd.append(at)
             parts.append(f"<{kind}>")
-    found.plain &= numbers <= _MOST_CONSTANTS
+    result.plain &= numbers <= _MOST_CONSTANTS
     text = "".join(parts)
-    found.text = text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
-    return found
+    result.text = text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+    return result
 
 
 def _call(objects: Objects, at: int, depth: int) -> list[tuple[int, int] | str]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, Estimates, Statistic, exactly
 from bayesrecon.posteriors.r.code import code_of
-from bayesrecon.posteriors.r.parts import labels_of, one_number, unsaid, vector_of
+from bayesrecon.posteriors.r.parts import labels_of, one_number, unknown_weights, vector_of
 from bayesrecon.posteriors.r.places import Place
 from bayesrecon.posteriors.r.r_objects import Objects
 
@@ -27,18 +27,18 @@ _MOST_STEPS = 200_000  # of a search for its factors
 _MOST_NAMED = 8  # covariates whose covariances are told
 _OPEN = ("offset(", "tt(", "frailty", "pspline(", "ridge(")
 _INFORMATION = (
-    "its scores and its information are averages over those at risk, whose weights are not in it: they determine no "
+    "its scores and its information are averages over the risk set with unknown weights: they determine no "
     "sum over records"
 )
 
 
-def cox(objects: Objects, place: Place, what: str) -> Estimates:
-    """What follows of a regression without weights, whose formula says that nobody entered late."""
-    unsupported = _odd(objects, place.node)
+def cox(objects: Objects, place: Place, description: str) -> Estimates:
+    """Statistics from a regression without weights and without late entries."""
+    unsupported = _unsupported_option(objects, place.node)
     statistics: tuple[Statistic, ...] = ()
     if not unsupported:
         statistics = tuple(_of_events(objects, place.node))
-        unsupported = "" if statistics else "its counts, its likelihood and its pairs do not belong together"
+        unsupported = "" if statistics else "its counts, likelihood and concordant pairs contradict each other"
     if not unsupported:
         statistics += tuple(_of_covariates(objects, place.node))
     because = (
@@ -46,15 +46,17 @@ def cox(objects: Objects, place: Place, what: str) -> Estimates:
         "its concordance counts the pairs that they make, and its information is a sum over events of covariances of "
         f"those at risk; {_INFORMATION}"
     )
-    return Estimates(place.where, what, (place.where,), statistics=statistics, because=because, unsupported=unsupported)
+    return Estimates(
+        place.where, description, (place.where,), statistics=statistics, because=because, unsupported=unsupported
+    )
 
 
-def _odd(objects: Objects, node: int) -> str:
+def _unsupported_option(objects: Objects, node: int) -> str:
     """Why its likelihood is not that of one stratum, or may not be."""
     formula = objects.element(node, "formula") or objects.element(node, "terms")
     parts = objects.elements(formula) if objects.kind(formula) == "call" else []
     if len(parts) != 3:
-        return "whether it has strata or late entries is not in it: there is no formula"
+        return "it has no formula, so strata and late entries are unknown"
     times = objects.elements(parts[1][1]) if objects.kind(parts[1][1]) == "call" else []
     text = code_of(objects, formula).text
     if objects.size(objects.element(node, "weights")):
@@ -64,10 +66,10 @@ def _odd(objects: Objects, node: int) -> str:
     if "strata(" in text:
         return "it has strata, whose numbers at risk are not told apart"
     if len(times) != 3:
-        return "its times are not those of an event or of a censoring on the right"
+        return "its times are not right-censored event times"
     if _ties(objects, node):
-        return "it counts those at risk again for each of several events at one time"
-    return unsaid(objects, node)
+        return "its risk sets differ between tied events"
+    return unknown_weights(objects, node)
 
 
 def _ties(objects: Objects, node: int) -> bool:
@@ -110,48 +112,48 @@ def possible_times(n: int, events: int, logs: float, risk: float) -> bool:
     if math.isnan(risk):
         return True
     low, high = events * (events + 1) / 2, events * (2 * n - events + 1) / 2
-    whole = abs(risk - round(risk)) <= _WHOLE and low <= risk <= high
-    return whole and logs <= events * math.log(risk / events) + slack
+    possible = abs(risk - round(risk)) <= _WHOLE and low <= risk <= high
+    return possible and logs <= events * math.log(risk / events) + slack
 
 
 def _numbers(when: str, n: int, count: int, logs: float, total: float) -> Iterator[Statistic]:
-    """Numbers at risk one by one, where few of them make their sum and their product: exactly, or their limits."""
+    """Individual numbers at risk, if few sequences have their sum and their product: exactly, or their limits."""
     if not 0 < count <= n or not logs < math.log(_LARGEST):
         return
     product = round(math.exp(logs))
     if abs(math.exp(logs) - product) > 0.1 or abs(math.log(product) - logs) > 1e-9:
         return
-    found = factors_of(n, count, product, round(total))
-    if not found:
+    candidates = factors_of(n, count, product, round(total))
+    if not candidates:
         return
-    every = np.array(found)
+    every = np.array(candidates)
     for k, (low, high) in enumerate(zip(every.min(axis=0).tolist(), every.max(axis=0).tolist(), strict=True), 1):
         estimate = float(low) if low == high else None
         yield Statistic(f"at risk at {when} {count - k + 1}", estimate, float(low), float(high))
 
 
 def factors_of(n: int, count: int, product: int, total: int) -> list[tuple[int, ...]]:
-    """All rising sequences of so many numbers up to n with a product and a sum; none where the search is long."""
-    found: list[tuple[int, ...]] = []
+    """All rising sequences of so many numbers up to n with a product and a sum; none if the search is long."""
+    result: list[tuple[int, ...]] = []
     steps = 0
     waiting: list[tuple[tuple[int, ...], int, int]] = [((), product, total)]
     while waiting:
-        own, left, rest = waiting.pop()
+        own, remaining, rest = waiting.pop()
         k = count - len(own)
         first = own[-1] + 1 if own else 1
         if k == 1:
-            if first <= left == rest <= n:
-                found.append((*own, left))
+            if first <= remaining == rest <= n:
+                result.append((*own, remaining))
             continue
-        for one in range(first, n + 1):
+        for factor in range(first, n + 1):
             steps += 1
             if steps > _MOST_STEPS:
                 return []
-            if k * one + k * (k - 1) // 2 > rest or one**k > left:
+            if k * factor + k * (k - 1) // 2 > rest or factor**k > remaining:
                 break
-            if left % one == 0:
-                waiting.append(((*own, one), left // one, rest - one))
-    return found
+            if remaining % factor == 0:
+                waiting.append(((*own, factor), remaining // factor, rest - factor))
+    return result
 
 
 def _of_covariates(objects: Objects, node: int) -> Iterator[Statistic]:

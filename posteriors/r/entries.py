@@ -34,7 +34,7 @@ _NAMING = {
 
 def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[Unread]]:
     """All entries, and what could not be read out."""
-    found: list[Entry] = []
+    result: list[Entry] = []
     unread: list[Unread] = []
     words = _words(walk)
     role_of = {id(place): roles.get(k, "") for k, place in enumerate(walk.places)}
@@ -51,26 +51,26 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
         if entry is not None and entry.kind == "labels" and place.name in _NAMING and set(entry.values) <= words:
             entry = replace(entry, role=STRUCTURE)
         if entry is not None:
-            found.append(entry)
+            result.append(entry)
     unread += [Unread(place.where, why) for place, why in walk.closed]
     if walk.left:
-        unread.append(Unread("the file", f"it holds {walk.left} more objects than were gone through"))
+        unread.append(Unread("the file", f"it holds {walk.left} more objects, which were not searched"))
     if walk.objects.encoding not in _ENCODINGS:
-        found.append(Entry("the encoding of the file", "text", walk.objects.encoding))
+        result.append(Entry("the encoding of the file", "text", walk.objects.encoding))
     if walk.objects.behind.strip(b"\0"):
-        found.append(entry_of_bytes("bytes behind the end", walk.objects.behind))
-    return found + list(names.values()), unread
+        result.append(entry_of_bytes("bytes after the end", walk.objects.behind))
+    return result + list(names.values()), unread
 
 
 def _words(walk: Walk) -> set[str]:
     """Names that code in the file uses: in calls, formulas and programs."""
-    found: set[str] = set()
+    result: set[str] = set()
     for place in walk:
         if place.code is not None:
-            found |= set(_WORD.findall(place.code.text))
+            result |= set(_WORD.findall(place.code.text))
         elif place.kind == "text" and place.name in _PROGRAMS:
-            found |= {word for text in walk.objects.texts(place.node) for word in _WORD.findall(text)}
-    return found
+            result |= {word for text in walk.objects.texts(place.node) for word in _WORD.findall(text)}
+    return result
 
 
 def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> Entry | None:
@@ -83,13 +83,13 @@ def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> E
     if place.kind in ("namespace", "package", "persistent"):
         return Entry(place.where, "text", " ".join(objects.names_within(node)), role)
     if place.kind == "alternative":
-        raise BayesreconError("a vector in a form that is not known")
+        raise BayesreconError("a vector in an unknown format")
     if place.kind not in VECTORS or not objects.size(node):
         return None
     parent = place.parent
     if parent is not None and (place.name in _LABELS or parent.name.lower() == "dimnames"):
-        of = parent if place.name in _LABELS else parent.parent
-        return None if of is None else _labels(walk, place, of, role, role_of.get(id(of), ""))
+        owner = parent if place.name in _LABELS else parent.parent
+        return None if owner is None else _labels(walk, place, owner, role, role_of.get(id(owner), ""))
     if (
         place.name == "dim"
         and parent is not None
@@ -110,14 +110,14 @@ def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> E
     return Entry(place.where, "array", values, role)
 
 
-def _labels(walk: Walk, place: Place, of: Place, role: str, inherited: str) -> Entry | None:
+def _labels(walk: Walk, place: Place, owner: Place, role: str, inherited: str) -> Entry | None:
     """Names of entries or rows, which are those of records where there are as many; names of a list are places."""
     objects = walk.objects
     labels = np.array(objects.texts(place.node)) if place.kind == "text" else objects.numbers(place.node)
-    elements = len(objects.elements(of.node)) if of.kind not in VECTORS else 0
+    elements = len(objects.elements(owner.node)) if owner.kind not in VECTORS else 0
     if (place.name == "names" and 0 < len(labels) <= elements) or (place.name == "row.names" and _is_counted(labels)):
         return None
-    rows = place.name == "row.names" or (place.name != "levels" and len(labels) == objects.shape(of.node)[0])
+    rows = place.name == "row.names" or (place.name != "levels" and len(labels) == objects.shape(owner.node)[0])
     nonempty = labels[labels != ""] if labels.dtype.kind == "U" else labels
     if inherited == DESIGN and rows and 2 * len(nonempty) < len(labels):  # of effects, those of coefficients alone
         return Entry(place.where, "labels", nonempty, ESTIMATE)

@@ -12,7 +12,15 @@ from bayesrecon.posteriors.r.forests import forest
 from bayesrecon.posteriors.r.known_names import FITS, REASONS
 from bayesrecon.posteriors.r.mixed_glm import generalised
 from bayesrecon.posteriors.r.nonlinear import nonlinear
-from bayesrecon.posteriors.r.parts import family_of, labels_of, last_step_of, left_of, one_number, response_of, unsaid
+from bayesrecon.posteriors.r.parts import (
+    family_of,
+    labels_of,
+    last_step_of,
+    left_of,
+    one_number,
+    response_of,
+    unknown_weights,
+)
 from bayesrecon.posteriors.r.places import Place, Walk
 from bayesrecon.posteriors.r.r_objects import Objects
 
@@ -31,7 +39,7 @@ _REWEIGHTED, _EPSILON = ("logit", "poisson"), 1e-8  # kinds that are fitted by s
 _PARTS = ("VtV", "RZX")
 _DRAWN = {"mcmc", "mcmc.list", "stanfit", "brmsfit", "stanreg", "CmdStanMCMC", "draws_array", "draws_df"}
 _DRAWN |= {"draws_matrix", "draws_list", "draws_rvars"}
-_SUMMARIES = "summaries of draws are not attacked by this version where the draws are not there"
+_SUMMARIES = "summaries of draws without the draws are not attacked by this version"
 _OTHERS = "estimates of this kind of fit are not attacked by this version"
 
 _KINDS: tuple[tuple[set[str], Callable[[Objects, Place, str], Estimates]], ...] = (
@@ -58,59 +66,59 @@ def estimates_of(walk: Walk) -> Iterator[Estimates]:
 
 def _of(objects: Objects, place: Place) -> Estimates:
     classes = objects.classes(place.node)
-    what = next(FITS[name] for name in classes if name in FITS)
+    description = next(FITS[name] for name in classes if name in FITS)
     if set(classes) & _DRAWN:
-        return Estimates(place.where, what, (place.where,), unsupported=_SUMMARIES, of_draws=True)
+        return Estimates(place.where, description, (place.where,), unsupported=_SUMMARIES, of_draws=True)
     if {"lmerMod", "summary.merMod"} & set(classes) and "lmerModLmerTest" not in classes:
-        return _mixed(objects, place, what)
+        return _mixed(objects, place, description)
     for kinds, read in ((("glm",), _glm), (("lm",), _lm), (("summary.glm",), _summary), (("summary.lm",), _summary)):
         if set(kinds) & set(classes) and not {"gam", "mlm", "rlm", "negbin"} & set(classes):
-            return read(objects, place, what)
+            return read(objects, place, description)
     if "gam" in classes:
-        return additive(objects, place, what)
+        return additive(objects, place, description)
     reason = next((REASONS[name] for name in classes if name in REASONS), _OTHERS)
     if "randomForest" in classes:
-        return forest(objects, place, what, reason)
+        return forest(objects, place, description, reason)
     for kinds, look in _KINDS:
         if kinds & set(classes):
-            return look(objects, place, what)
-    return Estimates(place.where, what, (place.where,), unsupported=reason)
+            return look(objects, place, description)
+    return Estimates(place.where, description, (place.where,), unsupported=reason)
 
 
-def _lm(objects: Objects, place: Place, what: str) -> Estimates:
+def _lm(objects: Objects, place: Place, description: str) -> Estimates:
     node = place.node
     degrees, rank = one_number(objects, node, "df.residual"), one_number(objects, node, "rank")
     residuals = left_of(objects, node, "residuals")
     if not len(residuals) and rank is not None:  # rotated, the same length
         residuals = left_of(objects, node, "effects")[int(max(rank, 0)) :]
-    unsupported = WEIGHTED if objects.size(objects.element(node, "weights")) else unsaid(objects, node)
+    unsupported = WEIGHTED if objects.size(objects.element(node, "weights")) else unknown_weights(objects, node)
     scale = float(residuals @ residuals) / degrees if len(residuals) and degrees and degrees > 0 else np.nan
     unscaled = _unscaled(objects, node)
     if not np.isfinite(scale):
         unsupported = unsupported or "neither residuals nor effects nor a residual variance are in it"
         scale = 1.0
-    return _estimates(objects, place, what, "ols", unscaled, scale, unsupported)
+    return _estimates(objects, place, description, "ols", unscaled, scale, unsupported)
 
 
-def _glm(objects: Objects, place: Place, what: str) -> Estimates:
+def _glm(objects: Objects, place: Place, description: str) -> Estimates:
     node = place.node
     kind, unsupported = family_of(objects, node)
     weights = left_of(objects, node, "prior.weights")
     if len(weights):
         unsupported = unsupported or ("" if np.all(weights == 1) else "the fit has weights, or several trials a row")
     else:
-        unsupported = unsupported or unsaid(objects, node)
+        unsupported = unsupported or unknown_weights(objects, node)
     degrees, deviance = one_number(objects, node, "df.residual"), one_number(objects, node, "deviance")
     scale = 1.0
     if kind == "ols":
         scale = deviance / degrees if deviance is not None and degrees else np.nan
         if not np.isfinite(scale):
             scale, unsupported = 1.0, unsupported or "the residual variance is not in it"
-    found = _estimates(objects, place, what, kind, _unscaled(objects, node), scale, unsupported)
-    return replace(found, last_step=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
+    result = _estimates(objects, place, description, kind, _unscaled(objects, node), scale, unsupported)
+    return replace(result, last_step=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
 
 
-def _summary(objects: Objects, place: Place, what: str) -> Estimates:
+def _summary(objects: Objects, place: Place, description: str) -> Estimates:
     node = place.node
     unscaled = np.asarray(objects.array(objects.element(node, "cov.unscaled")), float)
     unscaled = unscaled if unscaled.ndim == 2 and unscaled.shape[0] == unscaled.shape[1] else None
@@ -120,17 +128,20 @@ def _summary(objects: Objects, place: Place, what: str) -> Estimates:
     else:
         kind, sigma = "ols", one_number(objects, node, "sigma")
         unsupported, scale = ("", sigma**2) if sigma else ("the residual variance is not in it", 1.0)
-    found = _estimates(objects, place, what, kind, unscaled, scale, unsupported or unsaid(objects, node))
-    return replace(found, last_step=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
+    result = _estimates(
+        objects, place, description, kind, unscaled, scale, unsupported or unknown_weights(objects, node)
+    )
+    return replace(result, last_step=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
 
 
-def _mixed(objects: Objects, place: Place, what: str) -> Estimates:
-    """Of lme4: given the law of the random effects, `(X' V^-1 X)^-1` is `(V'V - RZX' RZX)^-1` of what it keeps."""
+def _mixed(objects: Objects, place: Place, description: str) -> Estimates:
+    """Of lme4: given the distribution of the random effects, `(X' V^-1 X)^-1` is `(V'V - RZX' RZX)^-1` of what it
+    keeps."""
     node = place.node
     counts, sums = (_by_name(objects, node, part) for part in ("dims", "cmp"))
     rows, variance = counts.get("n", 0.0), sums.get("pwrss", np.nan) / max(counts.get("n", 0.0), 1.0)
     if counts.get("GLMM", 1.0) or counts.get("NLMM", 1.0) or not variance > 0:
-        return generalised(objects, place, what)
+        return generalised(objects, place, description)
     if objects.element(node, "coefficients"):  # a summary
         table = np.asarray(objects.array(objects.element(node, "coefficients")), float)
         names = [*objects.axis_names(objects.element(node, "coefficients")), []][0]
@@ -148,26 +159,26 @@ def _mixed(objects: Objects, place: Place, what: str) -> Estimates:
         levels = [child for _, child in objects.elements(objects.element(node, "@flist"))]
         groups = np.array([objects.size(objects.attributes(child).get("levels", 0)) for child in levels], float)
         call = "@call"
-    unsupported = "" if len(groups) == 1 else "it has several grouping factors, or none is in it"
-    unsupported = unsupported or unsaid(objects, node, call)
+    unsupported = "" if len(groups) == 1 else "it does not have exactly one grouping factor"
+    unsupported = unsupported or unknown_weights(objects, node, call)
     covariance = None
     if unscaled.size == len(values) ** 2 and np.isfinite(unscaled).all():
         covariance = unscaled.reshape(len(values), -1) * variance
     labels = labels_of(names)
     if len(labels) != len(values) or len(set(labels)) < len(labels) or not np.isfinite(values).all():
-        unsupported = unsupported or "its coefficients have no names of their own"
+        unsupported = unsupported or "its coefficients do not have distinct names"
     places = tuple(f"{place.where}{sign}{name}" for name in _OF_MIXED for sign in "/@")
-    found = Estimates(place.where, what, places, "mixed", labels, "response", values, covariance, variance)
-    return replace(found, groups=int(groups[0]) if len(groups) == 1 else 0, rows=int(rows), unsupported=unsupported)
+    result = Estimates(place.where, description, places, "mixed", labels, "response", values, covariance, variance)
+    return replace(result, groups=int(groups[0]) if len(groups) == 1 else 0, rows=int(rows), unsupported=unsupported)
 
 
 def _given_law(product: np.ndarray, across: np.ndarray) -> np.ndarray:
     """`(V'V - RZX' RZX)^-1`, of whose first the upper triangle is kept."""
     if product.ndim != 2 or across.ndim != 2 or across.shape[1] != len(product) or len(set(product.shape)) > 1:
         return np.zeros(0)
-    whole = np.triu(product) + np.triu(product, 1).T - across.T @ across
+    schur = np.triu(product) + np.triu(product, 1).T - across.T @ across
     try:
-        return np.linalg.inv(whole)
+        return np.linalg.inv(schur)
     except np.linalg.LinAlgError:
         return np.zeros(0)
 
@@ -180,7 +191,13 @@ def _by_name(objects: Objects, node: int, part: str) -> dict[str, float]:
 
 
 def _estimates(
-    objects: Objects, place: Place, what: str, kind: str, unscaled: np.ndarray | None, scale: float, unsupported: str
+    objects: Objects,
+    place: Place,
+    description: str,
+    kind: str,
+    unscaled: np.ndarray | None,
+    scale: float,
+    unsupported: str,
 ) -> Estimates:
     at = objects.element(place.node, "coefficients")
     table = np.asarray(objects.array(at), float)
@@ -188,25 +205,27 @@ def _estimates(
     values = table if table.ndim == 1 else table[:, 0]
     places = tuple(f"{place.where}/{name}" for name in _TABLE)
     if not len(values) or len(names) != len(values):
-        return Estimates(place.where, what, places, unsupported="its coefficients have no names" if len(values) else "")
+        return Estimates(
+            place.where, description, places, unsupported="its coefficients have no names" if len(values) else ""
+        )
     if not np.isfinite(values).all():
-        unsupported = unsupported or "some coefficients are missing, being combinations of others"
+        unsupported = unsupported or "some coefficients are missing because of collinearity"
     labels = labels_of(names)
     if len(set(labels)) < len(labels):
-        unsupported = unsupported or "two coefficients have one name"
+        unsupported = unsupported or "two coefficients have the same name"
     covariance = None
     if unscaled is not None and unscaled.shape == (len(values), len(values)) and np.isfinite(unscaled).all():
         covariance = (unscaled + unscaled.T) / 2 * (scale if kind == "ols" else 1.0)
     response = response_of(objects, place.node)
     return Estimates(
-        place.where, what, places, kind, labels, response, values, covariance, scale, unsupported=unsupported
+        place.where, description, places, kind, labels, response, values, covariance, scale, unsupported=unsupported
     )
 
 
 def _unscaled(objects: Objects, node: int) -> np.ndarray | None:
     """`(R'R)^-1` of the triangular factor of the (weighted) design, in the order of the coefficients."""
-    whole = objects.element(node, "qr", "qr")
-    factor = np.asarray(objects.array(whole or objects.element(node, "R")), float)
+    stored = objects.element(node, "qr", "qr")
+    factor = np.asarray(objects.array(stored or objects.element(node, "R")), float)
     if factor.ndim != 2 or not factor.size or factor.shape[0] < factor.shape[1]:
         return None
     p = factor.shape[1]

@@ -28,12 +28,12 @@ _BECAUSE = (
 )
 
 
-def forest(objects: Objects, place: Place, what: str, unsupported: str) -> Estimates:
-    """What follows for a forest of classes; nothing of others."""
+def forest(objects: Objects, place: Place, description: str, unsupported: str) -> Estimates:
+    """Statistics of a classification forest; none for others."""
     statistics = tuple(_statistics(objects, place.node))
     return Estimates(
         place.where,
-        what,
+        description,
         (place.where,),
         statistics=statistics,
         because=_BECAUSE if statistics else "",
@@ -48,12 +48,12 @@ def _statistics(objects: Objects, node: int) -> Iterator[Statistic]:
     counts = _counts(objects, node, "confusion", labels)
     least = _leaves(objects, node, len(labels))
     if counts is not None:
-        whole = _every_record(objects, node, counts)
+        complete = _every_record(objects, node, counts)
         for label, count in zip(labels, counts.tolist(), strict=True):
-            yield Statistic(f"n[class={label}]", count if whole else None, count, count if whole else np.inf)
+            yield Statistic(f"n[class={label}]", count if complete else None, count, count if complete else np.inf)
         total = float(counts.sum())
-        yield Statistic("n", total if whole else None, total, total if whole else np.inf)
-        if whole and least is not None:
+        yield Statistic("n", total if complete else None, total, total if complete else np.inf)
+        if complete and least is not None:
             alone = np.maximum(2 * least - counts[None, :], 0).astype(int)
             t = int(alone.sum(axis=1).argmax())
             most = int(least[t].sum())

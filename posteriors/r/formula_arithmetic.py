@@ -17,7 +17,7 @@ _DEEPEST = 40
 
 
 def expression_of(objects: Objects, node: int, deep: int = 0) -> Expression | None:
-    """A call, a name or a number; None of anything else."""
+    """A call, a name or a number; None for anything else."""
     kind = objects.kind(node)
     if kind == "symbol":
         names = objects.names_within(node)
@@ -66,7 +66,7 @@ def names_in(e: Expression) -> set[str]:
 
 
 def derivative(e: Expression, by: str) -> Expression:
-    """Of an expression by a name.
+    """Derivative of an expression with respect to a name.
 
     >>> text_of(derivative(("*", "a", ("exp", ("*", "b", "x"))), "b"))
     'a * exp(b * x) * x'
@@ -132,8 +132,8 @@ def value_of(e: Expression, at: Mapping[str, float]) -> float:
             case "/":
                 return parts[0] / parts[1]
             case "^":
-                found = parts[0] ** parts[1]
-                return found if isinstance(found, float) else math.nan
+                power = parts[0] ** parts[1]
+                return power if isinstance(power, float) else math.nan
             case name:
                 return getattr(math, name)(parts[0])
     except (ArithmeticError, ValueError):
@@ -141,7 +141,7 @@ def value_of(e: Expression, at: Mapping[str, float]) -> float:
 
 
 def text_of(e: Expression) -> str:
-    """As it would be typed."""
+    """The expression as R code."""
     if isinstance(e, str):
         return e
     if not isinstance(e, tuple):

@@ -23,7 +23,7 @@ FITS = {
 """Classes that are known; anything else is gone through by inventory alone."""
 
 REASONS: Mapping[str, str] = {
-    "nlmerMod": "its estimates maximise an integral over the effects of groups, which is no sum over records",
+    "nlmerMod": "its estimates maximise an integral over group effects, which is not a sum over records",
     "survreg": "estimates with censored times are not attacked by this version",
     "survfit": "the times on it are looked at as they are; its errors and limits follow from these",
     "rpart": "leaves and splits are looked at one by one; what their numbers give together is not",
@@ -117,4 +117,4 @@ FAMILIES = frozenset(
         "zero_one_inflated_beta",
     }
 )  # fmt: skip
-"""Laws that brms knows, a list of which lies in each of its fits."""
+"""Distributions that brms knows, a list of which lies in each of its fits."""

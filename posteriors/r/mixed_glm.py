@@ -17,7 +17,7 @@ import numpy as np
 
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly, field_name
 from bayesrecon.posteriors.r.code import code_of
-from bayesrecon.posteriors.r.parts import labels_of, unsaid, vector_of
+from bayesrecon.posteriors.r.parts import labels_of, unknown_weights, vector_of
 from bayesrecon.posteriors.r.places import Place
 from bayesrecon.posteriors.r.r_objects import Objects
 
@@ -45,38 +45,38 @@ class _Factor:
     ratio: float
 
 
-def generalised(objects: Objects, place: Place, what: str) -> Estimates:
-    """What follows where the modes are in the object; of its coefficients alone nothing does."""
+def generalised(objects: Objects, place: Place, description: str) -> Estimates:
+    """Statistics if the object has the modes of its group effects; its coefficients alone give none."""
     node = place.node
-    odd = _odd(objects, node)
+    odd = _unsupported_option(objects, node)
     if odd:
-        return Estimates(place.where, what, (place.where,), unsupported=odd)
+        return Estimates(place.where, description, (place.where,), unsupported=odd)
     factors = _factors(objects, node)
     if not factors:
-        why = f"{_INTEGRAL}; the modes of its effects, which would tell totals of groups, are not in it, or are zero"
-        return Estimates(place.where, what, (place.where,), unsupported=why)
+        why = f"{_INTEGRAL}; the modes of its group effects, which give totals of groups, are missing or zero"
+        return Estimates(place.where, description, (place.where,), unsupported=why)
     family, response = _family(objects, node), _response(objects, node)
     statistics = tuple(_of_groups(objects, node, factors, family, response))
     because = (
         "the modes of its effects balance what is observed and fitted in each group, sum(y - fitted) = u / theta; "
-        f"of its coefficients alone nothing follows: {_INTEGRAL}"
+        f"its coefficients alone determine nothing: {_INTEGRAL}"
     )
-    return Estimates(place.where, what, (place.where,), statistics=statistics, because=because)
+    return Estimates(place.where, description, (place.where,), statistics=statistics, because=because)
 
 
-def _odd(objects: Objects, node: int) -> str:
+def _unsupported_option(objects: Objects, node: int) -> str:
     if objects.element(node, "coefficients"):
         return f"{_INTEGRAL}; its summary has no modes of its effects, which would tell totals of groups"
     if not _family(objects, node):
-        return f"{_INTEGRAL}; its family is another one than binomial and Poisson with their canonical links"
+        return f"{_INTEGRAL}; its family is not binomial or Poisson with the canonical link"
     call = objects.element(node, "@call")
     if "tolPwrss" in code_of(objects, call).text:
         return "it was fitted with a tolerance of its own"
-    return unsaid(objects, node, "@call")
+    return unknown_weights(objects, node, "@call")
 
 
 def _family(objects: Objects, node: int) -> str:
-    """Of what keeps the response, or of the call."""
+    """Name of the response, from the object that stores it or from the call."""
     own = objects.element(node, "@resp", "@.xData", ".->family")
     if own:
         name, link = (" ".join(objects.texts(objects.element(own, k))[:1]) for k in ("family", "link"))
@@ -98,7 +98,7 @@ def _response(objects: Objects, node: int) -> str:
 
 
 def _factors(objects: Objects, node: int) -> list[_Factor]:
-    """Those with an effect on the intercept alone, the only ones whose `theta` is one number."""
+    """Factors with a random intercept only, whose `theta` is one number."""
     terms = objects.elements(objects.element(node, "@cnms"))
     if not terms or any(objects.texts(child) != ["(Intercept)"] for _, child in terms):
         return []
@@ -108,14 +108,14 @@ def _factors(objects: Objects, node: int) -> list[_Factor]:
     if np.any(np.diff(bounds) < 1) or bounds[0] != 0 or bounds[-1] != len(modes) or not np.isfinite(modes).all():
         return []
     known = {name: objects.texts(objects.attributes(child).get("levels", 0)) for name, child in _levels(objects, node)}
-    found = []
+    result = []
     for (name, _), ratio, low, high in zip(terms, ratios.tolist(), bounds[:-1], bounds[1:], strict=True):
         own = modes[int(low) : int(high)]
         levels = known.get(name, [])
         levels = levels if len(levels) == len(own) else [f"level {k + 1}" for k in range(len(own))]
         if abs(ratio) > _ZERO:
-            found.append(_Factor(field_name(name), levels, own, ratio))
-    return found
+            result.append(_Factor(field_name(name), levels, own, ratio))
+    return result
 
 
 def _levels(objects: Objects, node: int) -> list[tuple[str, int]]:
@@ -132,26 +132,28 @@ def _of_groups(objects: Objects, node: int, factors: list[_Factor], family: str,
     beta = vector_of(objects, node, "@beta")
     alone = len(factors) == len(objects.elements(objects.element(node, "@cnms"))) == 1 and len(beta) == 1
     if alone and math.isfinite(n):
-        yield from _whole(factors[0], float(beta[0]), int(n), family, response)
-    for one in factors:
-        for level, left in zip(one.levels, (one.modes / one.ratio).tolist(), strict=True):
-            off = _MODE / min(1.0, abs(one.ratio))
-            yield Statistic(f"sum({response} - fitted)[{one.name}={level}]", left, left - off, left + off)
+        yield from _integer_pairs(factors[0], float(beta[0]), int(n), family, response)
+    for factor in factors:
+        for level, residual in zip(factor.levels, (factor.modes / factor.ratio).tolist(), strict=True):
+            off = _MODE / min(1.0, abs(factor.ratio))
+            yield Statistic(
+                f"sum({response} - fitted)[{factor.name}={level}]", residual, residual - off, residual + off
+            )
     cmp = objects.element(node, "@devcomp", "cmp")
     sums = dict(zip(objects.names(cmp), vector_of(objects, node, "@devcomp", "cmp").tolist(), strict=False))
     # Weights are those before the last step, of u at most the root of what the sum of squares fell by.
-    step = 2 * max(one.ratio for one in factors) * math.sqrt(_STOPS * max(sums.get("pwrss", math.inf), 0.0))
+    step = 2 * max(factor.ratio for factor in factors) * math.sqrt(_STOPS * max(sums.get("pwrss", math.inf), 0.0))
     yield from _weighed(objects, node, labels_of(_columns(objects, node)), step)
 
 
-def _whole(factor: _Factor, beta: float, n: int, family: str, response: str) -> Iterator[Statistic]:
-    """Number of records and their total response in each group, where all of them are told and add up to n."""
+def _integer_pairs(factor: _Factor, beta: float, n: int, family: str, response: str) -> Iterator[Statistic]:
+    """Number of records and their total response in each group, where all of them are told and sum to n."""
     q = len(factor.levels)
     most = min(n - q + 1, _MOST)
     off = _MODE / min(1.0, abs(factor.ratio))
     if most < 1 or 2 * off * most * q > _CHANCE:
         return
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     counts = np.arange(1, most + 1)
     for mode in factor.modes:
         eta = beta + factor.ratio * mode
@@ -165,10 +167,10 @@ def _whole(factor: _Factor, beta: float, n: int, family: str, response: str) -> 
         if int(fits.sum()) != 1:
             return
         at = int(np.flatnonzero(fits)[0])
-        found.append((int(counts[at]), int(near[at])))
-    if sum(count for count, _ in found) != n:
+        pairs.append((int(counts[at]), int(near[at])))
+    if sum(count for count, _ in pairs) != n:
         return  # rows that count several times, or an offset
-    for level, (count, total) in zip(factor.levels, found, strict=True):
+    for level, (count, total) in zip(factor.levels, pairs, strict=True):
         cell = f"{factor.name}={level}"
         yield exactly(f"n[{cell}]", count)
         if family == "binomial":

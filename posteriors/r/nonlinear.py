@@ -15,7 +15,7 @@ import numpy as np
 
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly, field_name
 from bayesrecon.posteriors.r.formula_arithmetic import derivative, expression_of, names_in, text_of, value_of
-from bayesrecon.posteriors.r.parts import one_number, unsaid, vector_of
+from bayesrecon.posteriors.r.parts import one_number, unknown_weights, vector_of
 from bayesrecon.posteriors.r.places import Place
 from bayesrecon.posteriors.r.r_objects import Objects
 
@@ -29,44 +29,44 @@ _PLACES = ("coefficients", "parameters", "cov.unscaled", "sigma", "df", "convInf
 _TABLES = ("summary.nls",)
 
 
-def nonlinear(objects: Objects, place: Place, what: str) -> Estimates:
-    """Of a fit whose functions are in it, or of its summary."""
+def nonlinear(objects: Objects, place: Place, description: str) -> Estimates:
+    """Estimates of a fit that stores its functions, or of its summary."""
     own = _of_summary(objects, place.node) if set(_TABLES) & set(objects.classes(place.node)) else None
     own = own or _of_fit(objects, place.node)
     if own is None:
-        return _closed(place, what, "its estimates are not in it, but in an environment that is empty")
+        return _closed(place, description, "its estimates are not in it, but in an environment that is empty")
     names, values, products, squares, n, formula, offset = own
-    odd = unsaid(objects, place.node)
+    odd = unknown_weights(objects, place.node)
     if odd:
-        return _closed(place, what, odd)
+        return _closed(place, description, odd)
     sides = objects.elements(formula) if objects.kind(formula) == "call" else []
     f = expression_of(objects, sides[2][1]) if len(sides) == 3 else None
     if f is None or not set(names) <= names_in(f) or len(names) > _MOST_PARAMETERS:
-        return _closed(place, what, "the gradient of its formula is not read, beyond + - * / ^ exp log sqrt")
+        return _closed(place, description, "its formula uses more than + - * / ^ exp log sqrt")
     p = len(names)
-    whole = products.shape == (p, p) and np.isfinite(products).all() and squares >= 0 and math.isfinite(squares)
-    if not whole or not n > p or not np.isfinite(values).all():
-        return _closed(place, what, "its numbers are not those of a fit")
+    valid = products.shape == (p, p) and np.isfinite(products).all() and squares >= 0 and math.isfinite(squares)
+    if not valid or not n > p or not np.isfinite(values).all():
+        return _closed(place, description, "its numbers are not those of a fit")
     gradient = [derivative(f, name) for name in names]
-    left = expression_of(objects, sides[1][1])
-    response = field_name(text_of(left)) if left is not None else "y"
+    response_side = expression_of(objects, sides[1][1])
+    response = field_name(text_of(response_side)) if response_side is not None else "y"
     at = dict(zip(names, values.tolist(), strict=True))
     places = tuple(f"{place.where}/{name}" for name in _PLACES)
     if not set(names) & set().union(*map(names_in, gradient)) and _spans(f, gradient, at):
         labels = tuple("const" if g == 1.0 else field_name(text_of(g)) for g in gradient)
         variance = squares / (n - p)
         if len(set(labels)) == p and variance > 0 and offset <= _CONVERGED:
-            found = Estimates(place.where, what, places, "ols", labels, response, values)
+            result = Estimates(place.where, description, places, "ols", labels, response, values)
             try:
                 inverse = np.linalg.inv(products)
             except np.linalg.LinAlgError:
-                return _closed(place, what, "its numbers are not those of a fit")
+                return _closed(place, description, "its numbers are not those of a fit")
             last_step = offset * math.sqrt(n - p) + 2 * float(_differences(values, products, n).max())
-            return replace(found, covariance=inverse * variance, scale=variance, last_step=last_step)
+            return replace(result, covariance=inverse * variance, scale=variance, last_step=last_step)
     statistics = tuple(_statistics(names, gradient, products, squares, n, response, f, at, offset))
-    shown = ", ".join(f"D[{name}] = {text_of(g)}" for name, g in zip(names, gradient, strict=True))
-    because = f"its covariance is that of the gradient of its formula, {shown[:_LONGEST]}, at the estimates"
-    return Estimates(place.where, what, places, statistics=statistics, because=because)
+    derivatives = ", ".join(f"D[{name}] = {text_of(g)}" for name, g in zip(names, gradient, strict=True))
+    because = f"its covariance is that of the gradient of its formula, {derivatives[:_LONGEST]}, at the estimates"
+    return Estimates(place.where, description, places, statistics=statistics, because=because)
 
 
 def _differences(values: np.ndarray, products: np.ndarray, n: float) -> np.ndarray:
@@ -77,8 +77,8 @@ def _differences(values: np.ndarray, products: np.ndarray, n: float) -> np.ndarr
     return _STEP * (1 + parts.max() / np.maximum(parts, 1e-300))
 
 
-def _closed(place: Place, what: str, why: str) -> Estimates:
-    return Estimates(place.where, what, (place.where,), unsupported=why)
+def _closed(place: Place, description: str, why: str) -> Estimates:
+    return Estimates(place.where, description, (place.where,), unsupported=why)
 
 
 def _of_summary(objects: Objects, node: int) -> tuple[Any, ...] | None:
@@ -108,7 +108,7 @@ def _of_summary(objects: Objects, node: int) -> tuple[Any, ...] | None:
 
 
 def _of_fit(objects: Objects, node: int) -> tuple[Any, ...] | None:
-    """From the environment that its functions share."""
+    """Values from the environment that its functions share."""
     own = objects.parts(objects.element(node, "m", "resid")).get("environment", 0)
     if objects.kind(own) != "environment":
         return None
@@ -143,11 +143,11 @@ def _spans(f: tuple[str, str, tuple[str, str, str]], gradient: list[Any], at: di
     tried = 0
     for _ in range(4 * _TRIED):
         here = at | dict(zip(others, rng.uniform(0.5, 2.0, len(others)).tolist(), strict=True))
-        whole = value_of(f, here)
+        value = value_of(f, here)
         parts = [here[name] * value_of(g, here) for name, g in zip(at, gradient, strict=True)]
-        if not all(map(math.isfinite, (whole, *parts))):
+        if not all(map(math.isfinite, (value, *parts))):
             continue
-        if abs(whole - sum(parts)) > _SAME * (abs(whole) + sum(map(abs, parts))):
+        if abs(value - sum(parts)) > _SAME * (abs(value) + sum(map(abs, parts))):
             return False
         tried += 1
     return tried >= _TRIED

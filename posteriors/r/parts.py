@@ -8,7 +8,7 @@ from bayesrecon.posteriors.r.r_objects import Objects
 
 INTERCEPT = "(Intercept)"
 REGRESSIONS = {("binomial", "logit"): "logit", ("poisson", "log"): "poisson", ("gaussian", "identity"): "ols"}
-_UNTOLD = 0.01  # standard errors, where the deviance is not there: that of ten thousand rows is about their number
+_DEFAULT_PRECISION = 0.01  # standard errors, if the deviance is missing: for 10,000 rows it is about their number
 
 
 def family_of(objects: Objects, node: int) -> tuple[str, str]:
@@ -18,10 +18,13 @@ def family_of(objects: Objects, node: int) -> tuple[str, str]:
     kind = REGRESSIONS.get((name, link), "")
     if kind:
         return kind, ""
-    return "", f"a fit of family {name[:30]} with link {link[:30]} is not read" if name else "its family is not in it"
+    return (
+        "",
+        f"a fit of family {name[:30]} with link {link[:30]} is not supported" if name else "its family is missing",
+    )
 
 
-def unsaid(objects: Objects, node: int, where: str = "call") -> str:
+def unknown_weights(objects: Objects, node: int, where: str = "call") -> str:
     """Whether nobody can tell if a fit has weights or an offset: its call says so."""
     call = objects.element(node, where)
     if objects.kind(call) != "call":
@@ -59,7 +62,7 @@ def last_step_of(objects: Objects, node: int, usual: float) -> float:
         usual: `epsilon` where the object does not say it.
     """
     epsilon, deviance = epsilon_of(objects, node, usual), one_number(objects, node, "deviance")
-    return _UNTOLD if deviance is None else last_step(epsilon * (abs(deviance) + 0.1), deviance)
+    return _DEFAULT_PRECISION if deviance is None else last_step(epsilon * (abs(deviance) + 0.1), deviance)
 
 
 def epsilon_of(objects: Objects, node: int, usual: float) -> float:
@@ -69,7 +72,7 @@ def epsilon_of(objects: Objects, node: int, usual: float) -> float:
 
 
 def vector_of(objects: Objects, node: int, *path: str) -> np.ndarray:
-    """Numbers at the end of a path of names; none where there are none."""
+    """Numbers at the end of a path of names; none if there are none."""
     return np.ravel(objects.numbers(objects.element(node, *path))).astype(float)
 
 

@@ -27,7 +27,7 @@ class Place:
         where: elements behind "/", attributes and slots behind "@", environments as "<environment>".
         name: the last part, as the file has it.
         parent: the place that it lies in, None for an object of the file.
-        code: of calls and functions.
+        code: code of calls and functions.
         slot: whether it is an attribute or a slot of the place that it lies in.
         named: whether the file names it.
     """
@@ -47,7 +47,7 @@ class Walk:
     """All places of a file, those first that lie least deep.
 
     Attributes:
-        places: of vectors, lists, calls, functions, environments; each environment once, where it is met first.
+        places: places of vectors, lists, calls, functions, environments; each environment once, where it is met first.
         closed: what is not gone through, and why: definitions of classes, with all methods that R's own classes have,
             and handles of compiled code.
         left: how many objects were not walked, there being too many.
@@ -120,17 +120,17 @@ class Walk:
 
     def _source(self, node: int) -> list[int]:
         """The code itself, or what compiled code is made of, parts in parts as well."""
-        found: list[int] = []
+        result: list[int] = []
         waiting = [node] if node else []
         while waiting:
-            one = waiting.pop()
-            if self.objects.kind(one) == "bytecode":
-                parts = self.objects.all_parts(one)
+            current = waiting.pop()
+            if self.objects.kind(current) == "bytecode":
+                parts = self.objects.all_parts(current)
                 rest = [part for part in parts[1:] if not self._is_index(part, len(parts))]
                 waiting += reversed(rest if self._are_instructions(parts[0]) else [*rest, parts[0]])
             else:
-                found.append(one)
-        return found
+                result.append(current)
+        return result
 
     def _are_instructions(self, node: int) -> bool:
         """Of compiled code: whole numbers that count instructions, constants and places to go on at."""

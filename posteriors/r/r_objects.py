@@ -23,7 +23,7 @@ class Objects:
     """The objects of a file.
 
     Args:
-        table: of `bayesrecon.untrusted.r_file.RFile.read`.
+        table: table of `bayesrecon.untrusted.r_file.RFile.read`.
     """
 
     def __init__(self, table: Mapping[str, np.ndarray]) -> None:
@@ -31,7 +31,7 @@ class Objects:
         order = np.argsort(table["parent"], kind="stable")
         count = len(table["kind"])
         if len(order) and not 0 <= int(table["child"].max(initial=0)) < count:
-            raise BayesreconError("its objects do not hang together")
+            raise BayesreconError("its objects are inconsistent")
         self._bounds = np.searchsorted(table["parent"][order], np.arange(count + 1)).tolist()
         self._below = list(zip(*(table[key][order].tolist() for key in ("tie", "label", "child")), strict=True))
         self._kinds, self._sizes = table["kind"].tolist(), table["size"].tolist()
@@ -39,7 +39,8 @@ class Objects:
         self.root, self.encoding = int(table["root"]), str(table["encoding"])
 
     def kind(self, node: int) -> str:
-        """What a node is: one of `bayesrecon.untrusted.r_nodes.KINDS`; vectors in another form are what they hold."""
+        """The kind of a node: one of `bayesrecon.untrusted.r_nodes.KINDS`; vectors in another form are what they
+        hold."""
         form, inner = self._plain(node)
         if form in _SEQUENCES:
             return _SEQUENCES[form]
@@ -138,30 +139,30 @@ class Objects:
 
     def attributes(self, node: int) -> dict[str, int]:
         """Attributes and slots by their names, in the order of the file."""
-        found: dict[str, int] = {}
+        result: dict[str, int] = {}
         for tie, _, child in self._under(node):
             if tie == ATTRIBUTE:
                 for name, value in self._pairs(child):
-                    found.setdefault(name, value)
-        return found
+                    result.setdefault(name, value)
+        return result
 
     def _pairs(self, node: int) -> list[tuple[str, int]]:
         """Elements of a pairlist with their tags; the rest of one that compiled code shares is followed."""
-        found: list[tuple[str, int]] = []
+        result: list[tuple[str, int]] = []
         met: set[int] = set()
         while node and node not in met:
             met.add(node)
             rest = 0
             for tie, _, child in self._under(node):
                 if tie == ELEMENT:
-                    found.append(("", child))
-                elif tie == TAG and found:
+                    result.append(("", child))
+                elif tie == TAG and result:
                     names = self.names_within(child)
-                    found[-1] = (names[0] if names else "", found[-1][1])
+                    result[-1] = (names[0] if names else "", result[-1][1])
                 elif tie == SPECIAL:
                     rest = child
             node = rest
-        return found
+        return result
 
     def elements(self, node: int) -> list[tuple[str, int]]:
         """Elements of a list, a pairlist, a call or an environment with their names, "" where they have none."""
@@ -170,11 +171,11 @@ class Objects:
             return self._pairs(node)
         if kind == "environment":
             parts = self.parts(node)
-            found = self._pairs(parts.get("frame", 0))
+            result = self._pairs(parts.get("frame", 0))
             for tie, _, child in self._under(parts.get("hash table", 0)):
                 if tie == ELEMENT and child:
-                    found += self._pairs(child)
-            return found
+                    result += self._pairs(child)
+            return result
         values = [child for tie, _, child in self._under(node) if tie == ELEMENT]
         names = self.texts(self.attributes(node).get("names", 0)) if values else []
         return list(zip([*names, *[""] * (len(values) - len(names))], values, strict=False))
@@ -193,7 +194,7 @@ class Objects:
         return tuple(self.texts(self.attributes(node).get("class", 0)))
 
     def shape(self, node: int) -> tuple[int, ...]:
-        """Of a matrix or an array its extents, of a vector its length."""
+        """Dimensions of a matrix or array, or the length of a vector."""
         dim = self.numbers(self.attributes(node).get("dim", 0))
         size = self.size(node)
         if len(dim) and np.isfinite(dim).all() and int(np.prod(dim.astype(float))) == size:
@@ -210,7 +211,7 @@ class Objects:
         return self.texts(self.attributes(node).get("names", 0))
 
     def axis_names(self, node: int) -> list[list[str]]:
-        """Names of rows, columns and so on, empty where there are none."""
+        """Names of rows, columns and so on, empty if there are none."""
         return [self.texts(child) for _, child in self.elements(self.attributes(node).get("dimnames", 0))]
 
     def objects(self) -> Sequence[tuple[str, int]]:

@@ -42,10 +42,10 @@ def read_r_draws(source: Path, *, name: str | None = None, trusted: bool = False
     """
     path = Path(source)
     with reading(path, f"an {_NAME}"):
-        found = samples_of(read_walk(path, trusted))
-        if found is None:
-            raise BayesreconError(f"{path}: there are no draws in it (of coda, posterior, Stan, brms or rstanarm)")
-        return _draws(found, name or path.stem)
+        result = samples_of(read_walk(path, trusted))
+        if result is None:
+            raise BayesreconError(f"{path}: it has no draws (of coda, posterior, Stan, brms or rstanarm)")
+        return _draws(result, name or path.stem)
 
 
 def read_r_contents(
@@ -66,17 +66,17 @@ def read_r_contents(
         title = name or path.name
         rest = {"entries": tuple(entries), "unread": tuple(unread), "estimates": tuple(estimates_of(walk))}
         if samples is None:
-            found = Contents(title, _title(walk), files)
+            result = Contents(title, _title(walk), files)
         else:
-            found = from_named_draws(_draws(samples, title), _title(walk), files)
+            result = from_named_draws(_draws(samples, title), _title(walk), files)
             levels = {f"posterior/{base}": names for base, names in levels_of(samples.columns).items()}
-            more = {"variables": (*found.variables, *_beside(samples)), "coordinates": levels}
-            found = replace(found, **more, program=samples.program)
-        return replace(found, **rest)
+            more = {"variables": (*result.variables, *_beside(samples)), "coordinates": levels}
+            result = replace(result, **more, program=samples.program)
+        return replace(result, **rest)
 
 
 def _title(walk: Walk) -> str:
-    """What the file holds, in words."""
+    """The content of the file, in words."""
     known = [known_class(walk.objects, node) for _, node in walk.objects.objects()]
     named = [text for text in dict.fromkeys(known) if text]
     return f"{_NAME}: {', '.join(named[:3])}" if named else _NAME
@@ -89,14 +89,14 @@ def _draws(samples: Samples, name: str) -> Draws:
 
 def _beside(samples: Samples) -> list[Variable]:
     """Statistics of the sampler, and draws of the warm-up."""
-    found = [
+    result = [
         Variable("sample_stats", _STATISTICS.get(name, name), (), True, np.ravel(values))
         for name, values in samples.statistics.items()
     ]
     for name, values in assembled(samples.warmup).items():
         group = "warmup_sample_stats" if name == LOG_DENSITY else "warmup_posterior"
-        found.append(Variable(group, "lp" if name == LOG_DENSITY else name, values.shape, False, values))
-    return found
+        result.append(Variable(group, "lp" if name == LOG_DENSITY else name, values.shape, False, values))
+    return result
 
 
 FORMAT = Format(_NAME, (".rds", ".rdata", ".rda"), read_r_draws, read_r_contents, guarded=True)

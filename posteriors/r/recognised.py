@@ -1,4 +1,4 @@
-"""What things are in the fits that R's usual packages make: by their classes, their names and their extents."""
+"""Roles of the items in fits of R's usual packages, from their classes, names and lengths."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -25,7 +25,7 @@ def _few(most: int, count: int) -> Callable[[np.ndarray], bool]:
 
 
 def _rises(values: np.ndarray) -> bool:
-    """From zero or one in steps of one, each number as often as it likes: columns of terms."""
+    """Whether values rise from zero or one in steps of at most one, as the columns of terms do."""
     steps = np.diff(values)
     return not len(values) or (values[0] in (0, 1) and bool(np.all((steps == 0) | (steps == 1))))
 
@@ -34,7 +34,7 @@ _PATTERNS = {
     "factors": _few(2, _MOST_PATTERN), "order": _few(9, 40), "intercept": _few(1, 1), "response": _few(1, 1),
     "offset": _few(20, 3), "assign": _rises, "pivot": _is_permutation,
 }  # fmt: skip
-"""What numbers of these names must look like to be taken for what R writes there."""
+"""Checks that numbers of these names must pass to be recognised."""
 
 _FIELD = ".->"  # before the names of fields of reference classes
 _WHOLE = {RECORD, LEAF, CUT, TIMES, TOTAL}
@@ -48,7 +48,7 @@ def roles(walk: Walk) -> dict[int, str]:
     What lies in an object with a role has that role, too, unless it has one of its own. A vector or a matrix with as
     many entries as there are records is one of them, whatever its name.
     """
-    objects, found = walk.objects, {}
+    objects, result = walk.objects, {}
     at = {id(place): k for k, place in enumerate(walk.places)}
     inside: list[str] = []  # the known class that a place lies in
     for k, place in enumerate(walk.places):
@@ -57,29 +57,29 @@ def roles(walk: Walk) -> dict[int, str]:
         own = next((c for c in classes if c in BY_CLASS), "") or next((c for c in classes if c in FITS), "")
         inside.append(own or (inside[above] if above >= 0 else ""))
         role = _role(objects, place, classes, inside[above] if above >= 0 else "")
-        if role in (ESTIMATE, DESIGN) and found.get(above, "") in _WHOLE and not place.slot:
-            role = found[above]
+        if role in (ESTIMATE, DESIGN) and result.get(above, "") in _WHOLE and not place.slot:
+            role = result[above]
         if not role and above >= 0 and (not place.slot or walk.places[above].kind == "object"):
-            role = found.get(above, "")
+            role = result.get(above, "")
         if role:
-            found[k] = role
-    counts = set(_counts(walk, found))
+            result[k] = role
+    counts = set(_counts(walk, result))
     for k, place in enumerate(walk.places):
-        if place.kind in VECTORS and found.get(k, "") in ("", ESTIMATE):
+        if place.kind in VECTORS and result.get(k, "") in ("", ESTIMATE):
             shape = objects.shape(place.node)
-            known = found.get(k) == ESTIMATE and inside[k] in FITS
+            known = result.get(k) == ESTIMATE and inside[k] in FITS
             if (
                 not known
                 and place.name not in INTERNAL
                 and shape[0] >= _FEWEST
                 and (shape[0] in counts or shape[-1] in counts)
             ):
-                found[k] = RECORD
+                result[k] = RECORD
     for k, place in enumerate(walk.places):
         mild = ("", ESTIMATE, RECORD) if place.kind == "text" else ("", ESTIMATE)
-        if found.get(k, "") in mild and _is_structure(objects, place):
-            found[k] = STRUCTURE
-    return found
+        if result.get(k, "") in mild and _is_structure(objects, place):
+            result[k] = STRUCTURE
+    return result
 
 
 def _role(objects: Objects, place: Place, classes: tuple[str, ...], inside: str) -> str:

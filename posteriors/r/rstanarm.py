@@ -17,7 +17,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import SavedProgram
-from bayesrecon.posteriors.r.parts import labels_of, one_number, response_of, unsaid, vector_of
+from bayesrecon.posteriors.r.parts import labels_of, one_number, response_of, unknown_weights, vector_of
 from bayesrecon.posteriors.r.r_objects import Objects
 from bayesrecon.posteriors.r.rstanarm_means import MEANS, means_of
 
@@ -30,7 +30,7 @@ LAWS = {
     ("neg_binomial_2", "log"): "neg_binomial_2_log_lpmf({y} | eta, aux)",
     ("Gamma", "log"): "gamma_lpdf({y} | aux, aux ./ exp(eta))",
 }
-_UNREAD = "are not read off a fit by this version"
+_UNREAD = "are not supported by this version"
 _TRIALS = "binomial_logit_lpmf({y} | trials, eta)"
 _DECLARED = {"gaussian": "vector[N] {y}", "Gamma": "vector<lower=0>[N] {y}"}
 _COUNTED = {"binomial": "array[N] int<lower=0, upper=1> {y}"}
@@ -51,7 +51,7 @@ _TAKEN = {
 
 @dataclass(frozen=True)
 class Group:
-    """Effects on the intercept: `scale tau z`, times the auxiliary parameter where so, and tau of a gamma law.
+    """Effects on the intercept: `scale tau z`, times the auxiliary parameter where so, and tau of a gamma distribution.
 
     Attributes:
         levels: one for a new one included.
@@ -70,13 +70,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Design:
-    """What a program is written of.
+    """The parts that a program is generated from.
 
     Attributes:
         family: with its link.
         trials: whether the response is a number of successes beside one of failures.
         response, columns: their names, as a program can have them.
-        group: effects, None where there are none.
+        group: effects, None if there are none.
         lowest: the bound of the auxiliary parameter.
     """
 
@@ -93,7 +93,7 @@ def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedPr
     """The program of a `stanreg`, or why it gives none, with the means of its covariates where they are told.
 
     Args:
-        names: of R, of entries of the program's parameters.
+        names: names of R, of entries of the program's parameters.
     """
     fit = objects.element(node, "stanfit")
     slopes = [name for name, own in names.items() if own.startswith("beta[")]
@@ -105,7 +105,7 @@ def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedPr
             raise BayesreconError("its parameters have no names")
         family = _family(objects, node, len(slopes))
         if slopes and intercept and means is None:
-            raise BayesreconError(f"what its chains note does not tell the means of {len(slopes)} columns")
+            raise BayesreconError(f"the chains do not determine the means of {len(slopes)} columns")
         group = _group(objects, node, names)
         own = record_fields([_response(objects, node), *labels_of(slopes), *([group.name] if group else [])])
         group = replace(group, name=own[-1]) if group else None
@@ -119,19 +119,19 @@ def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedPr
 
 
 def _group(objects: Objects, node: int, names: Mapping[str, str]) -> Group | None:
-    """The effects on the intercept of one group, None where there are none."""
+    """The effects on the intercept of one group, None if there are none."""
     effects = [name for name, own in names.items() if own.startswith("b[")]
     if not effects and not objects.element(node, "prior.info", "prior_covariance"):
         return None
-    found = {match[1] if (match := _EFFECT.match(name)) else "" for name in effects}
-    if len(found) != 1 or "" in found or list(names.values()).count("theta_L[1]") != 1:
-        raise BayesreconError(f"fits with effects other than of one group on the intercept {_UNREAD}")
+    result = {match[1] if (match := _EFFECT.match(name)) else "" for name in effects}
+    if len(result) != 1 or "" in result or list(names.values()).count("theta_L[1]") != 1:
+        raise BayesreconError(f"fits with effects other than one random intercept {_UNREAD}")
     law = objects.element(node, "prior.info", "prior_covariance")
     shape, scale = (one_number(objects, law, name) for name in ("shape", "scale"))
     if _text(objects, law, "dist") != "decov" or not shape or not scale or min(shape, scale) <= 0:
         raise BayesreconError(f"fits with another prior of the effects than decov {_UNREAD}")
     scaled = _text(objects, objects.element(node, "stanfit"), "@model_name") == "continuous"
-    return Group(next(iter(found)), len(effects), scale, scaled, shape)
+    return Group(next(iter(result)), len(effects), scale, scaled, shape)
 
 
 def _family(objects: Objects, node: int, slopes: int) -> tuple[str, str]:
@@ -148,9 +148,9 @@ def _family(objects: Objects, node: int, slopes: int) -> tuple[str, str]:
     if function not in _FUNCTIONS:
         raise BayesreconError(f"fits of {function[:30] or 'a function that is not in it'} {_UNREAD}")
     if algorithm != "sampling":
-        raise BayesreconError(f"its draws are of an approximation ({algorithm[:20]})")
+        raise BayesreconError(f"its draws come from an approximation ({algorithm[:20]})")
     if not family[0]:
-        raise BayesreconError("its family is not in it")
+        raise BayesreconError("its family is missing")
     if family not in LAWS:
         raise BayesreconError(f"fits of family {family[0][:30]} with link {family[1][:30]} {_UNREAD}")
     call, fit = objects.element(node, "call"), objects.element(node, "stanfit")
@@ -160,7 +160,7 @@ def _family(objects: Objects, node: int, slopes: int) -> tuple[str, str]:
         raise BayesreconError(f"fits with {odd[0]} {_UNREAD}")
     if _has_trials(objects, fit) and family != ("binomial", "logit"):
         raise BayesreconError(f"trials with link {family[1]} {_UNREAD}")
-    if (why := unsaid(objects, node)) and "cbind" not in why:
+    if (why := unknown_weights(objects, node)) and "cbind" not in why:
         raise BayesreconError(why)
     sizes = [len(vector_of(objects, start, "beta")) for _, start in objects.elements(objects.element(fit, "@inits"))]
     if any(size != slopes for size in sizes):
@@ -202,9 +202,9 @@ def _priors(objects: Objects, node: int, intercept: bool, slopes: int, auxiliary
         yield from _prior(objects, aux, ["aux"], "auxiliary parameter")
 
 
-def _prior(objects: Objects, prior: int, of: list[str], what: str) -> Iterator[str]:
+def _prior(objects: Objects, prior: int, coefficients: list[str], description: str) -> Iterator[str]:
     if not prior:
-        raise BayesreconError(f"the prior of the {what} is not in it")
+        raise BayesreconError(f"the prior of the {description} is missing")
     if _is_flat(objects, prior):
         return
     law = _text(objects, prior, "dist")
@@ -213,26 +213,26 @@ def _prior(objects: Objects, prior: int, of: list[str], what: str) -> Iterator[s
         _scales(objects, prior),
         vector_of(objects, prior, "df"),
     )
-    if law not in ("normal", *(() if what == "slopes" else ("student_t", "cauchy"))):
-        raise BayesreconError(f"priors of the {what} that are {law[:30] or 'without a name'} {_UNREAD}")
+    if law not in ("normal", *(() if description == "slopes" else ("student_t", "cauchy"))):
+        raise BayesreconError(f"priors of the {description} that are {law[:30] or 'without a name'} {_UNREAD}")
     nu = np.ones(1) if law == "cauchy" else degrees if law == "student_t" else np.full(1, np.inf)
     try:
-        location, scale, nu = (np.broadcast_to(v, len(of)) for v in (location, scale, nu))
+        location, scale, nu = (np.broadcast_to(v, len(coefficients)) for v in (location, scale, nu))
     except ValueError:
-        raise BayesreconError(f"the prior of the {what} has other sizes than these") from None
+        raise BayesreconError(f"the prior of the {description} has another size") from None
     if not (np.isfinite(location).all() and np.isfinite(scale).all() and np.all(scale > 0) and np.all(nu > 0)):
-        raise BayesreconError(f"the prior of the {what} has no scale, or no degrees of freedom")
-    for one, at, width, n in zip(of, location.tolist(), scale.tolist(), nu.tolist(), strict=True):
+        raise BayesreconError(f"the prior of the {description} has no scale, or no degrees of freedom")
+    for coefficient, at, width, n in zip(coefficients, location.tolist(), scale.tolist(), nu.tolist(), strict=True):
         numbers = f"{at!r}, {width!r}"
         yield (
-            f"target += normal_lpdf({one} | {numbers});"
+            f"target += normal_lpdf({coefficient} | {numbers});"
             if law == "normal"
-            else (f"target += student_t_lpdf({one} | {n!r}, {numbers});")
+            else (f"target += student_t_lpdf({coefficient} | {n!r}, {numbers});")
         )
 
 
 def _is_flat(objects: Objects, prior: int) -> bool:
-    """Its law is missing: `prior = NULL`."""
+    """Its distribution is missing: `prior = NULL`."""
     values = vector_of(objects, prior, "dist")
     return len(values) == 1 and bool(np.isnan(values[0]))
 
@@ -246,7 +246,8 @@ def _lowest(objects: Objects, node: int) -> float:
 
 
 def _scales(objects: Objects, prior: int) -> np.ndarray:
-    """Those that were used, or where these are not noted those that were asked for; of an exponential law 1 / rate."""
+    """Those that were used, or where these are not noted those that were asked for; of an exponential distribution 1 /
+    rate."""
     used, requested = (vector_of(objects, prior, name) for name in ("adjusted_scale", "scale"))
     rate = one_number(objects, prior, "rate")
     return used if len(used) else requested if len(requested) else np.full(1, 1 / rate) if rate else np.zeros(0)
@@ -254,38 +255,38 @@ def _scales(objects: Objects, prior: int) -> np.ndarray:
 
 def record_fields(names: list[str]) -> list[str]:
     """Names as a program can have them, the response first."""
-    found: list[str] = []
+    fields: list[str] = []
     for k, name in enumerate(names):
-        good = _FIELD.fullmatch(name) and name not in _TAKEN and name not in found
-        found.append(name if good else (f"x{k}" if k else "y"))
-    return found if len(set(found)) == len(found) else [f"x{k}" if k else "y" for k in range(len(names))]
+        good = _FIELD.fullmatch(name) and name not in _TAKEN and name not in fields
+        fields.append(name if good else (f"x{k}" if k else "y"))
+    return fields if len(set(fields)) == len(fields) else [f"x{k}" if k else "y" for k in range(len(names))]
 
 
-def program_text(of: Design, laws: list[str]) -> str:
+def program_text(design: Design, laws: list[str]) -> str:
     counted = "array[N] int<lower=0> {y}"
-    declared = counted if of.trials else {**_DECLARED, **_COUNTED}.get(of.family[0], counted)
-    law, slopes = (_TRIALS if of.trials else LAWS[of.family]), len(of.columns)
-    terms = (["rep_vector(alpha[1], N)"] if of.intercept else []) + [
-        f"beta[{k + 1}] * {name}" for k, name in enumerate(of.columns)
+    declared = counted if design.trials else {**_DECLARED, **_COUNTED}.get(design.family[0], counted)
+    law, slopes = (_TRIALS if design.trials else LAWS[design.family]), len(design.columns)
+    terms = (["rep_vector(alpha[1], N)"] if design.intercept else []) + [
+        f"beta[{k + 1}] * {name}" for k, name in enumerate(design.columns)
     ]
     lines = {
-        "data": ["int<lower=0> N;", declared.format(y=of.response) + ";"]
-        + ["array[N] int<lower=0> trials;"] * of.trials
-        + [f"vector[N] {name};" for name in of.columns]
-        + [f"vector[{slopes}] {MEANS};"] * bool(slopes and of.intercept),
-        "parameters": ["array[1] real alpha;"] * of.intercept
+        "data": ["int<lower=0> N;", declared.format(y=design.response) + ";"]
+        + ["array[N] int<lower=0> trials;"] * design.trials
+        + [f"vector[N] {name};" for name in design.columns]
+        + [f"vector[{slopes}] {MEANS};"] * bool(slopes and design.intercept),
+        "parameters": ["array[1] real alpha;"] * design.intercept
         + [f"vector[{slopes}] beta;"] * bool(slopes)
-        + [f"real<lower={of.lowest!r}> aux;"] * ("aux" in law),
+        + [f"real<lower={design.lowest!r}> aux;"] * ("aux" in law),
     }
-    if (group := of.group) is not None:
+    if (group := design.group) is not None:
         terms.append(f"b[{group.name}]")
         laws = [*laws, "target += normal_lpdf(z_b | 0, 1);", f"target += gamma_lpdf(tau | {group.shape!r}, 1);"]
         lines["data"].append(f"array[N] int<lower=1, upper={group.levels}> {group.name};")
         lines["parameters"] += [f"vector[{group.levels}] z_b;", "real<lower=0> tau;"]
         lines["transformed parameters"] = [f"vector[{group.levels}] b = {group.spread} * z_b;"]
     eta = f"vector[N] eta = {' + '.join(terms)};"
-    lines["model"] = [eta, *laws, f"target += {law.format(y=of.response)};"]
-    return "\n".join(f"{name} {{\n  " + "\n  ".join(some) + "\n}" for name, some in lines.items())
+    lines["model"] = [eta, *laws, f"target += {law.format(y=design.response)};"]
+    return "\n".join(f"{name} {{\n  " + "\n  ".join(statements) + "\n}" for name, statements in lines.items())
 
 
 def _effects(scale: float, times_aux: bool, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -19,7 +19,7 @@ _AGREES = 1e-8  # of its size, up to which an equation may be off: those of chai
 
 
 def means_of(objects: Objects, fit: int, slopes: int) -> np.ndarray | None:
-    """Means of the covariates `(K,)` of a `stanfit` of rstanarm, None where its equations do not tell them.
+    """Means of the covariates `(K,)` of a `stanfit` of rstanarm, None if its equations do not tell them.
 
     Slopes that were turned after sampling (`QR = TRUE`) are of other columns, of which nobody asks the means.
     """
@@ -28,17 +28,17 @@ def means_of(objects: Objects, fit: int, slopes: int) -> np.ndarray | None:
     rows = list(_equations(objects, fit, slopes))
     if not rows:
         return None
-    left, right = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
-    size = np.linalg.norm(left, axis=1)
-    if not (np.isfinite(size).all() and np.isfinite(right).all() and (size > 0).all()):
+    first, second = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
+    size = np.linalg.norm(first, axis=1)
+    if not (np.isfinite(size).all() and np.isfinite(second).all() and (size > 0).all()):
         return None
-    scaled, wanted = left / size[:, None], right / size
+    scaled, wanted = first / size[:, None], second / size
     columns = np.linalg.norm(scaled, axis=0)
     if not (columns > 0).all():
         return None
-    found, _, rank, _ = np.linalg.lstsq(scaled / columns, wanted, rcond=_AGREES)
-    off = np.abs(scaled / columns @ found - wanted)
-    return found / columns if rank == slopes and (off <= _AGREES * (1 + np.abs(wanted))).all() else None
+    solution, _, rank, _ = np.linalg.lstsq(scaled / columns, wanted, rcond=_AGREES)
+    off = np.abs(scaled / columns @ solution - wanted)
+    return solution / columns if rank == slopes and (off <= _AGREES * (1 + np.abs(wanted))).all() else None
 
 
 def _equations(objects: Objects, fit: int, slopes: int) -> Iterator[tuple[np.ndarray, float]]:
@@ -69,19 +69,19 @@ def _are_turned(objects: Objects, fit: int) -> bool:
 
 
 def _mean(objects: Objects, fit: int, chain: int, name: str) -> np.ndarray:
-    """Of a variable over a chain, which notes the means of all of them one after another."""
+    """Mean of a variable over a chain, which stores the means of all variables one after another."""
     places, count = _places(objects, fit)
     every = np.ravel(objects.numbers(objects.attributes(chain).get("mean_pars", 0))).astype(float)
     return every[slice(*places[name])] if len(every) == count and name in places else every[:0]
 
 
 def _places(objects: Objects, fit: int) -> tuple[dict[str, tuple[int, int]], int]:
-    """Where each variable of the program lies in a vector of all of them, and how long that is."""
-    found, at = {}, 0
+    """Position of each variable of the program in a vector of all of them, and the length of that vector."""
+    result, at = {}, 0
     for name, child in objects.elements(objects.element(fit, "@par_dims")):
         shape = np.ravel(objects.numbers(child)).astype(float)
         if name == "lp__" or not np.isfinite(shape).all() or np.any((shape < 0) | (shape > 1e6)):
             continue
         size = int(np.prod(shape)) if len(shape) else 1
-        found[name], at = (at, at + size), at + size
-    return found, at
+        result[name], at = (at, at + size), at + size
+    return result, at

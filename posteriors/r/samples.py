@@ -28,9 +28,9 @@ class Samples:
     Attributes:
         where: the object's place.
         columns: `{name: (chains, draws)}`, as R names them.
-        statistics: of the sampler, alike.
+        statistics: statistics of the sampler, alike.
         warmup: draws of the warm-up, alike.
-        program: of Stan, None where there is none.
+        program: of Stan, None if there is none.
         nodes: that were read.
     """
 
@@ -43,7 +43,7 @@ class Samples:
 
 
 def samples_of(walk: Walk) -> Samples | None:
-    """The first draws that lie least deep, None where there are none.
+    """The first draws that lie least deep, None if there are none.
 
     Raises:
         BayesreconError: draws whose chains differ in length or in their names.
@@ -52,9 +52,9 @@ def samples_of(walk: Walk) -> Samples | None:
     for place in walk:
         for name in objects.classes(place.node) if place.kind in ("list", "object", "double", "integer") else ():
             if name in _READERS:
-                found = _READERS[name](objects, place.node)
-                if found is not None:
-                    samples = Samples(place.where, *found)
+                draws = _READERS[name](objects, place.node)
+                if draws is not None:
+                    samples = Samples(place.where, *draws)
                     return _beside(objects, place.parent, samples)
     return None
 
@@ -84,7 +84,7 @@ def _matrices(objects: Objects, nodes: list[int]) -> Found:
         values = values.reshape(len(values), -1)
         names = [*objects.axis_names(node), [], []][1] or [f"var{k + 1}" for k in range(values.shape[1])]
         if len(names) != values.shape[1]:
-            raise BayesreconError("draws have another number of names than of columns")
+            raise BayesreconError("the number of names differs from the number of columns")
         chains.append(dict(zip(names, values.T, strict=True)))
     return (_together(chains), {}, {}, None, frozenset(nodes)) if chains else None
 
@@ -103,18 +103,18 @@ def _array(objects: Objects, node: int) -> Found:
         return None
     names = [*objects.axis_names(node), [], [], []][2]
     if len(names) != values.shape[2]:
-        raise BayesreconError("draws have another number of names than of columns")
+        raise BayesreconError("the number of names differs from the number of columns")
     return {name: values[:, :, k].T for k, name in enumerate(names)}, {}, {}, None, frozenset([node])
 
 
 def _matrix(objects: Objects, node: int) -> Found:
-    found = _matrices(objects, [node])
+    result = _matrices(objects, [node])
     chains = objects.numbers(objects.attributes(node).get("nchains", 0))
     count = int(chains[0]) if len(chains) and np.isfinite(chains[0]) else 1
-    if found is None or count < 2:
-        return found
-    columns = {name: v.reshape(count, -1) for name, v in found[0].items() if v.size % count == 0}
-    return (columns, *found[1:]) if len(columns) == len(found[0]) else found
+    if result is None or count < 2:
+        return result
+    columns = {name: v.reshape(count, -1) for name, v in result[0].items() if v.size % count == 0}
+    return (columns, *result[1:]) if len(columns) == len(result[0]) else result
 
 
 def _table(objects: Objects, node: int) -> Found:
@@ -214,17 +214,17 @@ def _renamed(objects: Objects, simulation: int) -> dict[str, str]:
 
 
 def _sizes(objects: Objects, node: int) -> dict[str, tuple[int, ...]]:
-    """Of all variables of the program, which a `stanfit` notes."""
+    """Shapes of all variables of the program, which a `stanfit` stores."""
     return _shapes(objects, objects.element(node, "@par_dims"))
 
 
 def _shapes(objects: Objects, node: int) -> dict[str, tuple[int, ...]]:
-    found = {}
+    result = {}
     for name, child in objects.elements(node):
         values = np.ravel(objects.numbers(child)).astype(float)
         if name and len(values) <= MAX_DIMENSIONS and np.all((values >= 0) & (values < 2**31)):
-            found[name] = tuple(int(v) for v in values)
-    return found
+            result[name] = tuple(int(v) for v in values)
+    return result
 
 
 def _entries(shape: tuple[int, ...]) -> int:

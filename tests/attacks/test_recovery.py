@@ -373,5 +373,5 @@ def test_more_units_than_fit_into_memory(verb, monkeypatch):
     rng = np.random.default_rng(0)
     values = {"beta": rng.normal(size=(2, 100, 2)), "sigma": rng.gamma(5, size=(2, 100))}
     release = from_draws(values, load("kidscore_momiq"))
-    with pytest.raises(BayesreconError, match=r"GiB of memory at once; (leave unit= out|give fewer known rows)"):
+    with pytest.raises(BayesreconError, match=r"GiB of memory at once; (leave unit= out|supply fewer known rows)"):
         verb(release, known={"mom_iq": np.arange(300.0)}, unit="mom_iq")

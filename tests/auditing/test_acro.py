@@ -60,7 +60,7 @@ def test_zeros_that_were_lost_are_of_coefficients_alone(folder):
 def test_files_outside_of_the_folder_are_refused(folder):
     path = folder / "results.json"
     path.write_text(path.read_text().replace("output_0_0.csv", "../output_0_0.csv"))
-    with pytest.raises(BayesreconError, match="is not one in this folder"):
+    with pytest.raises(BayesreconError, match="is not in this folder"):
         read_acro(path)
 
 

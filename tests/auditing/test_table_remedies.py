@@ -47,5 +47,5 @@ def test_remedies_are_tried(file):
 def test_a_table_of_another_model(file):
     from bayesrecon.models import load
 
-    with pytest.raises(BayesreconError, match="the table lacks beta"):
+    with pytest.raises(BayesreconError, match="no row for beta"):
         audit(file, load("kidscore_momiq"), correlations=file.with_name("related.csv"))

@@ -75,7 +75,7 @@ BAD_INPUT = {
     "infinite": (draws(beta=change(np.inf)), "draws of beta hold 2 missing or infinite values"),
     "outside the support": (draws(sigma=change(-1.0)), r"1 draws of sigma lie outside its support \[0, inf\], e.g. -1"),
     "on the boundary": (draws(sigma=np.zeros_like), "800 of 800 draws lie on or outside the support"),
-    "one draw": (draws(**first(1)), "1 draw is not a sample"),
+    "one draw": (draws(**first(1)), "1 draw is too few"),
     "as many draws as parameters": (draws(**first(3)), "3 draws are too few for the covariance of 3 parameters"),
     "hardly more draws than parameters": (draws(**first(5)), "5 draws"),
     "missing parameter": (draws(beta=lambda array: None), "lack parameter beta of model kidscore_momiq"),
@@ -85,10 +85,13 @@ BAD_INPUT = {
     "constant": (draws(sigma=np.ones_like), "parameter sigma takes one value in all draws"),
     "singular": (draws(beta=lambda array: array[..., :1] * [1, 2]), "their covariance is singular"),
     "too large": (draws(beta=lambda array: 1e200 * array), ""),
-    "no model": (lambda folder: draws()(folder)[:2], "does not say which model it belongs to.*--model NAME"),
+    "no model": (lambda folder: draws()(folder)[:2], "does not name its model.*--model NAME"),
     # files
     "no such file": (lambda folder: ["recover", "none.nc"], "none.nc: no such file"),
-    "unknown suffix": (a_file("draws.doc", "1", "recover", "draws.doc"), r"unknown suffix '.doc'; known are .*\.nc"),
+    "unknown suffix": (
+        a_file("draws.doc", "1", "recover", "draws.doc"),
+        r"unknown suffix '.doc'; known suffixes: .*\.nc",
+    ),
     "corrupt archive": (
         a_file("a.npz", zipped("junk"), "recover", "a.npz", *MODEL),
         "a.npz: cannot be read as an .npz",
@@ -100,7 +103,7 @@ BAD_INPUT = {
     ),
     "csv of words": (a_file("a.csv", "sigma\nhigh\n", "recover", "a.csv", *MODEL), "a.csv: .*high"),
     "corrupt netcdf": (a_file("a.nc", "text", "recover", "a.nc"), "a.nc: cannot be read as a netCDF file"),
-    "two kinds of files": (lambda folder: ["recover", "a.csv", "b.nc"], "b.nc: several files are read as CmdStan"),
+    "two kinds of files": (lambda folder: ["recover", "a.csv", "b.nc"], "b.nc: several files must be CmdStan"),
     "one file twice": (lambda folder: [*draws()(folder), "draws.npz"], "draws.npz is given twice"),
     # model
     "unknown model": (with_options("--model", "kidscore_momi"), "no shipped model 'kidscore_momi'; did you mean"),
@@ -135,7 +138,7 @@ BAD_INPUT = {
     "coordinates": (with_options("--coordinates", "polar"), "expected 'unconstrained' or 'constrained'"),
     "no draws": (with_options("--draws", "0"), "draws=0 is not between 1 and 800"),
     "too many draws": (with_options("--draws", "801"), "draws=801 is not between 1 and 800"),
-    "draws that cut a chain": (with_options("--draws", "500"), "draws=500 would cut a chain of 400 in two"),
+    "draws that cut a chain": (with_options("--draws", "500"), "draws=500 would split a chain of 400 draws"),
     "seed": (with_options("--seed", "-1"), "seed|key"),
     "total": (with_options("--total", "nan"), "total=nan"),
     "domain without a field": (with_options("--domain", "positive"), "'positive': expected FIELD=NAME, FIELD=LOW:HIGH"),
@@ -154,7 +157,7 @@ BAD_INPUT = {
     "no known file": (with_options("--known", "none.csv"), "there is no file none.csv"),
     "known without a field": (known("a.csv", "iq\n1\n"), r"none of its columns \(iq\) is a field of kidscore_momiq"),
     "known of another kind": (known("a.txt", "mom_iq\n1\n"), "read from .csv, .json and .npz files"),
-    "known that is empty": (known("a.csv", ""), "a.csv: cannot be read as CSV"),
+    "known that is empty": (known("a.csv", ""), "a.csv: the file is empty"),
     "known that is not JSON": (known("a.json", "{"), "a.json: cannot be read as JSON"),
     "known that is a list": (known("a.json", "[1]"), "a.json: expected a JSON object of arrays"),
     "known words": (known("a.csv", "mom_iq\nhigh\n"), "'mom_iq' holds values that are not numbers"),
@@ -270,6 +273,6 @@ def test_no_database(run, monkeypatch, tmp_path):
         ["posteriors", "--json"],
         ["fit", "arK", "arK", "-o", "a.nc"],
     ):
-        one_line(run(*arguments), "no copy of posteriordb is known: set POSTERIOR_DB_PATH")
+        one_line(run(*arguments), "no copy of posteriordb was found: set POSTERIOR_DB_PATH")
     monkeypatch.setenv("POSTERIOR_DB_PATH", str(tmp_path))
     one_line(run("recover", KIDIQ), "is not a posterior database")

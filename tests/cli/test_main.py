@@ -25,6 +25,13 @@ def test_version_and_help(run):
         assert "Example: bayesrecon " + command in " ".join(outcome.out.split())
 
 
+def test_paragraphs_of_the_help_fill_the_line(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = [line.strip() for line in run("audit", "--help").out.splitlines()]
+    (first,) = (k for k, line in enumerate(lines) if line.startswith("Exit codes"))
+    assert all(len(line) > 80 for line in lines[first : first + 2])
+
+
 def test_examples_of_the_help_parse():
     """Every command has one that does something, with options that the command has."""
     group = get_command(app)

@@ -47,7 +47,7 @@ def test_an_input_with_errors_and_pictures(folder, run):
     shown = run(*ASKED, "--outputs", "z.npy", "--out", "found.npz")
     assert shown.code == 0
     assert "x[1,1]" in shown.out
-    assert "if the input is of the law of the public records" in shown.out
+    assert "if the input comes from the distribution of the public records" in shown.out
 
 
 def test_an_audit_is_incomplete_without_a_decoder(folder, run):
@@ -71,7 +71,7 @@ REFUSED = {
     "no file": (("--outputs", "none.npy"), "none.npy: no such file"),
     "no function": (("--audit", "--decoder", "model.py:number"), "this is a int, no function"),
     "gradient": (("--outputs", "z.npy", "--attack", "posterior-sampling"), "cannot be differentiated by JAX"),
-    "view": (("--outputs", "z.npy", "--view", "softmax"), "the answer is no softmax"),
+    "view": (("--outputs", "z.npy", "--view", "softmax"), "the answer is not a softmax"),
 }
 
 

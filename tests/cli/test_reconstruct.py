@@ -10,8 +10,17 @@ import pytest
 import xarray as xr
 from command import document
 
+from bayesrecon.attacks.attack import attacks
 from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.results.json_values import plain
+
+
+@pytest.mark.parametrize("attack", attacks())
+def test_options_of_every_attack_are_listed(run, attack):
+    done = run("reconstruct", "--attack", attack)
+    assert (done.code, done.err) == (0, "")
+    assert f"{attack}: " in done.out
+    assert "takes" in done.out
 
 
 def test_records_on_the_command_line(database, run, tmp_path):

@@ -54,11 +54,11 @@ def test_weights_of_another_name(run, tmp_path):
     values = {"coef": rng.normal(2, 0.1, (1, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (1, 400, 1))}
     path = tmp_path / "draws.npz"
     np.savez(path, **values, weight=weight[None])
-    expected = f"draws are weighted by weight, and count as {weight.sum() ** 2 / (weight**2).sum():.0f} of 400"
+    expected = f"draws are weighted by weight: effective sample size {weight.sum() ** 2 / (weight**2).sum():.0f} of 400"
     assert expected in run("recover", path, "--model", "linear_predictor").err
     assert expected in run("recover", path, "--model", "linear_predictor", "--weights", "weight").err
     refused = run("recover", path, "--model", "linear_predictor", "--weights", "w")
-    one_line(refused, "weights='w': the draws have no such variable")
+    one_line(refused, "weights='w': the draws have no variable of this name")
     table = tmp_path / "fit.csv"
     table.write_text("name,estimate,std. error\nconst,1.2,0.1\nsigma,1.2,\n")
     one_line(run("recover", table, "--model", "ols", "--weights", "w"), "of its fit --fit-weights says")
@@ -180,6 +180,8 @@ def test_numbers_of_draws_that_fail_are_shown_by_force(run):
     shown = run("recover", "wrong.npz", "--model", "kidscore_momiq")
     assert shown.out.startswith("draws and model do not belong together: nothing is determined")
     assert "if these are exact draws of kidscore_momiq" in shown.out
+    assert "a check of draws and model failed" in shown.out
+    assert "are determined" not in shown.out
     found = document(run("recover", "wrong.npz", "--model", "kidscore_momiq", "--force", "--json"))
     assert found["consistent"] is False
     assert statistics(found)["n"]["estimate"] is not None

@@ -60,7 +60,7 @@ def test_planned_effect_of_rounding(database, monkeypatch):
     honest = bayesrecon.plan(release, draws=(1000,), digits=(1, 3, 6), summaries=False)
     for outlook in honest.outlooks:
         assert outlook.shift[3] == 0
-        assert outlook.shift[1] != 0  # too much of them is gone
+        assert outlook.shift[1] != 0  # the loss of precision is too large
     monkeypatch.setattr("bayesrecon.estimation.rounding.Rounding.mended", False)
     plan = bayesrecon.plan(release, draws=(1000,), digits=(3, 6), summaries=False)
     beta, sigma = np.asarray(release.theta)[:, :2], np.exp(np.asarray(release.theta)[:, 2])

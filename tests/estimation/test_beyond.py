@@ -39,10 +39,10 @@ def test_one_draw_in_a_hundred_is_missed(law):
     x, score = law(np.random.default_rng(0), 4000)
     low, high = np.quantile(x, [0.01, 0.99], axis=0)
     (failure,) = checked(law, x[x[:, 1] > low[1]], score[x[:, 1] > low[1]])
-    assert "beyond the smallest of b" in failure
+    assert "beyond the smallest value of b" in failure
     inside = ((x > low) & (x < high)).all(axis=1)
     (failure,) = checked(law, x[inside], score[inside])
-    assert "of all parameters, at both ends together" in failure
+    assert "outermost values of all parameters together" in failure
 
 
 @pytest.mark.parametrize("law", [normal, student, log_gamma])
@@ -67,7 +67,7 @@ def test_it_is_noticed_with_the_fitted_data():
         release, theta=theta, weights=np.full(len(theta), 1 / len(theta)), chain=np.ones(len(theta), int)
     )
     found = bayesrecon.recover(cut)
-    assert any("beyond the smallest of beta[1]" in failure for failure in found.failures)
+    assert any("beyond the smallest value of beta[1]" in failure for failure in found.failures)
     assert found["n"].estimate is None
     # Beyond the end of a box there is nothing: a variance in its own units is not looked for below zero.
     estimator = bayesrecon.Estimator(coordinates="constrained")

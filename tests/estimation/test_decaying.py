@@ -1,12 +1,20 @@
 """Regressions with several covariates, whose spectrum decays: no bias that the interval does not hold, no refusal."""
 
 import re
+from functools import cache
 
 import numpy as np
 import pytest
 from covariates import simulated
 
 import bayesrecon
+
+
+@cache
+def recovered(family, covariates, key):
+    """The data of a set, and what is recovered from its draws."""
+    _, data, release = simulated(family, covariates, key)
+    return data, bayesrecon.recover(release)
 
 
 @pytest.mark.slow
@@ -16,8 +24,7 @@ def test_the_number_of_records_is_not_underestimated(family):
     four fifths of their half width would be chance once in a hundred, and the old bias was of their whole width."""
     errors, halves, seen = [], [], []
     for key in (0, 1, 2):
-        _, data, release = simulated(family, 5, key)
-        recovery = bayesrecon.recover(release)
+        data, recovery = recovered(family, 5, key)
         assert recovery.consistent, recovery.failures
         row = recovery["n"]
         assert row.estimate is not None, row
@@ -31,8 +38,7 @@ def test_the_number_of_records_is_not_underestimated(family):
 @pytest.mark.slow
 def test_few_features_and_a_forecast():
     """1,000 draws of five coefficients tell a few hundred features apart at most, and say how many would tell n."""
-    _, _, release = simulated("logistic", 5, 0)
-    recovery = bayesrecon.recover(release)
+    _, recovery = recovered("logistic", 5, 0)
     assert recovery.consistent
     assert recovery.rank < 256
     assert recovery["n"].verdict == "partly"
@@ -45,5 +51,5 @@ def test_few_features_and_a_forecast():
 def test_little_seen_of_a_score_is_no_disagreement():
     """Twelve covariates and 1,000 draws: of the totals that the identities are made of more is not seen than their
     sampling errors are. This set failed before that was allowed for."""
-    recovery = bayesrecon.recover(simulated("Poisson", 12, 0)[2])
+    _, recovery = recovered("Poisson", 12, 0)
     assert recovery.consistent, recovery.failures

@@ -8,7 +8,7 @@ import pytest
 
 import bayesrecon
 from bayesrecon.digits import round_to
-from bayesrecon.estimation.rounding import cells, felt_rounding, rounding_of
+from bayesrecon.estimation.rounding import cells, rounding_failure, rounding_of
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
@@ -102,7 +102,7 @@ def test_values_are_rounded_where_they_were_printed(exact):
         found = rounding_of(release, 2000)
         assert found.constrained[0] is constrained
         np.testing.assert_allclose((found.high - found.low)[:, 0], step)
-        assert found.mended
+        assert found.correctable
 
 
 def test_exact_draws_take_the_path_they_took(exact, monkeypatch):
@@ -119,20 +119,20 @@ def test_what_is_gone_is_not_mended(exact):
     found = bayesrecon.recover(coarse)
     assert not found.consistent
     assert found["n"].estimate is None
-    assert "cannot be mended, since too much of them is gone" in found.failures[0]
+    assert "cannot be corrected, since the loss of precision is too large" in found.failures[0]
 
 
 def test_draws_rounded_onto_a_bound_are_missed(exact):
     tau = np.abs(np.random.default_rng(0).normal(0, 30, 2000)).round(0)
     drawn = {**exact[1], "variance": np.where(tau > 0, tau, 1.0)}
-    assert "onto its bound" in rounding_of(regression(drawn), 2000).unmended
+    assert "onto its bound" in rounding_of(regression(drawn), 2000).uncorrectable
 
 
 def test_coordinates_made_of_published_ones_are_not_mended(exact):
     release = regression({k: round_to(v, 2) for k, v in exact[1].items()})
-    assert felt_rounding(release, 2000) is not None
+    assert rounding_failure(release, 2000) is not None
     prepared = replace(release, model=replace(release.model, prepare=lambda values: values))
-    assert "made of published ones" in felt_rounding(prepared, 2000)
+    assert "computed from the published ones" in rounding_failure(prepared, 2000)
 
 
 def test_entries_that_depend_on_each_other_are_not_mended():
@@ -141,7 +141,7 @@ def test_entries_that_depend_on_each_other_are_not_mended():
     share = np.round(rng.dirichlet([20, 30, 50], 500), 2)
     share[:, 2] = 1 - share[:, 0] - share[:, 1]
     found = rounding_of(from_draws({"share": share[None]}, model), 500)
-    assert found.unmended == "the entries of share are not free of each other"
+    assert found.uncorrectable == "the elements of share are constrained jointly"
     assert found.share > 0.001
 
 

@@ -137,7 +137,7 @@ def test_another_likelihood_is_noticed():
     """A t with three degrees of freedom: no single identity is off by much, their sum is."""
     draws = heavy_tailed(np.random.default_rng(5), 3, 100, 4000)
     failures = bayesrecon.recover(from_draws(draws, regression_model())).failures
-    assert any("h the distance from the mean" in f for f in failures)
+    assert any("where h is the distance from the mean" in f for f in failures)
 
 
 def test_a_shifted_chain_is_noticed(regression):

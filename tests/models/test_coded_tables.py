@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import bayesrecon
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.factors import Factor, factors_by_name
 from bayesrecon.posteriors import from_table
 from bayesrecon.posteriors.printed.numbers import cell
@@ -63,6 +63,7 @@ def test_the_counts_of_an_analysis_of_variance_by_hand(tmp_path):
         assert counted(found, ["baseline", "1", "2"]) == [8, 5, 2]
         assert found["n"].estimate == found["n"].lower == 15
         assert found.warnings[-1].endswith("8, 5, 2")
+        assert isinstance(found.warnings[-1], Note)
     # Whole numbers tell that the dummies exclude each other, once n is known and each of them is 0 or 1.
     found = bayesrecon.recover(release, total=15, domain={"g1": "binary", "g2": "binary"})
     assert found["n[g1=1,g2=1]"].upper == 0
@@ -135,7 +136,7 @@ def test_what_no_data_print_is_a_failure():
     frame, factor, _, _ = simulated("ols", COUNTS, 4)
     frame.loc["g3", "std. error"] = "0.01"
     found = bayesrecon.recover(from_table(frame, "ols"), factors={"g": factor})
-    assert "no whole numbers of records" in found.failures[0]
+    assert "no whole cell counts" in found.failures[0]
     assert found["n"].estimate is None
 
 
@@ -208,7 +209,7 @@ def test_factors_that_there_are_not(factors, message):
 
 def test_an_invalid_formula_is_refused():
     frame, *_ = simulated("ols", COUNTS, 4)
-    with pytest.raises(BayesreconError, match="is no formula"):
+    with pytest.raises(BayesreconError, match="is not a formula"):
         from_table(frame, "ols", formula="y ~ (g")
     with pytest.raises(BayesreconError, match="no term of the formula"):
         from_table(frame, "ols", formula="y ~ x")

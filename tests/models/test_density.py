@@ -8,7 +8,7 @@ import pytest
 import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_density, load
-from bayesrecon.models.callback import called
+from bayesrecon.models.callback import from_callback
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 
@@ -88,12 +88,12 @@ def test_whole_numbers_arrive_as_integers():
 
 def test_nothing_is_differentiated_in_the_data(both):
     density = both[0]
-    with x64(), pytest.raises(BayesreconError, match="moves records along derivatives"):
+    with x64(), pytest.raises(BayesreconError, match="needs derivatives of the density"):
         jax.grad(lambda y: density.log_lik(jnp.asarray(THETA), {"mom_iq": 100.0, "kid_score": y}))(80.0)
 
 
 def test_there_are_no_third_derivatives():
-    f = called(lambda theta, z: ((theta**3).sum(axis=1), 3 * theta**2))
+    f = from_callback(lambda theta, z: ((theta**3).sum(axis=1), 3 * theta**2))
 
     def second(t):
         return jax.jvp(jax.grad(lambda s: f(s, {})), (t,), (jnp.ones(1),))[1][0]
@@ -127,10 +127,10 @@ def refusing(theta, data):
         (lambda t, d: kidscore(t, d)[0], {}, "log density of one record cannot be used"),
         (lambda t, d: (0.0, np.zeros(2)), {}, r"a gradient of shape \(2,\), expected \(\) and \(3,\)"),
         (kidscore, {"dataset": lambda records: records["iq"]}, "dataset fails: KeyError: 'iq'"),
-        (kidscore, {"support": {"sigma": "simplex"}}, "give prepare="),
+        (kidscore, {"support": {"sigma": "simplex"}}, "supply prepare="),
         (kidscore, {"support": {"sgima": "positive"}}, "did you mean sigma"),
         (kidscore, {"domain": {"kid_scores": "positive"}}, "did you mean kid_score"),
-        (kidscore, {"parameters": {}}, "nothing to release"),
+        (kidscore, {"parameters": {}}, "no posterior"),
         (kidscore, {"record": {}}, "nothing to recover"),
     ],
 )

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bayesrecon.domains import BINARY, REAL, Domain
-from bayesrecon.posteriors.printed.least_squares import Untold
+from bayesrecon.posteriors.printed.least_squares import WithoutCorrelations
 from bayesrecon.types import Field
 
 
@@ -21,7 +21,7 @@ def table(x, y, digits=None):
     se = np.sqrt(scale * np.diag(np.linalg.inv(design.T @ design)))
     names = tuple(f"x{i}" for i in range(x.shape[1]))
     numbers = [tuple(printed(v, digits) for v in values) for values in (b, se)]
-    return Untold(names, "y", *numbers, printed(np.sqrt(scale), digits))
+    return WithoutCorrelations(names, "y", *numbers, printed(np.sqrt(scale), digits))
 
 
 def statistics(x, y):

@@ -27,7 +27,7 @@ def squared(output, y):
         ({"features": 0}, "positive whole number"),
         ({"loss": "logistic", "outputs": 2}, "one output"),
         ({"loss": "softmax"}, "one per class"),
-        ({"penalty": -1.0}, "not negative"),
+        ({"penalty": -1.0}, "non-negative"),
     ],
 )
 def test_settings_of_linear_predictor(settings, message):

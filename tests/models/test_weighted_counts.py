@@ -56,5 +56,5 @@ def test_tables_that_do_not_give_counts_are_refused():
     with pytest.raises(BayesreconError, match="with an intercept; supply correlations="):
         from_table(pd.DataFrame(lines, index=["u", "v"]), "logit")
     frame = pd.DataFrame({k: [*v, "1"] for k, v in lines.items()}, index=["beta[1]", "beta[2]", "sigma"])
-    with pytest.raises(BayesreconError, match="moments of draws are not read without correlations"):
+    with pytest.raises(BayesreconError, match="moments of draws need their correlations"):
         from_table(frame, bayesrecon.models.load("kidscore_momiq"), draws=100)

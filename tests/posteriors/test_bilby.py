@@ -45,4 +45,4 @@ def test_results_of_bilby_are_read_in_every_format(result, suffix):
 
 def test_a_result_without_draws(result, tmp_path):
     (tmp_path / "empty.json").write_text('{"posterior": null, "sampler_kwargs": {"nlive": 30}}')
-    refused("its posterior is no table|holds no posterior draws", read_draws, tmp_path / "empty.json")
+    refused("its posterior is not a table|has no posterior draws", read_draws, tmp_path / "empty.json")

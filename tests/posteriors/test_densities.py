@@ -126,16 +126,16 @@ def flat(theta):
 @pytest.mark.parametrize(
     "log_q, at, message",
     [
-        (flat, None, "give some hundred draws of q"),
+        (flat, None, "supply a few hundred draws of q"),
         (flat, np.zeros((50, 2)), r"points of shape \(50, 2\)"),
         (flat, np.full((50, 3), np.nan), "missing or infinite"),
-        (flat, [["a"]], "does not consist of numbers"),
+        (flat, [["a"]], "must be numeric"),
         (flat, np.zeros((50, 3)), "1 different points"),
         (flat, RNG.normal(size=(50, 3)) * [1, 0, 1], r"the same beta\[2\]"),
         (flat, RNG.normal(size=(50, 3)), "the same at all points"),
         (1.0, RNG.normal(size=(50, 3)), "expected a function"),
         (lambda t: np.log(t[..., 0]), RNG.normal(size=(50, 3)), "is not finite at"),
-        (lambda t: t[..., :2], RNG.normal(size=(50, 3)), "expected one number a point"),
+        (lambda t: t[..., :2], RNG.normal(size=(50, 3)), "expected one number per point"),
         (lambda t: t @ np.zeros(7), RNG.normal(size=(50, 3)), "log_q failed at a point"),
     ],
 )

@@ -58,7 +58,7 @@ def test_a_pair_of_draws_shares_the_model_that_is_given(regression):
 @pytest.mark.parametrize(
     ("source", "model", "message"),
     [
-        (Ridge(2.0).fit(X, Y[:, 0]), "kidscore_momiq", "leave model= out"),
+        (Ridge(2.0).fit(X, Y[:, 0]), "kidscore_momiq", "omit model="),
         (pd.DataFrame({"mean": [1.0], "sd": [0.1]}, index=["mu"]), "kidscore_momiq", "posteriors.from_table"),
         (pd.DataFrame({"mean": [1.0], "sd": [0.1]}, index=["mu"]), None, "ols, logit, poisson"),
         (3.0, None, "expected a release"),

@@ -84,7 +84,7 @@ def test_built_once_then_read(cache, sampler):
     assert re.search(r"largest R-hat 1\.0\d\d, smallest bulk ESS \d+, 2 divergences", lines[2])
     again, lines = build()
     last, _ = build(draws=100)
-    with pytest.raises(BayesreconError, match="draws=500 would cut a chain"):
+    with pytest.raises(BayesreconError, match="draws=500 would split a chain"):
         build(draws=500)
     assert sampler.calls == [0]
     assert re.search(r"coins-coin: 800 draws from .*npz; largest R-hat", lines[0])
@@ -142,7 +142,7 @@ def test_a_chain_in_a_corner_is_sampled_again_once(cache, sampler, stuck):
     assert "R-hat of theta" in lines[2]
     assert "once more with another key" in lines[2]
     assert (convergence(release).r_hat.max() > 1.1) == (stuck == 2)
-    said = any("a run with another key was set aside: NUTS did not converge" in note for note in release.notes)
+    said = any("a run with another key was discarded: NUTS did not converge" in note for note in release.notes)
     assert said or any("NUTS did not converge" in note for note in release.notes)
     assert said == (stuck == 1)
     assert build()[0].notes == release.notes
@@ -163,7 +163,7 @@ def test_a_damaged_file_says_what_to_do(cache, sampler):
     build(run=few)
     (path,) = cache.iterdir()
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(BayesreconError, match=r"coins-\w+\.npz: not an \.npz file; delete this file of the cache"):
+    with pytest.raises(BayesreconError, match=r"coins-\w+\.npz: not an \.npz file; delete this cached file"):
         build(run=few)
 
 

@@ -16,11 +16,11 @@ def test_dispatch(tmp_path):
     assert read_draws(draws) is draws
     refused("no such file", read_draws, tmp_path / "none.nc")
     refused(
-        r"unknown suffix '.doc'; known are .npz, .*.csv, .csv.gz, .*.zarr, .*.rds, .rdata, .rda",
+        r"unknown suffix '.doc'; known suffixes: .npz, .*.csv, .csv.gz, .*.zarr, .*.rds, .rdata, .rda",
         read_draws,
         "a.doc",
     )
-    refused("unknown suffix ''", read_draws, tmp_path)
+    refused("is a folder; name a file in it", read_draws, tmp_path)
     (tmp_path / "folder.nc").mkdir()
     refused("is a directory", read_draws, tmp_path / "folder.nc")
     (tmp_path / "file.zarr").write_text("")

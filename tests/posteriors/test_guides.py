@@ -199,7 +199,7 @@ def test_low_rank_has_its_own_equations(start):
     factor = np.array([0.0, 1.0, r[1, 2]]) * 0.99
     scale = sd * np.sqrt(1 - factor**2)
     params = {"auto_loc": mean, "auto_scale": scale, "auto_cov_factor": (factor * sd / scale)[:, None]}
-    with pytest.raises(BayesreconError, match="state residual="):
+    with pytest.raises(BayesreconError, match="supply residual="):
         from_guide(MODEL, guide, params)
     release = from_guide(MODEL, guide, params, residual=0.5)
     assert 6 < release.directions.shape[1] <= 9
@@ -255,19 +255,19 @@ def elsewhere(x, y=None):
         pytest.param(
             lambda: guide_of("AutoIAFNormal"),
             {},
-            "AutoIAFNormal is not read; expected AutoDelta",
+            "AutoIAFNormal is not supported; expected AutoDelta",
             marks=pytest.mark.slow,
         ),
-        (lambda: autoguide.AutoNormal(variational.program), {}, "was not run"),
-        (lambda: 3, {}, "a int is not read"),
+        (lambda: autoguide.AutoNormal(variational.program), {}, "has not run"),
+        (lambda: 3, {}, "a int is not supported"),
         (None, {"params": None}, "expected a dict"),
         (None, {"params": {"auto_loc": np.zeros(3)}}, "lack auto_scale_tril"),
         (None, {"params": {"auto_loc": np.zeros(2), "auto_scale_tril": np.eye(3)}}, "auto_loc has shape"),
         (None, {"params": {"auto_loc": [0, np.nan, 0], "auto_scale_tril": np.eye(3)}}, "auto_loc holds missing"),
         (None, {"params": {"auto_loc": np.zeros(3), "auto_scale_tril": -np.eye(3)}}, "outside their support"),
-        (None, {"residual": -1.0}, "not negative"),
-        (None, {"residual": "small"}, "does not consist of numbers"),
-        (None, {"iterates": [{"auto_loc": np.zeros(3), "auto_scale_tril": np.eye(3)}]}, "all alike"),
+        (None, {"residual": -1.0}, "non-negative"),
+        (None, {"residual": "small"}, "must be numeric"),
+        (None, {"iterates": [{"auto_loc": np.zeros(3), "auto_scale_tril": np.eye(3)}]}, "all iterates are equal"),
     ],
 )
 def test_bad_input_is_one_line(guide, change, message):
@@ -285,7 +285,7 @@ def test_another_prior_is_another_model():
             numpyro.sample("y", dist.Normal(slope * x[:, 0], 1.0), obs=y)
 
     model = from_numpyro(other, {"x": (1,), "y": ()})
-    with pytest.raises(BayesreconError, match="another prior"):
+    with pytest.raises(BayesreconError, match="differs from that of model"):
         from_guide(model, guide_of("AutoNormal", narrow), {"slope_auto_loc": 0.0, "slope_auto_scale": 1.0})
 
 

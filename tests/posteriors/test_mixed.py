@@ -141,9 +141,9 @@ def test_random_slopes_leave_generalised_sums(sizes):
 
 
 def test_names_and_sizes():
-    with pytest.raises(BayesreconError, match="distinct covariates"):
+    with pytest.raises(BayesreconError, match="covariates must be distinct"):
         mixed(["y"], "y", True, 3)
     with pytest.raises(BayesreconError, match="groups of 1 row"):
         mixed(["x"], "y", True, 1)
-    with pytest.raises(BayesreconError, match="none 'weight'"):
+    with pytest.raises(BayesreconError, match="must not be 'weight'"):
         uneven(["weight"], "y", True, [2, 3], 0.5)

@@ -52,7 +52,7 @@ def test_npz_of_a_single_chain(tmp_path):
         ({"a": np.zeros((2, 0))}, "at least one draw"),
         ({"a": SIGMA, "__attributes__": np.array("{")}, "JSON in __attributes__"),
         ({"a": SIGMA, "__attributes__": np.array("[1]")}, "not a JSON object"),
-        ({"a": SIGMA, "__attributes__": np.array([1.0])}, "not one JSON text"),
+        ({"a": SIGMA, "__attributes__": np.array([1.0])}, "not valid JSON"),
         ({"a": SIGMA, "b": np.array([None, 1])}, "'b.npy' is pickled"),
     ],
 )
@@ -113,6 +113,6 @@ def test_any_bytes_as_npz(examples):
 
 def test_vectors_of_one_chain_are_not_many_chains():
     refused("749 chains of 3 draws", from_arrays, {"samples": np.zeros((749, 3))})
-    refused("Tracker of PyMC", from_arrays, {"mean": np.zeros((300, 3)), "std": np.ones((300, 3))})
+    refused("PyMC's Tracker", from_arrays, {"mean": np.zeros((300, 3)), "std": np.ones((300, 3))})
     assert from_arrays({"samples": np.zeros((1, 749, 3))}).length == 749
     assert from_arrays({"tau": np.zeros((64, 20))}).chains == 64

@@ -50,24 +50,24 @@ def broken(x):
 
 
 REFUSED = {
-    "far outside": ({"z": Z + 1e3}, "times as far out as that to any public record"),
+    "far outside": ({"z": Z + 1e3}, "times as far from their mean as that to any public record"),
     "width": ({"z": Z[:2]}, r"shape \(2,\) and the model 4 outputs"),
     "missing": ({"z": np.full(OUTPUTS, np.nan)}, "missing or infinite"),
-    "no softmax": ({"z": Z, "view": "softmax"}, "the answer is no softmax: .* name its view="),
+    "no softmax": ({"z": Z, "view": "softmax"}, "the answer is not a softmax: .* set view="),
     "more decimals": ({"z": P, "view": "rounded", "decimals": 1}, "more than 1 decimals"),
     "no class": ({"z": 7, "view": "argmax"}, "a class, 0 to 3"),
     "no view": ({"view": "logit"}, "view='logit': expected logits"),
-    "no decimals": ({"view": "rounded"}, "'rounded' has decimals"),
+    "no decimals": ({"view": "rounded"}, "belongs to view='rounded'"),
     "noise before rounding": ({"view": "argmax", "z": 1, "noise": 0.1}, "noise= belongs to logits and softmax"),
     "noise": ({"noise": -1.0}, "noise=-1.0: expected"),
-    "repeats": ({"z": np.stack([Z, Z])}, "repeated answers help where noise was added"),
+    "repeats": ({"z": np.stack([Z, Z])}, "repeated answers help only if noise was added"),
     "few": ({"public": PUBLIC[:30]}, r"shape \(30, 12\): expected .* at least 60"),
     "not finite": ({"public": np.where(PUBLIC > 2, np.nan, PUBLIC)}, "public records hold missing"),
     "outside": ({"public": abs(PUBLIC) * 80, "values": (0, 1)}, "outside 0 to 1: scale them"),
     "fails": ({"predict": broken}, "predict fails on records .* TypeError: no such layer"),
     "no table": ({"predict": lambda x: x[:, 0]}, "expected outputs"),
-    "constant": ({"predict": lambda x: np.zeros((len(x), OUTPUTS))}, "answers all public records alike"),
-    "no function": ({"predict": 3}, "expected a function of records"),
+    "constant": ({"predict": lambda x: np.zeros((len(x), OUTPUTS))}, "gives the same answer to all public records"),
+    "no function": ({"predict": 3}, "expected one or several functions from records"),
     "models": ({"predict": [linear, linear]}, "2 models and 4 answers"),
 }
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import bayesrecon
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.posteriors import from_table
 from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.numbers import estimates_of
@@ -160,7 +160,7 @@ def test_brackets_stars_and_ratios(form, tmp_path):
         "\n".join([*lines, f"| Observations | {len(GROUPS)} |" + " |" * (form in ("ratio", "stars"))]) + "\n"
     )
     release = from_table(path, "logit")
-    assert release.notes[0].startswith("read as ")
+    assert release.notes[0].startswith("columns read as ")
     found, rest = counts(release)
     assert found == COUNTS
     events = {k: GROUPS.event[v].sum() for k, v in GROUPS.groupby("g").groups.items()}
@@ -195,10 +195,10 @@ def test_an_interval_of_least_squares_needs_its_degrees_of_freedom():
     ("rows", "columns", "message"),
     [
         ([["1.2 (0.1)", "1.3 (0.2)"]], ["(1)", "(2)"], "has 2 models"),
-        ([["1.2 (-2.3)"]], ["(1)"], "no standard errors"),
-        ([["1.2 (0.3)"]], ["OR"], "print their intervals"),
-        ([["1.2", "0.1"]], ["odds ratio", "std. err."], "errors of them or of their logarithms"),
-        ([["0.0", "0.0", "2.0"]], ["OR", "lower", "upper"], "not above zero"),
+        ([["1.2 (-2.3)"]], ["(1)"], "not standard errors"),
+        ([["1.2 (0.3)"]], ["OR"], "supply their intervals"),
+        ([["1.2", "0.1"]], ["odds ratio", "std. err."], "those of the ratios or of their logarithms"),
+        ([["0.0", "0.0", "2.0"]], ["OR", "lower", "upper"], "could be zero"),
         ([["1.2", "x"]], ["estimate", "p"], "no column std. error"),
     ],
 )
@@ -283,7 +283,7 @@ def test_one_of_several_models_side_by_side(form, tmp_path):
         "N": ("32", ""),
     }
     assert side(table, "2") == second
-    with pytest.raises(BayesreconError, match=r"has 2 models \(\(1\), \(2\)\); say which with column="):
+    with pytest.raises(BayesreconError, match=r"has 2 models \(\(1\), \(2\)\); choose one with column="):
         as_printed(table)
     with pytest.raises(BayesreconError, match="no models of the table are called 'third'"):
         as_printed(table, column="third")
@@ -296,9 +296,14 @@ def test_models_of_the_same_records_are_read_together(tmp_path, run):
     both = [from_table(path, "logit", column=name) for name in ("(1)", "(2)")]
     found = bayesrecon.recover(both, domain={"PSI": "binary"})
     assert [found[name].estimate for name in ("n", "n[PSI=0]", "n[PSI=1]")] == [32, 18, 14]
+    notes = [line for line in found.warnings if isinstance(line, Note)]
+    assert any(line.startswith("models.txt, (1): only one combination of whole cell counts") for line in notes)
     code, out, err = run("audit", path, "--model", "logit", "--column", "1", "--column", "2", "--no-remedies")
     assert (code, "models.txt, (1): records with" in " ".join(out.split())) == (3, True)
+    assert "note: models.txt, (1): if PSI is 0 or 1: only one combination of whole cell counts" in " ".join(err.split())
     audited = bayesrecon.audit(path, "logit", column=["(1)", "2"], remedies=False)
+    notes = [line for line in audited.warnings if isinstance(line, Note)]
+    assert any(line.startswith("models.txt, (1): if PSI is 0 or 1: only one combination") for line in notes)
     assert any(f.title.startswith("models.txt, (1): records with PSI=0,y=1: 3") for f in audited)
     assert {f.title.partition(": ")[0] for f in audited} == {"models.txt, (1)", "models.txt, (2)"}
     assert all(place.startswith("models.txt, (") for f in audited for place in f.where)
@@ -355,7 +360,7 @@ def test_an_orthogonal_polynomial_is_known_but_for_the_number_of_records():
             assert found[name].lower <= value + 1e-7
             assert value - 1e-7 <= found[name].upper
             assert found[name].upper - found[name].lower < 0.05 * abs(value)
-    assert any("nothing is lost by that" in line for line in found.warnings)
+    assert any("are not needed" in line and isinstance(line, Note) for line in found.warnings)
     raw = table.rename(index=lambda label: label.replace("2)", "2, raw = TRUE)"))
     assert bayesrecon.recover(from_table(raw, "ols"), total=50)["mean(y)"].estimate is None
 

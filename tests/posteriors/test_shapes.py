@@ -72,7 +72,7 @@ def test_the_name_of_a_square_is_a_presumption_that_is_stated(named):
     assert found["mean(x)"].upper is not None
     words = f"{named} is the square of x"
     assert found.condition.endswith(f"and {words}")
-    assert any(line.startswith(f"presumed, by its name alone: {words}") for line in found.warnings)
+    assert any(line.startswith(f"assumed from the name alone: {words}") for line in found.warnings)
     audited = bayesrecon.audit(table, "ols", remedies=False)
     assert all(words in finding.needs for finding in audited if finding.kind == "fit")
     assert any(words in line for line in audited.warnings)
@@ -103,7 +103,7 @@ def test_a_column_that_somebody_described_is_not_presumed_to_be_a_square(how):
         table = table.rename(index={"x": "z"})
     found = bayesrecon.recover(from_table(table, "ols", **read), **knows)
     assert "square" not in found.condition
-    assert not any("presumed, by its name" in line for line in found.warnings)
+    assert not any("assumed from the name" in line for line in found.warnings)
 
 
 def test_a_presumption_that_no_data_print_is_dropped_and_said():
@@ -114,7 +114,7 @@ def test_a_presumption_that_no_data_print_is_dropped_and_said():
     found = bayesrecon.recover(from_table(table, "ols"))
     assert not found.failures
     assert "square" not in found.condition
-    assert any("if x2 is the square of x" in line and "not presumed" in line for line in found.warnings)
+    assert any("if x2 is the square of x" in line and "not assumed" in line for line in found.warnings)
 
 
 def test_other_powers_have_no_structure_of_a_square():

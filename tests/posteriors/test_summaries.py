@@ -183,10 +183,10 @@ def test_what_is_said_of_a_fit_is_checked():
         bayesrecon.recover(
             bayesrecon.posteriors.dirac(load("linear_predictor", intercept=False), {"coef": [[0.5]]}), offset=True
         )
-    with pytest.raises(BayesreconError, match="freq_weights are read where they are whole numbers"):
+    with pytest.raises(BayesreconError, match="freq_weights must be whole numbers"):
         from_statsmodels(sm.GLM(INCOME, sm.add_constant(AGE), freq_weights=weights).fit())
     counts = RNG.poisson(2, len(AGE))
-    with pytest.raises(BayesreconError, match="an offset or exposure of a poisson fit is not read"):
+    with pytest.raises(BayesreconError, match="poisson fits with an offset or exposure are not supported"):
         from_statsmodels(sm.Poisson(counts, sm.add_constant(AGE), exposure=weights).fit(disp=0))
 
 
@@ -264,7 +264,7 @@ def test_a_result_with_another_covariance_keeps_the_inverse_hessian(how):
     plain, robust = from_statsmodels(FIT), from_statsmodels(FIT.model.fit(**how))
     np.testing.assert_allclose(robust.theta, plain.theta, rtol=1e-12)
     (note,) = robust.notes
-    assert note.startswith(f"the result keeps the inverse Hessian beside its covariance ({how['cov_type']})")
+    assert note.startswith(f"the result stores the inverse Hessian beside its covariance ({how['cov_type']})")
 
 
 def test_other_covariances_and_models_are_refused():
@@ -272,7 +272,7 @@ def test_other_covariances_and_models_are_refused():
     alone.normalized_cov_params = None
     with pytest.raises(BayesreconError, match="cov_type='HC3'"):
         from_statsmodels(alone)
-    with pytest.raises(BayesreconError, match="GLS is not read: its covariance is that of sums in which"):
+    with pytest.raises(BayesreconError, match="GLS is not supported: its covariance is that of sums that"):
         from_statsmodels(sm.GLS(INCOME, sm.add_constant(AGE), sigma=np.diag(AGE**2) + 1).fit())
     gamma = sm.GLM(AGE**2, sm.add_constant(AGE), sm.families.Gamma(sm.families.links.Log())).fit()
     with pytest.raises(BayesreconError, match="Gamma with link Log"):
@@ -323,7 +323,7 @@ def test_one_estimate_has_no_correlations():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"index": ["const", "const", "sigma"]}, "two lines const"),
+        ({"index": ["const", "const", "sigma"]}, "two rows named const"),
         ({"index": ["const", "age", "tau"]}, "one line 'sigma'"),
         ({"columns": ["estimate", "p"]}, "no column std. error"),
         ({"cells": ["1.0", "abc", "2.0"]}, "'abc' is not a number"),
@@ -332,14 +332,14 @@ def test_one_estimate_has_no_correlations():
         ({"correlations": None, "model": "logit", "index": ["height", "age", "sex"]}, "error of sex is missing"),
         ({"index": ["const", "age", "height"]}, "one line 'sigma'"),
         ({"correlations": np.eye(3)}, r"\(2, 2\)"),
-        ({"correlations": [[1, 1.2], [1.2, 1]]}, "above one"),
+        ({"correlations": [[1, 1.2], [1.2, 1]]}, "greater than one"),
         ({"correlations": [[1, 0.2], [0.4, 1]]}, "not symmetric"),
         ({"correlations": [[1, 1.0], [1.0, 1]]}, "not positive definite"),
         ({"model": "lasso"}, "no regression 'lasso'"),
-        ({"model": load("kidscore_momiq")}, "the table lacks beta"),
+        ({"model": load("kidscore_momiq")}, "no row for beta"),
         ({"table": 3}, "expected the path of a CSV file"),
         ({"table": "none.csv"}, "there is no file"),
-        ({"draws": 100}, "an estimator's table has none"),
+        ({"draws": 100}, "a table of an estimator"),
     ],
 )
 def test_bad_input_is_one_line(change, message):

@@ -79,7 +79,7 @@ def test_a_chain_that_was_killed_within_a_row(tmp_path):
     refused("was the chain killed", read_draws, paths)
     found = read_contents(paths)
     assert found.draws.values["sigma"].shape == (2, 39)
-    assert "a_2.csv ends within a row" in found.notes[0]
+    assert "a_2.csv ends in the middle of a row" in found.notes[0]
     np.testing.assert_array_equal(found.draws.values["sigma"][1], ROWS[::-1][:39, 3])
 
 

@@ -39,7 +39,7 @@ def test_cobaya(tmp_path):
     draws = read_draws(paths)
     assert draws.name == "run"
     np.testing.assert_array_equal(draws.values["b"][0], np.concatenate([CHAINS[0, :, 1], CHAINS[1, :30, 1]]))
-    assert "one after another" in read_contents(paths).notes[0]
+    assert "concatenated" in read_contents(paths).notes[0]
 
 
 def coda(folder):
@@ -54,13 +54,13 @@ def test_coda(tmp_path):
     paths = coda(tmp_path)
     np.testing.assert_array_equal(read_draws(paths).values["beta"], CHAINS)
     (tmp_path / "CODAindex.txt").write_text("beta[1] 1 40\nbeta[2] 41 90\n")
-    refused("equal numbers of rows", read_draws, paths)
+    refused("equally many rows", read_draws, paths)
     (tmp_path / "CODAindex.txt").write_text("beta[1] 1 41\nbeta[2] 42 82\n")
-    refused("80 rows, but CODAindex.txt counts 82", read_draws, paths)
+    refused("80 rows, but CODAindex.txt declares 82", read_draws, paths)
     (tmp_path / "CODAindex.txt").write_text("beta[1] one 40\n")
-    refused("a line of CODA's index", read_draws, paths)
+    refused("each line of CODA's index", read_draws, paths)
     (tmp_path / "CODAindex.txt").unlink()
-    refused("no names: getdist keeps them", read_draws, paths)
+    refused("no names. getdist stores them", read_draws, paths)
 
 
 def test_a_table_of_r(tmp_path):

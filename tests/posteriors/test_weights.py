@@ -67,7 +67,7 @@ def test_visits_of_a_chain_count(states):
     release = from_draws(of(theta, weight=count), conjugate.regression_model())
     assert release.size == count.sum()
     assert release.notes == (
-        "each state counts as often as weight says; weights=False (--weights none) gives all draws equal weight",
+        "each state is repeated as often as weight says; weights=False (--weights none) gives all draws equal weight",
     )
     found = bayesrecon.recover(release)
     assert found.consistent
@@ -115,7 +115,7 @@ def test_importance_weights_count(sampled, name):
     given = log_weight if name == "log_weight" else 7 * weight
     release = from_draws(of(theta, **{name: given}), conjugate.regression_model())
     assert np.allclose(release.weights, weight[0] / weight.sum())
-    assert f"draws are weighted by {name}, and count as" in release.notes[0]
+    assert f"draws are weighted by {name}: effective sample size" in release.notes[0]
     found = bayesrecon.recover(release)
     assert found.consistent
     assert abs(found["n"].estimate - RECORDS) < 4.5 * found["n"].se
@@ -127,7 +127,7 @@ def test_weights_of_another_name(sampled):
     with pytest.raises(BayesreconError, match="hold w, which model"):
         from_draws(values, model)
     assert np.ptp(from_draws(values, model, weights="w").weights) > 0
-    with pytest.raises(BayesreconError, match="weights='v': the draws have no such variable"):
+    with pytest.raises(BayesreconError, match="weights='v': the draws have no variable of this name"):
         from_draws(values, model, weights="v")
     with pytest.raises(BayesreconError, match=r"weights='beta': its shape is \(1, 6000, 2\)"):
         from_draws(values, model, weights="beta")
@@ -141,13 +141,13 @@ def test_columns_that_are_not_weights_are_ignored_or_refused(sampled):
     assert np.ptp(equal.weights) == 0
     left = from_draws(of(theta, weight=log_weight), model, weights=False, ignore_unknown=True)
     assert np.ptp(left.weights) == 0
-    assert left.notes == ("model regression does not have weight: left out",)
-    with pytest.raises(BayesreconError, match="weight is read as the weights of the draws, and some are negative"):
+    assert left.notes == ("model regression does not have weight: ignored",)
+    with pytest.raises(BayesreconError, match="weight holds the weights of the draws, but some are negative"):
         from_draws(of(theta, weight=log_weight), model)
-    with pytest.raises(BayesreconError, match="hold weight and log_weight, of which only one"):
+    with pytest.raises(BayesreconError, match="hold weight and log_weight, which both look like weights"):
         from_draws(of(theta, weight=np.exp(log_weight), log_weight=log_weight), model)
     several = np.ones((*log_weight.shape, 3))
-    assert from_draws(of(theta, weights=several), model, ignore_unknown=True).notes[0].endswith("weights: left out")
+    assert from_draws(of(theta, weights=several), model, ignore_unknown=True).notes[0].endswith("weights: ignored")
 
 
 def test_a_parameter_may_be_called_weight():
@@ -180,17 +180,17 @@ def test_weights_in_files(states, tmp_path):
     for release in (from_cmdstan(paths, model), from_npz(tmp_path / "mh.npz", model)):
         assert np.allclose(release.theta, expected.theta, rtol=1e-12)
         assert np.array_equal(release.chain, expected.chain)
-    with pytest.raises(BayesreconError, match="weight may be the weights of the draws, which are not read in pieces"):
+    with pytest.raises(BayesreconError, match="weight may be the weights of the draws, which cannot be read in blocks"):
         bayesrecon.posteriors.from_file(paths, model)
 
 
 def test_weights_that_leave_next_to_nothing(sampled):
     theta, log_weight = sampled
     model, few = conjugate.regression_model(), np.zeros_like(log_weight)
-    with pytest.raises(BayesreconError, match="weight is read as the weights of the draws, and all are zero"):
+    with pytest.raises(BayesreconError, match="weight holds the weights of the draws, but all are zero"):
         from_draws(of(theta, weight=few), model)
     few[0, :20] = 1.5
-    with pytest.raises(BayesreconError, match="by weight 6000 draws count as 20, and 100 are needed"):
+    with pytest.raises(BayesreconError, match="the effective sample size of 6000 draws weighted by weight is 20"):
         from_draws(of(theta, weight=few), model)
 
 

@@ -117,7 +117,7 @@ def test_numbers_that_are_not_written_out_are_said_to_be_unread(tmp_path):
 def test_bytes_behind_the_end_are_listed(tmp_path):
     path = tmp_path / "a.rds"
     path.write_bytes(r_written.head() + r_written.doubles(1.0) + b"ask Ann")
-    assert ("bytes behind the end", "ask Ann") in [(e.where, e.values) for e in read_contents(path).entries]
+    assert ("bytes after the end", "ask Ann") in [(e.where, e.values) for e in read_contents(path).entries]
 
 
 @pytest.mark.parametrize("many", [40, pytest.param(500, marks=pytest.mark.slow)])

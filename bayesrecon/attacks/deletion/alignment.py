@@ -3,7 +3,7 @@
 import numpy as np
 
 _ROUNDING = 1e-11  # of a parameter's length: what a solver's last steps and their rounding leave
-_FREEDOM = 4.0  # of the t law of lengths
+_FREEDOM = 4.0  # of the t distribution of lengths
 _UNLIKE = 20.0  # times as long or as short as a record's own move
 
 

@@ -10,9 +10,9 @@ is largest, one, for the record that was deleted. Public records enter by the le
 is the same for all candidates but for directions; turning Delta by them first (`H Delta` beside `g_i`) is far off where
 they are few. The likelihood of a direction in nu dimensions, the size of its error integrated out, is
 `(1 - cos^2)^(-(nu - 1) / 2)`; nu counts the directions that data and not the penalty hold. That the move is as long
-as the candidate's own, `Delta' g_i = g_i' H^-1 g_i`, is taken to hold up to a factor of e, by a t law: it tells records
-that move hardly anything, where training's own error hides the angle. A move as short as what rounding leaves tells
-nothing.
+as the candidate's own, `Delta' g_i = g_i' H^-1 g_i`, is taken to hold up to a factor of e, by a t distribution: it
+tells records that move hardly anything, where training's own error hides the angle. A move as short as what rounding
+leaves tells nothing.
 """
 
 from collections.abc import Mapping

@@ -9,8 +9,8 @@ numbers t are normal with
     mean    (a_j' s_i) E(b_j' z | eta_i),    covariance    (a_j' s_i) (a_k' s_i) Cov(b_j' z, b_k' z | eta_i) + S_jk
 
 and `S = n (1 + n / m) Cov(kappa_i (x_i, 1)')` of these numbers, public and private records both being samples. S is
-estimated from few records where few carry the estimate, hence a t law with that many degrees of freedom. Trained
-parameters fit private records better than public ones, which is made up for (see `trained_on`); what that
+estimated from few records where few carry the estimate, hence a t distribution with that many degrees of freedom.
+Trained parameters fit private records better than public ones, which is made up for (see `trained_on`); what that
 changes is as uncertain as large, `d d'` more in S with d the difference of both estimates. The share of the hypotheses'
 likelihood that has the label is its probability. Nothing here is fitted to deletions.
 """
@@ -42,12 +42,15 @@ def certainty(
 
     Args:
         linear: the predictor and its loss.
-        design: `(m, q)` public records; labels: `(m,)` or, for least squares, `(m, K)` theirs.
+        design: `(m, q)` public records.
+        labels: `(m,)` or, for least squares, `(m, K)` theirs.
         at: `(K, q)`, the parameter at which slopes are taken.
-        gradient: `(K, q)`, the estimate; kappa: `(m, K)` what the public records contribute to it.
+        gradient: `(K, q)`, the estimate.
+        kappa: `(m, K)` what the public records contribute to it.
         other: `(K, q)`, the estimate without what makes up for it: the difference of both counts as an error, too.
         count: n, the number of private records.
-        direction: `(K,)`, of the inferred slope; label: the inferred one.
+        direction: `(K,)`, of the inferred slope.
+        label: the inferred one.
 
     Returns:
         Between 0 and 1.
@@ -116,7 +119,7 @@ def _conditional_moments(scores: np.ndarray, eta: np.ndarray) -> tuple[np.ndarra
 
 
 def _log_t(difference: np.ndarray, covariance: np.ndarray, freedom: float) -> np.ndarray:
-    """Log density of a t law up to a constant, row by row."""
+    """Log density of a t distribution up to a constant, row by row."""
     size = difference.shape[1]
     ridge = _RIDGE * np.trace(covariance, axis1=1, axis2=2)
     root = np.linalg.cholesky(covariance + ridge[:, None, None] * np.eye(size))

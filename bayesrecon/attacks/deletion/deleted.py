@@ -39,9 +39,11 @@ class Deleted:
     """A reconstructed record.
 
     Attributes:
-        x: `(p,)` features; label: inferred, None for a squared loss.
+        x: `(p,)` features.
+        label: inferred, None for a squared loss.
         slope: `(K,)`, the loss's slope at the record.
-        gradient: `(K, q)`, the estimate of its gradient; kappa: `(m, K)`, what each public record contributes to it.
+        gradient: `(K, q)`, the estimate of its gradient.
+        kappa: `(m, K)`, what each public record contributes to it.
         public_records: how many public records the estimate effectively rests on, `(sum w)^2 / sum w^2` with
             `w = |kappa|^2`.
         label_margin: difference of the two largest slopes over the largest, None without labels.

@@ -20,8 +20,9 @@ class Changed:
     """What the points whose label changed say.
 
     Attributes:
-        rows: of the points, `(c,)`; nothing else is said where there are none.
-        x: `(p,)`, the middle of these points; label: the class that lost most of them.
+        rows: rows of the points, `(c,)`; nothing else is said where there are none.
+        x: `(p,)`, the middle of these points.
+        label: the class that lost most of them.
     """
 
     rows: np.ndarray

@@ -35,7 +35,7 @@ def counts_of(
         model: `{n-gram: count}`, n-grams tuples of words, or for n = 1 words; or `{prefix: {word: probability}}`,
             prefixes tuples of n - 1 words, or for n = 2 words.
         start, end: the markers; derived counts need both where n > 1.
-        total: of all counts; None where it is not known, and the least one is taken.
+        total: total of all counts; None where it is not known, and the least one is taken.
 
     Raises:
         BayesreconError: no such mapping, no whole numbers, probabilities that no counts have, another total, or too few

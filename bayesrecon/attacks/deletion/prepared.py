@@ -51,13 +51,13 @@ class PreparedHRec:
     """HRec with its public records, used on any number of deletions from one model.
 
     Args:
-        model: of both releases; needs a linear predictor.
+        model: model of both releases; needs a linear predictor.
         public: `{"x": (m, p), "y": (m,)}` records from the same distribution. Labels are needed for
             shrinkage, and by losses whose curvature depends on them (a squared hinge).
         total: n, the number of private records; as many as public ones by default.
         improvements: what is added to the published method.
-        embedding: of the records that the model's features are, `(p0,) -> (p,)` in `jax.numpy`. Public records are then
-            given as `(m, p0)`; the attack recovers features, and `invert` what had them.
+        embedding: embedding of the records that the model's features are, `(p0,) -> (p,)` in `jax.numpy`. Public
+            records are then given as `(m, p0)`; the attack recovers features, and `invert` what had them.
     """
 
     @in_float64

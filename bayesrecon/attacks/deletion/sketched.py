@@ -71,7 +71,9 @@ def sketched(
     """The curvature of public records at some parameters, over which it is averaged.
 
     Args:
-        thetas: `(T, d)`. records: `{field: (m, *shape)}`, each of which counts `scale` times. outputs: of a prediction.
+        thetas: `(T, d)`.
+        records: `{field: (m, *shape)}`, each of which counts `scale` times.
+        outputs: outputs of a prediction.
         exact: products with the whole Hessian, for a released Newton step; rows are Gauss and Newton's all the same.
 
     Raises:

@@ -41,9 +41,13 @@ class TrainedOn:
     """The contributions of public records about one parameter.
 
     Args:
-        linear: the predictor and its loss; x: `(m, q)` rows of public records; y: `(m,)` their labels.
+        linear: the predictor and its loss.
+        x: `(m, q)` rows of public records.
+        y: `(m,)` their labels.
         at: `(K, q)`, the parameter that was trained with the deleted record.
-        count: n, the number of private records; penalty: `(K,)`, of every output; moments: the eigenvalues e.
+        count: n, the number of private records.
+        penalty: `(K,)`, of every output.
+        moments: the eigenvalues e.
     """
 
     def __init__(
@@ -71,7 +75,8 @@ class TrainedOn:
         """What each record contributes to the Hessian times a change of the parameter, `(m, K)`.
 
         Args:
-            left_out: `(m, K)`, the predictors at a parameter near by; change: `(m, K)`, of them.
+            left_out: `(m, K)`, the predictors at a parameter near by.
+            change: `(m, K)`, of them.
         """
         return np.concatenate([np.einsum("mkl,ml->mk", each, change[rows]) for rows, each in self._blocks(left_out)])
 

@@ -26,7 +26,7 @@ def held_out_residual(
 
     Args:
         attack: with the regulariser that is to be judged.
-        share: of the equations that are left out.
+        share: share of the equations that are left out.
         key: an integer or a JAX key; the same key leaves out the same ones.
         knows: what the attacker knows, as in `reconstruct`.
 

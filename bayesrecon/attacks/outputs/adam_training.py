@@ -1,4 +1,4 @@
-"""Training of networks by Adam: batches in one scan, the epoch of the best validation, checkpoints to go on from."""
+"""Training of networks by Adam, with the epoch chosen by validation, and with checkpoints from which a run resumes."""
 
 import hashlib
 import json
@@ -20,18 +20,21 @@ from bayesrecon.files import write_whole
 from bayesrecon.model import Progress
 from bayesrecon.precision import in_float32
 
-_BLOCK = 1000  # records evaluated at once
-_MORE = 2**22  # bytes of a checkpoint besides numbers of the networks
+_BLOCK = 1000  # validation records evaluated at once
+_OVERHEAD = 2**22  # bytes of a checkpoint besides the numbers of the networks
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how a network is trained.
+    """The settings of a training run.
 
     Attributes:
-        epochs: of all records. batch: records a step. rate: of Adam. validation: share of the records that chooses the
-            epoch; 0 keeps the last one. seed: of the start, the order and the choice of the validation records.
-        best: False keeps the last epoch, whatever validation says.
+        epochs: number of passes over the training records.
+        batch: number of records per step.
+        rate: learning rate of Adam.
+        validation: share of the records on which the best epoch is chosen; 0 keeps the last one.
+        seed: seed of the initial parameters, of the order of the records, and of the choice of the validation records.
+        best: whether to keep the epoch with the smallest validation loss; False keeps the last one.
     """
 
     epochs: int = 30
@@ -53,24 +56,26 @@ class Schedule:
             raise BayesreconError(f"seed={self.seed}: expected 0 or more")
 
     def parts(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows to train on and to validate with.
+        """Row numbers of the training records and of the validation records.
 
         >>> [len(rows) for rows in Schedule(validation=0.2).parts(10)]
         [8, 2]
         """
         order = np.random.default_rng([self.seed, 0]).permutation(count)
-        held = round(self.validation * count)
-        if count - held < 1:
+        validated = round(self.validation * count)
+        if count - validated < 1:
             raise BayesreconError(f"{count} records leave none to train on")
-        return np.sort(order[held:]), np.sort(order[:held])
+        return np.sort(order[validated:]), np.sort(order[:validated])
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What training ended with.
+    """The result of a training run.
 
     Attributes:
-        params, state: of the best epoch. epoch: that one, from 1. losses: validation's after every epoch.
+        params, state: parameters and state after the best epoch.
+        epoch: number of the best epoch, from 1.
+        losses: validation loss after every epoch; without validation records the mean training loss.
     """
 
     params: Sequence[Mapping[str, Array]]
@@ -94,66 +99,68 @@ def fit(
 ) -> Fitted:
     """Minimise the mean loss of batches.
 
-    Adam acts on every number by itself: on several networks at once it is as many optimisers, after one backward pass.
+    Adam (Kingma and Ba 2015) updates each parameter independently. So several networks can be trained at once.
 
     Args:
-        loss: `(params, state, batch, training) -> (mean, state)`, batch a tuple as `data`.
-        data: arrays of as many rows. label: for progress.
-        description: of the loss and the networks: a checkpoint of another one is refused.
-        checkpoint: an .npz file, written after every epoch; where there is one, training goes on from it, to the same
-            bits as without an interruption.
+        loss: function `(params, state, batch, training) -> (mean loss, state)`; `batch` is a tuple like `data`.
+        data: arrays with one row per record.
+        label: text of the progress bar.
+        description: description of the loss and the networks. A checkpoint with another description is refused.
+        checkpoint: path of an .npz file, which is written after every epoch. If it exists, training resumes from it,
+            with a result that is identical to that of an uninterrupted run.
 
     Raises:
         BayesreconError: a checkpoint of other data or settings, or a loss that is not finite.
     """
     data = tuple(np.asarray(v) for v in data)
-    train, held = schedule.parts(len(data[0]))
-    fitted = tuple(jnp.asarray(v[train]) for v in data)
-    judged = tuple(v[held] for v in data)
+    train_rows, validation_rows = schedule.parts(len(data[0]))
+    train_data = tuple(jnp.asarray(v[train_rows]) for v in data)
+    validation_data = tuple(v[validation_rows] for v in data)
     adam = optax.adam(schedule.rate)
-    inner = adam.init(params)
-    batch = min(schedule.batch, len(train))
+    moments = adam.init(params)
+    batch = min(schedule.batch, len(train_rows))
 
     @jax.jit
     def epoch(
-        params: Sequence[Mapping[str, Array]], state: Any, inner: Any, order: Array, fitted: tuple[Array, Array]
+        params: Sequence[Mapping[str, Array]], state: Any, moments: Any, order: Array, train_data: tuple[Array, Array]
     ) -> Any:
         def step(carry: Any, rows: Array) -> Any:
-            params, state, inner = carry
-            part = tuple(v[rows] for v in fitted)
-            (value, state), slope = jax.value_and_grad(loss, has_aux=True)(params, state, part, True)
-            moves, inner = adam.update(slope, inner, params)
-            return (optax.apply_updates(params, moves), state, inner), value
+            params, state, moments = carry
+            part = tuple(v[rows] for v in train_data)
+            (value, state), gradient = jax.value_and_grad(loss, has_aux=True)(params, state, part, True)
+            updates, moments = adam.update(gradient, moments, params)
+            return (optax.apply_updates(params, updates), state, moments), value
 
-        return jax.lax.scan(step, (params, state, inner), order)
+        return jax.lax.scan(step, (params, state, moments), order)
 
     @jax.jit
     def value_of(params: Sequence[Mapping[str, Array]], state: Any, part: tuple[Array, Array]) -> jax.Array:
         return loss(params, state, part, False)[0]
 
     # The best epoch's numbers travel with the current ones.
-    now = {"params": params, "state": state, "inner": inner, "best": (params, state)}
+    now = {"params": params, "state": state, "inner": moments, "best": (params, state)}
     done, best, losses = 0, 0, []
     stamp = _stamp(data, schedule, description)
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and path.exists():
-        now, done, best, losses = _opened(path, now, stamp)
+        now, done, best, losses = _loaded(path, now, stamp)
     for number in range(done + 1, schedule.epochs + 1):
-        order = np.random.default_rng([schedule.seed, number]).permutation(len(train))
+        order = np.random.default_rng([schedule.seed, number]).permutation(len(train_rows))
         order = order[: len(order) // batch * batch].reshape(-1, batch).astype(np.int32)
-        (params, state, inner), values = epoch(now["params"], now["state"], now["inner"], order, fitted)
+        (params, state, moments), values = epoch(now["params"], now["state"], now["inner"], order, train_data)
         value = float(values.mean())
-        if len(held):
-            blocks = [tuple(v[i : i + _BLOCK] for v in judged) for i in range(0, len(held), _BLOCK)]
+        if len(validation_rows):
+            starts = range(0, len(validation_rows), _BLOCK)
+            blocks = [tuple(v[i : i + _BLOCK] for v in validation_data) for i in starts]
             sums = sum(float(value_of(params, state, b)) * len(b[0]) for b in blocks)
-            value = sums / len(held)
+            value = sums / len(validation_rows)
         if not np.isfinite(value):
             raise BayesreconError(f"{label}: the loss is {value} after epoch {number}; take a smaller rate")
-        better = not (losses and len(held) and schedule.best) or value < min(losses)
+        better = not (losses and len(validation_rows) and schedule.best) or value < min(losses)
         losses.append(value)
         best = number if better else best
         kept = (params, state) if better else now["best"]
-        now = {"params": params, "state": state, "inner": inner, "best": kept}
+        now = {"params": params, "state": state, "inner": moments, "best": kept}
         if path is not None:
             _write(path, now, number, best, losses, stamp)
         if progress is not None:
@@ -163,7 +170,7 @@ def fit(
 
 
 def _stamp(data: tuple[np.ndarray, ...], schedule: Schedule, description: str) -> str:
-    """Tells checkpoints of other data and settings; more epochs of the same go on."""
+    """Identifies data and settings. The number of epochs is not part of it, so that a run can be extended."""
     digest = hashlib.sha256()
     for array in data:
         digest.update(f"{array.shape} {array.dtype}".encode())
@@ -174,26 +181,26 @@ def _stamp(data: tuple[np.ndarray, ...], schedule: Schedule, description: str) -
 
 def _write(path: Path, now: object, done: int, best: int, losses: list[float], stamp: str) -> None:
     leaves = {f"leaf{i}": np.asarray(v) for i, v in enumerate(jax.tree_util.tree_leaves(now))}
-    with_all = partial(np.savez, done=done, best=best, losses=losses, stamp=stamp, **leaves)
+    save_arrays = partial(np.savez, done=done, best=best, losses=losses, stamp=stamp, **leaves)
 
     def save(temporary: Path) -> None:
         with temporary.open("wb") as file:
-            with_all(file)
+            save_arrays(file)
 
     write_whole(path, save)
 
 
-def _opened(path: Path, like: object, stamp: str) -> tuple[Any, int, int, list[float]]:
+def _loaded(path: Path, like: object, stamp: str) -> tuple[Any, int, int, list[float]]:
     leaves, tree = jax.tree_util.tree_flatten(like)
     with reading(path, "a checkpoint of training"), zipfile.ZipFile(path) as archive:
         size = sum(entry.file_size for entry in archive.infolist())
-    if size > 2 * sum(np.asarray(v).nbytes for v in leaves) + _MORE:
+    if size > 2 * sum(np.asarray(v).nbytes for v in leaves) + _OVERHEAD:
         raise BayesreconError(f"{path} is a checkpoint of another network: remove it or name another file")
-    with reading(path, "a checkpoint of training"), path.open("rb") as file, np.load(file, allow_pickle=False) as held:
-        if str(held["stamp"]) != stamp:
+    with reading(path, "a checkpoint of training"), path.open("rb") as file, np.load(file, allow_pickle=False) as saved:
+        if str(saved["stamp"]) != stamp:
             raise BayesreconError(f"{path} is a checkpoint of other data or settings: remove it or name another file")
-        found = [held[f"leaf{i}"] for i in range(len(leaves))]
-        done, best, losses = int(held["done"]), int(held["best"]), held["losses"].tolist()
-    if any(a.shape != np.shape(b) or a.dtype != np.asarray(b).dtype for a, b in zip(found, leaves, strict=True)):
+        arrays = [saved[f"leaf{i}"] for i in range(len(leaves))]
+        done, best, losses = int(saved["done"]), int(saved["best"]), saved["losses"].tolist()
+    if any(a.shape != np.shape(b) or a.dtype != np.asarray(b).dtype for a, b in zip(arrays, leaves, strict=True)):
         raise BayesreconError(f"{path} is a checkpoint of another network: remove it or name another file")
-    return jax.tree_util.tree_unflatten(tree, [jnp.asarray(v) for v in found]), done, best, losses
+    return jax.tree_util.tree_unflatten(tree, [jnp.asarray(v) for v in arrays]), done, best, losses

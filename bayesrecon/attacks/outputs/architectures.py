@@ -30,7 +30,8 @@ def perceptron(widths: Sequence[int], *, sigmoid: bool = False) -> Network:
     """Dense layers with rectifiers between them, in single precision; weights begin as He et al. (2015) have them.
 
     Args:
-        widths: of the input, the layers and the output. sigmoid: of the output, for pixels.
+        widths: widths of the input, the layers and the output.
+        sigmoid: of the output, for pixels.
 
     Raises:
         BayesreconError: fewer than two widths, or one below 1.

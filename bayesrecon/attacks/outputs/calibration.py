@@ -1,8 +1,9 @@
 """Errors that hold: what an attack misses on public records that it has not seen.
 
 Split conformal intervals (Vovk et al. 2005): with scores `|x - x_hat| / scale` of n held-out records, the quantile of
-rank `ceil((n + 1) 0.95)` covers a further record of the same law with probability 95 % or a little more, whatever the
-law is. With many records every field has a quantile of its own, with few all fields that vary share one.
+rank `ceil((n + 1) 0.95)` covers a further record of the same distribution with probability 95 % or a little more,
+whatever the distribution is. With many records every field has a quantile of its own, with few all fields that vary
+share one.
 """
 
 from dataclasses import dataclass
@@ -41,9 +42,11 @@ class Calibration:
     """Held-out errors of an attack.
 
     Attributes:
-        mse: `(p,)` mean squared error. variance: `(p,)` of these records.
+        mse: `(p,)` mean squared error.
+        variance: `(p,)` of these records.
         factor: `(p,)` half-width of an interval, in units of the scale.
-        coverage: of intervals on the records to check, None where there were none. checked: how many.
+        coverage: coverage of intervals on the records to check, None where there were none.
+        checked: how many.
     """
 
     mse: Float[np.ndarray, " p"]
@@ -74,8 +77,10 @@ def calibrated(
     """Factors from held-out records, the last `checked` of which tell whether the intervals hold.
 
     Args:
-        truth, guess: `(n, p)`. scale: `(n, p)` or `(p,)`, what errors are measured in.
-        spread: `(p,)` of fields among public records. values: where they lie.
+        truth, guess: `(n, p)`.
+        scale: `(n, p)` or `(p,)`, what errors are measured in.
+        spread: `(p,)` of fields among public records.
+        values: where they lie.
 
     Raises:
         BayesreconError: fewer than 20 records to calibrate with.

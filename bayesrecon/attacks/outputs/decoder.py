@@ -28,8 +28,11 @@ class NetworkDecoder:
     """Reconstructs records from outputs.
 
     Attributes:
-        network, params, state: of the decoder. outputs: how many numbers it takes. shape: of a record.
-        view: what it makes of logits first. epoch: the best by validation, from 1.
+        network, params, state: network, params and state of the decoder.
+        outputs: how many numbers it takes.
+        shape: shape of a record.
+        view: what it makes of logits first.
+        epoch: the best by validation, from 1.
     """
 
     network: Network
@@ -71,9 +74,9 @@ def train_decoder(
 
     Args:
         predict: `(M, p) -> (M, N)` logits; any function of arrays, it is asked once.
-        images: `(m, height, width)`, with colours `(m, height, width, 3)`, of the law of the records that will be asked
-            about, pixels in [0, 1].
-        view: of the logits that the decoder is given.
+        images: `(m, height, width)`, with colours `(m, height, width, 3)`, of the distribution of the records that will
+            be asked about, pixels in [0, 1].
+        view: view of the logits that the decoder is given.
         loss: by default `1 - SSIM + 5 Huber`.
         network: from N numbers to p pixels; by default a perceptron N-256-512-p.
         schedule: epochs, batch, rate, validation and seed.

@@ -25,8 +25,11 @@ class LinearDecoder:
     """Reconstructs records from outputs.
 
     Attributes:
-        mean: of the records, `(p,)`. centre: of the outputs, `(k,)`. gain: G, `(p, k)`.
-        variance: of every field, `(p,)`. unexplained: the part of it that the outputs leave, `(p,)`.
+        mean: mean of the records, `(p,)`.
+        centre: centre of the outputs, `(k,)`.
+        gain: G, `(p, k)`.
+        variance: variance of every field, `(p,)`.
+        unexplained: the part of it that the outputs leave, `(p,)`.
     """
 
     mean: np.ndarray
@@ -66,10 +69,10 @@ def linear_decoder(
     """The decoder of linear outputs `z = W'(x - mean) + centre + noise` of records with given moments.
 
     Args:
-        mean, covariance: of the records, `(p,)` and `(p, p)`.
+        mean, covariance: mean and covariance of the records, `(p,)` and `(p, p)`.
         weights: W, `(p, k)`; several models that were asked about one record are stacked.
         noise: standard deviation of what is added to every output; rounding to q decimals adds `rounding_noise(q)`.
-        centre: of the outputs, `(k,)`; zero by default.
+        centre: centre of the outputs, `(k,)`; zero by default.
 
     Raises:
         BayesreconError: shapes that do not go together, or a noise that is no size.
@@ -91,7 +94,8 @@ def fitted_decoder(x: Array, z: Array, *, noise: float = 0.0) -> LinearDecoder:
     """The decoder of the outputs of any model, from public records and what the model answers to them.
 
     Args:
-        x: `(m, p)` public records. z: `(m, k)` the model's outputs for them, without noise.
+        x: `(m, p)` public records.
+        z: `(m, k)` the model's outputs for them, without noise.
         noise: as of `linear_decoder`.
 
     Raises:

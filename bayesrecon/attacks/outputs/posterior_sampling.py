@@ -39,7 +39,7 @@ class PosteriorSampling(Attack[InputEstimate]):
     """
 
     name: ClassVar[str] = "posterior-sampling"
-    summary: ClassVar[str] = "an input from a model's outputs, by draws of its posterior under a public law"
+    summary: ClassVar[str] = "an input from a model's outputs, by draws of its posterior given public records"
     takes: ClassVar[tuple[type, ...]] = (Outputs,)
     uses: ClassVar[tuple[str, ...]] = ()
 

@@ -1,10 +1,10 @@
-"""A public law of records in few numbers, and how likely an answer is under it.
+"""A public distribution of records in few numbers, and how likely an answer is under it.
 
 Records are `x = mean + V diag(sd) c`, V the leading principal components of public records and c normal, or a mixture
 of normals. What the other components would add to an answer, and what was added to it on purpose, is its error: with
 normal views `z ~ N(F(x) + b, D + s^2)`, b and D measured on public records as `F(x) - F(P x)`, P the projection on the
 components. A rounded number has the probability of its cell under such an error, the largest class that of a
-softmax of logits in units of it (errors of the extreme-value law).
+softmax of logits in units of it (errors of the extreme-value distribution).
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.kernels.output_embedding import Answer, Outputs
 
 _RANK = 1e-10  # of the largest variance of answers, below which one is a function of the others
-_GUMBEL = np.sqrt(6) / np.pi  # scale of an extreme-value law of variance one
+_GUMBEL = np.sqrt(6) / np.pi  # scale of an extreme-value distribution of variance one
 _BLOCK = 512  # records that are projected and asked about at once
 
 
@@ -32,7 +32,7 @@ class PriorLaw:
             `centres (n, q)` and `roots (n, q, q)`, of precisions; and the error's, see `log_likelihood`.
         rest: `(p,)` variance of every field outside the components.
         gain, centre: `(q, K)` and `(K,)`, of the linear estimate of c where chains start.
-        share: of the variance of all fields that the components hold.
+        share: share of the variance of all fields that the components hold.
         error: root mean square of the error of an answer, in units of its spread.
     """
 
@@ -53,10 +53,11 @@ class PriorLaw:
 
 
 def fitted_law(release: Outputs, at: np.ndarray, components: int, clusters: int, scale: float, seed: int) -> PriorLaw:
-    """The law of public records at some positions.
+    """The distribution of public records at some positions.
 
     Args:
-        components: q, at most; clusters: n of the mixture, one for a normal law.
+        components: q, at most.
+        clusters: n of the mixture, one for a normal distribution.
         scale: least error of an answer, in units of its spread.
 
     Raises:

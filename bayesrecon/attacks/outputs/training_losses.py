@@ -18,7 +18,8 @@ class ReconstructionLoss:
     """`alpha (1 - SSIM) + gamma Huber_delta`, the mean over images and their colours; pixels lie in [0, 1].
 
     Attributes:
-        alpha, gamma: weights, 0 or more and not both 0. delta: where Huber's loss becomes linear.
+        alpha, gamma: weights, 0 or more and not both 0.
+        delta: where Huber's loss becomes linear.
 
     >>> float(ReconstructionLoss(alpha=0.0)(np.ones((1, 12, 12)), np.zeros((1, 12, 12))))
     2.5
@@ -69,7 +70,8 @@ def attribute_loss(logits: Array, y: Array, weights: Array) -> jax.Array:
     """Mean over records and binary attributes of `-eta y log s(z) - (1 - y) log(1 - s(z))`.
 
     Args:
-        logits, y: `(M, N)`, y of zeros and ones. weights: eta, `(N,)`, see `attribute_weights`.
+        logits, y: `(M, N)`, y of zeros and ones.
+        weights: eta, `(N,)`, see `attribute_weights`.
 
     >>> round(float(attribute_loss(np.zeros((1, 1)), np.ones((1, 1)), np.array([3.0]))), 4)  # 3 log 2
     2.0794

@@ -26,7 +26,9 @@ def wide_resnet(shape: Sequence[int], outputs: int, *, depth: int = 28, width: i
 
     Args:
         shape: `(height, width)` or `(height, width, channels)`, sides multiples of eight (pad others).
-        outputs: N. depth: 6 n + 4 for n blocks a group; width: times 16, 32 and 64 channels.
+        outputs: N.
+        depth: 6 n + 4 for n blocks a group.
+        width: times 16, 32 and 64 channels.
 
     Raises:
         BayesreconError: sides that cannot be halved, or a depth, width or number of outputs that there is not; Flax is

@@ -124,10 +124,10 @@ def divergence_slopes(
         frames = jnp.broadcast_to(metric, (len(theta), *metric.shape))
     pulled = total @ metric.T
 
-    def influence(one: Records) -> Array:
+    def influence(record: Records) -> Array:
         def at(t: Array, frame: Array, direction: Array) -> Any:
-            curvature = jax.vmap(lambda v: along(lambda s: model.log_lik(s, one), t, v)[2], in_axes=1)(frame)
-            return score(t, one) @ direction + temperature * curvature.sum()
+            curvature = jax.vmap(lambda v: along(lambda s: model.log_lik(s, record), t, v)[2], in_axes=1)(frame)
+            return score(t, record) @ direction + temperature * curvature.sum()
 
         return weights @ jax.vmap(at)(theta, frames, pulled)
 
@@ -147,7 +147,7 @@ def divergence_slopes(
 
 
 def _frames(epsilon: Array) -> jax.Array:
-    """`(T, k, q)` with `q = min(L, k)` columns whose outer products add up to `mean_l eps_l eps_l'`."""
+    """`(T, k, q)` with `q = min(L, k)` columns whose outer products sum to `mean_l eps_l eps_l'`."""
     count, dimension = epsilon.shape[1:]
     if count <= dimension:
         return jnp.swapaxes(epsilon, 1, 2) / jnp.sqrt(count)

@@ -1,6 +1,6 @@
 """How far a measure is from the best one: a lower bound of the divergence that needs no descent.
 
-Kernel of finite rank, weights unconstrained but for their sign: the smallest value over all signed measures,
+Kernel of finite rank, weights unconstrained except for their sign: the smallest value over all signed measures,
 `-b' G^-1 b / 2`. Otherwise the conditional-gradient duality gap: the divergence is convex in the measure, so for
 every feasible nu, `FD(mu) - FD(nu) <= <g, mu - nu>` with the witness `g(z) = k(z, mu) - mu_data(z)`; its minimum
 over the stated domain bounds the gap over all non-negative measures there of the given mass.
@@ -86,8 +86,8 @@ def candidates_of(
     support: Support, reference: Reference, rng: np.random.Generator, count: int
 ) -> tuple[dict[str, Any], Records]:
     """The domain to search, `{field: (low, high)}`, and records spread over it."""
-    whole = [k for k, f in reference.fields.items() if f.domain.kind == "integer" and k not in reference.known]
-    box = {name: _box(reference, name) for name in (*(n for n, _ in support.chart.moved), *whole)}
+    integer_fields = [k for k, f in reference.fields.items() if f.domain.kind == "integer" and k not in reference.known]
+    box = {name: _box(reference, name) for name in (*(n for n, _ in support.chart.moved), *integer_fields)}
     law = Reference(reference.fields, reference.known, reference.centre, reference.scale, _BROAD)
     records = law.draw(rng, count)
     for name, ends in box.items():

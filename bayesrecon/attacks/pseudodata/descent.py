@@ -30,7 +30,7 @@ _HEAVY = 1e4  # of the equation that fixes the total, next to all others
 _SAME = 1e-3  # records this close, in units of their scale, are one
 
 
-class _Enough(Exception):
+class _StopDescent(Exception):
     pass
 
 
@@ -70,18 +70,18 @@ def _jacobian(
 
     moving = {name: x[name] for name in names}
     c = jax.vmap(one)(moving, fixed) @ root.T  # (M, r)
-    found = {}
+    result = {}
     if names:
         weights = chart.weights_at(x, given)
         slopes = jax.vmap(jax.jacfwd(one))(moving, fixed)  # {field: (M, r, *shape)}
         for name, slope in slopes.items():
             flat = jnp.einsum("rs,msp->mrp", root, slope.reshape(*slope.shape[:2], -1)) * weights[:, None, None]
-            found[name] = jnp.moveaxis(flat, 1, 0).reshape(len(root), -1)
+            result[name] = jnp.moveaxis(flat, 1, 0).reshape(len(root), -1)
     rest = {k: v for k, v in x.items() if k not in names}
     if rest:
         slopes = jax.jacrev(lambda q: c.T @ chart.weights_at(q, given))(rest)
-        found |= {name: slope.reshape(len(root), -1) for name, slope in slopes.items()}
-    return found
+        result |= {name: slope.reshape(len(root), -1) for name, slope in slopes.items()}
+    return result
 
 
 def newton(features: Features, support: Support, watch: Watch, *, steps: int = 300) -> str:
@@ -101,7 +101,7 @@ def newton(features: Features, support: Support, watch: Watch, *, steps: int = 3
         u = np.asarray(_residual(*static, whiten, shape(jnp.asarray(v))))
         u = np.nan_to_num(u, nan=1e100, posinf=1e100, neginf=-1e100)
         if watch(shape(jnp.asarray(v)), 0.5 * float(u @ u)):
-            raise _Enough
+            raise _StopDescent
         return u
 
     def jacobian(v: np.ndarray) -> np.ndarray:
@@ -111,16 +111,16 @@ def newton(features: Features, support: Support, watch: Watch, *, steps: int = 3
     tight = 3e-16
     jac: Any = jacobian
     try:
-        found = scipy.optimize.least_squares(
+        solution = scipy.optimize.least_squares(
             residual, np.asarray(start), jac, x_scale=sizes, xtol=tight, ftol=1e-12, gtol=tight, max_nfev=steps
         )
-    except _Enough:
+    except _StopDescent:
         return "converged"
-    return "no further progress" if found.status > 0 else "all steps taken"
+    return "no further progress" if solution.status > 0 else "all steps taken"
 
 
 def nonnegative(features: Features, records: Records, total: float | None = None) -> Float[np.ndarray, " M"]:
-    """The best weights `w >= 0` on given records, `(M,)`; with a total, they add up to it."""
+    """The best weights `w >= 0` on given records, `(M,)`; with a total, they sum to it."""
     matrix, wanted = features.root @ np.asarray(features.at(records)).T, features.wanted
     length = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
     if total is not None:
@@ -184,5 +184,5 @@ def quasi_newton(
         return float(value), np.asarray(slope)
 
     options = {"maxiter": steps, "maxcor": 50, "ftol": 1e-15, "gtol": 1e-12}
-    found = scipy.optimize.minimize(evaluate, np.asarray(start), jac=True, method="L-BFGS-B", options=options)
-    return shape(jnp.asarray(last["x"])), "converged" if found.success else "all steps taken"
+    solution = scipy.optimize.minimize(evaluate, np.asarray(start), jac=True, method="L-BFGS-B", options=options)
+    return shape(jnp.asarray(last["x"])), "converged" if solution.success else "all steps taken"

@@ -53,12 +53,12 @@ class Run:
 
     @property
     def scale(self) -> float:
-        """What a gap is relative to: the divergence that can be gained over the empty measure."""
+        """Scale of a gap: the divergence that can be gained over the empty measure."""
         return max(abs(self.features.bound), 1e-300)
 
     @property
     def noise(self) -> float:
-        """What the draws can resolve, `rank / (2 T_eff)`."""
+        """Resolution of the draws, `rank / (2 T_eff)`."""
         solved = self.problem.solved
         return solved.law.resolution(solved.basis.size, self.embedding.effective_size)
 
@@ -71,8 +71,10 @@ class Run:
             self._save()
         self.first = self.first or half
         if self.progress is not None and half > 0 and self.first > 0:
-            whole = np.log(self.first / (self.tolerance * self.scale))
-            self.progress("fitting the records", float(np.clip(np.log(self.first / half) / max(whole, 1e-9), 0, 1)))
+            total_decrease = np.log(self.first / (self.tolerance * self.scale))
+            self.progress(
+                "fitting the records", float(np.clip(np.log(self.first / half) / max(total_decrease, 1e-9), 0, 1))
+            )
         return half <= self.tolerance * self.scale
 
     def newton(self, steps: int | None) -> None:
@@ -83,20 +85,20 @@ class Run:
             )
         self._resume()
         if self.regulariser is not None:
-            found = quasi_newton(self.features, self.support, self.watch, self.regulariser, steps=steps or 2000)
-            self.variables, self.stopped = found
+            point = quasi_newton(self.features, self.support, self.watch, self.regulariser, steps=steps or 2000)
+            self.variables, self.stopped = point
             self.trace.add(self.iteration, *self._value(self.pseudo), self.pseudo)
             return
         chart, rank = self.support.chart, self.problem.solved.spectrum
         if chart.weights in ("fixed", "units") or (rank.gap and chart.moved and chart.weights == "positive"):
             self.stopped = newton(self.features, self.support, self.watch, steps=steps or 300)
-            if chart.weights == "positive" and steps is None and self.best > self._enough:
+            if chart.weights == "positive" and steps is None and self.best > self._sufficient_gap:
                 self._leave()
         else:
             self._conditional_gradient()
 
     @property
-    def _enough(self) -> float:
+    def _sufficient_gap(self) -> float:
         """Half the divergence from which nothing more is to be had."""
         return max(self.tolerance * self.scale, _NOISE_SHARE * self.noise)
 
@@ -135,12 +137,12 @@ class Run:
                 return
             if (value := self._value(self.pseudo)[1]) < reached:
                 reached, kept = value, self._with(self.pseudo)
-            found = self.certify()
+            certificate = self.certify()
             if self.progress is not None:
                 self.progress("certifying the records", (step + 1) / _ROUNDS)
-            if found.minima is None or found.gap <= self._enough:
+            if certificate.minima is None or certificate.gap <= self._sufficient_gap:
                 return
-            pool = {k: np.concatenate([np.asarray(self.pseudo.records[k]), found.minima[k]]) for k in pool}
+            pool = {k: np.concatenate([np.asarray(self.pseudo.records[k]), certificate.minima[k]]) for k in pool}
         self.stopped, self.support, self.variables = "no further progress", kept, {}
 
     def adam(self, objective: str, slicing: Slicing, steps: int, rate: float, key: jax.Array) -> None:
@@ -169,7 +171,7 @@ class Run:
             self._note(state)
             if not np.isfinite(self.trace.rows[-1][2]):
                 self.stopped = "diverged"
-                self.warnings.append("the descent diverged; the best iterate before is kept. Lower rate=")
+                self.warnings.append("the descent diverged; the best iterate so far is kept. Lower rate=")
                 return
             if self.progress is not None:
                 self.progress("fitting the records", self.iteration / steps)
@@ -185,11 +187,11 @@ class Run:
         self._save()
 
     def _resume_adam(self, like: tuple[Variables, Any]) -> tuple[int, tuple[Variables, Any]] | None:
-        if self.checkpoint is None or (found := self.checkpoint.load(self.trace)) is None:
+        if self.checkpoint is None or (saved := self.checkpoint.load(self.trace)) is None:
             return None
         import jax
 
-        iteration, arrays = found
+        iteration, arrays = saved
         self.variables = {k[5:]: v for k, v in arrays.items() if k.startswith("best_")}
         pseudo = self.support.unpack(self.variables)
         self.best = self._value(pseudo)[1] + self._penalty(pseudo)
@@ -197,9 +199,9 @@ class Run:
         return iteration, jax.tree_util.tree_unflatten(shape, [arrays[f"leaf_{i}"] for i in range(len(leaves))])
 
     def _resume(self) -> None:
-        if self.checkpoint is None or (found := self.checkpoint.load(self.trace)) is None:
+        if self.checkpoint is None or (saved := self.checkpoint.load(self.trace)) is None:
             return
-        self.iteration, arrays = found
+        self.iteration, arrays = saved
         self.support = self._with(self.support.unpack(arrays))
 
     def _save(self, last: bool = False) -> None:

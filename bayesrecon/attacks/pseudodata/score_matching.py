@@ -59,7 +59,7 @@ class ScoreMatching(Attack[Reconstruction]):
         slicing_of(self.objective or "sliced", self._slicing)
         refuse_slices(self.objective, slices=self.slices, slice_law=self.slice_law)
         if not (self.rate > 0 and np.isfinite(self.rate)):
-            raise BayesreconError(f"rate={self.rate}: the learning rate is a positive number")
+            raise BayesreconError(f"rate={self.rate}: the learning rate must be positive")
 
     @property
     def _slicing(self) -> Slicing:

@@ -1,4 +1,4 @@
-"""From a release to a descent that is ready to run: what both ways to pseudo-data share."""
+"""Preparation of a descent from a release, shared by both pseudo-data attacks."""
 
 import hashlib
 import time
@@ -31,7 +31,7 @@ RECORDS = 200
 
 @dataclass(frozen=True)
 class Setup:
-    """What a descent is of.
+    """Settings of a descent.
 
     Attributes:
         slicing: of the objective; None for the exact one.
@@ -59,7 +59,7 @@ def reconstruct_with(
     """The reconstruction that a descent `descend(run, random)` ends in; the best so far where it is interrupted."""
     began = time.perf_counter()
     if setup.n is not None and knows.get("known"):
-        raise BayesreconError("n and known fields exclude each other: the table has one record a row")
+        raise BayesreconError("n cannot be set together with known fields: the table has one record per row")
     problem = solve_release(release, setup.estimator, key=key, progress=progress, **knows)
     random = np.asarray(jax.random.PRNGKey(int(problem.rng.integers(2**31))))
     target = problem.solved.target
@@ -95,7 +95,7 @@ def reconstruct_with(
 def check_records(n: int | None, steps: int | None, start: PseudoData | str, tolerance: float) -> None:
     """Refuse options that no descent can work with."""
     if n is not None and (not isinstance(n, (int, np.integer)) or n < 1):
-        raise BayesreconError(f"n={n}: the number of pseudo-records is a positive whole number")
+        raise BayesreconError(f"n={n}: the number of pseudo-records must be a positive integer")
     if start not in ("located", "published") and not isinstance(start, PseudoData):
         raise BayesreconError(f"start={start!r}: expected 'located', 'published' or a PseudoData")
     if steps is not None and steps < 1:
@@ -116,14 +116,14 @@ def slicing_of(objective: str, slicing: Slicing) -> Slicing | None:
 
 
 def refuse_slices(objective: str | None, **stated: Any) -> None:
-    """Refuse options of the sliced objective where it is exact: they would do nothing."""
+    """Refuse options of the sliced objective if the objective is exact."""
     for name, value in stated.items():
         if value is not None and objective == "exact":
             raise BayesreconError(f"{name}={value} belongs to the sliced objective: objective='sliced'")
 
 
 def fingerprint(value: Any) -> str:
-    """Of what an attacker stated, so that a checkpoint is resumed with the same."""
+    """Hash of the attacker's knowledge, so that a checkpoint is resumed with the same knowledge."""
     if isinstance(value, PseudoData):
         value = {"weights": value.weights, **value.records}
     if isinstance(value, Mapping):

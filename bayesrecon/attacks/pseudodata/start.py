@@ -1,4 +1,4 @@
-"""Where a descent begins, and which records it moves."""
+"""Starting point of a descent, and the records that it moves."""
 
 import itertools
 from typing import Any
@@ -36,7 +36,7 @@ def make_support(problem: Problem, n: int, start: PseudoData | str, key: Any, pu
         weights = "units" if group > 1 else "fixed"
         begin = PseudoData(np.full(size, 1.0 / group), records)
         if isinstance(start, PseudoData):
-            raise BayesreconError("start: with known fields the records are the table's rows; leave start out")
+            raise BayesreconError("start: with known fields the records are the table's rows; omit start")
     else:
         if isinstance(start, PseudoData):
             begin = _given(start, knowledge.fields)
@@ -75,7 +75,7 @@ def _given(start: PseudoData, fields: dict[str, Field]) -> PseudoData:
         if not spec.domain.contains(np.asarray(records[name], float)).all():
             raise BayesreconError(f"start: field {name!r} holds values outside its domain, {spec.domain.words}")
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-        raise BayesreconError("start: weights must be non-negative numbers that do not all vanish")
+        raise BayesreconError("start: weights must be non-negative numbers that are not all zero")
     return PseudoData(weights, records)
 
 
@@ -113,7 +113,7 @@ def _rows(problem: Problem, unknown: dict[str, Field]) -> tuple[Records, int]:
         values = _values(spec.domain)
         if spec.shape or values is None:
             raise BayesreconError(
-                f"field {name!r} has too many values to try them all on every row; narrow it with domain={{{name!r}: "
+                f"field {name!r} has too many values to enumerate on every row; narrow it with domain={{{name!r}: "
                 "(low, high)}"
             )
         choices.append(values)

@@ -27,7 +27,7 @@ _MOST = 2**24  # doubles that the second derivatives of the basis may take
 
 
 class Sweep(NamedTuple):
-    """What a step needs of the release.
+    """The quantities of the release that a step needs.
 
     Attributes:
         few, inverse: atoms `(C, d)` and the pseudo-inverse `(r, C k)` of the basis' scores there, for `c(z)`.
@@ -48,7 +48,7 @@ class Sweep(NamedTuple):
 
 
 def sweep_of(features: Features) -> Sweep | None:
-    """None where the rank is not finite, or the second derivatives take too much memory."""
+    """The sweep of a release; None if the rank is infinite or the second derivatives take too much memory."""
     embedding, basis = features.embedding, features.solved.basis
     release, metric = embedding.release, embedding.metric
     size, k = release.size, metric.shape[1]
@@ -92,12 +92,12 @@ def sweep_slopes(
 
     Args:
         reduced: the score's square is not sliced.
-        epsilon: `(T, L, k)` directions, None where the divergence is not sliced.
+        epsilon: `(T, L, k)` directions, None if the divergence is not sliced.
     """
 
-    def at(one: Records) -> Any:
+    def at(record: Records) -> Any:
         """Scores of a record at the few atoms, `(C k,)`: `c(z)` is the pseudo-inverse of them."""
-        return scores(model, sweep.metric, sweep.few, {k: v[None] for k, v in one.items()})[:, 0]
+        return scores(model, sweep.metric, sweep.few, {k: v[None] for k, v in record.items()})[:, 0]
 
     w, z = chart.weights_at(x, given), chart.records_at(x, fixed, *whiten)
     moving = {name: z[name] for name, _ in chart.moved}

@@ -1,4 +1,4 @@
-"""What a descent writes down while it runs, and the file it can be resumed from."""
+"""Trace of a descent, and the checkpoint that it can be resumed from."""
 
 import json
 import time
@@ -86,13 +86,13 @@ class Checkpoint:
             rows = content.pop("trace")
             iteration, columns = int(about.pop("iteration")), about.pop("columns")
         except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
-            raise BayesreconError(f"{self.path} is not a checkpoint of a reconstruction; name another file") from None
+            raise BayesreconError(f"{self.path} is not a checkpoint of a reconstruction; choose another file") from None
         mine = json.loads(json.dumps(self.about))
         if columns != trace.columns or about != mine:
             other = [k for k in mine if about.get(k) != mine[k]] or ["fields"]
             raise BayesreconError(
                 f"{self.path} is a checkpoint of another reconstruction (different {', '.join(other)}); "
-                "name another file, or remove it"
+                "choose another file, or remove it"
             )
         trace.rows = rows.tolist()
         if trace.rows:

@@ -1,4 +1,4 @@
-"""Individual records from a release: the design is known, one record a unit, the response private."""
+"""Individual records from a release: the design is known, one record per unit, the response private."""
 
 import time
 from dataclasses import replace
@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesrecon.attacks.records.candidates import Around, Candidates, Guess, candidates_of, naive_guesses, readout
+from bayesrecon.attacks.records.candidates import (
+    Around,
+    Candidates,
+    PriorPrediction,
+    candidates_of,
+    prior_predictions,
+    readout,
+)
 from bayesrecon.attacks.records.dense import units_of
-from bayesrecon.attacks.records.rehearsal import affordable, lowered, rehearsed
+from bayesrecon.attacks.records.rehearsal import calibrated, repeats_affordable, simulated_tables
 from bayesrecon.attacks.records.rows import Rows, make_rows
 from bayesrecon.attacks.records.slots import make_slots
 from bayesrecon.attacks.records.solution_noise import Noise, noise_of
@@ -50,7 +57,7 @@ def recover_records(
     """Recover the unknown fields of every known row.
 
     The rows' features have amplitudes s (`records.rows`) that solve `K s = b` (`records.system`). A field that is an
-    affine function of s is read off with its sandwich error; a field with finitely many or whole values is decided by
+    affine function of s is computed with its sandwich error; a field with finitely many or whole values is decided by
     the probabilities of the values given the solution, its noise and what the model itself says of the row.
 
     Raises:
@@ -63,7 +70,7 @@ def recover_records(
     if units[0] not in knowledge.known:
         raise BayesreconError(f"unit={units[0]!r} must be one of the known fields; pass known={{{units[0]!r}: values}}")
     if not unknown:
-        raise BayesreconError("every field is known: nothing is left to recover")
+        raise BayesreconError("every field is known: there is nothing to recover")
     chosen = estimator.with_defaults(release)
     release = counted_once(release)
     view = in_coordinates(release, str(chosen.coordinates))
@@ -72,32 +79,32 @@ def recover_records(
     rows = make_rows(view, knowledge.known, unknown, rng)
     pairs = rows.pairs()
     slots = make_slots(view.model, theta, metric_factor(view, chosen.metric), pairs)
-    one = rows.features == 1 and bool(rows.distinct.all())
-    system = make_system(view, slots, rows.base(), pairs, progress, layers=one)
+    single_feature = rows.features == 1 and bool(rows.distinct.all())
+    system = make_system(view, slots, rows.base(), pairs, progress, layers=single_feature)
     noise = noise_of(system)
     read = readout(view, rows, slots, rng)
     # Errors of these are the scatter of their own series; the others are predicted with their help.
-    some = evenly(read.columns.shape[1], noise.scattered)
-    series = system.influence(read.columns[:, some].toarray(), progress)
+    sample = evenly(read.columns.shape[1], noise.scattered)
+    series = system.influence(read.columns[:, sample].toarray(), progress)
     weights = np.asarray(view.weights)
     scatter = weights @ (series - weights @ series) ** 2
     draws = _effective(series, np.asarray(view.chain)) / len(weights) / np.sum(weights**2)
     predicted = noise.variances(read.columns)
-    inflation = float(np.median(scatter / np.maximum(predicted[some], 1e-300)))
+    inflation = float(np.median(scatter / np.maximum(predicted[sample], 1e-300)))
     variance = inflation * predicted
-    variance[some] = scatter
+    variance[sample] = scatter
     visibility = _visibility(system, read.columns).reshape(rows.count, -1)
     visibility = np.where(read.readable, visibility, 0.0)
     seen = visibility >= PARTLY
     variance /= draws
     scale = draws / max(inflation, 1.0)
-    each, whole = _understated(system, noise, read.columns[:, seen.ravel()], variance[seen.ravel()])
-    scale /= max(1.0, scale * whole)
-    se = np.sqrt(each * variance).reshape(rows.count, -1)
+    per_record, overall = _error_inflation(system, noise, read.columns[:, seen.ravel()], variance[seen.ravel()])
+    scale /= max(1.0, scale * overall)
+    se = np.sqrt(per_record * variance).reshape(rows.count, -1)
     floor = np.sqrt(predicted * np.sum(weights**2)).reshape(rows.count, -1)
     estimate = read.offset + (read.columns.T @ system.solution).reshape(rows.count, -1)
     discrete = all(f.domain.discrete for f in unknown.values())
-    guesses = naive_guesses(view, rows, read, rng)
+    guesses = prior_predictions(view, rows, read, rng)
     options, probability, notes = None, None, list[str]()
     if discrete:
         centre, sd = expected = _expected(list(guesses.values()))
@@ -134,7 +141,7 @@ def recover_records(
     )
 
 
-def _expected(guesses: list[Guess]) -> Around:
+def _expected(guesses: list[PriorPrediction]) -> Around:
     centre = [np.full_like(g.sd, np.nan) if g.value is None else g.value for g in guesses]
     # A rare count that was never drawn is rare, not impossible.
     return np.stack(centre, axis=1), np.maximum(np.stack([g.sd for g in guesses], axis=1), 1.0)
@@ -142,8 +149,8 @@ def _expected(guesses: list[Guess]) -> Around:
 
 def _effective(series: np.ndarray, chain: np.ndarray) -> float:
     """Typical effective sample size of the records' series."""
-    some = evenly(series.shape[1], _SERIES)
-    sizes = [effective_sample_size(series[:, block], chain) for block in np.array_split(some, -(-len(some) // 64))]
+    sample = evenly(series.shape[1], _SERIES)
+    sizes = [effective_sample_size(series[:, block], chain) for block in np.array_split(sample, -(-len(sample) // 64))]
     return float(np.median(np.concatenate(sizes)))
 
 
@@ -152,41 +159,50 @@ def _visibility(system: System, columns: Any) -> np.ndarray:
     if system.visible is None:
         return np.ones(columns.shape[1])
     a = columns / units_of(np.asarray(system.gram))[:, None]
-    whole = np.maximum((a**2).sum(axis=0), 1e-300)
-    return np.clip(((a.T @ system.visible) ** 2).sum(axis=1) / whole, 0, 1)
+    total = np.maximum((a**2).sum(axis=0), 1e-300)
+    return np.clip(((a.T @ system.visible) ** 2).sum(axis=1) / total, 0, 1)
 
 
-def _understated(system: System, noise: Noise, columns: "csc_array", variance: np.ndarray) -> tuple[float, float]:
+def _error_inflation(system: System, noise: Noise, columns: "csc_array", variance: np.ndarray) -> tuple[float, float]:
     """Squared errors as multiples of the stated ones: of the functionals `columns (M, S)`, and of the whole solution,
     of that which one draw would have.
 
     Influence has heavy tails, and draws far out pull the fit towards themselves, so that their residuals tell less than
     they move it. The halves of the draws disagree by all of it. One where too few unknowns share the factor to tell.
     """
-    apart = system.disagreement
-    if apart is None or len(variance) < _TELLING:
+    difference = system.disagreement
+    if difference is None or len(variance) < _TELLING:
         return 1.0, 0.0
-    each = np.mean((columns.T @ apart) ** 2 / np.maximum(variance, 1e-300))
-    rank = len(apart) if system.visible is None else system.visible.shape[1]
-    return max(1.0, float(each)), noise.length(apart) / rank
+    per_record = np.mean((columns.T @ difference) ** 2 / np.maximum(variance, 1e-300))
+    rank = len(difference) if system.visible is None else system.visible.shape[1]
+    return max(1.0, float(per_record)), noise.length(difference) / rank
 
 
 def _probabilities(
     system: System, noise: Noise, scale: float, rows: Rows, options: Candidates, rng: np.random.Generator
 ) -> tuple[np.ndarray, list[str]]:
-    """Of the candidates, `(N, C)`; as far as rehearsals bear them out, or with a warning that there were none."""
+    """Probabilities of the candidates, `(N, C)`, calibrated on simulated tables, or a warning if they are not."""
     values = options.amplitudes, options.log_prior
-    if system.disagreement is None or not affordable(rows):
-        why = "half of the draws does not show all of them" if affordable(rows) else "they are too many to decode twice"
-        note = f"probabilities of values may be too high: a rehearsal could not check them, because {why}"
+    if system.disagreement is None or not repeats_affordable(rows):
+        why = (
+            "half of the draws does not determine all of them"
+            if repeats_affordable(rows)
+            else "there are too many of them to decode twice"
+        )
+        note = f"probabilities of values may be too high: they could not be checked on simulated data, because {why}"
         return noise.probabilities(scale, rows, [system.solution], *values)[0], [note]
-    chosen, solutions = rehearsed(rows, options.amplitudes, options.prior, system.disagreement, rng)
-    real, *found = noise.probabilities(scale, rows, [system.solution, *solutions], *values)
-    return lowered(real, found, chosen, options.prior), []
+    chosen, solutions = simulated_tables(rows, options.amplitudes, options.prior, system.disagreement, rng)
+    real, *simulated = noise.probabilities(scale, rows, [system.solution, *solutions], *values)
+    return calibrated(real, simulated, chosen, options.prior), []
 
 
 def _column(
-    domain: Domain, estimate: np.ndarray, se: np.ndarray, floor: np.ndarray, visibility: np.ndarray, guess: Guess
+    domain: Domain,
+    estimate: np.ndarray,
+    se: np.ndarray,
+    floor: np.ndarray,
+    visibility: np.ndarray,
+    guess: PriorPrediction,
 ) -> Column:
     # With an error as wide as the whole domain nothing was learned, however well infinitely many draws would show it;
     # nor with one wider than the model's own spread of the record, unless the record stands out even so.
@@ -229,16 +245,17 @@ def _failures(view: PosteriorDraws, system: System, independent: float) -> tuple
 
 
 def _warnings(release: PosteriorDraws, columns: dict[str, Column]) -> tuple[str, ...]:
-    found = [*release.notes, *uncorrelated(release)]
+    result = [*release.notes, *uncorrelated(release)]
     hidden = np.any([c.visibility < PARTLY for c in columns.values()], axis=0)
     noisy = np.any([np.isnan(c.estimate) & (c.value is None) for c in columns.values()], axis=0) & ~hidden
     if hidden.any():
-        found.append(
-            f"{hidden.sum()} of {len(hidden)} records are not determined one by one: the draws show only sums over them"
+        result.append(
+            f"{hidden.sum()} of {len(hidden)} records are not determined individually: the draws determine only sums "
+            "over them"
         )
     if noisy.any():
-        found.append(
-            f"{noisy.sum()} of {len(noisy)} records have errors wider than their field's domain or the model's own "
-            "spread of them: these draws do not narrow them"
+        result.append(
+            f"{noisy.sum()} of {len(noisy)} records have errors wider than their field's domain or the model's "
+            "own spread: these draws are not informative about them"
         )
-    return tuple(found)
+    return tuple(result)

@@ -30,7 +30,7 @@ class NotSolved(BayesreconError):
     """The matrix is singular to what is seen of it."""
 
     def __init__(self) -> None:
-        super().__init__("the equations of the known rows are too close to singular; give fewer known rows")
+        super().__init__("the equations of the known rows are nearly singular; supply fewer known rows")
 
 
 @dataclass(frozen=True)
@@ -66,56 +66,56 @@ class Blocks:
 
     def diagonals(self) -> Float[np.ndarray, "L M"]:
         """`(L, M)` of every layer."""
-        found = np.zeros((len(self.layers), self.size))
-        for row, layer in zip(found, self.layers, strict=True):
+        result = np.zeros((len(self.layers), self.size))
+        for row, layer in zip(result, self.layers, strict=True):
             for group in layer:
                 row[group.index] = np.einsum("gss->gs", group.values)
-        return found
+        return result
 
     def __matmul__(self, x: np.ndarray) -> np.ndarray:
         """Product with `x (M,)` or `(M, S)`."""
         tall = x.reshape(len(x), -1)
-        found = np.zeros_like(tall)
+        product = np.zeros_like(tall)
         for layer in self.layers:
             for group in layer:
-                found[group.index] += group.values @ tall[group.index]
-        return found.reshape(x.shape)
+                product[group.index] += group.values @ tall[group.index]
+        return product.reshape(x.shape)
 
     def dense(self) -> Float[np.ndarray, "M M"]:
         """`(M, M)` as one array."""
-        found = np.zeros((self.size, self.size))
+        result = np.zeros((self.size, self.size))
         for layer in self.layers:
             for group in layer:
                 for rows, values in zip(group.index, group.values, strict=True):
-                    found[np.ix_(rows, rows)] += values
-        return found
+                    result[np.ix_(rows, rows)] += values
+        return result
 
     def places(self) -> Int[np.ndarray, "L M 3"]:
         """`(L, M, 3)` group, block and position of every row in every layer; -1 where it has none."""
-        found = np.full((len(self.layers), self.size, 3), -1)
-        for own, layer in zip(found, self.layers, strict=True):
+        result = np.full((len(self.layers), self.size, 3), -1)
+        for own, layer in zip(result, self.layers, strict=True):
             for i, group in enumerate(layer):
                 block, position = np.indices(group.index.shape)
                 own[group.index] = np.stack([np.full_like(block, i), block, position], axis=-1)
-        return found
+        return result
 
     def column(self, row: int, places: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Rows and entries of a column, layer by layer."""
-        found = []
+        result = []
         for layer, (group, block, position) in zip(self.layers, places[:, row], strict=True):
             if group >= 0:
-                found.append((layer[group].index[block], layer[group].values[block, position]))
-        return found
+                result.append((layer[group].index[block], layer[group].values[block, position]))
+        return result
 
     def between(self, vectors: Any) -> np.ndarray:
         """`Z' Q Z (c, c)` of sparse `vectors (M, c)`."""
-        found = np.zeros((vectors.shape[1],) * 2)
+        result = np.zeros((vectors.shape[1],) * 2)
         for layer in self.layers:
             for group in layer:
                 for rows, values in zip(group.index, group.values, strict=True):
                     own = vectors[rows]
-                    found += own.T @ (own.T @ values).T
-        return found
+                    result += own.T @ (own.T @ values).T
+        return result
 
     def inverse(self, more: np.ndarray | float = 0.0, start: np.ndarray | None = None) -> "Inverse":
         """Approximate inverse of this and a diagonal matrix `more (M,)`.
@@ -183,10 +183,10 @@ def layered(sets: Sequence[np.ndarray], values: Sequence[np.ndarray], size: int)
 
 
 def _inverse(group: Group, more: np.ndarray) -> Group:
-    found = group.values.copy()
+    result = group.values.copy()
     at = np.arange(group.index.shape[1])
-    found[:, at, at] += more[group.index]
-    for own in found:
+    result[:, at, at] += more[group.index]
+    for own in result:
         factor, info = lapack.dpotrf(own.T, lower=1, clean=0, overwrite_a=1)
         if info:
             raise NotSolved
@@ -195,4 +195,4 @@ def _inverse(group: Group, more: np.ndarray) -> Group:
         half, diagonal = np.tril(lower, -1), np.diag(lower).copy()
         np.add(half, half.T, out=own)
         own[at, at] = diagonal
-    return Group(group.index, found)
+    return Group(group.index, result)

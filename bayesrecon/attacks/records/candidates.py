@@ -1,4 +1,4 @@
-"""Legal values of every row, their amplitudes, and what the model itself says of them."""
+"""Possible values of every row, their amplitudes, and their probabilities under the model."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +39,7 @@ class Readout:
         columns: `(M, N * k)`, a sparse array by columns.
         offset: `(N, k)`.
         readable: `(N, k)` whether the field is such a function at all.
-        values, amplitudes: the values it was read off, `{field: (N, C)}`, and their amplitudes `(N, C, p)`, not
+        values, amplitudes: the values it was read from, `{field: (N, C)}`, and their amplitudes `(N, C, p)`, not
             finite where a value is illegal.
         averages: those of `_averages` at these values, where they are all that there are; else None.
     """
@@ -53,11 +53,11 @@ class Readout:
 
 
 @dataclass(frozen=True)
-class Guess:
-    """What anyone would say of a row by the model and its posterior, without an attack.
+class PriorPrediction:
+    """Prediction of a row from the model and its posterior, without an attack.
 
     Attributes:
-        value: `(N,)` the most probable value, or the expectation, over the draws; None where the model says nothing.
+        value: `(N,)` the most probable value, or the expectation, over the draws; None if the model says nothing.
         sd: `(N,)` standard deviation of the field around it, infinite where the model tells none.
     """
 
@@ -92,7 +92,7 @@ class Candidates:
 
 
 def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator) -> Readout:
-    """How the unknown fields are read off the amplitudes."""
+    """How the unknown fields are read from the amplitudes."""
     probes = combinations(rows.unknown)
     if probes is None:
         probes = {}
@@ -134,15 +134,15 @@ def candidates_of(
     release: Release, rows: Rows, slots: Slots, read: Readout, around: Around, expected: Around
 ) -> Candidates | None:
     """Every combination of values where they are few, else those around where they should be; None if those are too
-    many. `expected` is where the model by itself would have them, not a number where it says nothing."""
+    many. `expected` is the prediction of the model alone, NaN if it has none."""
     if read.averages is not None:
         values, s = read.values, read.amplitudes
         valid = np.ones_like(s[:, :, 0], bool)
     else:
-        found = _windows(rows, *around)
-        if found is None:
+        grid = _windows(rows, *around)
+        if grid is None:
             return None
-        values, valid = found
+        values, valid = grid
         s = _amplitudes(release, rows, slots, values)
     log_prior, log_mean = read.averages or _averages(release, rows, values)
     legal = valid & np.isfinite(log_prior) & np.isfinite(s).all(axis=2)
@@ -151,39 +151,41 @@ def candidates_of(
     log_prior, log_mean = (np.where(legal, x, -np.inf) for x in (log_prior, log_mean))
     # Of all values that the model expects, in the list or not.
     total = np.logaddexp.reduce(log_mean, axis=1)
-    whole = _windows(rows, *expected) if read.averages is None else None
-    if whole is not None:
-        every, valid = whole
+    expected_grid = _windows(rows, *expected) if read.averages is None else None
+    if expected_grid is not None:
+        every, valid = expected_grid
         total = np.logaddexp.reduce(np.where(valid, _averages(release, rows, every)[1], -np.inf), axis=1)
     return Candidates(values, np.where(legal[:, :, None], s, 0.0), log_prior, np.exp(log_mean - total[:, None]))
 
 
 def _averages(release: Release, rows: Rows, values: Records, draws: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Over the draws: mean log likelihoods of values `{field: (N, C)}`, and logarithms of mean likelihoods, `(N, C)`
-    each; minus infinity where it is no number.
+    each; minus infinity where it is not a number.
 
-    They are those of the records' own law, whatever the power of the posterior.
+    They are those of the records' own distribution, whatever the power of the posterior.
     """
     model, shape = release.model.untempered, next(iter(values.values())).shape
     count = draws or int(np.clip(_AVERAGED // max(1, shape[0] * shape[1]), _LEAST, _PRIOR))
     theta = np.asarray(release.theta)[evenly(release.size, count)]
     batch = rows.filled({k: v.ravel() for k, v in values.items()}, shape[1])
-    found = []
+    parts = []
     for part in _pieces(batch, len(theta)):
         log_lik = np.asarray(log_liks(model, theta, part))
-        found.append((log_lik.mean(axis=0), np.logaddexp.reduce(log_lik, axis=0) - np.log(len(theta))))
-    mean, log_mean = (np.concatenate(x).reshape(shape) for x in zip(*found, strict=True))
+        parts.append((log_lik.mean(axis=0), np.logaddexp.reduce(log_lik, axis=0) - np.log(len(theta))))
+    mean, log_mean = (np.concatenate(x).reshape(shape) for x in zip(*parts, strict=True))
     return tuple(np.where(np.isnan(x), -np.inf, x) for x in (mean, log_mean))  # type: ignore[return-value]
 
 
-def naive_guesses(release: Release, rows: Rows, read: Readout, rng: np.random.Generator) -> dict[str, Guess]:
-    """By field. Fields that the model does not draw itself leave those it draws without a guess too."""
+def prior_predictions(
+    release: Release, rows: Rows, read: Readout, rng: np.random.Generator
+) -> dict[str, PriorPrediction]:
+    """Predictions by field. There are none if the model does not simulate all fields."""
     model, n = release.model, rows.count
     unknown = np.full(n, np.inf)
     if read.averages is not None:
         best = read.averages[1].argmax(axis=1)
-        return {k: Guess(v[np.arange(n), best], unknown) for k, v in read.values.items()}
-    nothing = {k: Guess(None, unknown) for k in rows.unknown}
+        return {k: PriorPrediction(v[np.arange(n), best], unknown) for k, v in read.values.items()}
+    nothing = {k: PriorPrediction(None, unknown) for k in rows.unknown}
     if model.simulate is None:
         return nothing
     moments = _simulated_moments(release, rows, rng)
@@ -197,22 +199,22 @@ def naive_guesses(release: Release, rows: Rows, read: Readout, rng: np.random.Ge
             likely = np.where(valid, _averages(release, rows, values)[1], -np.inf)
             best = likely.argmax(axis=1)
             mean = np.stack([v[np.arange(n), best] for v in values.values()], axis=1)
-    found = {}
+    result = {}
     for j, (name, spec) in enumerate(rows.unknown.items()):
-        found[name] = Guess(np.round(mean[:, j]) if spec.domain.discrete else mean[:, j], sd[:, j])
-    return found
+        result[name] = PriorPrediction(np.round(mean[:, j]) if spec.domain.discrete else mean[:, j], sd[:, j])
+    return result
 
 
 def _simulated_moments(release: Release, rows: Rows, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray] | None:
     """Means and standard deviations `(N, k)` of the unknown fields over the draws, the second infinite where the first
-    is no number; None where the model does not draw one of them."""
+    is not a number; None if the model does not draw one of them."""
     before, weights = rows.base(), np.asarray(release.weights)
     block = int(np.clip(_DRAWN // rows.count, 1, _SIMULATED))
     atoms = rng.choice(release.size, (_SIMULATED // block, block), p=weights / weights.sum())
     total = square = shift = np.zeros(())
-    for some in atoms:
+    for theta_block in atoms:
         keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), block)
-        drawn = simulated(release.model, np.asarray(release.theta)[some], before, keys)
+        drawn = simulated(release.model, np.asarray(release.theta)[theta_block], before, keys)
         values = np.stack([np.asarray(drawn[name], float) for name in rows.unknown], axis=2)
         if not shift.ndim:
             if any((values[:, :, j] == before[name]).all() for j, name in enumerate(rows.unknown)):
@@ -234,7 +236,7 @@ def _amplitudes(release: Release, rows: Rows, slots: Slots, values: Records) -> 
     base = {k: np.repeat(v[:1], n * each) for k, v in rows.anchors.items()}
     other = {k: v.ravel() for k, v in values.items()}
     step = max(1, _BLOCK // (each * slots.width))
-    found = []
+    result = []
     for start in range(0, n, step):
         part, flat = slice(start, start + step), slice(start * each, (start + step) * each)
         known_, base_, other_ = ({k: v[flat] for k, v in part_.items()} for part_ in (known, base, other))
@@ -243,8 +245,8 @@ def _amplitudes(release: Release, rows: Rows, slots: Slots, values: Records) -> 
         bad = ~np.isfinite(moved).all(axis=0)
         s = amplitudes_of(np.where(bad, 0.0, moved), features[:, part])
         s[bad] = np.nan
-        found.append(s)
-    return np.concatenate(found)
+        result.append(s)
+    return np.concatenate(result)
 
 
 def _windows(rows: Rows, centre: np.ndarray, sd: np.ndarray) -> tuple[Records, np.ndarray] | None:

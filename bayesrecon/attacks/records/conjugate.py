@@ -98,7 +98,7 @@ class Solver:
         return self.matrix @ x + self.more[:, None] * x
 
     def _exact(self, r: np.ndarray) -> np.ndarray:
-        """What the common movements alone make of a right-hand side."""
+        """Solution for a right-hand side in the space of common movements."""
         unit, factor = self._coarse
         inner = scipy.linalg.cho_solve(factor, (self.common.T @ r) / unit[:, None], check_finite=False)
         return np.asarray(self.common @ (inner / unit[:, None]))

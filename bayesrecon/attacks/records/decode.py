@@ -1,9 +1,9 @@
-"""From noisy amplitudes to values: expectation propagation over the legal values of each row.
+"""Values from noisy amplitudes by expectation propagation over the possible values of each row.
 
 The solution is normal around the truth with precision `Lambda`, and each row holds one of finitely many values, whose
 prior is what the model itself says of them at the draws. Rows interact through Lambda, so that a legal value of one
 sharpens the others; expectation propagation (Minka 2001; for linear systems with discrete unknowns, Cespedes et al.
-2014) replaces the discrete law of every row but one by normal ones, in turn for each.
+2014) replaces the discrete distribution of every row but one by normal ones, in turn for each.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ lapack: Any = scipy.linalg.lapack
 # Of a full step: larger ones oscillate between coupled rows, and with fifteen steps 96 % of the way is gone.
 STEPS, DAMPING = 15, 0.2
 _FLOOR = 1e-3  # smallest variance of a row, in squared distances between its values: certainty would never be revised
-_SAME = 1e-6  # of the range of a row's values: closer ones are the same but for rounding
+_SAME = 1e-6  # of the range of a row's values: closer ones are the same except for rounding
 _CERTAIN = 1e-7  # rows closer to certainty than this are settled
 _SETTLING = 4  # steps between looks for such rows; with more than _LARGE unknowns also after the first
 _LARGE = 3000  # from here on a factorisation costs more than looking
@@ -47,15 +47,15 @@ def decode(
     active = np.arange(n)
     for step in range(STEPS):
         rows = candidates[active], log_prior[active], floor[active]
-        new_site, new_shift, found = _step(precision, field, site[active], shift[active], *rows)
-        probability[active] = found
+        new_site, new_shift, new_probability = _step(precision, field, site[active], shift[active], *rows)
+        probability[active] = new_probability
         site[active] += DAMPING * (new_site - site[active])
         shift[active] += DAMPING * (new_shift - shift[active])
         if step % _SETTLING == _SETTLING - 1 or (step == 0 and n * p > _LARGE):
-            open_ = found.max(axis=1) < 1 - _CERTAIN
+            open_ = new_probability.max(axis=1) < 1 - _CERTAIN
             if not open_.any():
                 break
-            values = candidates[active, found.argmax(axis=1)]
+            values = candidates[active, new_probability.argmax(axis=1)]
             precision, field = _settle(precision, field, open_, values)
             active = active[open_]
     return probability
@@ -86,14 +86,14 @@ def _step(
         - 0.5 * np.einsum("ncp,npq,ncq->nc", candidates, cavity, candidates)
         + log_prior
     )
-    found = normalised(energy)
-    tilted_mean, tilted_covariance = moments_of(found, candidates, floor)
+    result = normalised(energy)
+    tilted_mean, tilted_covariance = moments_of(result, candidates, floor)
     tilted = np.linalg.inv(tilted_covariance)
     new_site, new_shift = tilted - cavity, np.einsum("npq,nq->np", tilted, tilted_mean) - cavity_shift
-    # A site that is no normal law keeps what it had.
+    # A site that is no normal distribution keeps what it had.
     bad = np.linalg.eigvalsh(new_site)[:, 0] <= 0
     new_site[bad], new_shift[bad] = site[bad], shift[bad]
-    return new_site, new_shift, found
+    return new_site, new_shift, result
 
 
 def inverse_root(precision: Float[np.ndarray, "M M"]) -> np.ndarray:
@@ -130,7 +130,7 @@ def moments_of(prob: np.ndarray, candidates: np.ndarray, floor: np.ndarray) -> t
 def floor_of(candidates: np.ndarray, log_prior: np.ndarray) -> Float[np.ndarray, "N p p"]:
     """`(N, p, p)` a small multiple of the squared spacing of the candidates in every direction."""
     n, _, p = candidates.shape
-    found = np.zeros((n, p, p))
+    result = np.zeros((n, p, p))
     for j in range(p):
         values = np.where(np.isfinite(log_prior), candidates[:, :, j], np.nan)
         ordered = np.sort(values, axis=1)
@@ -138,5 +138,5 @@ def floor_of(candidates: np.ndarray, log_prior: np.ndarray) -> Float[np.ndarray,
         range_ = np.nanmax(ordered, axis=1, keepdims=True) - ordered[:, :1]
         gaps = np.where(gaps > np.maximum(_SAME * range_, 1e-9), gaps, np.inf)
         least = gaps.min(axis=1)
-        found[:, j, j] = _FLOOR * np.where(np.isfinite(least), least, 1.0) ** 2
-    return found
+        result[:, j, j] = _FLOOR * np.where(np.isfinite(least), least, 1.0) ** 2
+    return result

@@ -46,8 +46,8 @@ def decode_layers(
         return mean[:, 0], covariance[:, 0, 0]
 
     # Sites and precisions in units of the scale, so that the layers stay as they are.
-    found = normalised(log_prior)
-    mean, variance = moments(found)
+    result = normalised(log_prior)
+    mean, variance = moments(result)
     site, field = 1 / (variance * scale), precision @ solution
     shift, middle, start = site * mean, solution, None
     for step in range(STEPS):
@@ -57,23 +57,26 @@ def decode_layers(
         middle = solver(field + shift, middle, _RESIDUAL)
         cavity = np.maximum(1 / inverse.variance - site, 0.0)
         cavity_shift = middle / inverse.variance - shift
-        before, found = found, _tilted(cavity, cavity_shift, scale, candidates, log_prior)
-        if step == STEPS - 1 or np.abs(found - before).max() < _STILL:
+        before, result = result, _tilted(cavity, cavity_shift, scale, candidates, log_prior)
+        if step == STEPS - 1 or np.abs(result - before).max() < _STILL:
             break
-        mean, variance = moments(found)
+        mean, variance = moments(result)
         new = 1 / (variance * scale) - cavity
-        better = new > 0  # a site that is no normal law keeps what it had
+        better = new > 0  # a site that is no normal distribution keeps what it had
         move = DAMPING * better
         shift = shift + move * (mean / (variance * scale) - cavity_shift - shift)
         site = site + move * (new - site)
-    some = evenly(len(candidates), _CHECKED)
-    ones = np.zeros((len(candidates), len(some)))
-    ones[some, np.arange(len(some))] = 1.0
-    exact = solver(ones, residual=_RESIDUAL)[some, np.arange(len(some))]
-    cavity, cavity_shift = np.maximum(1 / exact - site[some], 0.0), middle[some] / exact - shift[some]
-    if not np.abs(_tilted(cavity, cavity_shift, scale, candidates[some], log_prior[some]) - found[some]).max() <= _OFF:
+    sample = evenly(len(candidates), _CHECKED)
+    ones = np.zeros((len(candidates), len(sample)))
+    ones[sample, np.arange(len(sample))] = 1.0
+    exact = solver(ones, residual=_RESIDUAL)[sample, np.arange(len(sample))]
+    cavity, cavity_shift = np.maximum(1 / exact - site[sample], 0.0), middle[sample] / exact - shift[sample]
+    if (
+        not np.abs(_tilted(cavity, cavity_shift, scale, candidates[sample], log_prior[sample]) - result[sample]).max()
+        <= _OFF
+    ):
         raise NotSolved
-    return found
+    return result
 
 
 def _tilted(

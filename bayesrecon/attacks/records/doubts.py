@@ -53,7 +53,7 @@ class Table:
         first = float(self.gains[row])
         near = self.flip(row)
         near = near[near != row]
-        found = [(first, [row])]
+        result = [(first, [row])]
         for second in near[np.argsort(-self.gains[near])[:_BRANCHES]]:
             step, done = int(second), [row]
             total, best = first, (-np.inf, [row])
@@ -69,11 +69,11 @@ class Table:
                 gain = np.where(self.passed[near], -np.inf, self.gains[near])
                 self.passed[done] = False
                 step = int(near[gain.argmax()])
-            found.append(best)
+            result.append(best)
             for flipped in done[1:-1]:
                 self.flip(flipped)
         self.flip(row)
-        return found
+        return result
 
 
 def odds_against(table: Table, chosen: Int[np.ndarray, " N"]) -> tuple[np.ndarray, np.ndarray]:
@@ -101,7 +101,7 @@ def odds_against(table: Table, chosen: Int[np.ndarray, " N"]) -> tuple[np.ndarra
     return table.chosen, np.exp(log_odds)
 
 
-def doubted(table: Table, probability: np.ndarray) -> Float[np.ndarray, "N 2"]:
+def with_rival_tables(table: Table, probability: np.ndarray) -> Float[np.ndarray, "N 2"]:
     """Probabilities `(N, 2)`, lowered to what rival tables leave. Where the best table has another value of a row
     neither has more than a half, and the table's comes first if the other passed for certain."""
     chosen, rows = probability.argmax(axis=1), np.arange(len(probability))
@@ -111,6 +111,6 @@ def doubted(table: Table, probability: np.ndarray) -> Float[np.ndarray, "N 2"]:
     value = np.where(other & (certainty > _CERTAIN), best, chosen)
     # Just above a half, so that the value is still the more probable one.
     stated = np.maximum(np.minimum(certainty, np.where(other, 0.0, 1 / (1 + odds))), 0.5 + 1e-9)
-    found = np.empty_like(probability)
-    found[rows, value], found[rows, 1 - value] = stated, 1 - stated
-    return found
+    result = np.empty_like(probability)
+    result[rows, value], result[rows, 1 - value] = stated, 1 - stated
+    return result

@@ -13,15 +13,15 @@ _PROBE = 1e-6  # how well any right-hand side has to be met, and
 _SINGULAR = 1e-9  # the least eigenvalue of K, in units in which it has a diagonal of ones: in every direction it tells
 
 
-def pays(sets: Sequence[np.ndarray], size: int) -> bool:
-    """Whether K is so large and so sparse that its blocks are worth looking at one by one."""
+def is_worthwhile(sets: Sequence[np.ndarray], size: int) -> bool:
+    """Whether K is so large and so sparse that its blocks are worth looking at individually."""
     return size > _LARGE and sum(len(rows) ** 2 for rows in sets) <= _SHARE * size**2
 
 
 def in_layers(
     gram: Blocks, target: np.ndarray, common: object, half: tuple[Blocks, np.ndarray] | None
 ) -> tuple[Solver, tuple[np.ndarray, np.ndarray] | None]:
-    """A solver for K, and the solutions of the halves of the draws, None where a half does not show all.
+    """A solver for K, and the solutions of the halves of the draws, None if a half does not show all.
 
     Args:
         gram, target: K and b.
@@ -46,9 +46,9 @@ def in_layers(
         return solver, None
     first, at = half
     try:
-        found = []
+        result = []
         for k, b in ((first, at), (gram.with_(first, np.subtract), target - at)):
-            found.append(Solver(k, solver.inverse, common, np.zeros(size), share=2.0)(b))
+            result.append(Solver(k, solver.inverse, common, np.zeros(size), share=2.0)(b))
     except NotSolved:
         return solver, None
-    return solver, (found[0], found[1])
+    return solver, (result[0], result[1])

@@ -1,4 +1,4 @@
-"""How often values of a stated probability are right, told by rehearsals.
+"""Calibration of the probabilities of values on simulated tables.
 
 Decoding passes over tables that are as likely as its own, and knows the noise by normal theory alone. So tables are
 drawn from what the model says of every row, what the halves of the draws disagree on is added as their noise, with
@@ -20,12 +20,12 @@ _LARGE, _HUGE = 5000, 20_000  # from so many rows on one alone, and none
 _ABOVE = 1e-9  # what a value is more probable than the next one at least
 
 
-def affordable(rows: Rows) -> bool:
+def repeats_affordable(rows: Rows) -> bool:
     """Whether a table of so many rows is decoded more than once."""
     return rows.count <= _HUGE
 
 
-def rehearsed(
+def simulated_tables(
     rows: Rows, amplitudes: np.ndarray, prior: np.ndarray, noise: Float[np.ndarray, " M"], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Tables `(S, N)` of candidates, drawn by the model's probabilities, and the solutions `(S, M)` of their draws.
@@ -42,22 +42,22 @@ def rehearsed(
     return chosen, true + sign[:, None] * noise
 
 
-def lowered(
-    probability: np.ndarray, found: Sequence[np.ndarray], chosen: np.ndarray, prior: Float[np.ndarray, "N C"]
+def calibrated(
+    probability: np.ndarray, simulated: Sequence[np.ndarray], chosen: np.ndarray, prior: Float[np.ndarray, "N C"]
 ) -> Float[np.ndarray, "N C"]:
     """Probabilities `(N, C)`, of which the largest of a row is no more than what was right of those that large.
 
     Args:
-        found: of rehearsals, `(S, N, C)`.
+        simulated: of rehearsals, `(S, N, C)`.
         chosen: their true candidates, `(S, N)`.
         prior: `(N, C)`, by which what a value loses is shared where nothing else is stated.
 
     >>> stated = np.array([[0.9, 0.1]] * 100)
-    >>> lowered(stated[:1], [stated], np.array([[0] * 70 + [1] * 30]), stated[:1]).round(2).tolist()
+    >>> calibrated(stated[:1], [stated], np.array([[0] * 70 + [1] * 30]), stated[:1]).round(2).tolist()
     [[0.7, 0.3]]
     """
-    stated = np.concatenate([p.max(axis=1) for p in found])
-    right = np.concatenate([p.argmax(axis=1) == c for p, c in zip(found, chosen, strict=True)])
+    stated = np.concatenate([p.max(axis=1) for p in simulated])
+    right = np.concatenate([p.argmax(axis=1) == c for p, c in zip(simulated, chosen, strict=True)])
     stated, place = np.unique(stated, return_inverse=True)
     size = np.bincount(place)
     share = isotonic_regression(np.bincount(place, right) / size, weights=size).x
@@ -65,10 +65,10 @@ def lowered(
     level, place = np.unique(share, return_inverse=True)
     together = np.bincount(place, size)
     level = np.maximum.accumulate((level * together + 0.5) / (together + 1))[place]
-    each, at = np.arange(len(probability)), probability.argmax(axis=1)
-    top = probability[each, at]
+    index, at = np.arange(len(probability)), probability.argmax(axis=1)
+    top = probability[index, at]
     others, expected = probability.copy(), prior + 0.0
-    others[each, at] = expected[each, at] = 0.0
+    others[index, at] = expected[index, at] = 0.0
     others = np.where(others.sum(axis=1, keepdims=True) > 0, others, expected)
     total = others.sum(axis=1)
     others /= np.maximum(total, 1e-300)[:, None]
@@ -77,5 +77,5 @@ def lowered(
     # The value stays the most probable one; where there is no other it is certain.
     new = np.where(total > 0, np.minimum(np.maximum(limit, second / (1 + second) + _ABOVE), top), top)
     result = others * (1 - new)[:, None]
-    result[each, at] = new
+    result[index, at] = new
     return np.where((new < top)[:, None], result, probability)

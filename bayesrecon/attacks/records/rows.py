@@ -1,4 +1,4 @@
-"""What is unknown on each known row, written as a few features per row.
+"""The unknown fields of each known row, represented by a few features per row.
 
 With the design x_n known and u_n not, the log likelihood moves with u only through a few functions of theta,
 
@@ -27,7 +27,7 @@ from bayesrecon.releases import Release
 
 _POOL = 24  # generic values tried in the search for anchors
 _ROWS, _ATOMS = 12, 24  # rows and atoms they are tried on
-_RANK = 1e-7  # of a row's anchors: one that adds less is the sum of others but for rounding of their scores
+_RANK = 1e-7  # of a row's anchors: one that adds less is the sum of others except for rounding of their scores
 _COMBINED = 1e-11  # squared share of a feature that those before it leave: less is rounding
 _VALUES = 2**22  # log likelihoods evaluated at once
 _MOST_CANDIDATES = 256  # values of a row that are listed rather than sampled: every row holds them all
@@ -72,22 +72,22 @@ class Rows:
 
     def padded(self, values: np.ndarray) -> np.ndarray:
         """`(..., M)` as `(..., N, p)`, zeros for features that are not distinct."""
-        found = np.zeros((*values.shape[:-1], *self.distinct.shape))
-        found[..., self.distinct] = values
-        return found
+        result = np.zeros((*values.shape[:-1], *self.distinct.shape))
+        result[..., self.distinct] = values
+        return result
 
     def padded_square(self, values: np.ndarray) -> np.ndarray:
         """`(M, M)` as `(N * p, N * p)`."""
         if self.distinct.all():
             return values
         place = np.flatnonzero(self.distinct)
-        found = np.zeros((self.distinct.size, self.distinct.size))
-        found[np.ix_(place, place)] = values
-        return found
+        result = np.zeros((self.distinct.size, self.distinct.size))
+        result[np.ix_(place, place)] = values
+        return result
 
-    def filled(self, values: Records, each: int) -> Records:
-        """Records from `each` values a row, `(N * each,)` per field."""
-        known = {k: np.repeat(v, each, axis=0) for k, v in self.known.items()}
+    def filled(self, values: Records, repeats: int) -> Records:
+        """Records from `repeats` values a row, `(N * each,)` per field."""
+        known = {k: np.repeat(v, repeats, axis=0) for k, v in self.known.items()}
         return {**known, **values}
 
 
@@ -101,21 +101,21 @@ def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rn
             raise BayesreconError(f"records need scalar unknown fields, but {name!r} has shape {spec.shape}")
     model = release.model
     count = len(next(iter(known.values())))
-    some = np.sort(rng.choice(count, min(_ROWS, count), replace=False))
+    sample = np.sort(rng.choice(count, min(_ROWS, count), replace=False))
     theta = np.asarray(release.theta)[evenly(release.size, _ATOMS)]
-    few = {k: v[some] for k, v in known.items()}
+    few = {k: v[sample] for k, v in known.items()}
     pool = _pool(model, theta, few, unknown, rng)
     size = len(next(iter(pool.values())))
     batch = {k: np.repeat(v, size, axis=0) for k, v in few.items()} | {
-        k: np.tile(v, len(some)) for k, v in pool.items()
+        k: np.tile(v, len(sample)) for k, v in pool.items()
     }
-    phi = np.asarray(scores(model, np.diag(theta.std(axis=0) + 1e-12), theta, batch)).reshape(-1, len(some), size)
+    phi = np.asarray(scores(model, np.diag(theta.std(axis=0) + 1e-12), theta, batch)).reshape(-1, len(sample), size)
     legal = np.asarray(np.isfinite(phi).all(axis=(0, 1)))
     if not legal[0]:
         raise BayesreconError(f"the likelihood of {', '.join(unknown)} is not finite on the known rows; narrow domain=")
     phi, pool = phi[:, :, legal], {k: v[legal] for k, v in pool.items()}
     chosen: list[int] = []
-    for row in range(len(some)):
+    for row in range(len(sample)):
         moved = phi[:, row, 1:] - phi[:, row, :1]
         size_of = np.linalg.norm(moved, axis=0)
         if not size_of.max() > 1e-12 * max(np.linalg.norm(phi[:, row, 0]), 1e-300):
@@ -126,7 +126,7 @@ def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rn
         if rank > len(chosen):
             chosen = sorted(int(i) + 1 for i in order[:rank])
     if not chosen:
-        raise BayesreconError(f"no value of {', '.join(unknown)} moves the posterior: nothing can be recovered of it")
+        raise BayesreconError(f"no value of {', '.join(unknown)} affects the posterior: it cannot be recovered")
     rows = Rows(known, unknown, {k: v[[0, *chosen]] for k, v in pool.items()}, np.ones((count, len(chosen)), bool))
     return replace(rows, distinct=_distinct(release, rows))
 
@@ -150,15 +150,15 @@ def _distinct(release: Release, rows: Rows) -> np.ndarray:
         gram += np.einsum("tnp,tnq->npq", value, value)
     gram -= total[:, :, None] * total[:, None, :] / (step * len(starts))
     size = np.einsum("npp->np", gram).copy()
-    found = np.ones((n, p), bool)
+    result = np.ones((n, p), bool)
     if len(theta) <= p + 1:
-        return found
+        return result
     for j in range(p):
-        # What is no number stays in, so that the pass over the draws says so.
-        found[:, j] = ~(np.isfinite(size[:, j]) & (gram[:, j, j] <= _COMBINED * size[:, j]))
-        pivot = np.where(found[:, j], gram[:, j, j], np.inf)
+        # What is not a number stays in, so that the pass over the draws says so.
+        result[:, j] = ~(np.isfinite(size[:, j]) & (gram[:, j, j] <= _COMBINED * size[:, j]))
+        pivot = np.where(result[:, j], gram[:, j, j], np.inf)
         gram -= (gram[:, :, j] / pivot[:, None])[:, :, None] * gram[:, None, j]
-    return found
+    return result
 
 
 def _pool(

@@ -1,4 +1,4 @@
-"""`SingleRecords`: every record by itself, where a parameter belongs to a person, a hospital or a county."""
+"""`SingleRecords`: every record separately, where a parameter belongs to a person, a hospital or a county."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -25,7 +25,7 @@ class SingleRecords(Attack[RecordTable]):
     """
 
     name: ClassVar[str] = "single-records"
-    summary: ClassVar[str] = "every record by itself, its design known, with errors and probabilities"
+    summary: ClassVar[str] = "each record separately, given its known covariates, with errors and probabilities"
     takes: ClassVar[tuple[type, ...]] = (PosteriorDraws,)
 
     unit: str | tuple[str, ...] | None = option(None, "Known field (or fields a,b) that identifies a record.")
@@ -34,7 +34,7 @@ class SingleRecords(Attack[RecordTable]):
     def run(self, release: PosteriorDraws, knows: Knows, *, key: Key, progress: Progress) -> RecordTable:
         unit = self.unit or knows.get("unit")
         if unit is None:
-            raise BayesreconError("SingleRecords needs the known field, or fields together, that name a record: unit=")
+            raise BayesreconError("SingleRecords needs the known field, or fields, that identify a record: unit=")
         knowledge = check_knowledge(release.model, **{**knows, "unit": unit})
         return recover_records(release, knowledge, self.estimator, rng=generator(key), progress=progress)
 

@@ -1,9 +1,9 @@
 """Which parameters a row touches: the sparsity that makes thousands of unknown records affordable.
 
 An answer moves with its person's and its item's parameters and with nothing else. Given all other coordinates, those
-that the same rows touch have a law of their own, and the score of that law satisfies the same identity: the metric is
-the identity in coordinates that are white within every such group. Coordinates that no row touches together share a
-colour, so that a row has one coordinate of every colour at most, its "slots", and
+that the same rows touch have a distribution of their own, and the score of that distribution satisfies the same
+identity: the metric is the identity in coordinates that are white within every such group. Coordinates that no row
+touches together share a colour, so that a row has one coordinate of every colour at most, its "slots", and
 
     k(n, m) = sum_A  1[i_A(n) = i_A(m)]  E_t[ D_A(t, n) D_A(t, m) ],    D_A(t, n) = d f_n / d theta_{i_A(n)}.
 
@@ -66,14 +66,14 @@ class Slots:
 
     def sharing(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Sets of rows that share coordinates: the slots of these coordinates, and the rows."""
-        found: dict[bytes, tuple[list[int], np.ndarray]] = {}
+        sets: dict[bytes, tuple[list[int], np.ndarray]] = {}
         for a, column in enumerate(self.index.T):
             order = np.argsort(column, kind="stable")
             parts = np.split(order, np.flatnonzero(np.diff(column[order])) + 1)
             for rows in map(np.sort, parts):
                 if column[rows[0]] != NONE:
-                    found.setdefault(rows.tobytes(), ([], rows))[0].append(a)
-        return [(np.array(slots), rows) for slots, rows in found.values()]
+                    sets.setdefault(rows.tobytes(), ([], rows))[0].append(a)
+        return [(np.array(slots), rows) for slots, rows in sets.values()]
 
     def common(self, values: Float[np.ndarray, "q M"]) -> "csr_array":
         """`(M, c)` sparse vectors, `values (q, M)` of a slot on the rows that share its coordinate."""

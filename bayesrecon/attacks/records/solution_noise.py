@@ -1,4 +1,4 @@
-"""The law of the solution's noise by normal theory, and what it says of functionals and of legal values.
+"""The distribution of the solution's noise by normal theory, and what it says of functionals and of legal values.
 
 For a posterior close to normal, gradients that are constant over the draws (a linear f) carry noise of covariance K and
 gradients that are linear (a quadratic f) carry twice that: in both cases K noise^-1 K is the covariance of f itself,
@@ -16,7 +16,7 @@ from bayesrecon.attacks.records.blocks import Blocks, Inverse, NotSolved, layere
 from bayesrecon.attacks.records.conjugate import Solver
 from bayesrecon.attacks.records.decode import decode, inverse_root
 from bayesrecon.attacks.records.decode_layers import decode_layers
-from bayesrecon.attacks.records.doubts import Table, doubted
+from bayesrecon.attacks.records.doubts import Table, with_rival_tables
 from bayesrecon.attacks.records.rows import Rows
 from bayesrecon.attacks.records.system import REMEDY, System
 from bayesrecon.diagnostics import evenly
@@ -55,7 +55,7 @@ class Noise(Protocol):
 
 
 def noise_of(system: System) -> Noise:
-    """Of layers, where their approximate inverse is close to exact ones; else of one array.
+    """Noise with a precision in layers if their approximate inverse is accurate, else in one array.
 
     Raises:
         BayesreconError: the array does not fit into memory.
@@ -75,15 +75,15 @@ def noise_of(system: System) -> Noise:
             return _checked(precision, system.common)
         except NotSolved:
             return DenseNoise(_affordable(precision))
-    found = np.array(system.gram)
+    result = np.array(system.gram)
     for slots, rows in system.slots.sharing():
         mean = system.mean[np.ix_(slots, rows)]
-        if len(rows) == len(found):
-            found += mean.T @ mean
+        if len(rows) == len(result):
+            result += mean.T @ mean
         else:
-            found[np.ix_(rows, rows)] += mean.T @ mean
-    found *= 0.5
-    return DenseNoise(found)
+            result[np.ix_(rows, rows)] += mean.T @ mean
+    result *= 0.5
+    return DenseNoise(result)
 
 
 @dataclass(frozen=True)
@@ -112,19 +112,23 @@ class DenseNoise:
         precision = self.precision
         precision *= scale
         precision = rows.padded_square(precision)
-        whole = layered([np.arange(len(precision))], [precision], len(precision))
+        single_layer = layered([np.arange(len(precision))], [precision], len(precision))
         two = _two_valued(amplitudes, log_prior)
 
-        def one(solution: np.ndarray) -> np.ndarray:
-            found = decode(precision, solution, amplitudes, log_prior)
-            return doubted(Table(whole, 1.0, solution, amplitudes[:, :, 0], log_prior), found) if two else found
+        def decoded(solution: np.ndarray) -> np.ndarray:
+            probability = decode(precision, solution, amplitudes, log_prior)
+            return (
+                with_rival_tables(Table(single_layer, 1.0, solution, amplitudes[:, :, 0], log_prior), probability)
+                if two
+                else probability
+            )
 
-        return [one(rows.padded(solution).ravel()) for solution in solutions]
+        return [decoded(rows.padded(solution).ravel()) for solution in solutions]
 
 
 @dataclass(frozen=True)
 class LayeredNoise:
-    """Of rows with one feature each.
+    """Noise of rows with one feature each.
 
     Attributes:
         precision: per draw.
@@ -150,12 +154,16 @@ class LayeredNoise:
     ) -> list[np.ndarray]:
         candidates, two = amplitudes[:, :, 0], _two_valued(amplitudes, log_prior)
 
-        def one(solution: np.ndarray) -> np.ndarray:
-            found = decode_layers(self.precision, scale, self.common, solution, candidates, log_prior)
-            return doubted(Table(self.precision, scale, solution, candidates, log_prior), found) if two else found
+        def decoded(solution: np.ndarray) -> np.ndarray:
+            probability = decode_layers(self.precision, scale, self.common, solution, candidates, log_prior)
+            return (
+                with_rival_tables(Table(self.precision, scale, solution, candidates, log_prior), probability)
+                if two
+                else probability
+            )
 
         try:
-            return [one(solution) for solution in solutions]
+            return [decoded(solution) for solution in solutions]
         except NotSolved:
             return DenseNoise(_affordable(self.precision)).probabilities(scale, rows, solutions, amplitudes, log_prior)
 
@@ -163,11 +171,11 @@ class LayeredNoise:
 def _checked(precision: Blocks, common: Any) -> LayeredNoise:
     """Raises `NotSolved` where approximate and exact variances are not all in one ratio."""
     inverse = precision.inverse()
-    some = evenly(precision.size, _CHECKED)
-    ones = np.zeros((precision.size, len(some)))
-    ones[some, np.arange(len(some))] = 1.0
-    exact = Solver(precision, inverse, common, np.zeros(precision.size))(ones)[some, np.arange(len(some))]
-    ratio = exact / inverse.variance[some]
+    sample = evenly(precision.size, _CHECKED)
+    ones = np.zeros((precision.size, len(sample)))
+    ones[sample, np.arange(len(sample))] = 1.0
+    exact = Solver(precision, inverse, common, np.zeros(precision.size))(ones)[sample, np.arange(len(sample))]
+    ratio = exact / inverse.variance[sample]
     level = float(np.median(ratio))
     if not np.abs(ratio / level - 1).max() <= _OFF:
         raise NotSolved
@@ -179,5 +187,5 @@ def _two_valued(amplitudes: np.ndarray, log_prior: np.ndarray) -> bool:
 
 
 def _affordable(precision: Blocks) -> np.ndarray:
-    check_memory(4 * 8 * precision.size**2, f"{precision.size} unknowns whose blocks do not come apart", REMEDY)
+    check_memory(4 * 8 * precision.size**2, f"{precision.size} unknowns whose blocks cannot be separated", REMEDY)
     return precision.dense()

@@ -22,7 +22,7 @@ from jaxtyping import Float
 
 from bayesrecon.attacks.records.blocks import Blocks, NotSolved, layered
 from bayesrecon.attacks.records.dense import halves_of, solved
-from bayesrecon.attacks.records.layers import in_layers, pays
+from bayesrecon.attacks.records.layers import in_layers, is_worthwhile
 from bayesrecon.attacks.records.slots import Slots
 from bayesrecon.errors import BayesreconError, check_memory, memory
 from bayesrecon.estimation.scored import summed
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 blas: Any = scipy.linalg.blas
 
-REMEDY = "give fewer known rows: those of the units of interest, or a part at a time"
+REMEDY = "supply fewer known rows: those of the units of interest, or a part at a time"
 
 _BLOCK = 2**23  # doubles in a block of derivatives
 _KEPT = 6  # derivatives up to this part of the machine's memory are kept for errors and checks, not computed again
@@ -49,7 +49,7 @@ _AHEAD = 2  # blocks that are computed ahead
 
 @dataclass(frozen=True)
 class System:
-    """`K s = b` with the law of its noise.
+    """`K s = b` with the distribution of its noise.
 
     Attributes:
         gram: `(M, M)` K, an array or a sum of layers.
@@ -58,7 +58,7 @@ class System:
         solution: `(M,)` s, of least norm where K is singular.
         visible: `(M, r)` orthonormal directions that K determines, in the units of `units_of`; None when those are all.
         solve: K^+ applied to further right-hand sides.
-        halves: solutions `(M,)` from either half of the draws alone, None where a half does not show all that the whole
+        halves: solutions `(M,)` from either half of the draws alone, None if a half does not show all that the whole
             does.
         split: number of draws in the first half.
         kept: the blocks of derivatives, where they are few enough to keep.
@@ -94,7 +94,7 @@ class System:
         """Per-draw influence on `columns' s`, `(T, S)`, for `columns (M, S)`."""
         slots = self.slots
         directions = self.solve(columns)
-        found = np.empty((self.release.size, columns.shape[1]))
+        result = np.empty((self.release.size, columns.shape[1]))
         at, score = 0, []
         into = [scatter(column, len(slots.directions)) for column in slots.index.T]
         for d, lap, u, n in self._again("estimating errors", progress):
@@ -103,10 +103,10 @@ class System:
             r = np.array(lap)
             for x, share in zip(into, d, strict=True):
                 r += share * (x.T @ total.T).T
-            found[at : at + n] = -(r @ directions)[:n]
+            result[at : at + n] = -(r @ directions)[:n]
             at += n
         self._score[:] = [np.concatenate(score)]
-        return found
+        return result
 
     def scores(self, solution: np.ndarray | None = None) -> np.ndarray:
         """Score of the reconstructed posterior along the directions, `(T, k + u)`; that of another solution."""
@@ -162,7 +162,7 @@ def make_system(
     """
     size, sharing = len(slots.index), slots.sharing()
     sets = [rows for _, rows in sharing]
-    layers = layers and pays(sets, size)
+    layers = layers and is_worthwhile(sets, size)
     numbers = sum(len(rows) ** 2 for rows in sets) if layers else size**2
     check_memory((_COPIES if layers else 2) * 8 * numbers, f"{size} unknowns of the known rows", REMEDY)
     mean, target = np.zeros((slots.width, size)), np.zeros(size)
@@ -222,12 +222,12 @@ def _mirrored(part: np.ndarray) -> np.ndarray:
 
 def _assembled(sets: list[np.ndarray], parts: list[np.ndarray], size: int) -> np.ndarray:
     """The sum of the parts on their rows; what all rows share becomes the array itself."""
-    whole = next((part for part in parts if len(part) == size), None)
-    found = np.zeros((size, size)) if whole is None else whole.T
+    full = next((part for part in parts if len(part) == size), None)
+    result = np.zeros((size, size)) if full is None else full.T
     for rows, part in zip(sets, parts, strict=True):
-        if part is not whole:
-            found[np.ix_(rows, rows)] += part
-    return found
+        if part is not full:
+            result[np.ix_(rows, rows)] += part
+    return result
 
 
 def _blocks(
@@ -256,9 +256,9 @@ def _blocks(
     with ThreadPoolExecutor(_AHEAD) as pool:
         waiting = deque(pool.submit(derivatives, start) for start in starts[:_AHEAD])
         for i in range(len(starts)):
-            found = waiting.popleft().result()
+            ready = waiting.popleft().result()
             if i + _AHEAD < len(starts):
                 waiting.append(pool.submit(derivatives, starts[i + _AHEAD]))
-            yield found
+            yield ready
             if progress is not None:
                 progress(label, (i + 1) / len(starts))

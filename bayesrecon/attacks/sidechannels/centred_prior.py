@@ -38,10 +38,10 @@ class Means:
 
 
 def means_by_prior(program: str, draws: Mapping[str, np.ndarray]) -> Means | None:
-    """Means of the covariates; None where the program has another prior, or the draws do not obey it.
+    """Means of the covariates; None if the program has another prior, or the draws do not obey it.
 
     Args:
-        program: of brms, with its default priors or others that are Student's laws.
+        program: of brms, with its default priors or others that are Student's t distributions.
         draws: `{name: (T,)}`, as brms names them.
 
     >>> program = "lprior += student_t_lpdf(Intercept | 3, 50, 10);"
@@ -53,8 +53,8 @@ def means_by_prior(program: str, draws: Mapping[str, np.ndarray]) -> Means | Non
     """
     terms = _TERM.findall(program)
     names = tuple(n for n in draws if n.startswith(SLOPES) and n != INTERCEPT)
-    whole = program.count("lprior +=") == len(terms) and INTERCEPT in draws and PRIOR in draws
-    if not whole or not names or [t[0] for t in terms].count("Intercept") != 1:
+    complete = program.count("lprior +=") == len(terms) and INTERCEPT in draws and PRIOR in draws
+    if not complete or not names or [t[0] for t in terms].count("Intercept") != 1:
         return None
     remaining = np.array(draws[PRIOR], float)
     law: tuple[float, float, float] = (0.0, 0.0, 1.0)
@@ -74,19 +74,20 @@ def means_by_prior(program: str, draws: Mapping[str, np.ndarray]) -> Means | Non
 
 
 def law_of_intercept(program: str) -> tuple[float, float, float] | None:
-    """Degrees of freedom, location and scale of Student's law of the centred intercept, None of other priors.
+    """Degrees of freedom, location and scale of Student's t distribution of the centred intercept, None for other
+    priors.
 
     >>> law_of_intercept("lprior += student_t_lpdf(Intercept | 3, 50, 10);")
     (3.0, 50.0, 10.0)
     """
-    found = [t for t in _TERM.findall(program) if t[0] == "Intercept"]
-    if len(found) != 1:
+    terms = [t for t in _TERM.findall(program) if t[0] == "Intercept"]
+    if len(terms) != 1:
         return None
-    nu, location, scale = (float(x) for x in found[0][1:4])
+    nu, location, scale = (float(x) for x in terms[0][1:4])
     return nu, location, scale
 
 
-def means_beside(
+def means_from_log_prior(
     program: str, draws: Mapping[str, np.ndarray], at_location: np.ndarray, slopes: Sequence[str]
 ) -> Means | None:
     """As `means_by_prior`, where the log prior at each draw with the intercept at its location `(T,)` is known.
@@ -104,14 +105,20 @@ def means_beside(
 
 
 def _solved(
-    left: np.ndarray, law: tuple[float, float, float], intercept: np.ndarray, slopes: np.ndarray, names: tuple[str, ...]
+    residual: np.ndarray,
+    law: tuple[float, float, float],
+    intercept: np.ndarray,
+    slopes: np.ndarray,
+    names: tuple[str, ...],
 ) -> Means | None:
     nu, location, scale = law
     count, p = slopes.shape
-    square = scale**2 * nu * np.expm1(-2 * (left - stats.t.logpdf(0.0, nu, 0.0, scale)) / (nu + 1))
+    square = scale**2 * nu * np.expm1(-2 * (residual - stats.t.logpdf(0.0, nu, 0.0, scale)) / (nu + 1))
     u = intercept - location
-    one, two = np.triu_indices(p)
-    features = np.column_stack([2 * u[:, None] * slopes, slopes[:, one] * slopes[:, two] * np.where(one == two, 1, 2)])
+    row, column = np.triu_indices(p)
+    features = np.column_stack(
+        [2 * u[:, None] * slopes, slopes[:, row] * slopes[:, column] * np.where(row == column, 1, 2)]
+    )
     if count < 2 * (features.shape[1] + 2) or not np.isfinite(square).all():
         return None
     size = np.linalg.norm(features, axis=0)
@@ -125,8 +132,8 @@ def _solved(
     if kept.sum() < 2 * (p + 2):
         return None
     slopes, wanted = slopes[kept], (root - u)[kept]
-    found = np.linalg.lstsq(slopes, wanted, rcond=None)[0]
-    if np.std(wanted - slopes @ found) > _EXACT * np.std(root[kept]):
+    result = np.linalg.lstsq(slopes, wanted, rcond=None)[0]
+    if np.std(wanted - slopes @ result) > _EXACT * np.std(root[kept]):
         return None
     halves = [np.linalg.lstsq(slopes[k::2], wanted[k::2], rcond=None)[0] for k in (0, 1)]
-    return Means(names, found, np.abs(halves[0] - halves[1]))
+    return Means(names, result, np.abs(halves[0] - halves[1]))

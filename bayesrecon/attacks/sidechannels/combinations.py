@@ -57,23 +57,23 @@ Link = Callable[[np.ndarray], np.ndarray]
 def _links(values: np.ndarray) -> dict[str, tuple[Link, Link]]:
     """Functions that are defined at all values, each with its derivative."""
     low, high = float(values.min()), float(values.max())
-    found: dict[str, tuple[Link, Link]] = {"": (lambda v: v, np.ones_like)}
+    result: dict[str, tuple[Link, Link]] = {"": (lambda v: v, np.ones_like)}
     if low > 0:
-        found["log"] = np.log, lambda v: 1 / v
+        result["log"] = np.log, lambda v: 1 / v
     if low > 0 and high < 1:
-        found["logit"] = special.logit, lambda v: 1 / (v * (1 - v))
-        found["probit"] = special.ndtri, lambda v: np.sqrt(2 * np.pi) * np.exp(special.ndtri(v) ** 2 / 2)
-        found["log(-log(1 - v))"] = lambda v: np.log(-np.log1p(-v)), lambda v: 1 / ((v - 1) * np.log1p(-v))
+        result["logit"] = special.logit, lambda v: 1 / (v * (1 - v))
+        result["probit"] = special.ndtri, lambda v: np.sqrt(2 * np.pi) * np.exp(special.ndtri(v) ** 2 / 2)
+        result["log(-log(1 - v))"] = lambda v: np.log(-np.log1p(-v)), lambda v: 1 / ((v - 1) * np.log1p(-v))
     if high < 50 and low > -50:
-        found["exp"] = np.exp, np.exp
-        found["expm1"] = np.expm1, np.exp
+        result["exp"] = np.exp, np.exp
+        result["expm1"] = np.expm1, np.exp
     if low > -1:
-        found["log1p"] = np.log1p, lambda v: 1 / (1 + v)
+        result["log1p"] = np.log1p, lambda v: 1 / (1 + v)
     if low > 0:
-        found["square"] = np.square, lambda v: 2 * v
-        found["inverse"] = lambda v: 1 / v, lambda v: 1 / v**2
-        found["square root"] = np.sqrt, lambda v: 0.5 / np.sqrt(v)
-    return found
+        result["square"] = np.square, lambda v: 2 * v
+        result["inverse"] = lambda v: 1 / v, lambda v: 1 / v**2
+        result["square root"] = np.sqrt, lambda v: 0.5 / np.sqrt(v)
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ class Pool:
         return steps_of(self.values)
 
     def with_products(self, most: int) -> tuple[np.ndarray, tuple[str, ...], np.ndarray] | None:
-        """The same with products of two columns, and of columns with inverse scalars; None where these are too many.
+        """The same with products of two columns, and of columns with inverse scalars; None if these are too many.
 
         Where all pairs are too many, those of a scalar with another column are taken.
         """
@@ -113,10 +113,10 @@ class Pool:
         columns, labels, units = [values], list(names), [steps]
         size = np.abs(values).mean(axis=0)
         if pairs:
-            one, two = (np.array(side) for side in zip(*pairs, strict=True))
-            columns.append(values[:, one] * values[:, two])
+            first, second = (np.array(side) for side in zip(*pairs, strict=True))
+            columns.append(values[:, first] * values[:, second])
             labels += [f"{names[i]} {names[j]}" for i, j in pairs]
-            units.append(np.hypot(size[one] * steps[two], size[two] * steps[one]))
+            units.append(np.hypot(size[first] * steps[second], size[second] * steps[first]))
         for j in inverse:
             columns.append(1 / values[:, [j]])
             labels.append(f"1/{names[j]}")
@@ -131,7 +131,7 @@ class Pool:
 
 
 def pool_of(arrays: Sequence[tuple[str, np.ndarray]]) -> Pool:
-    """From arrays `(T, *shape)` with their names."""
+    """A pool of arrays `(T, *shape)` with their names."""
     columns, names, scalar = [], [], []
     for name, values in arrays:
         flat = values.reshape(len(values), -1)
@@ -145,7 +145,7 @@ def pool_of(arrays: Sequence[tuple[str, np.ndarray]]) -> Pool:
 
 
 def find_combinations(pool: Pool, columns: np.ndarray, rng: np.random.Generator) -> Combinations | None:
-    """The columns `(T, N)` as combinations of the pool's; None where there are too few draws to say.
+    """The columns `(T, N)` as combinations of the pool's; None if there are too few draws to say.
 
     >>> rng = np.random.default_rng(0)
     >>> a, b, ages = rng.normal(size=300), rng.normal(size=300), np.array([41.0, 17.0, 63.0])
@@ -171,13 +171,13 @@ def find_combinations(pool: Pool, columns: np.ndarray, rng: np.random.Generator)
                 values, rate = function(columns), np.abs(slope(columns)).mean(axis=0)
             if not np.isfinite(values).all():
                 continue
-            found = exact_in(ready, values, rng, unit * rate)
-            if found is None or not found.exact.any():
+            fit = exact_in(ready, values, rng, unit * rate)
+            if fit is None or not fit.exact.any():
                 continue
-            hits = int(found.exact.sum())
+            hits = int(fit.exact.sum())
             if best is None or hits > best[0]:
-                best = hits, _used(found, link, names, features, values)
-            if found.exact.all():
+                best = hits, _used(fit, link, names, features, values)
+            if fit.exact.all():
                 return best[1]
     if best is None:
         none = np.zeros(columns.shape[1])
@@ -185,13 +185,13 @@ def find_combinations(pool: Pool, columns: np.ndarray, rng: np.random.Generator)
     return best[1]
 
 
-def _used(found: Exact, link: str, names: Sequence[str], features: np.ndarray, values: np.ndarray) -> Combinations:
+def _used(fit: Exact, link: str, names: Sequence[str], features: np.ndarray, values: np.ndarray) -> Combinations:
     """Without the features that no column uses, and without traces of rounding."""
-    exact, loadings = found.exact, found.loadings
+    exact, loadings = fit.exact, fit.loadings
     spread = np.where(values.std(axis=0) > 0, values.std(axis=0), 1.0)
-    trace = np.where(exact, np.maximum(_TELLING, found.residual), 0.0) * spread
+    trace = np.where(exact, np.maximum(_TELLING, fit.residual), 0.0) * spread
     kept = np.where((np.abs(loadings) * features.std(axis=0) < trace[:, None]) | ~exact[:, None], 0.0, loadings)
     used = np.flatnonzero(np.any(kept != 0, axis=0))
     size = np.abs(values).mean(axis=0) + np.abs(kept) @ np.abs(features).mean(axis=0)
-    offset = np.where(exact & (np.abs(found.constant) > np.maximum(1e-7 * size, trace)), found.constant, 0.0)
+    offset = np.where(exact & (np.abs(fit.constant) > np.maximum(1e-7 * size, trace)), fit.constant, 0.0)
     return Combinations(exact, link, tuple(names[int(k)] for k in used), kept[:, used], offset)

@@ -54,9 +54,9 @@ def _step_of(values: np.ndarray) -> float:
 
 def arithmetic_of(columns: np.ndarray) -> float:
     """The relative error of one operation in the precision that the values `(T, N)` were computed in."""
-    some = columns[evenly(len(columns), 100)]
+    sample = columns[evenly(len(columns), 100)]
     with np.errstate(over="ignore"):
-        single = np.array_equal(some.astype(np.float32).astype(float), some)
+        single = np.array_equal(sample.astype(np.float32).astype(float), sample)
     return float(np.finfo(np.float32 if single else float).eps)
 
 
@@ -79,7 +79,7 @@ class Halves:
 
 
 def halves(features: np.ndarray, rng: np.random.Generator, steps: np.ndarray | None = None) -> Halves | None:
-    """None where there are fewer than twice as many draws as features: then everything would be exact."""
+    """Two halves of the draws; None if draws are fewer than twice the features, when everything would be exact."""
     count, size = features.shape
     if count < 2 * (size + 1) + 4:
         return None
@@ -98,7 +98,7 @@ def halves(features: np.ndarray, rng: np.random.Generator, steps: np.ndarray | N
 def exact_in(
     features: np.ndarray | Halves, columns: np.ndarray, rng: np.random.Generator, column_steps: np.ndarray | None = None
 ) -> Exact | None:
-    """Fit columns `(T, N)` by features `(T, m)` and a constant; None where draws are fewer than twice the features.
+    """Fit columns `(T, N)` by features `(T, m)` and a constant; None if draws are fewer than twice the features.
 
     Args:
         column_steps: units of last digits `(N,)`; found from the values unless given.

@@ -1,4 +1,4 @@
-"""What any log density, log likelihood or gradient of a model is made of, at the draws.
+"""Basis functions of log densities, log likelihoods and gradients of a model, at the draws.
 
 A sum of log likelihoods over whatever records lies in the span of the value functions `theta -> l(theta, z)`, z any
 record; its gradient in the span of their scores. Generic records span all of it where the spectrum is finite.
@@ -54,14 +54,14 @@ def base_functions(model: Model, theta: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 @partial(jax.jit, static_argnames="model")
 def _values(model: Model, theta: object, records: Records) -> object:
-    one = jax.vmap(partial(log_lik, model), in_axes=(None, 0))
-    return jax.lax.map(lambda t: one(t, records), theta, batch_size=_BLOCK)
+    value = jax.vmap(partial(log_lik, model), in_axes=(None, 0))
+    return jax.lax.map(lambda t: value(t, records), theta, batch_size=_BLOCK)
 
 
 @partial(jax.jit, static_argnames="model")
 def _scores(model: Model, theta: object, records: Records) -> object:
-    one = jax.vmap(jax.grad(partial(log_lik, model)), in_axes=(None, 0))
-    return jax.lax.map(lambda t: one(t, records), theta, batch_size=_BLOCK)
+    score = jax.vmap(jax.grad(partial(log_lik, model)), in_axes=(None, 0))
+    return jax.lax.map(lambda t: score(t, records), theta, batch_size=_BLOCK)
 
 
 @partial(jax.jit, static_argnames="model")

@@ -21,7 +21,7 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.kernels.metric_view import CHUNK
 from bayesrecon.model import Field, Model, Records
 
-_CANDIDATES = 64  # combinations of the values of a record that are tried one by one
+_CANDIDATES = 64  # combinations of the values of a record that are tried individually
 _LARGE = 1e24  # objective where the model is not finite
 
 
@@ -77,18 +77,18 @@ def _descend(
         return jax.vmap(lambda t, simulated: model.log_lik(t, {**record, **simulated}))(theta, column)
 
     def pieces(u: Array, column: Any, sd: Array, fix: Records) -> tuple[jax.Array, jax.Array, jax.Array]:
-        found = values(u, column, fix)
+        prediction = values(u, column, fix)
         jacobian = jax.jacfwd(lambda w: values(w, column, fix))(u)  # (T, F)
         if likelihood:
             # The outer product of the scores is the information, as the draws were simulated from the model.
-            return -found.sum(), -jacobian.sum(axis=0), jacobian.T @ jacobian
-        residual = (found - column) / sd
+            return -prediction.sum(), -jacobian.sum(axis=0), jacobian.T @ jacobian
+        residual = (prediction - column) / sd
         scaled = jacobian / sd[:, None]
         return 0.5 * (residual**2).sum(), scaled.T @ residual, scaled.T @ scaled
 
     def cost(u: Array, column: Any, sd: Array, fix: Records) -> jax.Array:
-        found = values(u, column, fix)
-        return -found.sum() if likelihood else 0.5 * (((found - column) / sd) ** 2).sum()
+        prediction = values(u, column, fix)
+        return -prediction.sum() if likelihood else 0.5 * (((prediction - column) / sd) ** 2).sum()
 
     def one(u: Array, column: Any, sd: Array, fix: Records) -> tuple[Any, Any, Any]:
         def body(state: tuple[Array, Array, Array, Array]) -> tuple[Any, Any, Any, Any]:
@@ -145,7 +145,7 @@ class Columns:
         width, theta = max(1, u.shape[1]), self.theta[draws]
         block = int(2 ** np.clip(np.log2(CHUNK / (len(draws) * (width + 2))), 0, 10))
         block = min(block, 2 ** int(len(u) - 1).bit_length())
-        found: list[tuple[np.ndarray, ...]] = []
+        blocks: list[tuple[np.ndarray, ...]] = []
         for start in range(0, len(u), block):
             at = np.minimum(np.arange(start, start + block), len(u) - 1)
             r = rows[at]
@@ -164,8 +164,8 @@ class Columns:
                 u[at],
                 fixed,
             )
-            found.append(tuple(np.asarray(part)[: len(u) - start] for part in result))
-        u, cost, information = (np.concatenate(part) for part in zip(*found, strict=True))
+            blocks.append(tuple(np.asarray(part)[: len(u) - start] for part in result))
+        u, cost, information = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return u, cost, information
 
 
@@ -185,17 +185,17 @@ def _box(reference: Reference, moved: tuple[str, ...]) -> Box:
 
 def _combinations(fields: Mapping[str, Field]) -> list[Records]:
     """All combinations of the levels of enumerated fields."""
-    found: list[Records] = [{}]
+    result: list[Records] = [{}]
     for name, spec in fields.items():
         levels = np.asarray(spec.domain.levels, spec.domain.dtype)
         size = int(np.prod(spec.shape, dtype=int))
-        if len(found) * len(levels) ** size > _CANDIDATES:
+        if len(result) * len(levels) ** size > _CANDIDATES:
             raise BayesreconError(
                 f"field {name!r} has too many combinations of values to try ({len(levels)} levels, {size} entries)"
             )
         grids = np.stack(np.meshgrid(*[levels] * size, indexing="ij"), axis=-1).reshape(-1, *spec.shape)
-        found = [{**one, name: value} for one in found for value in grids]
-    return found
+        result = [{**combination, name: value} for combination in result for value in grids]
+    return result
 
 
 def errors_of(information: np.ndarray, inflate: np.ndarray) -> Float[np.ndarray, "N F"]:

@@ -1,4 +1,4 @@
-"""What pointwise log likelihoods show without a model: how many records, which are alike, which stand out."""
+"""Pointwise log likelihoods without a model: the number of records, groups of similar ones, and outliers."""
 
 from dataclasses import dataclass
 
@@ -53,15 +53,15 @@ def summarise_columns(columns: np.ndarray, key: int = 0) -> ColumnSummary:
     spread = 1.4826 * np.median(np.abs(mean - middle))
     outliers = tuple(np.flatnonzero(mean < middle - _OUTLYING * spread).tolist()) if spread > 0 else ()
     centred = columns - columns.mean(axis=1, keepdims=True)
-    some = centred[:, evenly(columns.shape[1], _MOST)]
-    _, singular, right = np.linalg.svd(some, full_matrices=False)
+    sample = centred[:, evenly(columns.shape[1], _MOST)]
+    _, singular, right = np.linalg.svd(sample, full_matrices=False)
     rank = int((singular > 1e-5 * max(float(singular[0]), 1e-300)).sum()) if singular.size else 0
     clusters = _clusters(right[:_COMPONENTS].T * singular[:_COMPONENTS], key) if rank else 1
     return ColumnSummary(columns.shape[1], tuple(groups), outliers, clusters, rank)
 
 
 def _clusters(points: np.ndarray, key: int) -> int:
-    """How many normal laws describe the points `(N, c)` best."""
+    """How many normal distributions describe the points `(N, c)` best."""
     import warnings
 
     from sklearn.mixture import GaussianMixture

@@ -78,23 +78,23 @@ def invert_columns(
     """
     task = Columns(model, theta, columns, noise, reference, likelihood)
     everything = np.arange(len(noise))
-    found = _solve(task, everything, starts, 1.0, rng)
-    lost = np.flatnonzero(~(found.misfit < _LOST))
+    result = _solve(task, everything, starts, 1.0, rng)
+    lost = np.flatnonzero(~(result.misfit < _LOST))
     if lost.size and not likelihood:
         again = _solve(task, lost, 5 * starts, 3.0, rng)
-        better = again.misfit < found.misfit[lost]
+        better = again.misfit < result.misfit[lost]
         at = lost[better]
-        for old, new in ((found.records, again.records), (found.se, again.se)):
+        for old, new in ((result.records, again.records), (result.se, again.se)):
             for name in old:
                 old[name][at] = new[name][better]
-        found.misfit[at], found.ambiguous[at] = again.misfit[better], again.ambiguous[better]
-    return found
+        result.misfit[at], result.ambiguous[at] = again.misfit[better], again.ambiguous[better]
+    return result
 
 
 def standard_errors(
     model: Model,
     theta: Float[np.ndarray, "T d"],
-    found: PreImages,
+    solution: PreImages,
     chosen: Int[np.ndarray, " B"],
     noise: Float[np.ndarray, "B T"],
     reference: Reference,
@@ -106,7 +106,7 @@ def standard_errors(
         chosen: `(B,)` positions of the records.
         noise: `(B, T)` standard deviations of the log likelihoods.
     """
-    task, u, level = _at(model, theta, found, chosen, np.zeros(noise.shape), noise, reference)
+    task, u, level = _at(model, theta, solution, chosen, np.zeros(noise.shape), noise, reference)
     information = task.descend(u, np.arange(len(chosen)), level, np.arange(len(theta)), 0)[2]
     return task.layout.unpack(errors_of(information, np.ones(len(chosen))) * task.box.scale)
 
@@ -114,7 +114,7 @@ def standard_errors(
 def linear_response(
     model: Model,
     theta: np.ndarray,
-    found: PreImages,
+    solution: PreImages,
     chosen: np.ndarray,
     errors: np.ndarray,
     reference: Reference,
@@ -125,7 +125,7 @@ def linear_response(
     Values are weighed by their `noise (B, T)`, alike by default.
     """
     sd = np.ones(errors.shape) if noise is None else noise
-    task, u, level = _at(model, theta, found, chosen, errors, np.ones(errors.shape), reference)
+    task, u, level = _at(model, theta, solution, chosen, errors, np.ones(errors.shape), reference)
     fixed = task.fixed(np.arange(len(chosen)), level)
     moved = _response(model, task.layout, task.box, theta, errors, sd, u, fixed)
     return task.layout.unpack(np.asarray(moved) * task.box.scale)
@@ -148,7 +148,7 @@ def _response(
 def _at(
     model: Model,
     theta: np.ndarray,
-    found: PreImages,
+    solution: PreImages,
     chosen: np.ndarray,
     columns: np.ndarray,
     noise: np.ndarray,
@@ -157,16 +157,16 @@ def _at(
     """A task for some records that were found, with their moving entries and combinations of levels."""
     known = {k: np.asarray(v)[chosen] for k, v in reference.known.items()}
     task = Columns(model, theta, columns, noise, replace(reference, known=known), False)
-    level = np.array([_level_of(task, found, int(n)) for n in chosen])
-    flat = [np.asarray(found.records[n], float)[chosen].reshape(len(chosen), -1) for n in task.layout.moved]
+    level = np.array([_level_of(task, solution, int(n)) for n in chosen])
+    flat = [np.asarray(solution.records[n], float)[chosen].reshape(len(chosen), -1) for n in task.layout.moved]
     values = np.concatenate(flat, axis=1) if flat else np.zeros((len(chosen), 0))
     return task, (values - task.box.centre) / task.box.scale, level
 
 
-def _level_of(task: Columns, found: PreImages, n: int) -> int:
+def _level_of(task: Columns, solution: PreImages, n: int) -> int:
     """Which combination of the enumerated fields a record has."""
-    for i, one in enumerate(task.combinations):
-        if all(np.array_equal(one[name], found.records[name][n]) for name in task.enumerated):
+    for i, combination in enumerate(task.combinations):
+        if all(np.array_equal(combination[name], solution.records[name][n]) for name in task.enumerated):
             return i
     raise AssertionError("a record was enumerated")
 
@@ -209,8 +209,8 @@ def _solve(task: Columns, chosen: np.ndarray, starts: int, spread: float, rng: n
     return PreImages({n: records[n] for n in task.unknown}, {n: se[n] for n in task.unknown}, misfit, ambiguous)
 
 
-def _choose(mask: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return np.where(mask.reshape(-1, *[1] * (one.ndim - 1)), one, other)
+def _choose(mask: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return np.where(mask.reshape(-1, *[1] * (first.ndim - 1)), first, second)
 
 
 def _rivals(u: np.ndarray, which: np.ndarray, order: np.ndarray) -> np.ndarray:

@@ -160,15 +160,15 @@ def _sandwich(q: np.ndarray, y: np.ndarray, centre: np.ndarray, curvature: np.nd
 def _polytope_covariance(
     q: np.ndarray, y: np.ndarray, centre: np.ndarray, curvature: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Covariance of the uniform law on the polytope `|y - q a| <= 1`, about its centre, by hit-and-run."""
+    """Covariance of the uniform distribution on the polytope `|y - q a| <= 1`, about its centre, by hit-and-run."""
     factor = np.linalg.inv(np.linalg.cholesky(curvature)).T
     moved, s, at = q @ factor, y - q @ centre, np.zeros(len(centre))
     total = np.zeros((len(at), len(at)))
     for i in range(_STEPS):
         direction = rng.normal(size=len(at))
         along = moved @ direction
-        one, other = (s - 1) / along, (s + 1) / along
-        t = rng.uniform(np.minimum(one, other).max(), np.maximum(one, other).min())
+        first, second = (s - 1) / along, (s + 1) / along
+        t = rng.uniform(np.minimum(first, second).max(), np.maximum(first, second).min())
         at, s = at + t * direction, s - t * along
         if i >= _BURN_IN:
             total += np.outer(at, at)

@@ -59,7 +59,7 @@ _STORED = 1.0  # of them the last one, which storing the value takes
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class Trials:
     """A remedy tried many times.
 
     Attributes:
@@ -129,8 +129,8 @@ class DensityRecovery:
         digits: int | None,
         rng: np.random.Generator,
         enough: Callable[[int, float], bool] | None = None,
-    ) -> Tried:
-        """What would be left if draws were thinned, or values rounded.
+    ) -> Trials:
+        """Errors that would remain if draws were thinned, or values rounded.
 
         Both sides run the attack anew, many times. Predicted: on values that are simulated from the design, the fitted
         totals and the errors that the file's numbers carry now. Measured: on the released values. A trial of
@@ -146,29 +146,29 @@ class DensityRecovery:
         totals, rank = self.regression.coefficients, len(self.regression.coefficients)
         trials = int(np.clip(_EQUATIONS // (count or len(self.given)), _FEWEST, _TRIALS if self.gap else _FEWEST))
         base = self.given - self.values
-        fitted, whole = self.values.mean() + self.design @ totals, np.arange(len(self.given))
+        fitted, all_draws = self.values.mean() + self.design @ totals, np.arange(len(self.given))
         r = np.linalg.qr(self.design, mode="r")
         step = self.step if digits is None else decimal_step(self.given, digits)
-        far = min(_DITHER * float(np.median(step)), 0.5 * float(self.given.std())) * np.sqrt(len(whole) / rank)
+        far = min(_DITHER * float(np.median(step)), 0.5 * float(self.given.std())) * np.sqrt(len(all_draws) / rank)
         simulated, real = [], []
         for done in range(1, trials + 1):
             began = time.process_time()
-            kept = np.sort(rng.permutation(len(whole))[:count]) if count else whole
+            kept = np.sort(rng.permutation(len(all_draws))[:count]) if count else all_draws
             design, moved = self.design[kept], np.zeros(rank)
             if digits is not None:
                 moved = scipy.linalg.solve_triangular(r, far * rng.normal(size=rank))
             for results, values in ((simulated, fitted + self._noise(rng)), (real, self.values)):
                 seen = (values + base + self.design @ moved)[kept]
-                seen, width = (seen, step[kept]) if digits is None else _cut(seen, digits)
+                seen, width = (seen, step[kept]) if digits is None else _rounded_to(seen, digits)
                 bounded = self.gap and (digits is not None or self.bounded)
-                found = _settle(design, seen - base[kept], width, bounded, start=totals + moved)
-                results.append(self.read(replace(found, coefficients=found.coefficients - moved)))
+                refit = _fit_totals(design, seen - base[kept], width, bounded, start=totals + moved)
+                results.append(self.read(replace(refit, coefficients=refit.coefficients - moved)))
             if enough is not None and enough(done, time.process_time() - began):
                 break
         centre = self.read(self.regression)
         hidden = self.errors**2 - np.array([row.se or 0.0 for row in self.rows if row.estimate is not None]) ** 2
         predicted = np.sqrt(np.nanmean((np.array(simulated) - centre) ** 2, axis=0) + hidden)
-        return Tried(predicted, np.array(real))
+        return Trials(predicted, np.array(real))
 
     def _noise(self, rng: np.random.Generator) -> np.ndarray:
         """Errors `(T,)` as the numbers carry them: of rounding, or of arithmetic, whose size the residuals tell."""
@@ -185,7 +185,7 @@ class _Fitted(Span):
     covariance: np.ndarray
 
 
-def _cut(values: np.ndarray, digits: int) -> tuple[np.ndarray, np.ndarray]:
+def _rounded_to(values: np.ndarray, digits: int) -> tuple[np.ndarray, np.ndarray]:
     """The values as printed with so many digits, and the unit of the last one."""
     cut = round_to(values, digits)
     return cut, decimal_step(cut, digits)
@@ -229,7 +229,7 @@ def recover_from_log_density(
     """
     given = release.log_density if log_density is None else log_density
     if given is None:
-        raise BayesreconError(f"{release.name} carries no log densities (lp__, lp or potential_energy)")
+        raise BayesreconError(f"{release.name} has no log densities (lp__, lp or potential_energy)")
     given = np.asarray(given, float)
     if given.shape != (release.size,):
         raise BayesreconError(f"log densities of shape {given.shape} for {release.size} draws")
@@ -262,7 +262,7 @@ def recover_from_log_density(
         reference = follow_moments(lambda law: solve(law)[0], broad, knowledge)
     else:
         if len(values) < _FEW:
-            raise BayesreconError(f"{len(values)} log densities are too few for a model whose spectrum decays")
+            raise BayesreconError(f"{len(values)} log densities are too few for a model whose spectrum has no gap")
         located = AdaptiveEmbedding(release, metric_factor(release, "covariance"), progress)
         # Values without noise show more features than draws do.
         reference = replace(locate(located, knowledge, rng)[0], most=broad.most)
@@ -276,10 +276,10 @@ def recover_from_log_density(
     def read(other: Regression) -> np.ndarray:
         if not solved.spectrum.gap:
             # How far coefficients are trusted depends on their errors.
-            again = {row.name: row.estimate for row in _rows(_weighed(solved, other), library, parts)[0]}
+            again = {row.name: row.estimate for row in _rows(_with_unseen_error(solved, other), library, parts)[0]}
             return np.array([again.get(name) for name in names], float)
-        found = dict(zip(library.parts, other.coefficients @ beta, strict=True))
-        return np.array([by_name[name].value(found) for name in names])
+        totals = dict(zip(library.parts, other.coefficients @ beta, strict=True))
+        return np.array([by_name[name].value(totals) for name in names])
 
     return DensityRecovery(
         rows=rows,
@@ -305,12 +305,12 @@ def _rows(solved: _Fitted, library: Library, parts: np.ndarray) -> tuple[tuple[R
     totals = solved.target @ beta
     visibility = library.visibility(parts, projection.fitted, solved.basis.size, solved.variance(beta))
     unseen = abs(totals[library.index(["1"])]) * (parts - projection.fitted)
-    found, slopes = slopes_of(library, Totals(totals=totals, visibility=visibility))
+    statistics, slopes = slopes_of(library, Totals(totals=totals, visibility=visibility))
     directions = beta @ slopes
     errors = np.sqrt(np.maximum(np.einsum("rs,rq,qs->s", directions, solved.covariance, directions), 0.0))
     hidden = np.sqrt(np.mean((unseen @ slopes) ** 2, axis=0))
     rows: dict[str, Row] = {}
-    for row, se, gone in zip(found, errors, hidden, strict=True):
+    for row, se, gone in zip(statistics, errors, hidden, strict=True):
         assert row.estimate is not None
         half = Z95 * se + gone
         bounds = {"lower": float(row.estimate - half), "upper": float(row.estimate + half)}
@@ -340,21 +340,21 @@ def _solve(
     cross = embedding.cross(basis, probes, few)
     design = log_likelihoods(embedding.release.model, theta, basis)
     design = design - design.mean(axis=0)
-    found = _settle(design, values, step, bounded, rng)
+    regression = _fit_totals(design, values, step, bounded, rng)
     fitted = _Fitted(
         spectrum=spectrum,
         basis=basis,
         probes=probes,
         cross=cross,
-        target=found.coefficients,
-        covariance=found.covariance,
+        target=regression.coefficients,
+        covariance=regression.covariance,
     )
-    return _weighed(fitted, found), design, found
+    return _with_unseen_error(fitted, regression), design, regression
 
 
-def _weighed(fitted: _Fitted, found: Regression) -> _Fitted:
-    """The same with other totals and, without a gap, with their errors weighed against what is left unseen."""
-    totals, covariance = found.coefficients, found.covariance
+def _with_unseen_error(fitted: _Fitted, regression: Regression) -> _Fitted:
+    """The fit with these totals and, without a spectral gap, with errors that include the undetermined part."""
+    totals, covariance = regression.coefficients, regression.covariance
     fitted = replace(fitted, target=totals, covariance=covariance, ridge=None, size=1.0)
     if fitted.spectrum.gap:
         return fitted
@@ -365,7 +365,7 @@ def _weighed(fitted: _Fitted, found: Regression) -> _Fitted:
     return fitted
 
 
-def _settle(
+def _fit_totals(
     design: np.ndarray,
     values: np.ndarray,
     step: np.ndarray,
@@ -380,14 +380,14 @@ def _settle(
 
 
 def _points(release: Release, rng: np.random.Generator) -> Release:
-    """Parameter vectors where the draws lie: the draws, or a normal law around them where they are few."""
+    """Parameter vectors where the draws lie: the draws, or a normal distribution around them where they are few."""
     theta = np.asarray(release.theta)
     if len(theta) >= _POINTS:
         points = theta[evenly(len(theta), _POINTS)]
     else:
         spread = theta.std(axis=0)
         if not np.all(spread > 0):
-            raise BayesreconError(f"{release.name}: a parameter takes one value in all draws")
+            raise BayesreconError(f"{release.name}: a parameter has the same value in all draws")
         factor = spread * np.eye(theta.shape[1])
         if len(theta) > 4 * theta.shape[1]:
             factor = metric_factor(release, "covariance").T

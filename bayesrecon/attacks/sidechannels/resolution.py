@@ -17,7 +17,7 @@ class Resolution:
 
     Attributes:
         step: same shape as the values, distance to the next value that could have been written.
-        digits: significant decimal digits, None where the values carry a binary format's full precision.
+        digits: significant decimal digits, None if the values carry a binary format's full precision.
         label: "6 digits", "single precision" or "double precision".
     """
 
@@ -27,7 +27,7 @@ class Resolution:
 
     @property
     def sd(self) -> np.ndarray:
-        """Standard deviation of the rounding error, a uniform law on one step: `step / sqrt(12)`."""
+        """Standard deviation of the rounding error, a uniform distribution on one step: `step / sqrt(12)`."""
         return self.step / np.sqrt(12)
 
 
@@ -44,13 +44,13 @@ def resolution(values: np.ndarray, sample: int = 2000) -> Resolution:
     values = np.asarray(values, float)
     flat = np.ravel(values)
     flat = flat[np.isfinite(flat) & (flat != 0)]
-    some = np.unique(flat[evenly(len(flat), sample)]) if len(flat) else flat
-    digits = _most_digits(some)
+    distinct = np.unique(flat[evenly(len(flat), sample)]) if len(flat) else flat
+    digits = _most_digits(distinct)
     if digits <= _MOST_DIGITS:
         return Resolution(decimal_step(values, digits), digits, f"{digits} digit{'s' * (digits != 1)}")
     with np.errstate(over="ignore"):
-        single = some.astype(np.float32)
-    if np.array_equal(single.astype(float), some):
+        single = distinct.astype(np.float32)
+    if np.array_equal(single.astype(float), distinct):
         step = np.spacing(np.abs(values).astype(np.float32)).astype(float)
         return Resolution(step, None, "single precision")
     return Resolution(np.spacing(np.abs(values)), None, "double precision")

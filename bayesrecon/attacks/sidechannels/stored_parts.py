@@ -14,7 +14,7 @@ def rows_of_factors(qr: Float[np.ndarray, "n p"], qraux: Float[np.ndarray, " p"]
     """The matrix `(n, p)` that was factorised, its columns in the order of the factors.
 
     Args:
-        qr: `(n, p)`, the triangle and below it the Householder vectors but for their first entries.
+        qr: `(n, p)`, the triangle and below it the Householder vectors except for their first entries.
         qraux: `(p,)`, these first entries.
 
     Raises:
@@ -49,7 +49,7 @@ def covariate_of_predictors(predictors: np.ndarray, intercept: float, slope: flo
     [1.0, 2.0]
     """
     if not slope or not np.isfinite(slope):
-        raise BayesreconError("the slope is zero: nothing of the covariate is in the predictors")
+        raise BayesreconError("the slope is zero: the predictors contain no information about the covariate")
     return (np.asarray(predictors, float) - intercept) / slope
 
 
@@ -62,25 +62,25 @@ def count_of_first(qraux: float) -> float:
     100.0
     """
     if not 1.0 < qraux <= 2.0:
-        raise BayesreconError("the first column is none of ones")
+        raise BayesreconError("the first column is not all ones")
     return float(np.round((qraux - 1.0) ** -2, 6))
 
 
 def _check(qr: np.ndarray, qraux: np.ndarray) -> None:
     if qr.ndim != 2 or qr.shape[0] < qr.shape[1] or qraux.shape != (qr.shape[1],) or not qr.size:
-        raise BayesreconError(f"factors of shapes {qr.shape} and {qraux.shape} are those of no design")
+        raise BayesreconError(f"factors of shapes {qr.shape} and {qraux.shape} are not those of a design matrix")
     if not (np.isfinite(qr).all() and np.isfinite(qraux).all()):
-        raise BayesreconError("factors with missing values are those of no design")
+        raise BayesreconError("factors with missing values are not those of a design matrix")
 
 
 def _rotated(qr: np.ndarray, qraux: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """`Q` times columns `(n, k)`."""
-    found = columns.astype(float).copy()
+    result = columns.astype(float).copy()
     n, p = qr.shape
     for j in reversed(range(min(p, n - 1))):
         if qraux[j] == 0:
             continue
         along = qr[j:, j].copy()
         along[0] = qraux[j]
-        found[j:] -= np.outer(along, along @ found[j:]) / along[0]
-    return found
+        result[j:] -= np.outer(along, along @ result[j:]) / along[0]
+    return result

@@ -93,14 +93,12 @@ def check_beyond(inputs: CheckInput) -> tuple[str, ...]:
     tests = [(edge.name, edge.expected, _p_value([edge], density)) for edge in edges]
     if len(coordinate_edges) > 1:
         expected = float(sum(edge.expected for edge in coordinate_edges))
-        tests.append(
-            ("outermost of all parameters, at both ends together", expected, _p_value(coordinate_edges, density))
-        )
+        tests.append(("outermost values of all parameters together", expected, _p_value(coordinate_edges, density)))
     alarms = sorted((chance, expected, name) for name, expected, chance in tests if chance * len(tests) < _CUT)
     if not alarms:
         return ()
-    where = ", ".join(f"{expected:.0f} beyond the {name}" for _, expected, name in alarms[:_NAMED])
-    more = f" and so on at {len(alarms) - _NAMED} more ends" if len(alarms) > _NAMED else ""
+    where = ", ".join(f"{expected:.0f} draws beyond the {name}" for _, expected, name in alarms[:_NAMED])
+    more = f", and others beyond {len(alarms) - _NAMED} more ends" if len(alarms) > _NAMED else ""
     return (
         f"draws end too early: the fitted posterior expects {where}{more}, and there are none (probability "
         f"{max(alarms[0][0], 1e-300):.1g}); were they trimmed, selected by a condition or by their density, or drawn "
@@ -141,7 +139,8 @@ class _EdgeScan:
     """Draws that are moved over the edges.
 
     Attributes:
-        theta: `(T, d)`. weights, chain: `(T,)`.
+        theta: `(T, d)`.
+        weights, chain: `(T,)`.
     """
 
     names: tuple[str, ...]
@@ -158,7 +157,7 @@ class _EdgeScan:
         conditional, inverse, forms = directions(self.names, t, self.weights, d)
         for k, (name, row) in enumerate(forms):
             along = conditional @ row / (row @ conditional @ row) * spread
-            for side, sign in (("largest", 1.0), ("smallest", -1.0)):
+            for side, sign in (("largest value", 1.0), ("smallest value", -1.0)):
                 yield from self._edge(f"{side}{name}", sign * (t @ row), partial(self._shifted, sign * along), k < d)
         scaled = partial(self._scaled, centre)
         distance = 0.5 * np.log(np.maximum(((t @ inverse) * t).sum(axis=1), 1e-300))

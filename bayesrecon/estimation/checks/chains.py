@@ -10,7 +10,7 @@ from bayesrecon.estimation.standard import Combined
 from bayesrecon.running.draws_on_disk import column_blocks, mean_and_covariance
 
 LEVEL = 1.9e-3  # false alarms per release
-_SIMULATED = 20_000  # means of chains of one law, by which the level is kept to a seventh of itself
+_SIMULATED = 20_000  # means of chains of one distribution, by which the level is kept to a seventh of itself
 _COLUMNS = 400  # up to which they are simulated, in a second; of more Bonferroni's bound is taken
 _BLOCK = 500  # of them: a megabyte or so for a hundred coordinates
 _NUMBERS = 2**22  # of columns that are looked at together
@@ -68,7 +68,8 @@ def familywise_p(p_value: float, covariance: np.ndarray, chains: int) -> float:
     `p_value` or less.
 
     Coordinates are correlated, and what is left of one given the others may be the coordinate itself: Bonferroni's
-    bound, unless it leaves the question open; then the means of chains of one law, simulated with that correlation.
+    bound, unless it leaves the question open; then the means of chains of one distribution, simulated with that
+    correlation.
     """
     count = len(covariance)
     bound = min(1.0, p_value * count)

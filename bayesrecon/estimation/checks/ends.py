@@ -96,7 +96,7 @@ class _End:
 
     Attributes:
         name: in words.
-        share: of the draws, above the level.
+        share: share of the draws, above the level.
         level: u.
         form: `(d,)` of a linear q, `(d, d)` of the distance.
         along: `(s,)` constant field v of a linear q, else None: the field is radial.
@@ -151,7 +151,7 @@ def _ends(
     for at in _blocks(len(forms), len(t)):
         some = forms[at]
         rows = np.stack([row for _, row in some])
-        # Along the field of least noise: of a normal law its score is that of q.
+        # Along the field of least noise: of a normal distribution its score is that of q.
         along = rows @ own / ((rows @ own) * rows).sum(axis=1)[:, None]
         q, slope = t[:, :width] @ rows.T, s @ along.T
         upper, lower = (_levels(sign * q, weights, chain) for sign in (1.0, -1.0))
@@ -277,7 +277,7 @@ def _cut_ends(inputs: CheckInput) -> Iterator[str]:
 
 
 def _spread(share: float) -> float:
-    """Mean square of the series of a normal law, `share (1 + E[(q - u)^2 | q > u])`.
+    """Mean square of the series of a normal distribution, `share (1 + E[(q - u)^2 | q > u])`.
 
     Few draws can have a large mean and a small spread, since no term is above one, so that no smaller spread than this
     is believed. It is that of `share` where tails are exponential, and less where they are heavier.

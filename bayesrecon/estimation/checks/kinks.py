@@ -124,7 +124,7 @@ def _records(model: Model, rng: np.random.Generator, theta: np.ndarray) -> dict[
         return records
     try:
         drawn = model.simulate(model.constrain(theta), records, jax.random.key(0))
-    except Exception:  # a law that cannot be sampled
+    except Exception:  # a distribution that cannot be sampled
         return records
     return {k: np.asarray(drawn[k]) for k in records}
 

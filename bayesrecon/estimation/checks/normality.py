@@ -6,12 +6,12 @@ from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.scored import ScoredDraws
 
 _FEWEST, _EACH = 100, 20  # draws, in all and for every parameter, from which they show whether they are normal
-_LIKELY = 0.05  # chance of as much skewness or kurtosis, above which a normal law is taken for theirs
+_LIKELY = 0.05  # chance of as much skewness or kurtosis, above which a normal distribution is taken for theirs
 READ = (
     "The draws are as normal as those of a variational fit or a Laplace approximation: if they are, read their mean "
     "and covariance as one, with `bayesrecon.posteriors.gaussian`"
 )
-"""How draws of a normal law are read."""
+"""How draws of a normal distribution are read."""
 
 _MOST = 2**18  # draws that are looked at: what a million show of an approximation, a quarter of them does
 

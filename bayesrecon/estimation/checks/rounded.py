@@ -1,11 +1,11 @@
 """Were draws rounded so that it is felt?"""
 
 from bayesrecon.estimation.checks.check import Check, CheckInput
-from bayesrecon.estimation.rounding import felt_rounding
+from bayesrecon.estimation.rounding import rounding_failure
 
 
 def check_rounded(inputs: CheckInput) -> tuple[str, ...]:
-    rounded = felt_rounding(inputs.release, inputs.independent)
+    rounded = rounding_failure(inputs.release, inputs.independent)
     return () if rounded is None else (rounded,)
 
 

@@ -200,7 +200,7 @@ def _field_identities(
             half_sizes = half_sizes or np.mean([_field_means(half) for half in parts], axis=0).tolist()
             z = confirmed(size, z, half_sizes[k])
         if z > threshold:
-            found.append((f"E[<h, score> + div h], h {label},", f"all coordinates together (z {z:.1f})"))
+            found.append((f"E[<h, score> + div h], where h is {label},", f"all coordinates together (z {z:.1f})"))
     return found
 
 

@@ -57,7 +57,7 @@ class OfDraws(Kind):
         release: Any = problem.release
         rounding = rounding_of(release, problem.embedding.independent_size)
         # Fitted data that are shrunk tell too little of the density in the cells.
-        if rounding is not None and rounding.mended and problem.solved.spectrum.gap:
+        if rounding is not None and rounding.correctable and problem.solved.spectrum.gap:
             return _unrounded(problem, rounding)
         return problem
 

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.estimation.statistics import components, moments
 from bayesrecon.estimation.weighted_fits import presumed
-from bayesrecon.inexact import UNTOLD, Limit, Statements
+from bayesrecon.inexact import NO_CORRELATIONS, Limit, Statements
 from bayesrecon.knowledge import Knowledge, Knows, check_knowledge
 from bayesrecon.model import PseudoData
 from bayesrecon.releases import Release, StatedLimits
@@ -69,15 +69,17 @@ _LISTED = 6  # statistics that a sentence names
 def _cost(note: str, release: StatedLimits, rows: Sequence[Row]) -> str:
     """A note on what the missing correlations cost once the number of records is determined, instead of `note`."""
     determined = {row.name for row in rows if row.estimate is not None}
-    if not note.startswith(UNTOLD) or not any(row.name == "n" and row.lower == row.upper is not None for row in rows):
+    if not note.startswith(NO_CORRELATIONS) or not any(
+        row.name == "n" and row.lower == row.upper is not None for row in rows
+    ):
         return note
     left = [row.name for row in rows if row.name not in determined]
     if not left:
-        return f"{UNTOLD}, and nothing is lost by that: every statistic is determined"
+        return Note(f"{NO_CORRELATIONS}, and are not needed: every statistic is determined")
     if release.model.name != "ols":
         return note
     more = f" and {len(left) - _LISTED} more" if len(left) > _LISTED else ""
-    return f"{UNTOLD}: with correlations= {', '.join(left[:_LISTED])}{more} would be determined, too"
+    return f"{NO_CORRELATIONS}: with correlations= {', '.join(left[:_LISTED])}{more} would be determined, too"
 
 
 def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...], Statements, tuple[str, ...]]:

@@ -21,8 +21,8 @@ class LabelOnly(Adversary):
     the same for both models.
 
     Attributes:
-        count: number of points. spread: standard deviation of the noise, in standard deviations of each column of the
-            auxiliary records.
+        count: number of points.
+        spread: standard deviation of the noise, in standard deviations of each column of the auxiliary records.
     """
 
     needs: ClassVar[tuple[str, ...]] = (X, Y, PUBLIC)

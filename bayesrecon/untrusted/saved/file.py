@@ -59,7 +59,7 @@ class SavedFile:
         self._walk.done()
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the file is opened for each call."""
 
     def everything(self) -> dict[str, Any]:
         """What is in the file.

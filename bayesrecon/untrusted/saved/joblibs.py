@@ -23,7 +23,7 @@ class Joblib:
 
     Args:
         stream: that a machine reads opcodes from.
-        names: of that machine; those of arrays of objects, which are pickles of their own, are added.
+        names: names of that machine; those of arrays of objects, which are pickles of their own, are added.
     """
 
     def __init__(self, stream: BinaryIO, names: dict[tuple[str, str], bool]) -> None:

@@ -26,7 +26,7 @@ class Made:
 
     Attributes:
         of: what would be called: `Named`, or whatever else stands there.
-        arguments: of the call.
+        arguments: arguments of the call.
         states: what would be set as its state, one after another.
         items: what would be appended or added.
         pairs: keys and values that would be set.

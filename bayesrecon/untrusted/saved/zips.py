@@ -45,7 +45,7 @@ class Members:
             raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._archive.close()
 
     def read(self, name: str) -> bytes:

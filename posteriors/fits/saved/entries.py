@@ -22,17 +22,17 @@ _COUNTED = re.compile(r"^(\d{1,4}(\.|$))+")
 """Numbers that count the parts of a network: `0.weight`."""
 
 _TABLES = ("pandas.DataFrame", "pandas.Series", "pandas.core.frame.DataFrame", "pandas.core.series.Series")
-_COLUMN = "a table of pandas, whose rows may be records"
+_COLUMN = "a pandas table whose rows may be records"
 _LENGTH = "it has as many entries as there are records"
 
 
 def parts_of(items: Iterable[Mapping[str, Any]], objects: Iterable[tuple[str, str]]) -> tuple[Part, ...]:
     """Items of `SavedFile.everything` with their roles."""
     classes = dict(objects)
-    found = [_part(item, classes) for item in items]
-    found = _together(found)
-    count = records_of(found)
-    return tuple(_by_length(part, count) for part in found if part.kind != "name" or part.values)
+    parts = [_part(item, classes) for item in items]
+    parts = _together(parts)
+    count = records_of(parts)
+    return tuple(_by_length(part, count) for part in parts if part.kind != "name" or part.values)
 
 
 def _part(item: Mapping[str, Any], classes: Mapping[str, str]) -> Part:
@@ -48,7 +48,7 @@ def _part(item: Mapping[str, Any], classes: Mapping[str, str]) -> Part:
 
 
 def _together(parts: list[Part]) -> list[Part]:
-    """Numbers that stand one by one at places alike, as a field of a list of records does, as one array."""
+    """Numbers that stand individually at places alike, as a field of a list of records does, as one array."""
     groups: dict[str, list[Part]] = {}
     for part in parts:
         number = isinstance(part.values, int | float) and not isinstance(part.values, bool)

@@ -21,11 +21,11 @@ MOST = 4
 
 @dataclass(frozen=True)
 class SavedReader:
-    """What reads some classes of a library.
+    """A reader of some classes of a library.
 
     Attributes:
         library: the first part of their modules' names.
-        names: of the classes.
+        names: names of the classes.
         read: `(place, name of the class, values)`; its release, None of an object that was never fitted. It raises a
             `BayesreconError` for what is not read.
     """
@@ -42,27 +42,27 @@ def fits_of(objects: Iterable[tuple[str, str]], values: Values) -> tuple[SavedFi
         objects: places and classes.
     """
     readers: list[SavedReader] = discover("bayesrecon.posteriors.fits.saved", "SAVED")
-    found: list[SavedFit] = []
+    result: list[SavedFit] = []
     for where, of in objects:
         library, name = of.partition(".")[0], of.rpartition(".")[2]
         reader = next((r for r in readers if r.library == library and name in r.names), None)
         if reader is None:
             continue
-        if len(found) >= MOST:
-            found.append(_not_read(where, of, f"only the first {MOST} fits of a file are attacked"))
+        if len(result) >= MOST:
+            result.append(_not_read(where, of, f"only the first {MOST} fits of a file are attacked"))
             continue
         try:
             release = reader.read(where, name, values)
         except BayesreconError as problem:
-            found.append(_not_read(where, of, str(problem)))
+            result.append(_not_read(where, of, str(problem)))
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as problem:
             # A file from a stranger can hold anything in place of a number.
             reason = f"its numbers are not those of a {name} ({' '.join(str(problem).split())[:80]})"
-            found.append(_not_read(where, of, reason))
+            result.append(_not_read(where, of, reason))
         else:
             if release is not None:
-                found.append(SavedFit(where, of, release, ""))
-    return tuple(found)
+                result.append(SavedFit(where, of, release, ""))
+    return tuple(result)
 
 
 def _not_read(where: str, of: str, reason: str) -> SavedFit:

@@ -1,4 +1,4 @@
-"""What the objects of the usual libraries keep, by the names of their attributes, and why.
+"""Data that objects of common libraries store, by the names of their attributes, and the reasons.
 
 A name says what an item is as far as its library goes; somebody may have put something else there. So a name never
 makes data harmless: what passes for structure passes by its value (`bayesrecon.auditing.accounts.settings`).
@@ -12,7 +12,7 @@ from bayesrecon.posteriors.roles import CUT, ESTIMATE, LEAF, RECORD, SEED, TOTAL
 
 @dataclass(frozen=True)
 class Kept:
-    """What an attribute holds: its role, the reason, and of which classes alone, as an expression."""
+    """Content of an attribute: its role, the reason, and a regular expression of the classes it applies to."""
 
     role: str
     why: str
@@ -278,19 +278,19 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
         """,
     ),
 )
-"""What is kept, and the names of attributes that hold it."""
+"""Kinds of stored data, and the names of attributes that hold them."""
 
 
 def _by_name() -> dict[str, list[Kept]]:
-    found: dict[str, list[Kept]] = {}
-    for one, names in _ATTRIBUTES:
+    result: dict[str, list[Kept]] = {}
+    for entry, names in _ATTRIBUTES:
         for name in names.split():
-            found.setdefault(name, []).append(one)
-    return found
+            result.setdefault(name, []).append(entry)
+    return result
 
 
 KEPT = _by_name()
-"""By the name of an attribute, in the order of the table; the first whose class fits."""
+"""Entries by attribute name, in the order of the table; the first with a matching class applies."""
 
 _TREE_OF_POINTS = re.compile(r"(KD|Ball)Tree(32|64)?$|cKDTree$")
 _GENERATOR = re.compile(r"RandomState|MT19937|PCG64|Generator$|bit_generator", re.IGNORECASE)
@@ -298,7 +298,7 @@ _PARTS = re.compile(r"[./]")
 
 
 def kept(where: str, of: str, owners: tuple[str, ...]) -> Kept | None:
-    """What an item is by its place, the class that holds it, and the classes around that one.
+    """The entry of an item, from its place, the class that holds it, and the enclosing classes.
 
     >>> kept("steps/knn._fit_X", "sklearn.neighbors._classification.KNeighborsClassifier", ()).role
     'record'
@@ -313,7 +313,7 @@ def kept(where: str, of: str, owners: tuple[str, ...]) -> Kept | None:
     if "pmml.Row" in classes:
         return Kept(RECORD, _ROWS)
     for name in reversed(_PARTS.split(where)):
-        for one in KEPT.get(name, ()):
-            if not one.of or re.search(one.of, classes) or (one.of.endswith("^$") and not classes.strip()):
-                return one
+        for entry in KEPT.get(name, ()):
+            if not entry.of or re.search(entry.of, classes) or (entry.of.endswith("^$") and not classes.strip()):
+                return entry
     return None

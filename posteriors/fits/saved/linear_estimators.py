@@ -26,7 +26,7 @@ def read(where: str, name: str, values: Values) -> Release | None:
     if "coef_" not in given:
         return None
     if not np.isfinite(np.asarray(given["coef_"], float)).all():
-        raise BayesreconError(f"coefficients of this {name} are no numbers")
+        raise BayesreconError(f"coefficients of this {name} are not numbers")
     return of_linear(name, SimpleNamespace(**given), name)
 
 

@@ -39,11 +39,11 @@ def read(where: str, name: str, values: Values) -> Release:
         raise BayesreconError("a regularised fit has no covariance of this kind")
     trials = given.get("model.n_trials")
     if trials is not None and np.size(trials) and not np.all(np.asarray(trials, float) == 1):
-        raise BayesreconError("a fit with n_trials is not read")
+        raise BayesreconError("a fit with n_trials is not supported")
     # The weights of a GLM are those of the last step of its fit.
     weighed = ["weights"] if _class(given.get("model")) == "WLS" else []
-    held = {k: given.get(f"model.{k}") for k in ("offset", "exposure", "freq_weights", "var_weights", *weighed)}
-    how = how_fitted(kind, held, given.get("model.nobs"))
+    options = {k: given.get(f"model.{k}") for k in ("offset", "exposure", "freq_weights", "var_weights", *weighed)}
+    how = how_fitted(kind, options, given.get("model.nobs"))
     params = np.asarray(given["params"], float).ravel()
     covariance, scale = _covariance(kind, {**given, "cov_params_default": None} if robust else given)
     names = _names(given, len(params))
@@ -61,7 +61,7 @@ def _estimator(name: str, given: dict[str, Any]) -> str:
         known = {("Binomial", "logit"): "logit", ("Poisson", "log"): "poisson", ("Gaussian", "identity"): "ols"}
         if pair in known:
             return known[pair]
-        raise BayesreconError(f"a GLM of family {pair[0] or '?'} with link {pair[1] or '?'} is not read")
+        raise BayesreconError(f"a GLM of family {pair[0] or '?'} with link {pair[1] or '?'} is not supported")
     if model in ("OLS", "Logit", "Poisson"):
         return model.lower()
     if model == "WLS":
@@ -74,13 +74,14 @@ def _class(value: object) -> str:
 
 
 def _covariance(kind: str, given: dict[str, Any]) -> tuple[np.ndarray, float]:
-    """Of the estimates, with the scale: as `cov_params()` of a fit that is not robust has it."""
+    """Covariance of the estimates including the scale, as `cov_params()` of a non-robust fit returns it."""
     stated = given.get("scale", given.get("_cache.scale"))
     default = given.get("cov_params_default")
     if stated is None and (kind == "ols" or (default is None and given.get("normalized_cov_params") is None)):
         raise BayesreconError(
-            "its residual variance was not computed before it was saved: with the data it would be, and where they are "
-            "in the file there is nothing left to attack"
+            "its residual variance was not computed before it was saved. It could be computed from the data, but if "
+            "they are "
+            "in the file no attack is needed"
         )
     scale = float(stated) if stated is not None else 1.0
     if default is not None:
@@ -98,11 +99,11 @@ def _names(given: dict[str, Any], count: int) -> list[str]:
 
 
 def _first(*stated: Any) -> str:
-    for one in stated:
-        if isinstance(one, str):
-            return one
-        if one is not None and np.size(one) == 1 and np.asarray(one).dtype.kind in "OU":
-            return str(np.ravel(one)[0])
+    for value in stated:
+        if isinstance(value, str):
+            return value
+        if value is not None and np.size(value) == 1 and np.asarray(value).dtype.kind in "OU":
+            return str(np.ravel(value)[0])
     return ""
 
 
@@ -114,7 +115,7 @@ def _constant(given: dict[str, Any], names: list[str]) -> list[int]:
     if position is None:
         return []
     if not 0 <= int(position) < len(names) or names[int(position)].lower() not in ("intercept", "const"):
-        raise BayesreconError("its design was removed, and nothing says that its constant column is one of ones")
+        raise BayesreconError("its design was removed, so it is unknown whether its constant column is all ones")
     return [int(position)]
 
 

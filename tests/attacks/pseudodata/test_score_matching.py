@@ -65,7 +65,7 @@ def test_a_checkpoint_belongs_to_what_was_stated(small, tmp_path):
     assert path.exists()
     with pytest.raises(bayesrecon.BayesreconError, match="different total"):
         bayesrecon.reconstruct(release, attack=attack, total=60)
-    with pytest.raises(bayesrecon.BayesreconError, match="exclude each other"):
+    with pytest.raises(bayesrecon.BayesreconError, match="cannot be set together"):
         bayesrecon.reconstruct(release, n=10, known={"x": np.ones((3, 1))})
 
 

@@ -6,7 +6,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
-from bayesrecon.attacks.records.candidates import naive_guesses, readout
+from bayesrecon.attacks.records.candidates import prior_predictions, readout
 from bayesrecon.attacks.records.rows import make_rows
 from bayesrecon.attacks.records.slots import make_slots
 from bayesrecon.kernels.metric import metric_factor
@@ -32,7 +32,7 @@ def guesses(model, theta, *unknown):
     with x64():
         rows = make_rows(release, {"unit": np.array([1, 2])}, {k: model.fields[k] for k in unknown}, rng)
         slots = make_slots(model, theta, metric_factor(release, "covariance"), rows.pairs())
-        return naive_guesses(release, rows, readout(release, rows, slots, rng), rng)
+        return prior_predictions(release, rows, readout(release, rows, slots, rng), rng)
 
 
 def test_probabilities_are_averaged_over_the_draws():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesrecon.attacks.records.blocks import layered
-from bayesrecon.attacks.records.doubts import Table, doubted, odds_against
+from bayesrecon.attacks.records.doubts import Table, odds_against, with_rival_tables
 
 
 @pytest.fixture
@@ -70,11 +70,11 @@ def test_no_certainty_survives_a_rival(table):
     swapped[swap] = 1 - swapped[swap]
     certain = np.full((9, 2), 1e-9)
     certain[np.arange(9), swapped] = 1 - 1e-9
-    found = doubted(table, certain)
+    found = with_rival_tables(table, certain)
     assert (found.argmax(axis=1) == top).all()
     assert found[swap].max() < 0.51
     np.testing.assert_allclose(found.sum(axis=1), 1)
     # What was no more than likely stays what it was, where there is no rival.
     likely = np.full((9, 2), 0.4)
     likely[np.arange(9), top] = 0.6
-    assert (doubted(table, likely).max(axis=1) <= 0.6 + 1e-12).all()
+    assert (with_rival_tables(table, likely).max(axis=1) <= 0.6 + 1e-12).all()

@@ -15,7 +15,7 @@ from bayesrecon.attacks.records.conjugate import Solver
 from bayesrecon.attacks.records.decode import decode
 from bayesrecon.attacks.records.decode_layers import decode_layers
 from bayesrecon.attacks.records.dense import halves_of, solved
-from bayesrecon.attacks.records.layers import in_layers, pays
+from bayesrecon.attacks.records.layers import in_layers, is_worthwhile
 from bayesrecon.attacks.records.solution_noise import DenseNoise, LayeredNoise, noise_of
 from bayesrecon.attacks.records.system import make_system
 from bayesrecon.precision import x64
@@ -109,9 +109,9 @@ def test_a_singular_kernel_is_refused():
 
 def test_only_large_and_sparse_tables_are_taken_apart():
     place = np.arange(4000).reshape(100, 40)
-    assert pays([*place, *place.T], 4000)
-    assert not pays([*place, np.arange(4000)], 4000)
-    assert not pays([*place[:10]], 400)
+    assert is_worthwhile([*place, *place.T], 4000)
+    assert not is_worthwhile([*place, np.arange(4000)], 4000)
+    assert not is_worthwhile([*place[:10]], 400)
 
 
 def test_probabilities_are_those_of_the_array(table):

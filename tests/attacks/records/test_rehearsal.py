@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesrecon.attacks.records import rehearsal
-from bayesrecon.attacks.records.rehearsal import affordable, lowered, rehearsed
+from bayesrecon.attacks.records.rehearsal import calibrated, repeats_affordable, simulated_tables
 from bayesrecon.attacks.records.rows import Rows
 
 ROWS = Rows({"person": np.arange(500)}, {}, {"y": np.array([0.0, 1.0, 2.0])}, np.ones((500, 2), bool))
@@ -16,15 +16,15 @@ def test_tables_are_drawn_by_the_models_probabilities():
     rng = np.random.default_rng(0)
     prior = np.tile([0.7, 0.3, 0.0], (500, 1))
     amplitudes, noise = rng.normal(size=(500, 3, 2)), rng.normal(size=1000)
-    chosen, solutions = rehearsed(ROWS, amplitudes, prior, noise, rng)
+    chosen, solutions = simulated_tables(ROWS, amplitudes, prior, noise, rng)
     assert chosen.shape == (8, 500)
     assert 0.27 < (chosen == 1).mean() < 0.33
     assert chosen.max() == 1
     for k, sign in ((0, 1), (1, -1)):
         true = amplitudes[np.arange(500), chosen[k]].ravel()
         np.testing.assert_allclose(solutions[k], true + sign * noise)
-    assert affordable(ROWS)
-    assert not affordable(SimpleNamespace(count=50_000))
+    assert repeats_affordable(ROWS)
+    assert not repeats_affordable(SimpleNamespace(count=50_000))
 
 
 @pytest.mark.parametrize("share", [0.5, 0.8, 0.95, 1.0])
@@ -40,7 +40,7 @@ def test_overconfidence_is_lowered_to_what_was_right(share):
 
     table, chosen = stated()
     real, true = stated()
-    found = lowered(real, [table], chosen[None], prior)
+    found = calibrated(real, [table], chosen[None], prior)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     assert (found.argmax(axis=1) == 0).all()
     assert (found[:, 0] <= real[:, 0]).all()
@@ -50,13 +50,13 @@ def test_overconfidence_is_lowered_to_what_was_right(share):
 
 def test_what_a_value_loses_goes_to_what_the_model_expects():
     table, prior = np.array([[1.0, 0.0, 0.0]] * 100), np.array([[0.1, 0.3, 0.6]])
-    found = lowered(table[:1], [table], np.repeat([0, 1], [80, 20])[None], prior)
+    found = calibrated(table[:1], [table], np.repeat([0, 1], [80, 20])[None], prior)
     np.testing.assert_allclose(found, [[0.797, 0.203 / 3, 0.203 * 2 / 3]], atol=1e-3)
     alone = np.array([[1.0, 0.0]])
-    np.testing.assert_array_equal(lowered(alone, [alone], np.array([[1]]), np.array([[1.0, 0.0]])), alone)
+    np.testing.assert_array_equal(calibrated(alone, [alone], np.array([[1]]), np.array([[1.0, 0.0]])), alone)
 
 
 def test_few_rehearsals_are_no_certainty():
     table = np.array([[0.999, 0.001]] * 3)
-    assert lowered(table, [table], np.zeros((1, 3), int), table)[0, 0] == 3.5 / 4
+    assert calibrated(table, [table], np.zeros((1, 3), int), table)[0, 0] == 3.5 / 4
     assert rehearsal._FEWEST >= 2  # either sign of the noise

@@ -78,7 +78,7 @@ def test_another_models_density_does_not_fit():
 
 def test_densities_that_cannot_be_used():
     plain = from_draws(DRAWS, MODEL)
-    with pytest.raises(BayesreconError, match="carries no log densities"):
+    with pytest.raises(BayesreconError, match="has no log densities"):
         recover_from_log_density(plain)
     with pytest.raises(BayesreconError, match="shape"):
         recover_from_log_density(plain, log_density=np.zeros(3))

@@ -199,7 +199,7 @@ def test_models_outside_the_class_are_refused(write):
 
 @pytest.mark.parametrize(
     ("record", "message"),
-    [({"age": X + 1}, r"record: age \(120,\) is no array of"), (["a", "b"], "1 arrays without a name.*2 names")],
+    [({"age": X + 1}, r"record: age \(120,\) is not an array of"), (["a", "b"], "1 arrays without a name.*2 names")],
 )
 def test_names_that_do_not_fit(record, message):
     with pm.Model() as model:

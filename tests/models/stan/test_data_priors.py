@@ -26,7 +26,7 @@ STATED = {"mean_y": 3.0, "sd_y": 2.0, "spread": 1.5}
 
 
 def test_what_a_prior_makes_of_the_data_is_asked_for_by_name():
-    with pytest.raises(BayesreconError, match=r'line 6, column 18: mean_y .* state it as constants=\{"mean_y"'):
+    with pytest.raises(BayesreconError, match=r'line 6, column 18: mean_y .* pass it in constants=\{"mean_y"'):
         from_stan(PROGRAM, constants={"spread": 1.5, "sd_y": 2.0})
 
 

@@ -86,7 +86,7 @@ BOMBS = {
     "a long sum": "model { target += " + "+".join(["1"] * 5000) + "; }",
     "signs": "model { target += " + "-" * 5000 + "1; }",
     "a loop": "model { for (i in 1:2000000000) target += 1; }",
-    "loops in loops": "model { for (i in 1:100000) for (j in 1:100000) target += i * j; }",
+    "nested loops": "model { for (i in 1:100000) for (j in 1:100000) target += i * j; }",
     "no end": "model { int i = 0; while (i < 1) i = 0; }",
     "recursion": "functions { real f(real x) { return f(x); } } model { target += f(1); }",
     "doubling": "functions { vector f(vector x, int i) { if (i == 0) return x; return f(append_row(x, x), i - 1); } } "

@@ -49,7 +49,7 @@ def test_its_own_program_gives_what_its_twin_gives(name, domain):
 
 
 def test_a_program_and_a_model_are_not_both_taken():
-    with pytest.raises(BayesreconError, match="leave model= out"):
+    with pytest.raises(BayesreconError, match="omit model="):
         from_posteriordb("kidiq-kidscore_momiq", program=True, model=bayesrecon.models.load("kidscore_momiq"))
 
 

@@ -27,7 +27,7 @@ def test_sizes_come_from_the_draws_and_constants_from_a_file(tmp_path):
     settings = with_constants({}, str(constants), str(program))
     model = load_model(str(program), settings, [str(draws)])
     assert model.fields["X"].shape == (2,)
-    with pytest.raises(BayesreconError, match="width: state constants="):
+    with pytest.raises(BayesreconError, match="width: pass constants="):
         load_model(str(program), {}, [str(draws)])
 
 

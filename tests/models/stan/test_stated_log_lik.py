@@ -34,9 +34,9 @@ def test_its_count_is_that_of_records(count, term, fields, constants):
 
 
 def test_what_it_says_otherwise_is_noted():
-    assert "log_lik has an entry for each of N, while the records are M" in notes("N", OF_Y, constants=N, record="M")
-    assert "log_lik is not the term of a record" in notes("N", "normal_lpdf(y[n] | a, 1)", constants=M)
-    assert "log_lik is not the term of a record" in notes("N", "2 * normal_lpdf(y[n] | a, s)", constants=M)
+    assert "log_lik has an entry for each of N, but the records are M" in notes("N", OF_Y, constants=N, record="M")
+    assert "log_lik differs from a record's term" in notes("N", "normal_lpdf(y[n] | a, 1)", constants=M)
+    assert "log_lik differs from a record's term" in notes("N", "2 * normal_lpdf(y[n] | a, s)", constants=M)
     assert "log_lik" not in notes("N", "normal_lpdf(y[n] | a, s) + 3", constants=M)  # a constant
 
 
