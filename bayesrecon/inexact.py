@@ -8,8 +8,6 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from bayesrecon.arrays import Array
-
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
@@ -30,8 +28,8 @@ class Ascent:
             s but what the equations tell.
     """
 
-    score: Array
-    steps: Array
+    score: Any
+    steps: Any
     points: Any = None
     turned: Any = None
     freedom: float = field(default=math.inf, metadata={"static": True})
@@ -49,10 +47,10 @@ class Noise:
         bounded: `(d, b)`, rounding: a column for every number that was printed.
     """
 
-    normal: Array
-    bounded: Array
+    normal: Any
+    bounded: Any
 
-    def rounded(self, columns: Array) -> "Noise":
+    def rounded(self, columns: Any) -> "Noise":
         """The same with more `columns (d, b)` of rounding."""
         return Noise(self.normal, np.column_stack([np.asarray(self.bounded), columns]))
 
@@ -115,6 +113,4 @@ class Limits(Protocol):
     """What a release says of statistics, given the fields with their domains, the number of records where it is known,
     and the factors that somebody stated."""
 
-    def __call__(
-        self, fields: Mapping[str, object], total: float | None, factors: Sequence[object] = ()
-    ) -> Statements: ...
+    def __call__(self, fields: Mapping[str, Any], total: float | None, factors: Sequence[Any] = ()) -> Statements: ...

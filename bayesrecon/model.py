@@ -8,17 +8,19 @@ import html
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pandas as pd
 
 from bayesrecon.arrays import Array
 from bayesrecon.domains import Field as Field
 from bayesrecon.domains import Records as Records
 from bayesrecon.errors import BayesreconError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Params = dict[str, Any]
 Progress = Callable[[str, float], None]
@@ -307,10 +309,10 @@ def as_html(text: str) -> str:
 class PseudoData:
     """The measure `sum_m w_m delta_{z_m}`: `weights` `(M,)` and `records` `{field: (M, *shape)}`."""
 
-    weights: Array
+    weights: Any
     records: Records
 
-    def to_dataframe(self, **more: Any) -> pd.DataFrame:
+    def to_dataframe(self, **more: Any) -> "pd.DataFrame":
         """One row per record: its weight, `more` columns, and its fields."""
         import pandas as pd
 

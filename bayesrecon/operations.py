@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax.extend import core
 
@@ -26,14 +25,14 @@ _POWERS = {"sqrt": 0.5, "rsqrt": -0.5, "square": 2.0}
 class Step:
     """One operation: `takes` and `gives` are numbers of values."""
 
-    operation: core.JaxprEqn
+    operation: Any
     takes: tuple[int, ...]
     gives: tuple[int, ...]
 
     def run(self, values: dict[int, Any]) -> None:
         """Put what it gives beside what it takes."""
         primitive, given = self.operation.primitive, [values[k] for k in self.takes]
-        bound = primitive.get_bind_params(self.operation.params)
+        bound: Any = primitive.get_bind_params(self.operation.params)
         more, params = bound if isinstance(bound, tuple) else ((), bound)  # JAX before 0.10 has functions apart
         with self.operation.ctx.manager:
             found = primitive.bind(*more, *given, **params)
@@ -56,7 +55,7 @@ class Operations:
     results: list[int]
 
 
-def operations_of(closed: core.ClosedJaxpr, inlined: Collection[str] = CALLS) -> Operations:
+def operations_of(closed: Any, inlined: Collection[str] = CALLS) -> Operations:
     """The operations of a trace.
 
     Args:
@@ -80,7 +79,7 @@ def operations_of(closed: core.ClosedJaxpr, inlined: Collection[str] = CALLS) ->
             known[seen[same]] = value
         return seen[same]
 
-    def walk(jaxpr: Any, consts: Sequence[jax.Array], arguments: Sequence[int]) -> list[int]:
+    def walk(jaxpr: Any, consts: Sequence[Any], arguments: Sequence[int]) -> list[int]:
         numbers = dict(zip(jaxpr.constvars, map(constant, consts), strict=True))
         numbers |= dict(zip(jaxpr.invars, arguments, strict=True))
 
@@ -156,7 +155,7 @@ def marked(program: Operations, parameters: Mapping[int, Mark]) -> dict[int, Mar
     return marks
 
 
-def _made(operation: core.JaxprEqn, given: Sequence[Mark]) -> Mark:
+def _made(operation: Any, given: Sequence[Mark]) -> Mark:
     """The mark of what an operation makes."""
     name, names = operation.primitive.name, frozenset().union(*(mark.names for mark in given))
     moving = [mark for mark in given if mark.names]

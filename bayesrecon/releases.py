@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import jax
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.inexact import Ascent, Limits, Noise
 from bayesrecon.model import Model, PseudoData, as_html
@@ -128,9 +127,9 @@ class PosteriorDraws(Release):
     what: ClassVar[str] = "posterior draws"
     temperature: ClassVar[float] = 1.0
 
-    weights: Array
-    chain: Array
-    log_density: Array | None = None
+    weights: Any
+    chain: Any
+    log_density: Any = None
 
     def _sized(self, count: int, width: int) -> str:
         beside = ", with log densities" if self.log_density is not None else ""
@@ -144,7 +143,7 @@ class PosteriorDraws(Release):
     def pair(self) -> type[Deletion]:
         return DrawsPair
 
-    def take(self, at: Array) -> "PosteriorDraws":
+    def take(self, at: Any) -> "PosteriorDraws":
         """The draws at the positions `at`, in this order, with weights rescaled to sum to one."""
         weights = np.asarray(self.weights)[at]
         rows = self.theta if hasattr(self.theta, "part") else np.asarray(self.theta)  # some lie in a file
@@ -219,7 +218,7 @@ class Derived(OneAtom):
         of: the model whose posterior it describes.
     """
 
-    directions: Array = field()
+    directions: Any = field()
     of: Model = field(metadata=_STATIC)
 
     @property
@@ -254,7 +253,7 @@ class Approximation(Derived):
 
     what: ClassVar[str] = "an approximation of a posterior, whose equations are exact along some directions"
 
-    def printed(self, theta: Array, directions: Array, columns: Array) -> "Release":
+    def printed(self, theta: Any, directions: Any, columns: Any) -> "Release":
         noise = Noise(np.zeros((len(columns), 0)), columns)
         return Summary(theta, self.model, directions, self.of, noise, name=self.name, notes=self.notes)
 
@@ -296,7 +295,7 @@ class Summary(Derived):
     refined: Model | None = field(default=None, metadata=_STATIC)
     matched: Callable[[Any, Any, PseudoData], Any] | None = field(default=None, metadata=_STATIC)
 
-    def printed(self, theta: Array, directions: Array, columns: Array) -> "Release":
+    def printed(self, theta: Any, directions: Any, columns: Any) -> "Release":
         return replace(self, theta=theta, directions=directions, noise=self.noise.rounded(columns))
 
 

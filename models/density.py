@@ -4,10 +4,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import jax
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.domains import REAL
 from bayesrecon.errors import BayesreconError, first_line, near
 from bayesrecon.model import Field, Model, Parameter, Params, Records
@@ -29,8 +27,8 @@ def from_density(
     record: Mapping[str, tuple[int, ...]],
     dataset: Callable[[Records], Any],
     *,
-    support: Mapping[str, str | tuple[float, float]] | None = None,
-    domain: Mapping[str, object] | None = None,
+    support: Mapping[str, Any] | None = None,
+    domain: Mapping[str, Any] | None = None,
     jacobian: bool = True,
     prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None,
     name: str | None = None,
@@ -80,10 +78,10 @@ def from_density(
     oracle = _Oracle(title, log_density, dataset, fields, sum(p.size for p in free))
     term, rest = from_callback(oracle.terms), from_callback(oracle.priors)
 
-    def log_lik_at(params: Params, record: Records) -> jax.Array:
+    def log_lik_at(params: Params, record: Records) -> Any:
         return term(model.unconstrain(params), {k: record[k] for k in fields})
 
-    def log_prior_at(params: Params) -> jax.Array:
+    def log_prior_at(params: Params) -> Any:
         theta = model.unconstrain(params)
         value = rest(theta, {})
         return value - model.log_det(theta) if jacobian else value
@@ -93,12 +91,12 @@ def from_density(
     return model
 
 
-def _parameter(name: str, shape: tuple[int, ...], support: str | tuple[float, float] | None, title: str) -> Parameter:
+def _parameter(name: str, shape: tuple[int, ...], support: Any, title: str) -> Parameter:
     """The parameter in Stan's coordinates of its support."""
     from numpyro.distributions import constraints
 
     if support is None or support == "real":
-        law = constraints.real
+        law: Any = constraints.real
     elif support == "positive":
         law = constraints.positive
     elif support == "ordered":
@@ -122,7 +120,7 @@ def _parameter(name: str, shape: tuple[int, ...], support: str | tuple[float, fl
 class _Oracle:
     """Values and gradients of record terms and of the prior, from those of data sets."""
 
-    def __init__(self, title: str, log_density: object, dataset: object, fields: Mapping[str, Field], size: int):
+    def __init__(self, title: str, log_density: Any, dataset: Any, fields: Mapping[str, Field], size: int):
         self.title, self.log_density, self.dataset, self.fields, self.size = title, log_density, dataset, fields, size
         self.kept: dict[tuple[bytes, ...], Any] = {}
         self.recent: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
@@ -200,7 +198,7 @@ class _Oracle:
             self.kept[key] = self.dataset(typed)
         return self.kept[key]
 
-    def _typed(self, name: str, values: Array) -> np.ndarray:
+    def _typed(self, name: str, values: Any) -> np.ndarray:
         integer = np.issubdtype(self.fields[name].domain.dtype, np.integer)
         return np.rint(values).astype(int) if integer else np.asarray(values, float)
 
@@ -248,5 +246,5 @@ class _Oracle:
         return reason
 
 
-def _difference(minuend: tuple[Array, Array], subtrahend: tuple[Array, Array]) -> tuple[Any, Any]:
+def _difference(minuend: tuple[Any, Any], subtrahend: tuple[Any, Any]) -> tuple[Any, Any]:
     return minuend[0] - subtrahend[0], minuend[1] - subtrahend[1]

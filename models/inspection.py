@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from bayesrecon.arrays import Array
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Parameter
@@ -30,8 +29,8 @@ class Site(NamedTuple):
 
 def trace(
     program: Program,
-    batch: Mapping[str, Array],
-    constants: Mapping[str, object],
+    batch: Mapping[str, Any],
+    constants: Mapping[str, Any],
     title: str,
     params: Mapping[str, Any] | None = None,
 ) -> dict[str, dict[str, Any]]:
@@ -65,7 +64,7 @@ def trace(
         ) from error
 
 
-def log_prob(site: Mapping[str, object]) -> jax.Array:
+def log_prob(site: Mapping[str, Any]) -> Any:
     """Log probability of a sample site, with its scale."""
     from bayesrecon.models._smooth_laws import smooth
 
@@ -79,12 +78,12 @@ def observed_supports(
     """Supports of the observed sites by name; bounds that do not depend on the records are concrete."""
     result: dict[str, Any] = {}
 
-    def abstract(values: dict[str, Array]) -> int:
+    def abstract(values: dict[str, Any]) -> int:
         sites = trace(program, values, constants, title)
         result.update({n: s["fn"].support for n, s in sites.items() if s["type"] == "sample" and s["is_observed"]})
         return 0
 
-    def concrete(values: dict[str, Array]) -> int:
+    def concrete(values: dict[str, Any]) -> int:
         with jax.ensure_compile_time_eval():
             return abstract(values)
 
@@ -100,7 +99,7 @@ def inspect_sites(
     """All sites of the program, from shapes alone: nothing is computed."""
     result: dict[str, Site] = {}
 
-    def abstract(values: dict[str, Array]) -> int:
+    def abstract(values: dict[str, Any]) -> int:
         for name, site in trace(program, values, constants, title).items():
             if site["type"] == "plate":
                 size, subsample = site["args"]
@@ -119,7 +118,7 @@ def inspect_sites(
     return result
 
 
-def _is_normal(law: object) -> bool:
+def _is_normal(law: Any) -> bool:
     from numpyro.distributions import ExpandedDistribution, Normal
 
     return type(law) is Normal or (type(law) is ExpandedDistribution and type(law.base_dist) is Normal)
@@ -198,20 +197,20 @@ def domain_of(support: Any) -> Domain:
     return Domain("interval", low, high) if low < high and math.isfinite(low + high) else REAL
 
 
-def _computed(support: object) -> bool:
+def _computed(support: Any) -> bool:
     """Whether a bound is a result of the program."""
     base = getattr(support, "base_constraint", support)
     return any(isinstance(getattr(base, b, None), Tracer) for b in ("lower_bound", "upper_bound"))
 
 
-def _bound(constraint: object, which: str) -> float:
+def _bound(constraint: Any, which: str) -> float:
     value = getattr(constraint, which, None)
     if value is None or isinstance(value, Tracer) or np.unique(value).size != 1:
         return -math.inf if which == "lower_bound" else math.inf
     return float(np.unique(value)[0])
 
 
-def _start(site: dict[str, Any]) -> jax.Array | None:
+def _start(site: dict[str, Any]) -> Any:
     """A point of the support, for latents: improper priors cannot be sampled, and others need not be."""
     from numpyro.distributions import biject_to
 

@@ -90,5 +90,5 @@ def reconstruct(
     elif n is not None:
         raise BayesreconError(f"n= is a shortcut for the default attack: {type(attack).__name__}(n={n})")
     attack.check(release, knows)
-    known = {k: v for k, v in knows.items() if v is not None}
+    known: Any = {k: v for k, v in knows.items() if v is not None}
     return attack.run(release, known, key=key, progress=progress or (lambda label, fraction: None))

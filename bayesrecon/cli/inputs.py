@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.cli.own_files import load_object
@@ -14,9 +14,6 @@ from bayesrecon.factors import Factor
 from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.tables import read_table
 from bayesrecon.releases import Release
-
-if TYPE_CHECKING:
-    from bayesrecon.cli.command import Given
 
 
 def parse_settings(text: str | None) -> dict[str, Any]:
@@ -88,7 +85,7 @@ def image_shape(text: str | None) -> tuple[int, int] | None:
     return int(parts[0]), int(parts[1])
 
 
-def load_model(spec: str, settings: Mapping[str, object] | None = None, sources: Sequence[object] = ()) -> Model:
+def load_model(spec: str, settings: Mapping[str, Any] | None = None, sources: Sequence[Any] = ()) -> Model:
     """A shipped model's name, or `file.py:name` of a model, or of a function that returns one, or a Stan program.
     Without `:name`, the only model of the file.
 
@@ -124,7 +121,7 @@ def load_stan(spec: str, settings: Mapping[str, Any], sources: Sequence[Any]) ->
     return from_stan(spec, sizes=read_draws(files[0]).shapes if files else {}, **settings)
 
 
-def with_constants(settings: Mapping[str, object], constants: str | None, model: str | None) -> dict[str, Any]:
+def with_constants(settings: Mapping[str, Any], constants: str | None, model: str | None) -> dict[str, Any]:
     """Settings with the constants of a Stan program, from a JSON file."""
     if constants is None:
         return dict(settings)
@@ -133,7 +130,7 @@ def with_constants(settings: Mapping[str, object], constants: str | None, model:
     return {**settings, "constants": read_table(constants)}
 
 
-def _model(found: object, spec: str, settings: Mapping[str, object] | None) -> Model:
+def _model(found: Any, spec: str, settings: Mapping[str, Any] | None) -> Model:
     from bayesrecon.models.described import program_fields
     from bayesrecon.models.door import model_of
 
@@ -200,7 +197,7 @@ def at_power(model: Model, power: float | None) -> Model:
 def _opened(
     sources: Sequence[str],
     model: str | None,
-    given: Mapping[str, object],
+    given: Mapping[str, Any],
     draws: int | None,
     download: bool,
     trusted: bool,
@@ -275,7 +272,7 @@ def open_all_given(given: Any) -> list[Release]:
     return open_releases(given.release, **_how(given))
 
 
-def _how(given: "Given") -> dict[str, Any]:
+def _how(given: Any) -> dict[str, Any]:
     return {
         name: getattr(given, name)
         for name in (

@@ -80,11 +80,11 @@ def is_named(member: str, names: Sequence[str]) -> bool:
 class Bounded(io.RawIOBase):
     """A stream that refuses to read more than `most` bytes."""
 
-    def __init__(self, stream: object, path: Path, most: int):
+    def __init__(self, stream: Any, path: Path, most: int):
         self._stream, self._path, self._left = stream, path, most
 
     @classmethod
-    def of(cls, stream: object, path: Path) -> "Bounded":
+    def of(cls, stream: Any, path: Path) -> "Bounded":
         """A stream with the largest unpacked size that a file of this size can plausibly have."""
         return cls(stream, path, min(MAX_BYTES, max(FREE, RATIO * path.stat().st_size)))
 

@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.model import Atoms, Model, Records
 from bayesrecon.running.draws_on_disk import as_rows
 
@@ -39,8 +38,8 @@ def responses(release: Atoms, known: Collection[str]) -> Callable[[np.random.Gen
 
 
 @partial(jax.jit, static_argnames="model")
-def _responses(model: Model, theta: Array, records: Records, keys: Array) -> Records:
-    simulate = model.simulate
+def _responses(model: Model, theta: Any, records: Records, keys: Any) -> Records:
+    simulate: Any = model.simulate
 
     def one(t: Any, record: Records, key: Any) -> Records:
         drawn = simulate(model.constrain(t), {k: v[None] for k, v in record.items()}, key)

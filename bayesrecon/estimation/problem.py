@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.kinds.kind import kind_of
@@ -46,7 +46,7 @@ class Problem:
         """Warnings from reading the release, and questions about it."""
         return kind_of(self.release).warnings(self)
 
-    def failures(self, fitted: Array) -> tuple[str, ...]:
+    def failures(self, fitted: Any) -> tuple[str, ...]:
         """One line for each failed check of whether release and model belong together.
 
         Args:

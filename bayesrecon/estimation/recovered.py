@@ -7,7 +7,6 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from bayesrecon.arrays import Key
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.categories import level_label
 from bayesrecon.estimation.estimator import Estimator, generator
@@ -58,7 +57,7 @@ def solve_release(
     release: Release,
     estimator: Estimator | None = None,
     *,
-    key: Key = 0,
+    key: Any = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Problem:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.errors import check_memory
 from bayesrecon.estimation.anchors import Reference
@@ -74,7 +73,7 @@ class SampledTotals(Totals):
     unseen: Float[np.ndarray, "Q P"]
     beyond: np.ndarray
     floor: Float[np.ndarray, "P P"]
-    scores: Array
+    scores: Any
     chain: Int[np.ndarray, " T"]
     errors: EquationErrors | None = None
 

@@ -11,7 +11,7 @@ from bayesrecon.evaluate.matching import as_table
 _MOST_PAIRS = 250_000  # of an exact transport problem
 
 
-def mmd(x: Any, y: Any, *, x_weights: object = None, y_weights: object = None, bandwidth: float | None = None) -> float:
+def mmd(x: Any, y: Any, *, x_weights: Any = None, y_weights: Any = None, bandwidth: float | None = None) -> float:
     """Maximum mean discrepancy `|sum a_i k(x_i, .) - sum b_j k(y_j, .)|` (Gretton et al. 2012, biased form).
 
     Args:
@@ -41,7 +41,7 @@ def mmd(x: Any, y: Any, *, x_weights: object = None, y_weights: object = None, b
     return float(np.sqrt(max(signed @ kernel @ signed, 0.0)))
 
 
-def wasserstein(x: object, y: object, *, x_weights: np.ndarray | None = None, y_weights: object = None) -> float:
+def wasserstein(x: Any, y: Any, *, x_weights: Any = None, y_weights: Any = None) -> float:
     """Exact Wasserstein-1 distance of two weighted sets, in the units of the records.
 
     Args:
@@ -76,7 +76,7 @@ CUT = 1e-10
 """Share of the largest eigenvalue of a covariance, below which a direction counts as one without variance."""
 
 
-def mahalanobis(x: Any, centre: Any, covariance: object, *, rtol: float = CUT) -> np.ndarray:
+def mahalanobis(x: Any, centre: Any, covariance: Any, *, rtol: float = CUT) -> np.ndarray:
     """`sqrt((x - c)' S^+ (x - c))` of every row, `(N,)`. Directions without variance are left out.
 
     Args:
@@ -149,7 +149,7 @@ def linear_risk(directions: int, outputs: int) -> float:
     return float(np.exp(scipy.special.gammaln(halves) @ [1, 1, -1, -1]))
 
 
-def _weights(weights: object, size: int) -> np.ndarray:
+def _weights(weights: Any, size: int) -> np.ndarray:
     values = np.ones(size) if weights is None else np.asarray(weights, float)
     if values.shape != (size,) or not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
         raise BayesreconError(f"weights of shape {values.shape}; expected {size} non-negative numbers")

@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.kernels.score import log_lik
@@ -23,7 +22,7 @@ _BLOCK = 2**22  # derivatives in memory at a time
 def divergence(
     release: Release,
     pseudo: Reconstruction | PseudoData | Mapping[str, Any],
-    truth: Mapping[str, Array],
+    truth: Mapping[str, Any],
     *,
     weights: Any = None,
     metric: str = "identity",
@@ -83,7 +82,7 @@ def divergence(
     return 0.5 * total
 
 
-def _checked(model: Model, records: Mapping[str, Array], what: str) -> Records:
+def _checked(model: Model, records: Any, what: str) -> Records:
     arrays = {f: np.asarray(records[f]) if f in records else None for f in model.fields}
     counts = set()
     for name, value in arrays.items():
@@ -100,7 +99,7 @@ def _checked(model: Model, records: Mapping[str, Array], what: str) -> Records:
 
 
 @partial(jax.jit, static_argnames="model")
-def _score_difference(model: Model, theta: Array, records: Records, signed: Array) -> jax.Array:
+def _score_difference(model: Model, theta: Any, records: Records, signed: Any) -> Any:
     """`sum_m w_m grad l(theta_t, z_m)`, `(T, d)`."""
 
     def weighted_log_lik(t: Any) -> Any:

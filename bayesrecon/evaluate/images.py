@@ -7,7 +7,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, MissingExtraError
 
 
-def psnr(truth: np.ndarray, guess: np.ndarray, *, value_range: float) -> np.ndarray:
+def psnr(truth: Any, guess: Any, *, value_range: float) -> np.ndarray:
     """Peak signal-to-noise ratio `10 log10(range^2 / mean (truth - guess)^2)` in dB; infinite for equal images.
 
     Args:
@@ -27,7 +27,7 @@ def psnr(truth: np.ndarray, guess: np.ndarray, *, value_range: float) -> np.ndar
         return 10 * np.log10(value_range**2 / error)
 
 
-def ssim(truth: np.ndarray, guess: np.ndarray, *, value_range: float) -> np.ndarray:
+def ssim(truth: Any, guess: Any, *, value_range: float) -> np.ndarray:
     """Structural similarity with Gaussian windows of standard deviation 1.5 (Wang et al. 2004), by scikit-image.
 
     Args:
@@ -61,7 +61,7 @@ def ssim(truth: np.ndarray, guess: np.ndarray, *, value_range: float) -> np.ndar
     return np.array(values).reshape(truth.shape[:-2])
 
 
-def _images(truth: np.ndarray, guess: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _images(truth: Any, guess: Any) -> tuple[np.ndarray, np.ndarray]:
     truth, guess = np.asarray(truth, float), np.asarray(guess, float)
     if truth.shape != guess.shape or truth.ndim < 2:
         raise BayesreconError(f"images of shapes {truth.shape} and {guess.shape}; expected (..., height, width) twice")

@@ -16,7 +16,7 @@ class Matching(NamedTuple):
     cost: np.ndarray
 
 
-def cosine_similarity(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def cosine_similarity(a: Any, b: Any) -> np.ndarray:
     """`<a, b> / (|a| |b|)` over the last axis; NaN where either vanishes.
 
     Args:
@@ -31,7 +31,7 @@ def cosine_similarity(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.divide(product, length, out=np.full(np.shape(product), np.nan), where=length > 0)
 
 
-def match(truth: Any, guess: Any, *, cost: str = "euclidean", scale: float = 1.0) -> Matching:
+def match(truth: Any, guess: Any, *, cost: str = "euclidean", scale: Any = 1.0) -> Matching:
     """The assignment of smallest total cost; nothing is matched twice.
 
     Nearest neighbours flatter a reconstruction that repeats one good record; an assignment does not.
@@ -68,7 +68,7 @@ def _directions(x: np.ndarray) -> np.ndarray:
     return np.divide(x, length, out=np.zeros_like(x), where=length > 0)
 
 
-def as_table(values: np.ndarray, name: str) -> np.ndarray:
+def as_table(values: Any, name: str) -> np.ndarray:
     values = np.asarray(values, float)
     if values.ndim < 2 or not len(values):
         raise BayesreconError(f"{name} has shape {values.shape}; expected (records, fields)")

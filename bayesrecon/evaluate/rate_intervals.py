@@ -33,7 +33,7 @@ def clopper_pearson(successes: int, trials: int, *, level: float = 0.95) -> Inte
     return Interval(successes / trials, float(found.low), float(found.high))
 
 
-def bounded_mean(values: np.ndarray, *, level: float = 0.95) -> Interval:
+def bounded_mean(values: Any, *, level: float = 0.95) -> Interval:
     """The mean of independent numbers in [0, 1] with an interval that holds for any law of them, and that is short
     where they differ little.
 
@@ -84,7 +84,7 @@ _LARGEST = 0.75
 
 
 def bootstrap(
-    values: object,
+    values: Any,
     statistic: Callable[..., Any] = np.median,
     *,
     level: float = 0.95,
@@ -114,9 +114,7 @@ def bootstrap(
     return Interval(float(statistic(values, axis=0)), float(lower), float(upper))
 
 
-def true_positive_rate(
-    scores: object, null: np.ndarray, *, false_positive_rate: float = 0.01, level: float = 0.95
-) -> Interval:
+def true_positive_rate(scores: Any, null: Any, *, false_positive_rate: float = 0.01, level: float = 0.95) -> Interval:
     """Share of the scores above the threshold that a null set exceeds at no more than the given rate.
 
     Args:

@@ -1,7 +1,7 @@
 """The statistics of the private data themselves, and how far a recovery lies from them."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Model, Records
 from bayesrecon.precision import in_float64
 from bayesrecon.results.recovery import Recovery
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @in_float64
@@ -53,7 +50,7 @@ def true_statistics(
     return {s.name: float(s.value(totals)) for s in library.statistics}
 
 
-def compare(result: Recovery, truth: Mapping[str, float]) -> "pd.DataFrame":
+def compare(result: Recovery, truth: Mapping[str, float]) -> Any:
     """The result's table with the truth and the z-score `(estimate - truth) / se` of every statistic.
 
     >>> import bayesrecon, numpy as np

@@ -3,7 +3,7 @@ whichever cost less for the records."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -17,10 +17,6 @@ from bayesrecon.kernels.sparse import SparseEmbedding
 from bayesrecon.model import Progress, Records
 from bayesrecon.releases import Release
 from bayesrecon.running.threads import threads_for
-
-if TYPE_CHECKING:
-    from bayesrecon.estimation.standard import Rows
-
 
 _SAMPLE = 64  # number of atoms from which the information of a record is computed
 _FEW = 91  # up to this number of monomials (twelve coefficients) the closed form is always the cheapest
@@ -81,7 +77,7 @@ class AdaptiveEmbedding(View):
     def totals(self, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, " F"] | None:
         return None if self.closed is None else self.closed.totals(atoms)
 
-    def slopes(self, records: Records, h: "Rows", j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"] | None:
+    def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"] | None:
         if self.closed is not None:
             return self.closed.slopes(records, h, j)
         return None if self.sparse.touched(records) is None else self.sparse.slopes(records, h, j)
@@ -137,9 +133,7 @@ class AdaptiveEmbedding(View):
         with self._threads(basis):
             return self._passes(basis).normal_noise(basis, simulated=simulated)
 
-    def influence(
-        self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         with self._threads(basis):
             return self._passes(basis).influence(basis, y, b)
 

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesrecon.arrays import Array
 from bayesrecon.kernels.embedding import PART, PARTED, Basis, Moments, Stretch
 from bayesrecon.kernels.metric_view import CHUNK, Part, View, blocks, power_of_two, unwhitened
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
@@ -24,13 +23,8 @@ _EXTREMES = 32  # coordinates whose extreme atoms are looked at: there scores ov
 
 @jax.jit
 def _moments(
-    expanded: tuple[Array, Array, Array],
-    coefficients: Array,
-    shift: Array,
-    weights: Array,
-    base: Array,
-    temperature: float,
-) -> tuple[Array, Array, Array, Array]:
+    expanded: Any, coefficients: Any, shift: Any, weights: Any, base: Any, temperature: float
+) -> tuple[Any, ...]:
     value, phi, lap = expanded
     value, lap = value @ coefficients - shift, lap @ coefficients
     psi = phi @ coefficients  # (C, k, r)
@@ -41,12 +35,7 @@ def _moments(
 
 
 def _moments_on_host(
-    expanded: tuple[Array, Array, Array],
-    coefficients: np.ndarray,
-    shift: np.ndarray,
-    weights: np.ndarray,
-    base: Array,
-    temperature: float,
+    expanded: Any, coefficients: np.ndarray, shift: np.ndarray, weights: np.ndarray, base: Any, temperature: float
 ) -> tuple[np.ndarray, ...]:
     """As `_moments`, by BLAS."""
     value, phi, lap = (np.asarray(x) for x in expanded)
@@ -61,40 +50,33 @@ def _moments_on_host(
 
 
 @partial(jax.jit, static_argnames="model")
-def _values(model: Model, theta: Array, anchors: Records, coefficients: Array) -> jax.Array:
+def _values(model: Model, theta: Any, anchors: Records, coefficients: Any) -> Any:
     one = jax.vmap(partial(log_lik, model), in_axes=(None, 0))
     return jax.vmap(one, in_axes=(0, None))(theta, anchors) @ coefficients
 
 
 @jax.jit
-def _cross(anchors: Sequence[Array], coefficients: Array, weights: Array, probes: Sequence[Array]) -> jax.Array:
+def _cross(anchors: Any, coefficients: Any, weights: Any, probes: Any) -> Any:
     """Scores are `(C * k, M)` in parts, weights `(C * k,)`."""
     psi = jnp.concatenate(anchors, axis=-1) @ coefficients * weights[:, None]
     return jnp.concatenate(probes, axis=-1).T @ psi
 
 
 @jax.jit
-def _residuals(
-    expanded: tuple[Array, Array, Array], pseudo_weights: Array, directions: Array, base: Array, temperature: float
-) -> tuple[Array, Array]:
+def _residuals(expanded: Any, pseudo_weights: Any, directions: Any, base: Any, temperature: float) -> tuple[Any, Any]:
     _, phi, lap = expanded
     score = phi @ pseudo_weights + base
     return _residual(phi, lap, score, temperature) @ directions, score
 
 
-def _residual(phi: Array, lap: Array, score: Array, temperature: float) -> jax.Array:
+def _residual(phi: Any, lap: Any, score: Any, temperature: float) -> Any:
     return jnp.einsum("ckm,ck->cm", phi, score) + temperature * lap
 
 
 @partial(jax.jit, static_argnames="tame")
 def _noise(
-    expanded: tuple[Array, Array, Array],
-    coefficients: Array,
-    weights: Array,
-    score: Array,
-    temperature: float,
-    tame: bool = False,
-) -> tuple[Array, Array]:
+    expanded: Any, coefficients: Any, weights: Any, score: Any, temperature: float, tame: bool = False
+) -> tuple[Any, Any]:
     _, phi, lap = expanded
     residual = _residual(phi, lap, score, temperature) @ coefficients
     if tame:  # atoms of a normal distribution that lie beyond all of the release's: there scores may overflow
@@ -183,7 +165,7 @@ class DenseEmbedding(View):
         others = tuple(part for part, _ in _in_parts(probes))
         inputs = _PassInputs(padded, self.temperature, others=others).placed()
         parts = self._parts(self._chunk(padded.records, probes), atoms)
-        total = None
+        total: Any = None
         for _, found in self._pass(_cross_of, inputs, parts, "comparing records"):
             total = plus(total, found)
         return np.asarray(jax.device_get(total))[:count, : basis.size]
@@ -234,9 +216,9 @@ class _PassInputs:
     basis: Basis
     temperature: float
     others: tuple[Records, ...] = ()
-    fitted: Array | None = None
-    directions: Array | None = None
-    normal: tuple[Array, Array] | None = None
+    fitted: Any = None
+    directions: Any = None
+    normal: Any = None
     anchors: tuple[Records, ...] = ()
 
     def placed(self) -> "_PassInputs":
@@ -254,9 +236,7 @@ class _PassInputs:
         return self.anchors or self.basis.parts
 
 
-def _moments_of(
-    model: Model, inputs: _PassInputs, part: Part
-) -> tuple[tuple[Array, Array], tuple[Array, Array, Array, Array]]:
+def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
     """Kernel and target; and weight, the values that sums are taken about, mean and products of values."""
     basis, shift = inputs.basis, None
     sums: Any = None
@@ -277,7 +257,7 @@ def _moments_of(
 
 
 def _cross_of(model: Model, inputs: _PassInputs, part: Part) -> Any:
-    total = None
+    total: Any = None
     metric = numbers(part.metric)
     for _, theta, a, *_ in part.blocks():
         t = spread(theta)
@@ -319,22 +299,22 @@ def _influence_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[np.nda
 
 
 @jax.jit
-def _shift_of(value: Array, coefficients: Array) -> jax.Array:
+def _shift_of(value: Any, coefficients: Any) -> Any:
     found = value[0] @ coefficients
     return jnp.where(jnp.isfinite(found), found, jnp.nan)  # of a record that is impossible there
 
 
 @jax.jit
-def _normal_score(theta: Array, centre: Array, precision: Array, metric: Array) -> Array:
+def _normal_score(theta: Any, centre: Any, precision: Any, metric: Any) -> Any:
     return -(theta - centre) @ precision @ metric
 
 
 @jax.jit
-def _fitted_score(phi: Array, fitted: Array, base: Array) -> Array:
+def _fitted_score(phi: Any, fitted: Any, base: Any) -> Any:
     return phi @ fitted + base
 
 
-def _expanded(model: Model, metric: np.ndarray, theta: Array, inputs: _PassInputs) -> tuple[Any, ...]:
+def _expanded(model: Model, metric: np.ndarray, theta: Any, inputs: _PassInputs) -> tuple[Any, ...]:
     """Values, scores and Laplacians of the anchors of a padded basis at a block of atoms."""
     parts = [taylor(model, metric, theta, part, inputs.temperature) for part in inputs.parts]
     return parts[0] if len(parts) == 1 else tuple(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))

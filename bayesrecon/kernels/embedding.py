@@ -22,7 +22,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesrecon.arrays import Array
 from bayesrecon.domains import Records
 
 PART, PARTED = 32, 512
@@ -43,7 +42,7 @@ class Basis:
     """
 
     records: Records
-    coefficients: Array
+    coefficients: Float[Any, "M r"]
     decays: bool = False
 
     @property

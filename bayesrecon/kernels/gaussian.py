@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -20,10 +20,6 @@ from bayesrecon.kernels.sums import covariance
 from bayesrecon.model import GaussianPredictor, Records
 from bayesrecon.running.draws_on_disk import mean_and_covariance
 from bayesrecon.running.engine import block_entries, on_host, placed, pooled
-
-if TYPE_CHECKING:
-    from bayesrecon.estimation.standard import Rows
-
 
 _BLOCK = 2**20  # coefficients of a block of atoms, of which a dozen arrays are under way
 _SCORES = 2**22  # entries of a block of scores
@@ -72,7 +68,7 @@ class GaussianEmbedding(View):
             target += part
         return solve(target)
 
-    def slopes(self, records: Records, h: "Rows", j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
+    def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
         plain = replace(self, metric=np.eye(len(self.metric)), folds=None, progress=None)
         sums = np.zeros((self.width, len(j)))
         start = 0

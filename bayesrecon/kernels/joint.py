@@ -7,6 +7,7 @@ rest, they determine together.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -83,9 +84,7 @@ class JointEmbedding:
         """As `noise`, before anything is solved."""
         return self._sum([p.normal_noise(basis, simulated=simulated) for p in self.members])
 
-    def influence(
-        self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
         """Per-atom residuals along `b`, each release's about their mean; fitted scores are not kept."""
         rows = []
         for p in self.members:
@@ -93,7 +92,7 @@ class JointEmbedding:
             rows.append(series - p.weights @ series)
         return np.concatenate(rows), np.zeros((0, 0))
 
-    def _split(self, atoms: np.ndarray | None) -> list[np.ndarray | None]:
+    def _split(self, atoms: np.ndarray | None) -> list[Any]:
         """Each release's own indices."""
         if atoms is None:
             return [None] * len(self.members)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.model import Atoms, Progress, Records
 from bayesrecon.running.draws_on_disk import as_rows, column_blocks, mean_and_covariance, part_of
@@ -189,7 +188,7 @@ class View:
             self.progress(label, share)
 
     def _divided(
-        self, theta: Array, weights: np.ndarray, chunk: int, place: np.ndarray, stretches: int = 1
+        self, theta: Any, weights: np.ndarray, chunk: int, place: np.ndarray, stretches: int = 1
     ) -> list[Part]:
         """Fixed parts; `place` in [0, 1), increasing, tells fold and stretch."""
         factors = self.metric[None] if self.folds is None else self.folds

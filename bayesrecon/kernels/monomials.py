@@ -30,9 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesrecon.arrays import Array
 from bayesrecon.kernels.products import Fold
-from bayesrecon.model import GaussianPredictor
 
 _Array = np.ndarray | jax.Array
 
@@ -48,12 +46,12 @@ class Frame:
         precision: typical `1 / sigma^2`.
     """
 
-    centre: Array
+    centre: Any
     root: Any
     precision: Any
 
     @classmethod
-    def of(cls, predictor: GaussianPredictor, mean: np.ndarray, covariance: np.ndarray) -> "Frame":
+    def of(cls, predictor: Any, mean: np.ndarray, covariance: np.ndarray) -> "Frame":
         """Of draws with that mean and covariance; the root is one where their coefficients do not vary."""
         some = list(predictor.coefficients)
         values, vectors = np.linalg.eigh(covariance[np.ix_(some, some)])
@@ -74,7 +72,7 @@ class Frame:
             e, x, width = predictor.design(self.centre, records)
             return e / width, (x / width[:, None]) @ self.root
 
-    def monomials(self, predictor: GaussianPredictor, records: dict[str, Array]) -> Float[np.ndarray, "F M"]:
+    def monomials(self, predictor: Any, records: dict[str, Any]) -> Float[np.ndarray, "F M"]:
         """`(F, M)` of records."""
         e, x = self.design(predictor, records)
         x, width = np.ascontiguousarray(x.T), x.shape[1]
@@ -107,7 +105,7 @@ class Expansion:
     b: Float[_Array, "p k"]
     c: Float[_Array, "C k"]
     axis: Any
-    slope: Array
+    slope: Any
     d: Float[_Array, "C p"]
     precision: Float[_Array, "C 1"]
     q: Float[_Array, "C F"]
@@ -116,7 +114,7 @@ class Expansion:
     power: float
 
     @classmethod
-    def at(cls, predictor: GaussianPredictor, frame: Frame, power: float, theta: Array, metric: Array) -> "Expansion":
+    def at(cls, predictor: Any, frame: Frame, power: float, theta: Any, metric: Any) -> "Expansion":
         """At atoms `(C, d)` in the metric `(d, k)`."""
         columns, xp = np.array(predictor.coefficients, int), _library(theta)
         d = xp.linalg.solve(frame.root, (theta[:, columns] - frame.centre).T).T
@@ -140,7 +138,7 @@ class Expansion:
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
         return np.triu_indices(self.d.shape[1])
 
-    def along(self, score: Array) -> Any:
+    def along(self, score: Any) -> Any:
         """Inner products `<phi, score>` of the monomials with a vector `(C, k)` an atom, `(C, F)`."""
         found = self.q * (self.c * score).sum(axis=1, keepdims=True)
         return self.power * _added(found, 2, _paired(score @ self.b.T, self.d, *self._pairs) * self.precision)
@@ -156,7 +154,7 @@ class Expansion:
         found[2 + len(along) :] -= along[i] * mean[k] + np.where(i == k, 0.0, 1.0)[:, None] * along[k] * mean[i]
         return self.power * found
 
-    def score(self, fitted: Any) -> Array:
+    def score(self, fitted: Any) -> Any:
         """`phi fitted`, `(C, k)`, of a polynomial `(F,)`."""
         width = self.d.shape[1]
         place = np.zeros((width, width), int)
@@ -165,37 +163,37 @@ class Expansion:
         inner = (fitted[2 : 2 + width] - self.d @ square) * self.precision
         return self.power * (self.c * (self.q @ fitted)[:, None] + inner @ self.b)
 
-    def scores(self, e: Array, x: Array) -> Float[_Array, "C k M"]:
+    def scores(self, e: Any, x: Any) -> Float[_Array, "C k M"]:
         """`phi` of records with that design, `(C, k, M)`."""
         r = e - self.d @ x.T
         slope, square = self.precision * r, self.precision * r**2 - 1
         return self.power * (slope[:, None] * (x @ self.b).T + self.c[:, :, None] * square[:, None])
 
-    def fold(self, weights: Array) -> Fold:
+    def fold(self, weights: Any) -> Fold:
         """Sums of the scores' products that belong to the metric, weighted."""
         xp = _library(self.d)
         rows = xp.concatenate([xp.ones_like(self.precision), -self.d], axis=1) * self.precision
         scaled = self.power**2 * weights[:, None] * rows
         return Fold(self.b @ self.b.T, self.b @ self.axis, self.q.T @ (self.slope * scaled), rows.T @ scaled)
 
-    def weighted(self, weights: Array) -> Any:
+    def weighted(self, weights: Any) -> Any:
         """Rows `(C, F)` whose products with themselves are those of the scores along the scale."""
         size = weights[:, None] * (self.c**2).sum(axis=1, keepdims=True)
         return self.q * (np.abs(self.power) * _library(size).sqrt(size))
 
 
-def _paired(s: Array, d: Array, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+def _paired(s: Any, d: Any, i: np.ndarray, j: np.ndarray) -> Any:
     """`s_i` of the monomials `e x_i` and `-(s_i d_j + s_j d_i)` of `x_i x_j`, `(C, F - 2)`."""
     other = np.where(i == j, 0.0, 1.0)
     return _library(d).concatenate([s, -(s[:, i] * d[:, j] + other * (s[:, j] * d[:, i]))], axis=1)
 
 
-def _library(array: Array) -> Any:
+def _library(array: Any) -> Any:
     """The functions for an array."""
     return np if isinstance(array, np.ndarray) else jnp
 
 
-def _added(found: Array, first: int, more: Array) -> Array:
+def _added(found: Any, first: int, more: Any) -> Any:
     """With `more` added to the columns from the first on; an array of NumPy's is changed."""
     if isinstance(found, np.ndarray):
         found[:, first:] += more
@@ -203,7 +201,7 @@ def _added(found: Array, first: int, more: Array) -> Array:
     return found.at[:, first:].add(more)
 
 
-def _log_sigma(predictor: GaussianPredictor, theta: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _log_sigma(predictor: Any, theta: Any) -> tuple[Any, Any, Any]:
     """`log sigma`, and its first and second derivative in its coordinate, `(C, 1)` each."""
     xp = _library(theta)
     if predictor.scale is None:

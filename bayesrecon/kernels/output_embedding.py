@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import in_float64
 
@@ -43,12 +42,12 @@ class Answer:
     decimals: int = 0
     noisy: bool = False
 
-    def __call__(self, x: Array) -> jax.Array:
+    def __call__(self, x: Any) -> Any:
         """What is seen of one record `(p,)` before it is rounded, `(K,)`; differentiable where the models are."""
         outputs = [jnp.asarray(predict(jnp.reshape(x, (1, *self.shape))))[0] for predict in self.predicts]
         return jnp.concatenate([self.smooth(z) for z in outputs])
 
-    def smooth(self, logits: Array) -> Array:
+    def smooth(self, logits: Any) -> Any:
         """Of logits `(..., k)`, the numbers that are continuous in them: of a softmax without noise the logits less
         their mean, since its logarithm tells them."""
         if self.view == "rounded" or (self.view == "softmax" and self.noisy):
@@ -64,7 +63,7 @@ class Answer:
         return np.eye(z.shape[1])[z.argmax(axis=1)] if self.view == "argmax" else z
 
 
-def centred_logits(probabilities: Array) -> jax.Array:
+def centred_logits(probabilities: Any) -> Any:
     """Logarithms less their mean, `(..., k)`; probabilities below 1e-30 count as that.
 
     >>> np.allclose(centred_logits(np.array([0.5, 0.25, 0.25])), np.log(2) * np.array([2, -1, -1]) / 3, atol=1e-5)

@@ -16,7 +16,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from bayesrecon.arrays import Array
 from bayesrecon.operations import FREE, Mark, Step, marked, operations_of
 
 Records = Mapping[str, Any]
@@ -39,14 +38,14 @@ class Predictors:
     log_lik: Callable[[Any, Records], Any]
 
 
-def predictors_of(log_lik: Callable[[Any, Records], Any], theta: Array, record: Records) -> Predictors | None:
+def predictors_of(log_lik: Callable[[Any, Records], Any], theta: Any, record: Records) -> Predictors | None:
     """The predictors of a log likelihood; None where there are so many that the program itself is cheaper.
 
     Args:
         theta, record: theta and record of the right shapes and types.
     """
     names = sorted(record)
-    jaxpr = jax.make_jaxpr(lambda t, *z: log_lik(t, dict(zip(names, z, strict=True))))(
+    jaxpr: Any = jax.make_jaxpr(lambda t, *z: log_lik(t, dict(zip(names, z, strict=True))))(
         theta, *(record[k] for k in names)
     )
     program = operations_of(jaxpr)
@@ -62,13 +61,13 @@ def predictors_of(log_lik: Callable[[Any, Records], Any], theta: Array, record: 
     linear = _needed([s for s in steps if marks.get(s.gives[0], FREE).affine], set(cut))
     nonlinear = [s for s in steps if not marks.get(s.gives[0], FREE).linear or derived & set(s.gives)]
 
-    def predict(theta: Array, record: Records) -> Array:
+    def predict(theta: Any, record: Records) -> Any:
         values = known | dict(zip(arguments, [theta, *(record[k] for k in names)], strict=True))
         for step in linear:
             step.run(values)
         return jnp.concatenate([jnp.ravel(values[k]) for k in cut])
 
-    def log_lik_of(eta: Array, record: Records) -> jax.Array:
+    def log_lik_of(eta: Any, record: Records) -> Any:
         values, start = known | dict(zip(arguments[1:], (record[k] for k in names), strict=True)), 0
         for k in cut:
             values[k] = jnp.reshape(eta[start : start + _size(shapes[k])], shapes[k])
@@ -80,11 +79,11 @@ def predictors_of(log_lik: Callable[[Any, Records], Any], theta: Array, record: 
     return Predictors(count, predict, log_lik_of)
 
 
-def derivatives_along(predictors: Predictors, metric: Array, theta: Array, records: Records) -> tuple[Any, Slopes, Any]:
+def derivatives_along(predictors: Predictors, metric: Any, theta: Any, records: Records) -> tuple[Any, Slopes, Any]:
     """Log likelihoods `(C, M)`, slopes and Laplacians `(C, M)` of a block of atoms."""
     eta = jax.vmap(jax.vmap(predictors.predict, in_axes=(None, 0)), in_axes=(0, None))(theta, records)
 
-    def direction_of(record: Records, v: Array) -> jax.Array:
+    def direction_of(record: Records, v: Any) -> Any:
         return jax.jvp(lambda t: predictors.predict(t, record), (theta[0],), (v,))[1]  # the same at every atom
 
     x = jax.vmap(jax.vmap(direction_of, in_axes=(None, 1), out_axes=1), in_axes=(0, None))(records, metric)  # (M, J, k)
@@ -94,10 +93,10 @@ def derivatives_along(predictors: Predictors, metric: Array, theta: Array, recor
     def mapped(f: Callable[[Any, Records], Any]) -> Any:
         return jax.vmap(jax.vmap(f), in_axes=(0, None))(eta, records)
 
-    def slope(e: Array, record: Records, i: int) -> Any:
+    def slope(e: Any, record: Records, i: int) -> Any:
         return jax.jvp(lambda q: predictors.log_lik(q, record), (e,), (axes[i],))
 
-    value = None
+    value: Any = None
     firsts, lap = [], 0.0
     for i in range(predictors.size):
         value, first = mapped(lambda e, record, i=i: slope(e, record, i))

@@ -19,8 +19,6 @@ import jax
 import numpy as np
 import scipy.linalg
 
-from bayesrecon.arrays import Array
-
 _ENTRIES = 2**22  # numbers that a few rows of the kernel are written out from
 _ROWS = 256  # of a triangle, mirrored at once: small beside what is kept
 
@@ -76,10 +74,10 @@ class Fold:
         inner: `(p + 1, p + 1)` sums of g and g.
     """
 
-    directions: Array
-    along: Array
-    mixed: Array
-    inner: jax.Array
+    directions: Any
+    along: Any
+    mixed: Any
+    inner: Any
 
     def plus(self, other: "Fold") -> "Fold":
         return Fold(self.directions, self.along, self.mixed + other.mixed, self.inner + other.inner)

@@ -7,10 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 
-
-def own_kernel(slopes: Array, index: Array, sigma: Array) -> np.ndarray:
+def own_kernel(slopes: Any, index: Any, sigma: Any) -> Any:
     """Of the records with themselves: of two colours, one product is the transpose of the other."""
     i, j = np.tril_indices(len(index))
     pairs = np.stack([i, j], axis=1)
@@ -20,7 +18,7 @@ def own_kernel(slopes: Array, index: Array, sigma: Array) -> np.ndarray:
     return diagonal + off_diagonal + off_diagonal.T
 
 
-def kernel_between(x: Array, y: Array, rows: Any, columns: Any, sigma: Any, pairs: np.ndarray) -> np.ndarray:
+def kernel_between(x: Any, y: Any, rows: Any, columns: Any, sigma: Any, pairs: np.ndarray) -> Any:
     """`sum_ab Sigma[rows_a, columns_b] x_a' y_b` over pairs of colours, `x (q, C, M)`, `y (p, C, N)`."""
     total = np.zeros((x.shape[2], y.shape[2]))
     if not isinstance(x, np.ndarray):
@@ -44,8 +42,6 @@ def _at(coordinates: np.ndarray) -> Any:
     return int(some[0]) if some.size and (some == some[0]).all() else coordinates
 
 
-def _added(
-    x: Array, y: Array, rows: Array, columns: Array, sigma: Array, total: Array, pair: Array
-) -> tuple[Any, None]:
+def _added(x: Any, y: Any, rows: Any, columns: Any, sigma: Any, total: Any, pair: Any) -> tuple[Any, None]:
     a, b = pair
     return total + (x[a].T @ y[b]) * sigma[rows[a][:, None], columns[b]], None

@@ -14,7 +14,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from bayesrecon.arrays import Array
 from bayesrecon.kernels.predictors import derivatives_along, predictors_of, whitened
 from bayesrecon.model import Model, Records
 
@@ -25,30 +24,28 @@ _UNROLLED = 12  # sweeps up to which a loop is written out
 
 
 @partial(jax.jit, static_argnames="model")
-def log_lik(model: Model, theta: Array, record: Records) -> jax.Array:
+def log_lik(model: Model, theta: Any, record: Records) -> Any:
     """`l(theta, z)` of one record: the program is traced once, whatever is differentiated or mapped over it."""
     return model.log_lik(theta, record)
 
 
 @partial(jax.jit, static_argnames="model")
-def log_liks(model: Model, theta: Array, records: Records) -> jax.Array:
+def log_liks(model: Model, theta: Any, records: Records) -> Any:
     """`l(theta_t, z_m)`, `(T, M)`."""
     return jax.vmap(jax.vmap(model.log_lik, in_axes=(None, 0)), in_axes=(0, None))(theta, records)
 
 
-def along(f: Any, theta: Array, v: Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def along(f: Any, theta: Any, v: Any) -> tuple[Any, Any, Any]:
     """Value, first and second derivative of `f` at `theta` along `v`."""
 
-    def first(t: Array) -> tuple[Array, Array]:
+    def first(t: Any) -> Any:
         return jax.jvp(f, (t,), (v,))
 
     (value, slope), (_, curvature) = jax.jvp(first, (theta,), (v,))
     return value, slope, curvature
 
 
-def taylor(
-    model: Model, metric: Array, theta: Array, records: Records, temperature: float = 1.0
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+def taylor(model: Model, metric: Any, theta: Any, records: Records, temperature: float = 1.0) -> tuple[Any, Any, Any]:
     """Log likelihoods, whitened scores and Laplacians of a block of atoms.
 
     Args:
@@ -64,7 +61,7 @@ def taylor(
 
 
 @partial(jax.jit, static_argnames=("model", "temperature"))
-def _swept(model: Model, metric: Array, theta: Array, records: Records, temperature: float) -> tuple[Any, Any, Any]:
+def _swept(model: Model, metric: Any, theta: Any, records: Records, temperature: float) -> tuple[Any, Any, Any]:
     """`taylor` with phi in the factors that it has where there are predictors. In one program with their product they
     would be computed again for every direction: XLA fuses what it takes for cheap into the loops that use it."""
     if not temperature:
@@ -82,7 +79,7 @@ def _swept(model: Model, metric: Array, theta: Array, records: Records, temperat
 
 
 @partial(jax.jit, static_argnames=("model", "temperature"))
-def _slopes(model: Model, metric: Array, theta: Array, records: Records, temperature: float) -> Any:
+def _slopes(model: Model, metric: Any, theta: Any, records: Records, temperature: float) -> Any:
     return _swept(model, metric, theta, records, temperature)[1]
 
 
@@ -96,37 +93,37 @@ def _flat(slopes: Any) -> Any:
 
 
 @partial(jax.jit, static_argnames="model")  # one trace for every number of atoms, directions and records
-def _along(model: Model, theta: Array, v: Array, record: Records) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _along(model: Model, theta: Any, v: Any, record: Records) -> tuple[Any, Any, Any]:
     return along(lambda t: log_lik(model, t, record), theta, v)
 
 
 @partial(jax.jit, static_argnames=("model", "temperature"))
-def prior_score(model: Model, metric: Array, theta: Array, temperature: float) -> jax.Array:
+def prior_score(model: Model, metric: Any, theta: Any, temperature: float) -> Any:
     """`Sigma^(1/2)' grad (log_prior + tau * log_det)` of a block of atoms, `(C, k)`."""
 
-    def log_base(t: Array) -> jax.Array:
+    def log_base(t: Any) -> Any:
         return model.log_prior(t) + temperature * model.log_det(t)
 
     return jax.vmap(jax.grad(log_base))(theta) @ metric
 
 
-def scores(model: Model, metric: Array, theta: Array, records: Records, temperature: float = 1.0) -> Any:
+def scores(model: Model, metric: Any, theta: Any, records: Records, temperature: float = 1.0) -> Any:
     """Whitened scores phi of a block of atoms, flattened to `(C * k, M)`."""
     return _flat(_slopes(model, metric, theta, records, temperature))
 
 
 @partial(jax.jit, static_argnames="model")
-def gradients(model: Model, theta: Array, records: Records) -> jax.Array:
+def gradients(model: Model, theta: Any, records: Records) -> Any:
     """`grad_theta l(theta, z)` of every record by one reverse sweep each, `(M, d)`."""
     return jax.vmap(jax.grad(partial(log_lik, model)), in_axes=(None, 0))(theta, records)
 
 
 @partial(jax.jit, static_argnames="model")
-def touches(model: Model, theta: Array, records: Records) -> jax.Array:
+def touches(model: Model, theta: Any, records: Records) -> Any:
     """Whether a record's log likelihood depends on a coordinate of theta, `(d, M)`: that is, stops being a number when
     the coordinate does."""
 
-    def without(i: Any) -> jax.Array:
+    def without(i: Any) -> Any:
         without_coordinate = theta.at[i].set(jnp.nan)
         return jnp.isnan(jax.vmap(partial(log_lik, model), in_axes=(None, 0))(without_coordinate, records))
 
@@ -135,18 +132,18 @@ def touches(model: Model, theta: Array, records: Records) -> jax.Array:
 
 @partial(jax.jit, static_argnames="model")
 def along_coordinates(
-    model: Model, theta: Array, records: Records, directions: Array, pairs: Array, share: Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+    model: Model, theta: Any, records: Records, directions: Any, pairs: Any, share: Any
+) -> tuple[Any, Any, Any]:
     """Log likelihoods `(C, M)`, their derivatives along directions `(q, d)`, `(q, C, M)`, and the sum of the mixed
     second ones of `pairs (P, 2)` of directions, each times its `share (P, M)`, `(C, M)`."""
 
-    def logs(t: Array) -> jax.Array:
+    def logs(t: Any) -> Any:
         return jax.vmap(partial(log_lik, model), in_axes=(None, 0))(t, records)
 
-    def first(t: Array, v: Array) -> Array:
+    def first(t: Any, v: Any) -> Any:
         return jax.jvp(logs, (t,), (v,))[1]
 
-    def add(total: Array, term: tuple[Array, Array, Array]) -> tuple[Any, None]:
+    def add(total: Any, term: Any) -> tuple[Any, None]:
         v, w, s = term
         mixed = jax.vmap(lambda t: jax.jvp(lambda u: first(u, v), (t,), (w,))[1])(theta)
         return total + s * mixed, None
@@ -158,17 +155,17 @@ def along_coordinates(
 
 
 @partial(jax.jit, static_argnames="model")
-def total_score(model: Model, theta: Array, records: Records, weights: Array) -> jax.Array:
+def total_score(model: Model, theta: Any, records: Records, weights: Any) -> Any:
     """`grad_theta [sum_m w_m l(theta, z_m) + log pi0(theta)]`, `(d,)`; zero at a trained parameter."""
     return jax.grad(_objective(model, records, weights))(theta)
 
 
-def _objective(model: Model, records: Records, weights: Array) -> Any:
+def _objective(model: Model, records: Records, weights: Any) -> Any:
     return lambda t: weights @ jax.vmap(partial(log_lik, model), in_axes=(None, 0))(t, records) + model.log_prior(t)
 
 
 @partial(jax.jit, static_argnames=("model", "temperature"))
-def base_scores(model: Model, temperature: float, theta: Array, records: Records) -> jax.Array:
+def base_scores(model: Model, temperature: float, theta: Any, records: Records) -> Any:
     """Gradient of the log posterior of some records, all of weight one, at a block of atoms, `(C, d)`."""
     count = len(next(iter(records.values())))
     objective = _objective(model, records, jnp.ones(count))
@@ -176,26 +173,26 @@ def base_scores(model: Model, temperature: float, theta: Array, records: Records
 
 
 @partial(jax.jit, static_argnames="model")
-def feature_gradients(model: Model, theta: Array, pairs: Pairs) -> jax.Array:
+def feature_gradients(model: Model, theta: Any, pairs: Pairs) -> Any:
     """Gradients of the features at one atom by one reverse sweep each, `(M, d)`."""
     return jax.vmap(jax.grad(lambda t, *pair: _feature(model, t, *pair)), in_axes=(None, 0, 0, 0))(theta, *pairs)
 
 
 @partial(jax.jit, static_argnames="model")
-def slopes(model: Model, theta: Array, pairs: Pairs, directions: Array) -> Any:
+def slopes(model: Model, theta: Any, pairs: Pairs, directions: Any) -> Any:
     """Derivatives of the features along directions `(q, d)` at a block of atoms, `(q, C, M)`."""
 
-    def one(t: Any, v: Array) -> Any:
+    def one(t: Any, v: Any) -> Any:
         return jax.jvp(lambda s: _features(model, s, pairs), (t,), (v,))[1]
 
     return jax.vmap(jax.vmap(one, in_axes=(0, None)), in_axes=(None, 0))(theta, directions)
 
 
 @partial(jax.jit, static_argnames="model")
-def curvatures(model: Model, theta: Array, pairs: Pairs, directions: Array) -> tuple[jax.Array, jax.Array]:
+def curvatures(model: Model, theta: Any, pairs: Pairs, directions: Any) -> tuple[Any, Any]:
     """Derivatives of the features along directions `(q, d)`, `(q, C, M)`, and the sum of the second ones `(C, M)`."""
 
-    def one(t: Any, v: Array) -> tuple[Any, Any]:
+    def one(t: Any, v: Any) -> tuple[Any, Any]:
         return along(lambda s: _features(model, s, pairs), t, v)[1:]
 
     sweep = jax.vmap(one, in_axes=(0, None))
@@ -217,9 +214,9 @@ def curvatures(model: Model, theta: Array, pairs: Pairs, directions: Array) -> t
 
 
 @partial(jax.jit, static_argnames="model")  # so that every sweep uses one trace of the program
-def _features(model: Model, theta: Array, pairs: Pairs) -> jax.Array:
+def _features(model: Model, theta: Any, pairs: Pairs) -> Any:
     return jax.vmap(lambda *pair: _feature(model, theta, *pair))(*pairs)
 
 
-def _feature(model: Model, theta: Array, known: Records, base: Records, other: Records) -> jax.Array:
+def _feature(model: Model, theta: Any, known: Records, base: Records, other: Records) -> Any:
     return log_lik(model, theta, {**known, **other}) - log_lik(model, theta, {**known, **base})

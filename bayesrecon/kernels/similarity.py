@@ -1,21 +1,20 @@
-"""Structural similarity of images (Wang et al. 2004), differentiable: what reconstructions are trained for."""
+"""Structural similarity of images (Wang et al. 2004), differentiable, so that it can be a loss of reconstructions."""
 
 from functools import lru_cache
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 
-# As published: an 11 by 11 Gaussian window, and what keeps quotients finite in units of the squared range.
+# As published: an 11 by 11 Gaussian window, and constants that keep quotients finite, in units of the pixels' range.
 _WINDOW, _SD = 11, 1.5
 _K1, _K2 = 0.01, 0.03
 
 
-def structural_similarity(x: Array, y: Array, *, value_range: float = 1.0) -> jax.Array:
-    """Structural similarity of every pair of images, its mean over all windows that lie inside.
+def structural_similarity(x: Any, y: Any, *, value_range: float = 1.0) -> Any:
+    """Structural similarity (SSIM) of every pair of images: the mean over all windows inside of the image.
 
         (2 m m' + c1) (2 cov + c2) / ((m^2 + m'^2 + c1) (v + v' + c2)),    c1 = (0.01 range)^2, c2 = (0.03 range)^2,
 
@@ -41,21 +40,21 @@ def structural_similarity(x: Array, y: Array, *, value_range: float = 1.0) -> ja
             f"images of shapes {x.shape} and {y.shape}: expected (..., height, width) twice, {_WINDOW} pixels or more"
         )
     height, width = (jnp.asarray(_band(size), x.dtype) for size in x.shape[-2:])
-    seen = jnp.stack([x, y, x * x, y * y, x * y])
-    # Means over windows do not care which way an image lies.
-    mx, my, xx, yy, xy = jnp.swapaxes(seen @ width.T, -1, -2) @ height.T
+    products = jnp.stack([x, y, x * x, y * y, x * y])
+    # The images are transposed here. The mean over all windows does not change.
+    mx, my, xx, yy, xy = jnp.swapaxes(products @ width.T, -1, -2) @ height.T
     c1, c2 = (_K1 * value_range) ** 2, (_K2 * value_range) ** 2
-    over = (2 * mx * my + c1) * (2 * (xy - mx * my) + c2)
-    under = (mx**2 + my**2 + c1) * (xx - mx**2 + yy - my**2 + c2)
-    return (over / under).mean(axis=(-2, -1))
+    numerator = (2 * mx * my + c1) * (2 * (xy - mx * my) + c2)
+    denominator = (mx**2 + my**2 + c1) * (xx - mx**2 + yy - my**2 + c2)
+    return (numerator / denominator).mean(axis=(-2, -1))
 
 
 @lru_cache(maxsize=32)
 def _band(size: int) -> np.ndarray:
-    """Row i holds the window that begins at pixel i."""
-    apart = np.arange(_WINDOW) - _WINDOW // 2
-    window = np.exp(-(apart**2) / (2 * _SD**2))
-    found = np.zeros((size - _WINDOW + 1, size))
-    for i in range(len(found)):
-        found[i, i : i + _WINDOW] = window / window.sum()
-    return found
+    """Banded matrix whose row i is the window that begins at pixel i."""
+    distance = np.arange(_WINDOW) - _WINDOW // 2
+    window = np.exp(-(distance**2) / (2 * _SD**2))
+    band = np.zeros((size - _WINDOW + 1, size))
+    for i in range(len(band)):
+        band[i, i : i + _WINDOW] = window / window.sum()
+    return band

@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.definite import largest
 from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
@@ -29,10 +28,6 @@ from bayesrecon.kernels.sums import covariance, either_way, kernels, numbers, pl
 from bayesrecon.kernels.touched import Touched, coloured, pays
 from bayesrecon.model import Model, Records
 from bayesrecon.running.engine import block_entries, on_host, placed, pooled, spread
-
-if TYPE_CHECKING:
-    from bayesrecon.estimation.standard import Rows
-
 
 _FEWEST = 3  # coordinates of a record, with fewer parameters than pay for which it is not worth a look
 _FIRST = 8  # records that are looked at first
@@ -50,12 +45,12 @@ class _Block:
     `value (C, M)`, `slopes (q, C, M)` along the colours, and `lap (C, M) = tr(Sigma Hess l)` where it was wanted.
     """
 
-    theta: Array
-    weights: Array
-    sigma: Array
+    theta: Any
+    weights: Any
+    sigma: Any
     value: Any
-    slopes: Array
-    lap: Array
+    slopes: Any
+    lap: Any
 
 
 @dataclass(frozen=True)
@@ -102,7 +97,7 @@ class SparseEmbedding(View):
             norm += sigma[i, j] * (one * other).sum(axis=0)
         return np.where(norm < 1e290, norm, np.inf) / self.metric.shape[1]
 
-    def slopes(self, records: Records, h: "Rows", j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
+    def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
         """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`."""
         touched = self._of(records)
         inputs, values, start = self._inputs(touched), np.zeros((touched.size, len(j))), 0
@@ -139,7 +134,7 @@ class SparseEmbedding(View):
     ) -> Float[np.ndarray, "Q r"]:
         anchors, others = self._of(basis.records), self._of(probes)
         parts = self._parts(min(chunk_of(anchors), chunk_of(others)), atoms)
-        total = None
+        total: Any = None
         for _, found in self._pass(_cross_of, self._inputs(anchors, others=others), parts, "comparing records"):
             total = plus(total, found)
         return jax.device_get(total) @ basis.coefficients
@@ -167,7 +162,7 @@ class SparseEmbedding(View):
     def _covariance(self, inputs: "_PassInputs", parts: list[Part]) -> np.ndarray:
         return covariance(self._pass(_noise_of, inputs, parts, "estimating noise"))
 
-    def _inputs(self, touched: Touched, functions: Array | None = None, **more: Any) -> "_PassInputs":
+    def _inputs(self, touched: Touched, functions: Any = None, **more: Any) -> "_PassInputs":
         """Kept on the devices for a whole pass, where they work on it."""
         inputs = _PassInputs(touched, self._sigmas, self.temperature, functions, **more)
         return inputs if on_host() or pooled() else placed(inputs)
@@ -240,10 +235,10 @@ class _PassInputs:
     """
 
     touched: Touched
-    sigmas: tuple[Array, ...]
+    sigmas: tuple[Any, ...]
     temperature: float = field(metadata={"static": True})
     functions: Any = None
-    fitted: Array | None = None
+    fitted: Any = None
     normal: Any = None
     others: Touched | None = None
 
@@ -260,27 +255,27 @@ class _PassInputs:
             else:
                 yield _Block(t, spread(weights), sigma, *found), n
 
-    def scores(self, model: Model, block: _Block, axes: Array) -> Any:
+    def scores(self, model: Model, block: _Block, axes: Any) -> Any:
         """Scores `(C, d)` of the posterior of the fitted records, or of the normal distribution in its place."""
         prior = None if self.normal is not None else _prior(model, self, block, axes)
         return _score(self, block, prior)
 
 
-def _prior(model: Model, inputs: _PassInputs, block: _Block, axes: Array) -> np.ndarray:
+def _prior(model: Model, inputs: _PassInputs, block: _Block, axes: Any) -> Any:
     """Scores `(C, d)` of prior and transforms."""
     found = prior_score(model, axes, block.theta, inputs.temperature)
     return np.asarray(found) if on_host() else found
 
 
 @either_way
-def _score(inputs: _PassInputs, block: _Block, prior: Any) -> Array:
+def _score(inputs: _PassInputs, block: _Block, prior: Any) -> Any:
     if inputs.normal is not None:
         centre, precision = inputs.normal
         return -(block.theta - centre) @ precision
     return prior + inputs.touched.gather(block.slopes * inputs.fitted)
 
 
-def _residual(inputs: _PassInputs, block: _Block, score: Array) -> Array:
+def _residual(inputs: _PassInputs, block: _Block, score: Any) -> Any:
     """`<phi_m, score> + tau tr(Sigma Hess l_m)`, `(C, M)`."""
     scaled_score = score @ block.sigma
     pairs = zip(inputs.touched.index, block.slopes, strict=True)
@@ -289,7 +284,7 @@ def _residual(inputs: _PassInputs, block: _Block, score: Array) -> Array:
 
 def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
     """Kernel and target; and weight, the values that sums are taken about, mean and products of values."""
-    shift = None
+    shift: Any = None
     sums: Any = None
     axes = numbers(np.eye(part.metric.shape[0]))
     for block, _ in inputs.sweeps(model, part, inputs.touched):
@@ -301,12 +296,12 @@ def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any
 
 
 @either_way
-def _shift_of(inputs: _PassInputs, block: _Block) -> Array:
+def _shift_of(inputs: _PassInputs, block: _Block) -> Any:
     return block.value[0] @ inputs.functions
 
 
 @either_way
-def _moments(inputs: _PassInputs, block: _Block, prior: Array, shift: Any) -> tuple[Array, Array, Array, Array]:
+def _moments(inputs: _PassInputs, block: _Block, prior: Any, shift: Any) -> tuple[Any, ...]:
     heavy, index = block.weights[:, None], inputs.touched.index
     value = block.value @ inputs.functions - shift
     gram = own_kernel(block.slopes * heavy**0.5, index, block.sigma)
@@ -316,7 +311,7 @@ def _moments(inputs: _PassInputs, block: _Block, prior: Array, shift: Any) -> tu
 
 def _cross_of(model: Model, inputs: _PassInputs, part: Part) -> Any:
     assert inputs.others is not None
-    total = None
+    total: Any = None
     sweeps = (inputs.sweeps(model, part, some, second=False) for some in (inputs.others, inputs.touched))
     for (one, _), (other, _) in zip(*sweeps, strict=True):
         total = plus(total, _cross(inputs, one, other))
@@ -324,7 +319,7 @@ def _cross_of(model: Model, inputs: _PassInputs, part: Part) -> Any:
 
 
 @either_way
-def _cross(inputs: _PassInputs, first: _Block, second: _Block) -> np.ndarray:
+def _cross(inputs: _PassInputs, first: _Block, second: _Block) -> Any:
     assert inputs.others is not None
     rows, columns = inputs.others.index, inputs.touched.index
     pairs = np.indices((len(rows), len(columns))).reshape(2, -1).T
@@ -332,7 +327,7 @@ def _cross(inputs: _PassInputs, first: _Block, second: _Block) -> np.ndarray:
 
 
 def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
-    total = None
+    total: Any = None
     axes = numbers(np.eye(part.metric.shape[0]))
     for block, _ in inputs.sweeps(model, part, inputs.touched):
         total = plus(total, _noise(inputs, block, inputs.scores(model, block, axes)))
@@ -340,7 +335,7 @@ def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
 
 
 @either_way
-def _noise(inputs: _PassInputs, block: _Block, score: Any) -> tuple[Array, Array]:
+def _noise(inputs: _PassInputs, block: _Block, score: Any) -> tuple[Any, Any]:
     residual = _residual(inputs, block, score) @ inputs.functions
     return block.weights @ residual, (residual * block.weights[:, None]).T @ residual
 
@@ -362,14 +357,14 @@ def _along(inputs: _PassInputs, block: _Block, score: Any) -> Any:
 
 
 @either_way
-def _shares(index: Array, sigma: Array) -> tuple[Array, Array]:
+def _shares(index: Any, sigma: Any) -> tuple[Any, Any]:
     """The pairs of colours, and for every record the entry of Sigma that its mixed derivative counts with."""
     i, j = np.triu_indices(len(index))
     return np.stack([i, j], axis=1), sigma[index[i], index[j]] * np.where(i == j, 1.0, 2.0)[:, None]
 
 
 @either_way
-def _no_pairs(index: Array) -> tuple[np.ndarray, np.ndarray]:
+def _no_pairs(index: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros((0, 2), int), np.zeros((0, index.shape[1]))
 
 

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.running.engine import on_host, placed
 
 
@@ -24,12 +23,12 @@ def either_way(f: Callable[..., Any]) -> Callable[..., Any]:
     return chosen
 
 
-def numbers(arrays: object) -> Any:
+def numbers(arrays: Any) -> Any:
     """Where they are summed: on the devices in use, or as NumPy's."""
     return jax.tree.map(np.asarray, arrays) if on_host() else placed(arrays)
 
 
-def plus(total: Any, more: object) -> Any:
+def plus(total: Any, more: Any) -> Any:
     """Sums of several arrays, the first of which is None."""
     if total is None:
         return more
@@ -46,9 +45,9 @@ def kernels(passed: Iterable[tuple[Any, Any]]) -> tuple[list[tuple[float, Any]],
             and products of values about these.
     """
     found: list[tuple[float, Any]] = []
-    values = None
+    values: Any = None
     for _, stretch in groupby(passed, key=lambda one: one[0].stretch):
-        kernel = None
+        kernel: Any = None
         share = 0.0
         for part, (products, value) in stretch:
             kernel = plus(kernel, products)
@@ -61,7 +60,7 @@ def kernels(passed: Iterable[tuple[Any, Any]]) -> tuple[list[tuple[float, Any]],
 
 def covariance(passed: Iterable[tuple[Any, Any]]) -> np.ndarray:
     """Of terms, whose weighted mean and products every part has."""
-    total = None
+    total: Any = None
     for _, terms in passed:
         total = plus(total, terms)
     mean, square = jax.device_get(total)
@@ -69,18 +68,16 @@ def covariance(passed: Iterable[tuple[Any, Any]]) -> np.ndarray:
 
 
 @jax.jit
-def _added(total: Any, more: object) -> Any:
+def _added(total: Any, more: Any) -> Any:
     return jax.tree.map(jnp.add, total, more)
 
 
-def _merged(total: tuple[Array | float, Array, Array, Array], own: tuple[Array, Array, Array, Array]) -> Any:
+def _merged(total: Any, own: Any) -> Any:
     """Sums of values, each about their own shift, about that of the first."""
     return (_merged_on_host if isinstance(total[2], np.ndarray) else _merged_on_devices)(total, own)
 
 
-def _merged_on_host(
-    total: tuple[Array | float, Array, Array, Array], own: tuple[Array, Array, Array, Array]
-) -> tuple[Array | float, Array, Array, Array]:
+def _merged_on_host(total: Any, own: Any) -> Any:
     (weight, shift, mean, square), (more, other, first, second) = total, own
     shift_change = other - shift
     mixed, stack = first + more / 2 * shift_change, np.stack if isinstance(shift_change, np.ndarray) else jnp.stack

@@ -1,7 +1,7 @@
 """Which coordinates of the posterior records touch, and colours of those that no record touches together."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,12 +9,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Bool
 
-from bayesrecon.arrays import Array
 from bayesrecon.model import Records
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 
 NONE = -1  # the record has no coordinate of this colour
 
@@ -31,14 +26,14 @@ class Touched:
     """
 
     records: Records
-    index: Array
-    colours: Array
+    index: Any
+    colours: Any
 
     @property
     def size(self) -> int:
         return self.index.shape[1]
 
-    def gather(self, slopes: Array) -> Array:
+    def gather(self, slopes: Any) -> Any:
         """`sum_m slopes[a, t, m]` by coordinate, `(C, d)`, for `slopes (q, C, M)`."""
         size = self.colours.shape[1]
         if isinstance(slopes, np.ndarray):
@@ -70,7 +65,7 @@ def coloured(touched: Bool[np.ndarray, "M d"]) -> tuple[np.ndarray, np.ndarray]:
     return colour, index
 
 
-def scatter(index: np.ndarray, size: int) -> "csr_array":
+def scatter(index: np.ndarray, size: int) -> Any:
     """`(size, M)` ones where a record has the coordinate."""
     rows = np.flatnonzero(index != NONE)
     return scipy.sparse.csr_array((np.ones(len(rows)), (index[rows], rows)), (size, len(index)))

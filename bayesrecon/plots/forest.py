@@ -16,7 +16,6 @@ from bayesrecon.plots.text import label, minus, power
 from bayesrecon.results.recovery import Recovery
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 MOST_ROWS = 40
@@ -123,7 +122,7 @@ def _draw_errors(ax: "Axes", table: Any) -> None:
     ax.set_xlabel(minus("(recovered - true) / standard error"))
 
 
-def _draw_precision(ax: "Axes", table: "pd.DataFrame") -> None:
+def _draw_precision(ax: "Axes", table: Any) -> None:
     """Standard errors relative to the estimates, and the Cramer-Rao floor."""
     floors = _share(table["floor"], table["estimate"])
     _draw_bars(ax, table, _share(table["scale"], table["estimate"]), floors)
@@ -142,7 +141,7 @@ def _share(part: Any, whole: Any) -> np.ndarray:
         return np.where(part == 0, 0 * whole, np.abs(part / whole))
 
 
-def _draw_bars(ax: "Axes", table: "pd.DataFrame", bars: np.ndarray, others: np.ndarray | None = None) -> None:
+def _draw_bars(ax: "Axes", table: Any, bars: np.ndarray, others: np.ndarray | None = None) -> None:
     """Bars on a logarithmic axis with ticks in per cent. The axis also covers the values `others`."""
     inner = bars if others is None else np.concatenate([bars, others])
     inner = np.log10(np.clip(inner[inner > 0], 1e-12, 10)) if (inner > 0).any() else np.array([-3, -1])
@@ -176,11 +175,11 @@ def _draw_arrow(ax: "Axes", x: float, y: float, text: str, colour: str) -> None:
     """A value beyond the end of the axis."""
     marker, aside, ha = (">", -8, "right") if x > 0 else ("<", 8, "left")
     ax.plot(x, y, marker, ms=6, color=colour, zorder=3, clip_on=False)
-    place = {"xytext": (aside, 0), "textcoords": "offset points", "ha": ha, "va": "center"}
+    place: Any = {"xytext": (aside, 0), "textcoords": "offset points", "ha": ha, "va": "center"}
     ax.annotate(text, (x, y), fontsize="small", color=colour, **place)
 
 
-def _label_rows(ax: "Axes", table: "pd.DataFrame", labels: Sequence[str]) -> None:
+def _label_rows(ax: "Axes", table: Any, labels: Sequence[str]) -> None:
     """A label and a faint line for each row, and a note if rows are omitted."""
     ax.set_ylim(len(labels) - 0.4, -0.6)
     ax.set_yticks(range(len(labels)), labels)

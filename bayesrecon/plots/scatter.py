@@ -13,7 +13,6 @@ from bayesrecon.plots.text import label
 from bayesrecon.results.recovery import Recovery
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 # Possible positions of a name: the offset from its point, and its alignment.
@@ -59,7 +58,7 @@ def plot_recovered_against_true(result: Recovery, truth: Mapping[str, float], ax
     return ax
 
 
-def draw_scatter(ax: "Axes", result: Recovery, truth: Mapping[str, float]) -> "pd.DataFrame":
+def draw_scatter(ax: "Axes", result: Recovery, truth: Mapping[str, float]) -> Any:
     """Draw everything except the names, which need the final layout. Returns the table of the statistics shown."""
     table = tabulate(result, truth)
     hidden = int(table["estimate"].isna().sum())
@@ -83,7 +82,7 @@ def draw_scatter(ax: "Axes", result: Recovery, truth: Mapping[str, float]) -> "p
     return table
 
 
-def _set_common_scale(ax: "Axes", table: "pd.DataFrame") -> tuple[float, float]:
+def _set_common_scale(ax: "Axes", table: Any) -> tuple[float, float]:
     """One scale for both axes, and its limits."""
     values = table[["true", "estimate", "lower", "upper"]].to_numpy()
     values = values[np.isfinite(values)] if len(table) else np.array([0.0, 1.0])

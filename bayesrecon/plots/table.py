@@ -1,18 +1,15 @@
 """The table of statistics that the plots share."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
 from bayesrecon.results.recovery import Recovery
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-def tabulate(result: Recovery, truth: Mapping[str, float] | None) -> "pd.DataFrame":
+def tabulate(result: Recovery, truth: Mapping[str, float] | None) -> Any:
     """The result as a DataFrame with true values and errors. Numbers that are missing or not finite are NaN.
 
     Undetermined statistics have no estimate. Further columns:

@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import pandas as pd
-
 from bayesrecon.errors import visible
 from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
@@ -182,7 +180,7 @@ class Audit(Result):
     def _excerpt(self) -> "DataFrame":
         return self.to_dataframe()[["severity", "title"]].assign(summary=[f.summary for f in self.findings])
 
-    def _beginning(self) -> tuple[pd.DataFrame, list[str]]:
+    def _beginning(self) -> tuple[Any, list[str]]:
         table, rest = super()._beginning()
         return table, [*rest, *(f"not run: {n}; {n.remedy}" for n in self.not_run)]
 

@@ -2,15 +2,13 @@
 
 from typing import Any
 
-import pandas as pd
-
 from bayesrecon.errors import visible
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the beginning of a formula."""
 
 
-def as_cells(table: pd.DataFrame) -> pd.DataFrame:
+def as_cells(table: Any) -> Any:
     """A copy of a DataFrame with all texts made safe: no formulas, and no control characters for a terminal.
 
     This applies to cells, index and columns.
@@ -30,7 +28,7 @@ def as_cells(table: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def _cell(value: object) -> Any:
+def _cell(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_cell, value))
     if not isinstance(value, str):

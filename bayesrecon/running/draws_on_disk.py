@@ -2,12 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from bayesrecon.arrays import Array
 
 ROWS, COLUMNS = 2**20, 2**22
 """Largest number of rows per block of rows, and of columns per block of columns."""
@@ -22,7 +19,7 @@ class Stored(ABC):
         return self.shape[0]
 
     @abstractmethod
-    def __getitem__(self, at: object) -> np.ndarray:
+    def __getitem__(self, at: Any) -> np.ndarray:
         """Read rows: a slice without step, or increasing positions."""
 
     @abstractmethod
@@ -37,17 +34,17 @@ class Stored(ABC):
         return self[:].astype(dtype or np.float64, copy=False)
 
 
-def as_rows(theta: "Array | Stored") -> "np.ndarray | Stored":
+def as_rows(theta: Any) -> Any:
     """The argument if it is `Stored`, or else a NumPy array."""
     return theta if isinstance(theta, Stored) else np.asarray(theta)
 
 
-def part_of(theta: "Array | Stored", start: int, stop: int) -> "Array | Stored":
+def part_of(theta: Any, start: int, stop: int) -> Any:
     """Rows `start` to `stop`. Rows in a file are not read yet."""
     return theta.part(start, stop) if isinstance(theta, Stored) else theta[start:stop]
 
 
-def row_blocks(theta: "Array | Stored", most: int = ROWS) -> Iterator[tuple[slice, np.ndarray]]:
+def row_blocks(theta: Any, most: int = ROWS) -> Iterator[tuple[slice, np.ndarray]]:
     """Consecutive blocks of rows, each with its position."""
     height = max(1, most // max(1, theta.shape[1]))
     for start in range(0, len(theta), height):
@@ -55,7 +52,7 @@ def row_blocks(theta: "Array | Stored", most: int = ROWS) -> Iterator[tuple[slic
         yield at, theta[at]
 
 
-def weighted_sum(theta: "Array | Stored", weights: np.ndarray) -> np.ndarray:
+def weighted_sum(theta: Any, weights: np.ndarray) -> np.ndarray:
     """`sum_t a_t theta_t`, `(d,)`."""
     total = np.zeros(theta.shape[1])
     for at, rows in row_blocks(theta):
@@ -63,7 +60,7 @@ def weighted_sum(theta: "Array | Stored", weights: np.ndarray) -> np.ndarray:
     return total
 
 
-def mean_and_covariance(theta: "Array | Stored", weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def mean_and_covariance(theta: Any, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean `(d,)` and covariance `(d, d)` of weighted atoms, which are read twice in blocks of rows."""
     centre, total = weighted_sum(theta, weights), np.zeros((theta.shape[1], theta.shape[1]))
     for at, rows in row_blocks(theta):
@@ -72,9 +69,7 @@ def mean_and_covariance(theta: "Array | Stored", weights: np.ndarray) -> tuple[n
     return centre, total
 
 
-def column_blocks(
-    theta: "Array | Stored", most: int = COLUMNS, stop: int | None = None
-) -> Iterator[tuple[slice, np.ndarray]]:
+def column_blocks(theta: Any, most: int = COLUMNS, stop: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
     """Consecutive blocks of the first `stop` columns, each with its position."""
     width, end = max(1, most // max(1, len(theta))), min(theta.shape[1], stop or theta.shape[1])
     for start in range(0, end, width):

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import h5py
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
@@ -129,7 +128,7 @@ def check_within(file: "h5py.File", path: Path) -> None:
                 waiting.append(item)
 
 
-def _check_storage(item: h5py.Dataset, where: str, path: Path) -> None:
+def _check_storage(item: Any, where: str, path: Path) -> None:
     import h5py
 
     plist = item.id.get_create_plist()
@@ -162,7 +161,7 @@ def _arrays(group: Any) -> Iterable[tuple[str, Any]]:
     return ((key, item) for key, item in group.items() if isinstance(item, h5py.Dataset))
 
 
-def _declared(item: h5py.Dataset) -> int:
+def _declared(item: Any) -> int:
     """Size in memory, in bytes: eight or more per number, plus one unpacked chunk."""
     return ((item.size or 0) + math.prod(item.chunks or (0,))) * max(8, item.dtype.itemsize)
 
@@ -185,12 +184,12 @@ def _address(item: Any) -> int:
     return h5py.h5o.get_info(item.id).addr  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _is_variable(item: h5py.Dataset) -> bool:
+def _is_variable(item: Any) -> bool:
     name = item.attrs.get("NAME", b"")
     return not (isinstance(name, bytes) and name.startswith(_NO_VARIABLE))
 
 
-def _is_readable(item: h5py.Dataset) -> bool:
+def _is_readable(item: Any) -> bool:
     import h5py
 
     return item.shape is not None and (item.dtype.kind in "biufcSU" or h5py.check_string_dtype(item.dtype) is not None)

@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.model import Records
 from bayesrecon.models.catalogue.latent import observe
 from bayesrecon.models.catalogue.later import constraints, dist, laws, numpyro
@@ -16,47 +15,43 @@ from bayesrecon.models.catalogue.linear import array, flat, flat_positive, half_
 from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
-if TYPE_CHECKING:
-    from bayesrecon.models.catalogue._laws import DensityLaw
-
-
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def _series_law(log_density: Callable[[Any], Any], draw: Callable[[Any], Any], count: int, length: int) -> "DensityLaw":
+def _series_law(log_density: Callable[[Any], Any], draw: Callable[[Any], Any], count: int, length: int) -> Any:
     """Distribution of `count` independent series, from the log density of one and how one is drawn,
     `(key) -> (length,)`."""
 
-    def draw_all(key: Array) -> Any:
+    def draw_all(key: Any) -> Any:
         return jax.vmap(draw)(jax.random.split(key, count))
 
     return laws.DensityLaw(jax.vmap(log_density), constraints.real_vector, (count,), (length,), draw_all)
 
 
-def _normal(error: Array, scale: Any) -> Array:
+def _normal(error: Any, scale: Any) -> Any:
     return -0.5 * (error / scale) ** 2 - jnp.log(scale) - _HALF_LOG_2PI
 
 
-def arma11(y: Array, *, length: int = 200) -> None:
+def arma11(y: Any, *, length: int = 200) -> None:
     """`y_t = mu + phi y_(t-1) + theta err_(t-1) + err_t`, `err_t ~ Normal(0, sigma)`, started at the mean."""
-    mu = numpyro.sample("mu", dist.Normal(0, 10))
-    phi = numpyro.sample("phi", dist.Normal(0, 2))
-    theta = numpyro.sample("theta", dist.Normal(0, 2))
+    mu: Any = numpyro.sample("mu", dist.Normal(0, 10))
+    phi: Any = numpyro.sample("phi", dist.Normal(0, 2))
+    theta: Any = numpyro.sample("theta", dist.Normal(0, 2))
     sigma = numpyro.sample("sigma", half_cauchy())
 
-    def log_density(series: Array) -> Any:
+    def log_density(series: Any) -> Any:
         before = jnp.concatenate([jnp.reshape(mu, (1,)), series[:-1]])
         drive = series - mu - phi * before
 
-        def step(error: Array, value: Array) -> Any:
+        def step(error: Any, value: Any) -> Any:
             error = value - theta * error
             return error, error
 
         _, errors = jax.lax.scan(step, jnp.zeros(()), drive)
         return _normal(errors, sigma).sum()
 
-    def draw(key: Array) -> Any:
-        def step(state: tuple[Any, Any], error: Array) -> tuple[Any, Any]:
+    def draw(key: Any) -> Any:
+        def step(state: tuple[Any, Any], error: Any) -> tuple[Any, Any]:
             value = mu + phi * state[0] + theta * state[1] + error
             return (value, error), value
 
@@ -66,21 +61,21 @@ def arma11(y: Array, *, length: int = 200) -> None:
     observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 
 
-def garch11(y: Array, *, length: int = 200, sigma1: float = 0.5) -> None:
+def garch11(y: Any, *, length: int = 200, sigma1: float = 0.5) -> None:
     """`y_t ~ Normal(mu, sigma_t)`, `sigma_t^2 = alpha0 + alpha1 (y_(t-1) - mu)^2 + beta1 sigma_(t-1)^2`.
 
     All priors are flat on `alpha1 + beta1 < 1`; `share = beta1 / (1 - alpha1)` has fixed bounds, and a flat
     distribution of beta1 makes `alpha1 ~ Beta(1, 2)`.
     """
     mu = numpyro.sample("mu", flat())
-    alpha0 = numpyro.sample("alpha0", flat_positive())
-    alpha1 = numpyro.sample("alpha1", dist.Beta(1, 2))
+    alpha0: Any = numpyro.sample("alpha0", flat_positive())
+    alpha1: Any = numpyro.sample("alpha1", dist.Beta(1, 2))
     beta1 = (1 - alpha1) * numpyro.sample("share", dist.Uniform(0, 1))
 
-    def log_density(series: Array) -> Any:
+    def log_density(series: Any) -> Any:
         shock = alpha0 + alpha1 * (series[:-1] - mu) ** 2
 
-        def step(variance: Array, value: Array) -> Any:
+        def step(variance: Any, value: Any) -> Any:
             variance = value + beta1 * variance
             return variance, variance
 
@@ -88,8 +83,8 @@ def garch11(y: Array, *, length: int = 200, sigma1: float = 0.5) -> None:
         _, later = jax.lax.scan(step, first, shock)
         return _normal(series - mu, jnp.sqrt(jnp.concatenate([first[None], later]))).sum()
 
-    def draw(key: Array) -> Any:
-        def step(variance: Array, noise: Array) -> tuple[Any, Any]:
+    def draw(key: Any) -> Any:
+        def step(variance: Any, noise: Any) -> tuple[Any, Any]:
             error = jnp.sqrt(variance) * noise
             return alpha0 + alpha1 * error**2 + beta1 * variance, mu + error
 
@@ -108,7 +103,7 @@ def _share(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 # Hidden Markov models with two states: the first state of the chain has no distribution of its own.
 
 
-def _forward(emission: Array, transition: Any) -> jax.Array:
+def _forward(emission: Any, transition: Any) -> Any:
     """Log likelihood of a series by the forward algorithm.
 
     Args:
@@ -117,18 +112,18 @@ def _forward(emission: Array, transition: Any) -> jax.Array:
     """
     moves = jnp.log(transition)
 
-    def step(gamma: Array, at: Array) -> Any:
+    def step(gamma: Any, at: Any) -> Any:
         return jax.scipy.special.logsumexp(gamma[:, None] + moves, axis=0) + at, None
 
     last, _ = jax.lax.scan(step, emission[0], emission[1:])
     return jax.scipy.special.logsumexp(last)
 
 
-def _states(key: Array, first: Any, transition: Any, length: int) -> Any:
+def _states(key: Any, first: Any, transition: Any, length: int) -> Any:
     """States of a chain, `(length,)`, the first with probabilities in proportion to `first`."""
     begin, *later = jax.random.split(key, length)
 
-    def step(state: Array, at: Array) -> tuple[Any, Any]:
+    def step(state: Any, at: Any) -> tuple[Any, Any]:
         state = jax.random.categorical(at, jnp.log(transition[state]))
         return state, state
 
@@ -139,20 +134,20 @@ def _states(key: Array, first: Any, transition: Any, length: int) -> Any:
 def _increasing(name: str, means: tuple[float, ...], positive: bool) -> Any:
     """An increasing vector whose entries have unit normal densities around `means`, not normalised."""
     support = constraints.positive_ordered_vector if positive else constraints.ordered_vector
-    values = numpyro.sample(name, dist.ImproperUniform(support, (), (len(means),)))
+    values: Any = numpyro.sample(name, dist.ImproperUniform(support, (), (len(means),)))
     numpyro.sample(f"{name}_prior", dist.Normal(values, 1).to_event(1), obs=np.array(means))
     return values
 
 
-def hmm_example(y: Array, *, length: int = 100) -> None:
+def hmm_example(y: Any, *, length: int = 100) -> None:
     """Two states with unit normal emissions around increasing means; flat transition rows."""
     rows = [numpyro.sample(f"theta{k}", dist.Dirichlet(jnp.ones(2))) for k in (1, 2)]
     mu = _increasing("mu", (3.0, 10.0), positive=True)
 
-    def log_density(series: Array) -> Any:
+    def log_density(series: Any) -> Any:
         return _forward(_normal(series[:, None] - mu, 1.0), jnp.stack(rows))
 
-    def draw(key: Array) -> Any:
+    def draw(key: Any) -> Any:
         first_key, second_key = jax.random.split(key)
         return mu[_states(first_key, jnp.ones(2), jnp.stack(rows), length)] + jax.random.normal(second_key, (length,))
 
@@ -162,26 +157,26 @@ def hmm_example(y: Array, *, length: int = 100) -> None:
 _ROWS = ((4.0, 2.0), (2.0, 4.0))
 
 
-def _drive(u: Array, v: Array, length: int, rows: Array, scales: tuple[float, float] | None) -> None:
+def _drive(u: Any, v: Any, length: int, rows: Any, scales: tuple[float, float] | None) -> None:
     """Speed and hoop distance of a basketball player, driving or not."""
     prior = np.asarray(rows, float)
     transition = [numpyro.sample(f"theta{k + 1}", dist.Dirichlet(prior[k])) for k in (0, 1)]
     phi, lam = (_increasing(k, (0.0, 3.0), positive=scales is None) for k in ("phi", "lambda"))
 
-    def log_density(speed: Array, distance: Array) -> Any:
+    def log_density(speed: Any, distance: Any) -> Any:
         if scales is None:  # exponential distributions with these rates
             emission = jnp.log(phi) - phi * speed[:, None] + jnp.log(lam) - lam * distance[:, None]
         else:
             emission = _normal(speed[:, None] - phi, scales[0]) + _normal(distance[:, None] - lam, scales[1])
         return _forward(emission, jnp.stack(transition))
 
-    def both(values: Array) -> Any:
+    def both(values: Any) -> Any:
         return jax.vmap(log_density)(values, v)
 
     observe("u", laws.DensityLaw(both, constraints.real_vector, (u.shape[0],), (length,)), u, u.shape[0])
 
 
-def _driven(params: dict[str, Any], batch: dict[str, Any], key: Array, length: int, scales: Any) -> dict[str, Any]:
+def _driven(params: dict[str, Any], batch: dict[str, Any], key: Any, length: int, scales: Any) -> dict[str, Any]:
     """Both columns simulated again: the one observed site of the program stands for them."""
 
     def one(key: Any) -> dict[str, Any]:
@@ -197,19 +192,17 @@ def _driven(params: dict[str, Any], batch: dict[str, Any], key: Array, length: i
     return {**batch, **jax.vmap(one)(jax.random.split(key, len(batch["u"])))}
 
 
-def hmm_drive_0(u: Array, v: Array, *, length: int = 416, rows: Any = _ROWS) -> None:
+def hmm_drive_0(u: Any, v: Any, *, length: int = 416, rows: Any = _ROWS) -> None:
     """Exponential emissions of speed and distance."""
     _drive(u, v, length, rows, None)
 
 
-def hmm_drive_1(
-    u: Array, v: Array, *, length: int = 416, rows: Any = _ROWS, tau: float = 0.1, rho: float = 0.1
-) -> None:
+def hmm_drive_1(u: Any, v: Any, *, length: int = 416, rows: Any = _ROWS, tau: float = 0.1, rho: float = 0.1) -> None:
     """Normal emissions of log speed and log distance with known scales."""
     _drive(u, v, length, rows, (tau, rho))
 
 
-def hmm_gaussian(y: Array, *, length: int = 500, states: int = 3) -> None:
+def hmm_gaussian(y: Any, *, length: int = 500, states: int = 3) -> None:
     """Normal emissions with increasing means, all priors flat; the first state has its own distribution."""
     even = dist.Dirichlet(jnp.ones(states))
     first: Any = numpyro.sample("pi1", even)
@@ -217,11 +210,11 @@ def hmm_gaussian(y: Array, *, length: int = 500, states: int = 3) -> None:
     mu: Any = numpyro.sample("mu", dist.ImproperUniform(constraints.ordered_vector, (), (states,)))
     sigma: Any = numpyro.sample("sigma", flat_positive().expand((states,)).to_event(1))
 
-    def log_density(series: Array) -> Any:
+    def log_density(series: Any) -> Any:
         emission = _normal(series[:, None] - mu, sigma)
         return _forward(emission.at[0].add(jnp.log(first)), transition)
 
-    def draw(key: Array) -> Any:
+    def draw(key: Any) -> Any:
         first_key, second_key = jax.random.split(key)
         at = _states(first_key, first, transition, length)
         return mu[at] + sigma[at] * jax.random.normal(second_key, (length,))

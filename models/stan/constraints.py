@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.models.stan.linear_algebra import cholesky
 from bayesrecon.models.stan.values import StanError
 
@@ -18,17 +17,17 @@ from bayesrecon.models.stan.values import StanError
 class Bounded:
     """Numbers between bounds, elementwise; None if there is none."""
 
-    low: Array | None = None
+    low: Any = None
     high: Any = None
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Any) -> Any:
         if self.low is not None and self.high is not None:
             return self.low + (self.high - self.low) * jax.nn.sigmoid(x)
         if self.low is not None:
             return self.low + jnp.exp(x)
         return x if self.high is None else self.high - jnp.exp(x)
 
-    def _inverse(self, y: Array) -> Array:
+    def _inverse(self, y: Any) -> Any:
         if self.low is not None and self.high is not None:
             share = (y - self.low) / (self.high - self.low)
             return jnp.log(share) - jnp.log1p(-share)
@@ -36,7 +35,7 @@ class Bounded:
             return jnp.log(y - self.low)
         return y if self.high is None else jnp.log(self.high - y)
 
-    def log_abs_det_jacobian(self, x: Array, y: Array) -> Array:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         if self.low is not None and self.high is not None:
             return jnp.log(self.high - self.low) + jax.nn.log_sigmoid(x) + jax.nn.log_sigmoid(-x)
         return jnp.zeros_like(x) if self.low is None and self.high is None else x
@@ -45,7 +44,7 @@ class Bounded:
         return shape
 
 
-def bounded(low: object, high: object) -> Bounded:
+def bounded(low: Any, high: Any) -> Bounded:
     """Transform between bounds; known infinite bounds are ignored.
 
     Raises:
@@ -106,26 +105,26 @@ class Shaped:
     backward: Callable[[Any], Any]
     shape: tuple[int, ...]
 
-    def _mapped(self, f: Callable[[Any], Any], x: Array, axes: int) -> jax.Array:
+    def _mapped(self, f: Callable[[Any], Any], x: Any, axes: int) -> Any:
         x = jnp.asarray(x, float)
         for _ in range(x.ndim - axes):
             f = jax.vmap(f)
         return f(x)
 
-    def __call__(self, x: Array) -> jax.Array:
+    def __call__(self, x: Any) -> Any:
         return self._mapped(lambda free: self.forward(free, self.shape)[0], x, 1)
 
     def _inverse(self, y: Any) -> Any:
         return self._mapped(self.backward, y, self.axes)
 
-    def log_abs_det_jacobian(self, x: Array, y: Array) -> jax.Array:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         return jnp.sum(self._mapped(lambda free: self.forward(free, self.shape)[1], x, 1))
 
     def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (*shape[: len(shape) - self.axes], self.free(shape[len(shape) - self.axes :]))
 
 
-def _ordered(x: Array, shape: object) -> tuple[jax.Array, jax.Array]:
+def _ordered(x: Any, shape: Any) -> tuple[Any, Any]:
     steps = jnp.concatenate([x[:1], jnp.exp(x[1:])])
     return jnp.cumsum(steps), jnp.sum(x[1:])
 
@@ -134,7 +133,7 @@ def _ordered_back(y: Any) -> Any:
     return jnp.concatenate([y[:1], jnp.log(jnp.diff(y))])
 
 
-def _positive_ordered(x: Any, shape: object) -> tuple[Any, Any]:
+def _positive_ordered(x: Any, shape: Any) -> tuple[Any, Any]:
     return jnp.cumsum(jnp.exp(x)), jnp.sum(x)
 
 
@@ -160,7 +159,7 @@ def _zero_sum_back(y: Any) -> Any:
     return _basis(y.shape[0]).T @ y
 
 
-def _simplex(x: Array, shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+def _simplex(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     z = _basis(shape[0]) @ x
     logs = jax.nn.log_softmax(z)
     return jnp.exp(logs), jnp.sum(logs) + 0.5 * math.log(shape[0])
@@ -182,7 +181,7 @@ def _unit_back(y: Any) -> Any:
     return y[:-1] / (1 + y[-1])
 
 
-def _corr_factor(x: Array, shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+def _corr_factor(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     """A Cholesky factor of a correlation matrix, row by row from partial correlations `tanh(x)`."""
     size = shape[0]
     at = np.tril_indices(size, -1)
@@ -193,14 +192,14 @@ def _corr_factor(x: Array, shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array
     return (z + np.eye(size)) * jnp.exp(0.5 * rest), jnp.sum(logs) + 0.5 * jnp.sum(rest * below)
 
 
-def _corr_factor_back(y: Array) -> jax.Array:
+def _corr_factor_back(y: Any) -> Any:
     squares = y * y
     rest = 1 - (jnp.cumsum(squares, axis=1) - squares)
     at = np.tril_indices(y.shape[0], -1)
     return jnp.arctanh(y[at] / jnp.sqrt(rest[at]))
 
 
-def _corr(x: Array, shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+def _corr(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     """A correlation matrix: its factor, with the Jacobian of `L L'` below the diagonal."""
     size = shape[0]
     factor, total = _corr_factor(x[_by_columns(size)], shape)
@@ -208,7 +207,7 @@ def _corr(x: Array, shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
     return factor @ factor.T, total + jnp.sum(powers * jnp.log(jnp.diagonal(factor)))
 
 
-def _corr_back(y: Array) -> jax.Array:
+def _corr_back(y: Any) -> Any:
     back = np.argsort(_by_columns(y.shape[0]))
     return _corr_factor_back(cholesky(jnp.asarray(y)))[back]
 
@@ -221,7 +220,7 @@ def _by_columns(size: int) -> np.ndarray:
     return place[np.tril_indices(size, -1)]
 
 
-def _cov_factor(x: Array, shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+def _cov_factor(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     """A lower factor with a positive diagonal, `(M, N)`."""
     size, columns = shape
     rows, at = np.tril_indices(size, 0, columns)
@@ -237,7 +236,7 @@ def _cov_factor_back(y: Any) -> Any:
     return y.at[n, n].set(jnp.log(y[n, n]))[rows, columns]
 
 
-def _cov(x: Array, shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+def _cov(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     size = shape[0]
     factor, total = _cov_factor(x, shape)
     powers = np.arange(size, 0, -1.0)

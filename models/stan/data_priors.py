@@ -5,6 +5,7 @@ is given a name, as if it stood in the transformed data, so that it can be state
 """
 
 from dataclasses import replace
+from typing import Any
 
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.needs import tainted_names
@@ -21,7 +22,7 @@ def with_names(program: tree.Program) -> tree.Program:
     taken = data | _declared(program.parameters) | _declared(program.transformed_parameters) | _declared(program.model)
     made: dict[str, tree.Declare] = {}
 
-    def named(node: tree.Node) -> object:
+    def named(node: Any) -> Any:
         if not isinstance(node, tree.Call) or node.name not in REDUCTIONS:
             return None
         names = tree.names_in(node)
@@ -34,8 +35,8 @@ def with_names(program: tree.Program) -> tree.Program:
         made[name] = tree.Declare(node.at, name, tree.Type("real", (), (), ()), node)
         return tree.Variable(node.at, name)
 
-    def in_prior(node: tree.Node) -> object:
-        if not isinstance(node, tree.Tilde | tree.Call) or not _is_prior(node, data):
+    def in_prior(node: Any) -> Any:
+        if not _is_prior(node, data):
             return None
         if isinstance(node, tree.Tilde):
             return replace(node, args=tree.replaced(node.args, named))
@@ -55,8 +56,6 @@ def priors_of_data(program: tree.Program, sources: set[str]) -> tuple[str, ...]:
     lines = program.source.splitlines()
     priors = {}
     for node in tree.walk((program.transformed_parameters, program.model)):
-        if not isinstance(node, tree.Tilde | tree.Call):
-            continue
         if _is_prior(node, tainted) and tree.names_in(_constants(node)) & tainted:
             line = node.at[0]
             text = " ".join(lines[line - 1].split()) if 0 < line <= len(lines) else ""
@@ -64,11 +63,11 @@ def priors_of_data(program: tree.Program, sources: set[str]) -> tuple[str, ...]:
     return tuple(priors.values())
 
 
-def _is_prior(node: tree.Tilde | tree.Call, data: set[str]) -> bool:
+def _is_prior(node: Any, data: set[str]) -> bool:
     """Whether it is the distribution of something that no data enter."""
     if isinstance(node, tree.Tilde):
         variate = node.of
-    elif node.name.endswith(_LAWS) and len(node.args) > 1:
+    elif isinstance(node, tree.Call) and node.name.endswith(_LAWS) and len(node.args) > 1:
         variate = node.args[0]
     else:
         return False
@@ -76,9 +75,9 @@ def _is_prior(node: tree.Tilde | tree.Call, data: set[str]) -> bool:
     return bool(names) and not names & data
 
 
-def _constants(node: tree.Tilde | tree.Call) -> tuple[tree.Expression, ...]:
+def _constants(node: Any) -> tuple[Any, ...]:
     return node.args[1:] if isinstance(node, tree.Call) else node.args
 
 
-def _declared(block: tuple[tree.Statement, ...]) -> set[str]:
+def _declared(block: tuple[Any, ...]) -> set[str]:
     return {n.name for n in tree.walk(block) if isinstance(n, tree.Declare)}

@@ -22,9 +22,7 @@ class DensityVisitor(Machine):
     def __init__(self, record: Machine):
         super().__init__(record.program, record.higher, in_order)
 
-    def visit_density(
-        self, name: str, variate: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run
-    ) -> bool:
+    def visit_density(self, name: str, variate: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
         """Whether the density was handled; if not, it is added to the target.
 
         Args:
@@ -44,11 +42,12 @@ class DensityVisitor(Machine):
 
     def _increment(self, node: tree.Increment, frame: Frame, run: Run) -> None:
         for part in summands(node.value):
-            call = part if isinstance(part, tree.Call) and part.name not in self.functions else None
-            name = None if call is None else density_of_call(call.name)
-            if call is not None and call.name in MIXTURES and self.visit_mixture(call, frame, run):
+            name = density_of_call(part.name) if isinstance(part, tree.Call) else None
+            own = name is None or part.name in self.functions
+            mixture = isinstance(part, tree.Call) and part.name in MIXTURES and part.name not in self.functions
+            if mixture and self.visit_mixture(part, frame, run):
                 continue
-            if call is None or name is None or not self.visit_density(name, call.args[0], call.args[1:], frame, run):
+            if own or not self.visit_density(str(name), part.args[0], part.args[1:], frame, run):
                 self.add(node, self.value(part, frame, run), run)
 
     _STATEMENTS: ClassVar[dict[type, Any]] = {**Machine._STATEMENTS, tree.Tilde: _tilde, tree.Increment: _increment}

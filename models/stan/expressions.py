@@ -40,13 +40,13 @@ class Expressions(ABC):
                 self.functions.setdefault(f.name, []).append(f)
 
     @abstractmethod
-    def block(self, body: tuple[tree.Statement, ...], frame: Frame, run: Run) -> EarlyExit | None:
+    def block(self, body: tuple[Any, ...], frame: Frame, run: Run) -> EarlyExit | None:
         """Runs statements, as those of a function."""
 
-    def statement(self, node: tree.Statement, frame: Frame, run: Run) -> EarlyExit | None:
+    def statement(self, node: Any, frame: Frame, run: Run) -> EarlyExit | None:
         return self.block((node,), frame, run)
 
-    def value(self, node: tree.Expression, frame: Frame, run: Run) -> V:
+    def value(self, node: Any, frame: Frame, run: Run) -> V:
         run.count_steps()
         try:
             return run.count_entries(self._EXPRESSIONS[type(node)](self, node, frame, run))
@@ -55,7 +55,7 @@ class Expressions(ABC):
         except FOREIGN as error:
             raise self.placed(library_error(error), node) from None
 
-    def placed(self, error: StanError, node: tree.Node) -> StanError:
+    def placed(self, error: StanError, node: Any) -> StanError:
         """The error with its innermost place in the program."""
         if getattr(error, "placed", False):
             return error
@@ -103,9 +103,7 @@ class Expressions(ABC):
     def _target(self, node: tree.Target, frame: Frame, run: Run) -> V:
         return V("real", run.total(), 0, any(t for *_, t in run.terms))
 
-    def indices(
-        self, nodes: tuple[tree.Expression | tree.Range | None, ...], container: V, frame: Frame, run: Run
-    ) -> list[Any]:
+    def indices(self, nodes: tuple[Any, ...], container: V, frame: Frame, run: Run) -> list[Any]:
         result: list[Any] = []
         for k, node in enumerate(nodes):
             if node is None:

@@ -3,12 +3,10 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.domains import BINARY, REAL, Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.stan import tree
@@ -34,7 +32,7 @@ class Column:
     follows: bool = True
 
 
-def sizes_of(node: tree.Declare) -> tuple[tree.Expression, ...]:
+def sizes_of(node: tree.Declare) -> tuple[Any, ...]:
     return (*node.type.dims, *node.type.sizes)
 
 
@@ -101,7 +99,7 @@ def implied_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) 
     return result | _implied_lists(program, lists)
 
 
-def _entry_of(size: tree.Expression) -> tuple[str, int] | None:
+def _entry_of(size: Any) -> tuple[str, int] | None:
     """The list and the place in it of a size that is an element of one, `knots[2]`."""
     if isinstance(size, tree.Index) and isinstance(size.of, tree.Variable) and len(size.indices) == 1:
         at = size.indices[0]
@@ -122,7 +120,7 @@ def _implied_lists(program: tree.Program, lists: Mapping[str, dict[int, int]]) -
     return result
 
 
-def _solve(size: tree.Expression, value: int, made: Mapping[str, tree.Expression]) -> tuple[str, int] | None:
+def _solve(size: Any, value: int, made: Mapping[str, Any]) -> tuple[str, int] | None:
     """The variable that makes an expression of a size equal to a value."""
     for _ in range(20):
         if isinstance(size, tree.Variable):
@@ -184,7 +182,7 @@ def constants_of(
     return frame
 
 
-def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexed: list[tree.Expression] | None) -> Domain:
+def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexed: list[Any] | None) -> Domain:
     """Domain of a field, from its declared bounds and the sizes of the variables it indexes."""
     indexes = indexed is not None
     ends = {"lower": -math.inf, "upper": math.inf}
@@ -214,14 +212,14 @@ def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexed: list[
     return Domain("interval", low, high)
 
 
-def _known(machine: Machine, size: tree.Expression, frame: Frame) -> int | None:
+def _known(machine: Machine, size: Any, frame: Frame) -> int | None:
     try:
         return number(machine.value(size, frame, Run()), "a size")
     except StanError:
         return None
 
 
-def _law(node: tree.Node) -> tuple[str, tree.Expression, tuple[tree.Expression, ...]] | None:
+def _law(node: Any) -> tuple[str, Any, tuple[Any, ...]] | None:
     """A distribution of categories: its name, its value and its arguments."""
     if isinstance(node, tree.Tilde):
         name, y, args = node.name, node.of, node.args
@@ -235,12 +233,12 @@ def _law(node: tree.Node) -> tuple[str, tree.Expression, tuple[tree.Expression, 
 _CATEGORIES = {"categorical", "categorical_logit", "ordered_logistic", "ordered_probit", "ordered_logistic_glm"}
 
 
-def indexing(program: tree.Program) -> dict[str, list[tree.Expression]]:
+def indexing(program: tree.Program) -> dict[str, list[Any]]:
     """Variables that index something, with the sizes of what they index, as expressions."""
     blocks = (program.data, program.transformed_data, program.parameters, program.transformed_parameters, program.model)
     nodes = tree.walk((*blocks, program.functions))
     sizes = {n.name: sizes_of(n) for n in nodes if isinstance(n, tree.Declare)}
-    result: dict[str, list[tree.Expression]] = {}
+    result: dict[str, list[Any]] = {}
     for n in nodes:
         law = _law(n)
         if law is not None:
@@ -261,7 +259,7 @@ def indexing(program: tree.Program) -> dict[str, list[tree.Expression]]:
     return result
 
 
-def stacked(column: Column, values: Array, xp: ModuleType) -> V:
+def stacked(column: Column, values: Any, xp: Any) -> V:
     """Records `(N, *shape)` as the data variable."""
     base = SPECIAL.get(column.node.type.base, column.node.type.base)
     return V(base, xp.moveaxis(values, 0, column.axis), len(column.node.type.dims), True)

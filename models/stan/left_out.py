@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.frame import Frame, Run
@@ -42,7 +41,7 @@ class _Output:
     """A name among the draws, the statements that compute it, and the missing parameters that these need."""
 
     node: tree.Declare
-    statements: tuple[tree.Statement, ...]
+    statements: tuple[Any, ...]
     needs: frozenset[str]
 
 
@@ -88,7 +87,7 @@ class LeftOut:
         """Names among the draws that are computed of parameters which these leave out, with the names of these."""
         return {o.node.name: o.needs for o in self._outputs(draws, {n for n in self.places if n not in draws})}
 
-    def computed(self, name: str, draws: Mapping[str, Array]) -> np.ndarray:
+    def computed(self, name: str, draws: Mapping[str, Any]) -> np.ndarray:
         """What the program computes under a name `(chains, draws, *shape)`, of draws of all that it needs.
 
         Raises:
@@ -101,7 +100,7 @@ class LeftOut:
         given = {n: draws[n] for n in self.places if n in draws}
         chains, length = next(iter(given.values())).shape[:2]
 
-        def one(values: Mapping[str, Array]) -> Any:
+        def one(values: Any) -> Any:
             frame = self._with(values)
             self.machine.block(statements, frame, Run())
             return jnp.asarray(consolidated(frame[name]).a, float)
@@ -155,10 +154,10 @@ class LeftOut:
             return None
         return {n: np.asarray(v).reshape(chains, length, *v.shape[1:]) for n, v in values.items()}
 
-    def _transform(self, place: Place, given: Mapping[str, Array]) -> Any:
+    def _transform(self, place: Place, given: Mapping[str, Any]) -> Any:
         return transform_of(self.machine, place, self._with(given))
 
-    def _with(self, given: Mapping[str, Array]) -> Frame:
+    def _with(self, given: Mapping[str, Any]) -> Frame:
         frame = dict(self.frame)
         for name, value in given.items():
             place = self.places.get(name)
@@ -168,10 +167,10 @@ class LeftOut:
                 frame[name] = V(place.base, jnp.asarray(value).reshape(place.shape), place.depth)
         return frame
 
-    def _map(self, given: Mapping[str, Array], places: list[Place], outputs: list[_Output]) -> Callable[..., Any]:
+    def _map(self, given: Mapping[str, Any], places: list[Place], outputs: list[_Output]) -> Callable[..., Any]:
         """The map from free coordinates `(k,)` to the parameters and the outputs `(m,)`."""
 
-        def values(x: Array) -> tuple[dict[str, Array], Array]:
+        def values(x: Any) -> tuple[dict[str, Any], Any]:
             frame, at, result = self._with(given), 0, {}
             for place in places:
                 transform = transform_of(self.machine, place, frame)
@@ -187,7 +186,7 @@ class LeftOut:
 
         return values
 
-    def _is_affine(self, given: Mapping[str, Array], places: list[Place], outputs: list[_Output]) -> bool:
+    def _is_affine(self, given: Mapping[str, Any], places: list[Place], outputs: list[_Output]) -> bool:
         function = self._map(given, places, outputs)
         size = sum(_free_size(self._transform(p, given), p) for p in places)
         first, second, direction = np.random.default_rng(0).normal(size=(3, size))
@@ -196,7 +195,7 @@ class LeftOut:
         return bool(np.allclose(*slopes, rtol=1e-10, atol=1e-12)) and bool(np.any(slopes[0]))
 
     def _solver(self, places: list[Place], outputs: list[_Output], steps: int) -> Callable[..., Any]:
-        def solve(values: Mapping[str, Array]) -> tuple[dict[str, jax.Array], jax.Array]:
+        def solve(values: Any) -> tuple[Any, Any]:
             function = self._map(values, places, outputs)
             target = jnp.concatenate([jnp.ravel(values[o.node.name]) for o in outputs])
             size = sum(_free_size(self._transform(p, values), p) for p in places)
@@ -225,25 +224,25 @@ def _enough(outputs: list[_Output], widths: Mapping[str, int], size: int) -> lis
     return result
 
 
-def _relative_difference(first: Array, second: Array) -> jax.Array:
+def _relative_difference(first: Any, second: Any) -> Any:
     return jnp.max(jnp.abs(first - second) / (1 + jnp.abs(first)))
 
 
-def _starting_points(size: int, steps: int) -> jax.Array:
+def _starting_points(size: int, steps: int) -> Any:
     """Starting points of the solver; equations that are not affine may have several solutions."""
     way = np.random.default_rng(1).normal(size=size)
     scales = (0.0, 0.3) if steps == AFFINE_STEPS else (0.0, 0.3, -0.3, 3.0, -3.0, 30.0, -30.0)
     return jnp.asarray(np.outer(scales, way))
 
 
-def _newton(function: Callable[..., Any], target: Array, begin: Array, steps: int) -> jax.Array:
+def _newton(function: Callable[..., Any], target: Any, begin: Any, steps: int) -> Any:
     """Gauss-Newton steps, halved as long as that brings them nearer."""
 
-    def step(x: Any, _: object) -> tuple[Any, None]:
+    def step(x: Any, _: Any) -> tuple[Any, None]:
         reached, back = jax.vjp(function, x)
         residual = target - reached
 
-        def curved(v: Array) -> jax.Array:
+        def curved(v: Any) -> Any:
             return back(jax.jvp(function, (x,), (v,))[1])[0]
 
         way = jax.scipy.sparse.linalg.cg(curved, back(residual)[0], tol=1e-14, maxiter=ITERATIONS)[0]
@@ -260,5 +259,5 @@ def _free_shape(transform: Any, place: Place) -> tuple[int, ...]:
     return tuple(transform.inverse_shape(place.shape)) if hasattr(transform, "inverse_shape") else place.shape
 
 
-def _free_size(transform: object, place: Place) -> int:
+def _free_size(transform: Any, place: Place) -> int:
     return int(np.prod(_free_shape(transform, place)))

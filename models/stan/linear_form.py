@@ -10,10 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.model import GaussianPredictor, Model, Params, Records
 from bayesrecon.models.recognition import gaussian_predictor
-from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.densities_met import DensityVisitor
 from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.machine import Machine
@@ -31,9 +29,7 @@ class _Reading(DensityVisitor):
         super().__init__(record)
         self.terms: list[tuple[Any, Any, Any]] = []
 
-    def visit_density(
-        self, name: str, variate: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run
-    ) -> bool:
+    def visit_density(self, name: str, variate: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
         if name not in ("normal", "normal_id_glm"):
             return False
         y, *values = (self.value(a, frame, run) for a in (variate, *args))
@@ -57,7 +53,7 @@ def linear_form(parts: Parts, model: Model) -> GaussianPredictor | None:
         location, scale, value = (jnp.reshape(jnp.asarray(a, float), ()) for a in machine.terms[0])
         return location, scale, value
 
-    def response(params: Params, records: Records) -> tuple[Array, Array, Array]:
+    def response(params: Params, records: Records) -> tuple[Any, Any, Any]:
         return jax.vmap(one, (None, 0))(params, {k: jnp.asarray(v) for k, v in records.items()})
 
     try:

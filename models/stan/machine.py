@@ -54,7 +54,7 @@ class Machine(Expressions):
         super().__init__(program, higher)
         self.loop = loop
 
-    def block(self, body: tuple[tree.Statement, ...], frame: Frame, run: Run) -> EarlyExit | None:
+    def block(self, body: tuple[Any, ...], frame: Frame, run: Run) -> EarlyExit | None:
         for i, statement in enumerate(body):
             run.count_steps()
             try:
@@ -72,7 +72,7 @@ class Machine(Expressions):
                 return end
         return None
 
-    def conditional(self, node: tree.If, rest: tuple[tree.Statement, ...], frame: Frame, run: Run) -> EarlyExit | None:
+    def conditional(self, node: tree.If, rest: tuple[Any, ...], frame: Frame, run: Run) -> EarlyExit | None:
         test = self.known_test(self.value(node.test, frame, run), run)
         other = () if node.other is None else (node.other,)
         if test.known:
@@ -82,15 +82,7 @@ class Machine(Expressions):
             return end
         return self.both(test, (node.then,), other, rest, frame, run)
 
-    def both(
-        self,
-        test: V,
-        then: tuple[tree.Statement, ...],
-        other: tuple[tree.Statement, ...],
-        rest: tuple[tree.Statement, ...],
-        frame: Frame,
-        run: Run,
-    ) -> EarlyExit | None:
+    def both(self, test: V, then: Any, other: Any, rest: Any, frame: Frame, run: Run) -> EarlyExit | None:
         """Both branches of what is not known, and a choice between what they leave."""
         if not run.selects:
             raise Untraceable("a branch depends on a loop variable")
@@ -160,7 +152,7 @@ class Machine(Expressions):
             value = binary(node.op[:-1], self.value(node.to, frame, run), self.value(node.value, frame, run))
         else:
             value = self.value(node.value, frame, run)
-        nodes: list[tree.Expression | tree.Range | None] = []
+        nodes: list[Any] = []
         to = node.to
         while isinstance(to, tree.Index):
             nodes[:0] = to.indices
@@ -175,9 +167,7 @@ class Machine(Expressions):
         else:
             frame[to.name] = self._assigned(variable, tuple(nodes), value, frame, run)
 
-    def _assigned(
-        self, variable: V, nodes: tuple[tree.Expression | tree.Range | None, ...], value: V, frame: Frame, run: Run
-    ) -> V:
+    def _assigned(self, variable: V, nodes: tuple[Any, ...], value: V, frame: Frame, run: Run) -> V:
         if not nodes:
             if variable.shape != value.shape:
                 raise StanError(f"a value of shape {value.shape} is assigned to a variable of shape {variable.shape}")
@@ -194,7 +184,7 @@ class Machine(Expressions):
         for value in parts if all(v.scalar for v in parts) else [reduce(partial(binary, "+"), parts)]:
             self.add(node, value, run)
 
-    def add(self, node: tree.Statement, value: V, run: Run) -> None:
+    def add(self, node: Any, value: V, run: Run) -> None:
         run.terms.append((node.at[0], xp_of(value.a).sum(value.a), value.tainted or run.context))
 
     def _tilde(self, node: tree.Tilde, frame: Frame, run: Run) -> None:
@@ -296,7 +286,7 @@ class Machine(Expressions):
     }
 
 
-def summands(node: tree.Expression) -> list[tree.Expression]:
+def summands(node: Any) -> list[Any]:
     """The parts of a sum."""
     if isinstance(node, tree.Binary) and node.op == "+":
         return [*summands(node.left), *summands(node.right)]

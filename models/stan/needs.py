@@ -1,29 +1,25 @@
 """Dead-code elimination: statements without effect on the density are removed, and the data they read."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from bayesrecon.models.stan import tree
-
-if TYPE_CHECKING:
-    pass
-
 
 _ADDS = (tree.Tilde, tree.Increment, tree.CallStatement)
 
 
-def adds(node: object) -> bool:
+def adds(node: Any) -> bool:
     """Whether statements may add to the target."""
     return any(isinstance(n, _ADDS) for n in tree.walk(node))
 
 
-def declared_in(node: object) -> set[str]:
+def declared_in(node: Any) -> set[str]:
     return {n.name for n in tree.walk(node) if isinstance(n, tree.Declare)}
 
 
-def flattened(block: tuple[tree.Statement, ...]) -> list[tree.Statement]:
+def flattened(block: tuple[Any, ...]) -> list[Any]:
     """Statements of a block, without the braces around several."""
-    result: list[tree.Statement] = []
+    result: list[Any] = []
     for s in block:
         result.extend(flattened(s.body) if isinstance(s, tree.Block) and not declared_in(s) else [s])
     return result
@@ -40,7 +36,7 @@ def pruned(program: tree.Program, given: frozenset[str] = frozenset()) -> tree.P
     return replace(program, data=kept, transformed_data=data, transformed_parameters=parameters, generated=())
 
 
-def computing(program: tree.Program, name: str) -> tuple[tree.Statement, ...]:
+def computing(program: tree.Program, name: str) -> tuple[Any, ...]:
     """Statements of transformed parameters and generated quantities that compute a variable."""
     generated, needed = _needed(program.generated, {name})
     parameters, _ = _needed(program.transformed_parameters, needed)
@@ -49,7 +45,7 @@ def computing(program: tree.Program, name: str) -> tuple[tree.Statement, ...]:
 
 def without_aliases(program: tree.Program) -> tree.Program:
     """The program with integers of the transformed data that are others by another name under one name."""
-    written: dict[str, list[tree.Expression | None]] = {}
+    written: dict[str, list[Any]] = {}
     for s in tree.walk(program.transformed_data):
         if isinstance(s, tree.Declare) and s.type.base == "int" and not s.type.dims:
             written.setdefault(s.name, []).extend([] if s.value is None else [s.value])
@@ -75,11 +71,11 @@ def without_aliases(program: tree.Program) -> tree.Program:
     return replace(program, **{block: tree.renamed(body, same) for block, body in blocks.items()})
 
 
-def _sizes(block: tuple[tree.Statement, ...]) -> set[str]:
+def _sizes(block: tuple[Any, ...]) -> set[str]:
     return {n for d in block if isinstance(d, tree.Declare) for n in tree.names_in(d.type)}
 
 
-def _with_sizes(block: tuple[tree.Statement, ...], needed: set[str]) -> set[str]:
+def _with_sizes(block: tuple[Any, ...], needed: set[str]) -> set[str]:
     result = set(needed)
     for d in reversed(block):
         if isinstance(d, tree.Declare) and d.name in result:
@@ -87,11 +83,9 @@ def _with_sizes(block: tuple[tree.Statement, ...], needed: set[str]) -> set[str]
     return result
 
 
-def _leaves(
-    body: tuple[tree.Statement, ...], controls: frozenset[str] = frozenset()
-) -> list[tuple[tree.Statement, frozenset[str]]]:
+def _leaves(body: tuple[Any, ...], controls: frozenset[str] = frozenset()) -> list[tuple[Any, frozenset[str]]]:
     """Statements that contain no others, each with the names that decide whether it runs."""
-    result: list[tuple[tree.Statement, frozenset[str]]] = []
+    result: list[tuple[Any, frozenset[str]]] = []
     for s in body:
         inside = _inside(s)
         if inside is None:
@@ -101,7 +95,7 @@ def _leaves(
     return result
 
 
-def _inside(s: tree.Statement) -> tuple[tree.Statement, ...] | None:
+def _inside(s: Any) -> tuple[Any, ...] | None:
     if isinstance(s, tree.Block):
         return s.body
     if isinstance(s, tree.For | tree.While):
@@ -111,15 +105,15 @@ def _inside(s: tree.Statement) -> tuple[tree.Statement, ...] | None:
     return None
 
 
-def _heads(s: tree.Statement) -> tuple[tree.Expression, ...]:
+def _heads(s: Any) -> tuple[Any, ...]:
     if isinstance(s, tree.For):
         return (s.low, s.high) if s.high is not None else (s.low,)
     return (s.test,) if isinstance(s, tree.If | tree.While) else ()
 
 
-def _slim(body: tuple[tree.Statement, ...], kept: set[int]) -> tuple[tree.Statement, ...]:
+def _slim(body: tuple[Any, ...], kept: set[int]) -> tuple[Any, ...]:
     """Statements with the leaves that are kept alone."""
-    result: list[tree.Statement] = []
+    result: list[Any] = []
     for s in body:
         if _inside(s) is None:
             if id(s) in kept:
@@ -132,14 +126,14 @@ def _slim(body: tuple[tree.Statement, ...], kept: set[int]) -> tuple[tree.Statem
         elif isinstance(s, tree.If):
             then, other = (tree.Block(s.at, _slim((part,) if part else (), kept)) for part in (s.then, s.other))
             result.append(replace(s, then=then, other=other if s.other is not None else None))
-        elif isinstance(s, tree.For | tree.While):
+        else:
             result.append(replace(s, body=tree.Block(s.at, _slim((s.body,), kept))))
     return tuple(result)
 
 
 def _needed(
-    block: tuple[tree.Statement, ...], needed: set[str], given: frozenset[str] = frozenset()
-) -> tuple[tuple[tree.Statement, ...], set[str]]:
+    block: tuple[Any, ...], needed: set[str], given: frozenset[str] = frozenset()
+) -> tuple[tuple[Any, ...], set[str]]:
     """Statements that write what is needed, and the names that those need in turn."""
     needed, leaves = set(needed), _leaves(block)
     kept: set[int] = {id(s) for s, _ in leaves if isinstance(s, tree.Jump | tree.Return)}
@@ -171,7 +165,7 @@ def tainted_names(program: tree.Program, sources: set[str]) -> set[str]:
     return result
 
 
-def _written_by(node: object, tainted: set[str]) -> set[str]:
+def _written_by(node: Any, tainted: set[str]) -> set[str]:
     """Names that statements assign depending on tainted names, by value, index or condition."""
     if isinstance(node, tree.If | tree.While) and tree.names_in(node.test) & tainted:
         return tree.assigned_in(node)
@@ -197,5 +191,5 @@ def record_part(program: tree.Program, tainted: set[str]) -> tree.Program:
     return replace(program, model=tuple(kept))
 
 
-def _only_adds(node: object) -> bool:
+def _only_adds(node: Any) -> bool:
     return adds(node) and not tree.assigned_in(node) and not isinstance(node, tree.Declare)

@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.constraints import Affine, bounded, shaped
@@ -17,9 +15,6 @@ from bayesrecon.models.stan.higher import HIGHER
 from bayesrecon.models.stan.loops import run_loop
 from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.values import SPECIAL, StanError, V, check_size
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +42,11 @@ def machine_of(program: tree.Program) -> Machine:
     return Machine(program, HIGHER, run_loop)
 
 
-def declarations(block: tuple[tree.Statement, ...]) -> list[tree.Declare]:
+def declarations(block: tuple[Any, ...]) -> list[tree.Declare]:
     return [s for s in block if isinstance(s, tree.Declare)]
 
 
-def read_data(machine: Machine, data: Mapping[str, object], frame: Frame | None = None) -> Frame:
+def read_data(machine: Machine, data: Mapping[str, Any], frame: Frame | None = None) -> Frame:
     """The variables that the data block declares, from `data`; those in `frame` are kept.
 
     Raises:
@@ -73,7 +68,7 @@ def read_data(machine: Machine, data: Mapping[str, object], frame: Frame | None 
     return frame
 
 
-def value_of(node: tree.Declare, given: object, shape: tuple[int, ...]) -> V:
+def value_of(node: tree.Declare, given: Any, shape: tuple[int, ...]) -> V:
     """A value for a declared variable."""
     base = SPECIAL.get(node.type.base, node.type.base)
     depth = len(node.type.dims)
@@ -158,7 +153,7 @@ class Posterior:
         data: data of its data block.
     """
 
-    def __init__(self, program: tree.Program, data: Mapping[str, object]):
+    def __init__(self, program: tree.Program, data: Mapping[str, Any]):
         self.program = program
         self.machine = machine_of(program)
         self.frame = transform_data(self.machine, read_data(self.machine, data))
@@ -174,7 +169,7 @@ class Posterior:
     def dimension(self) -> int:
         return sum(int(np.prod(s)) for s in self.free_shapes.values())
 
-    def constrained(self, theta: Array) -> tuple[dict[str, V], jax.Array]:
+    def constrained(self, theta: Any) -> tuple[Frame, Any]:
         """Data and parameters, with the log Jacobian."""
         frame, total, at = dict(self.frame), jnp.zeros(()), 0
         for p in self.places:
@@ -188,7 +183,7 @@ class Posterior:
             frame[p.name] = V(p.base, y, p.depth)
         return frame, total
 
-    def run(self, theta: Array) -> tuple[Run, Any]:
+    def run(self, theta: Any) -> tuple[Run, Any]:
         """The run of the model at free coordinates `(d,)`, and the log Jacobian."""
         with np.errstate(all="ignore"):
             frame, jacobian = self.constrained(theta)
@@ -197,13 +192,13 @@ class Posterior:
             self.machine.block(self.program.model, frame, run)
         return run, jacobian
 
-    def log_density(self, theta: Array) -> Any:
+    def log_density(self, theta: Any) -> Any:
         """Log posterior density at free coordinates `(d,)`, up to a constant, with the log Jacobian."""
         run, jacobian = self.run(theta)
         return run.total() + jacobian
 
 
-def _filled(place: Place, values: Array, shape: tuple[int, ...]) -> Array:
+def _filled(place: Place, values: Any, shape: tuple[int, ...]) -> Any:
     """Free coordinates in the order in which Stan stacks them: matrices by columns, arrays by rows."""
     if place.base == "matrix" and place.node.type.base == "matrix":
         swapped = (*shape[:-2], shape[-1], shape[-2])

@@ -83,12 +83,12 @@ def comparisons(program: tree.Program) -> dict[str, list[Comparison]]:
     return result
 
 
-def _blocks(program: tree.Program) -> tuple[tuple[tree.Statement, ...], ...]:
+def _blocks(program: tree.Program) -> tuple[Any, ...]:
     """Blocks that read data; functions of the program do not."""
     return (program.transformed_data, program.transformed_parameters, program.model)
 
 
-def _tests(node: tree.Node) -> tuple[tree.Expression, ...]:
+def _tests(node: Any) -> tuple[Any, ...]:
     """Parts of a node that are taken for true or false."""
     if isinstance(node, tree.If | tree.While | tree.Ternary):
         return (node.test,)
@@ -97,7 +97,7 @@ def _tests(node: tree.Node) -> tuple[tree.Expression, ...]:
     return (node.left, node.right) if isinstance(node, tree.Binary) and node.op in ("&&", "||") else ()
 
 
-def _name(node: tree.Node | None) -> str | None:
+def _name(node: Any) -> str | None:
     """The variable that an element is of, where it may be any."""
     if isinstance(node, tree.Index) and any(isinstance(i, tree.Number) for i in node.indices):
         return None
@@ -105,7 +105,7 @@ def _name(node: tree.Node | None) -> str | None:
     return inside.name if isinstance(inside, tree.Variable) else None
 
 
-def _literal(node: tree.Node | None) -> float | None:
+def _literal(node: Any) -> float | None:
     if isinstance(node, tree.Unary) and node.op == "-" and isinstance(node.of, tree.Number):
         return -float(node.of.value)
     return float(node.value) if isinstance(node, tree.Number) else None

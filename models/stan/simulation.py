@@ -33,18 +33,16 @@ class _Drawing(DensityVisitor):
         key: key of the random numbers.
     """
 
-    def __init__(self, record: Machine, fields: frozenset[str], key: jax.Array):
+    def __init__(self, record: Machine, fields: frozenset[str], key: Any):
         super().__init__(record)
         self._fields, self._key = fields, key
         self.done: list[tuple[str, Any]] = []
 
-    def _response(self, node: tree.Expression) -> str | None:
+    def _response(self, node: Any) -> str | None:
         variate = node.of if isinstance(node, tree.Index) else node
         return variate.name if isinstance(variate, tree.Variable) and variate.name in self._fields else None
 
-    def visit_density(
-        self, name: str, variate: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run
-    ) -> bool:
+    def visit_density(self, name: str, variate: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
         """A draw comes in place of the field, or of an element of it."""
         field = self._response(variate)
         if field is None:
@@ -85,7 +83,7 @@ class _Drawing(DensityVisitor):
         )
         return True
 
-    def _shares(self, call: tree.Call, frame: Frame, run: Run) -> list[tuple[tree.Expression, tree.Call]] | None:
+    def _shares(self, call: tree.Call, frame: Frame, run: Run) -> list[tuple[Any, tree.Call]] | None:
         """Logarithms of the shares of components, with the densities of these; None if it is no such mixture."""
         parts = call.args
         if call.name == "log_mix" and len(parts) == 3:
@@ -106,7 +104,7 @@ class _Drawing(DensityVisitor):
             )
         return shares if len(shares) > 1 else None
 
-    def _place(self, node: tree.Expression | tree.Range | None, frame: Frame, run: Run) -> Any:
+    def _place(self, node: Any, frame: Frame, run: Run) -> Any:
         if node is None or isinstance(node, tree.Range):
             return None
         position = self.value(node, frame, run)
@@ -132,7 +130,7 @@ def simulation(parts: Parts, params: Params) -> Callable[[Params, Records, Any],
         new = {name for name, _ in machine.done}
         return {**record, **{name: parts.field_of(name, frame[name], record[name]) for name in new}}
 
-    def simulate(params: Params, records: Records, key: jax.Array) -> Records:
+    def simulate(params: Params, records: Records, key: Any) -> Records:
         count = len(next(iter(records.values())))
         return jax.vmap(one, (None, 0, 0))(params, records, jax.random.split(key, count))
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError, Note, near
 from bayesrecon.model import Field, Model
@@ -34,7 +33,7 @@ from bayesrecon.models.stan.linear_form import linear_form
 from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_part, tainted_names, without_aliases
 from bayesrecon.models.stan.parsing import parse
-from bayesrecon.models.stan.posterior import Place, declarations, machine_of, places, value_of
+from bayesrecon.models.stan.posterior import declarations, machine_of, places, value_of
 from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
 from bayesrecon.models.stan.record_term import Parts, own_parameters
 from bayesrecon.models.stan.sampling import numpyro_program
@@ -72,10 +71,10 @@ class StanModel(Model):
 def from_stan(
     source: str | os.PathLike[str],
     *,
-    constants: Mapping[str, object] | None = None,
+    constants: Mapping[str, Any] | None = None,
     record: str | None = None,
     sizes: Mapping[str, tuple[int, ...]] | None = None,
-    domain: Mapping[str, object] | None = None,
+    domain: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> StanModel:
     """A `Model` from a Stan program.
@@ -117,7 +116,7 @@ def from_stan(
 
 
 @in_float64
-def knowing(model: StanModel, known: Mapping[str, Array]) -> StanModel:
+def knowing(model: StanModel, known: Mapping[str, Any]) -> StanModel:
     """The model with some transformed data given. Records do not change.
 
     The values are used to compute parameters that the draws omit.
@@ -149,7 +148,7 @@ def _prepare(coordinates: Coordinates, left_out: LeftOut) -> Callable[[Any], Any
     return prepare
 
 
-def _left_out(program: tree.Program, parts: Parts, given: Mapping[str, object]) -> LeftOut:
+def _left_out(program: tree.Program, parts: Parts, given: Mapping[str, Any]) -> LeftOut:
     """Reconstruction of omitted parameters from the whole program and the data of its generated quantities."""
     machine, constants = machine_of(program), dict(parts.coordinates.frame)
     for d in declarations(program.data):
@@ -192,7 +191,7 @@ def read_program(source: str | os.PathLike[str], name: str | None = None) -> tre
 
 
 def _chosen(
-    program: tree.Program, given: dict[str, Any], record: str | None, sizes: dict[str, Any], domain: object
+    program: tree.Program, given: dict[str, Any], record: str | None, sizes: dict[str, Any], domain: Any
 ) -> StanModel:
     """The model over the count that was named, or over the first for which the likelihood is a product."""
     possible = possible_counts(program)
@@ -211,7 +210,7 @@ def _chosen(
 
 
 def _model(
-    program: tree.Program, count: str | None, given: dict[str, Any], sizes: dict[str, Any], domain: object
+    program: tree.Program, count: str | None, given: dict[str, Any], sizes: dict[str, Any], domain: Any
 ) -> StanModel:
     cut: dict[str, Column] = {}
     complete = parts = _parts(program, count, given, sizes, domain, cut)
@@ -293,7 +292,7 @@ def _declared(program: tree.Program, name: str) -> tree.Declare:
     return next(d for d in declarations(program.data) if d.name == name)
 
 
-def _all_data(program: tree.Program, given: Mapping[str, object]) -> dict[str, Column]:
+def _all_data(program: tree.Program, given: Mapping[str, Any]) -> dict[str, Column]:
     """All data but sizes and constants, as one record."""
     used = {n for d in declarations(program.data) for s in sizes_of(d) for n in tree.names_in(s)}
     used |= {n for d in declarations(program.parameters) for s in sizes_of(d) for n in tree.names_in(s)}
@@ -348,7 +347,7 @@ def _untainted(machine: Machine, constants: Frame, tainted: set[str]) -> Frame:
 
 
 def _described(
-    machine: Machine, base: Frame, fields: Mapping[str, Column], indexes: Mapping[str, list[tree.Expression]]
+    machine: Machine, base: Frame, fields: Mapping[str, Column], indexes: Mapping[str, list[Any]]
 ) -> dict[str, Field]:
     result: dict[str, Field] = {}
     for name, column in fields.items():
@@ -367,7 +366,7 @@ def _described(
     return result
 
 
-def _check_sizes(program: tree.Program, parameters: tuple[Place, ...], sizes: Mapping[str, Any]) -> None:
+def _check_sizes(program: tree.Program, parameters: Any, sizes: Mapping[str, Any]) -> None:
     for p in parameters:
         if p.name in sizes and tuple(sizes[p.name]) != p.shape and int(np.prod(sizes[p.name])) != int(np.prod(p.shape)):
             raise BayesreconError(

@@ -24,7 +24,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Parameter, PseudoData
 from bayesrecon.posteriors.approximated.quadrature import rule, student
@@ -47,14 +46,14 @@ def order_of(model: Model) -> np.ndarray:
     return np.concatenate([[gaussian.scale], np.delete(order, gaussian.scale)])
 
 
-def pack(model: Model, mean: object, covariance: Array) -> np.ndarray:
+def pack(model: Model, mean: Any, covariance: Any) -> np.ndarray:
     """phi `(k,)` of a mean `(d,)` and a covariance `(d, d)`."""
     order = order_of(model)
     factor = np.linalg.cholesky(np.asarray(covariance)[np.ix_(order, order)])
     return np.concatenate([np.asarray(mean, float), factor[np.tril_indices(len(order))]])
 
 
-def unpack(model: Model, phi: Array) -> tuple[Array, jax.Array]:
+def unpack(model: Model, phi: Any) -> tuple[Any, Any]:
     """Mean `(d,)` and factor `F (d, d)` with `F F' = Sigma`, its rows in the model's own order."""
     d, order = model.dimension, order_of(model)
     factor = jnp.zeros((d, d)).at[np.tril_indices(d)].set(phi[d:])
@@ -91,7 +90,7 @@ def _derived(model: Model, name: str, log_lik_at: Any, log_prior_at: Any) -> Mod
     )
 
 
-def _phi(params: dict[str, Array]) -> jax.Array:
+def _phi(params: dict[str, Any]) -> Any:
     return jnp.concatenate([params["mean"], params["scale"]])
 
 
@@ -107,17 +106,17 @@ def laplace(model: Model, jacobian: bool) -> Model:
     9
     """
 
-    def expanded(f: Callable[[Any], Any], params: dict[str, Array]) -> Any:
+    def expanded(f: Callable[[Any], Any], params: dict[str, Any]) -> Any:
         mean, factor = unpack(model, _phi(params))
         # The second derivatives are those at the mode: they do not move with it.
         hessian = jax.lax.stop_gradient(jax.hessian(f)(mean))
         return f(mean) + 0.5 * jnp.sum(factor * (hessian @ factor))
 
-    def log_lik_at(params: dict[str, Array], record: dict[str, Array]) -> Any:
+    def log_lik_at(params: dict[str, Any], record: dict[str, Any]) -> Any:
         return expanded(lambda t: model.log_lik(t, record), params)
 
-    def log_prior_at(params: dict[str, Array]) -> Any:
-        def log_base(t: Array) -> jax.Array:
+    def log_prior_at(params: dict[str, Any]) -> Any:
+        def log_base(t: Any) -> Any:
             return model.log_prior(t) + (model.log_det(t) if jacobian else 0.0)
 
         return expanded(log_base, params) + _entropy(model, params)
@@ -151,20 +150,20 @@ def by_another_rule(model: Model) -> Model:
 
 
 def _variational(model: Model, nodes: np.ndarray, weights: np.ndarray) -> Model:
-    def expectation(f: Callable[[Any], Any], params: dict[str, Array]) -> jax.Array:
+    def expectation(f: Callable[[Any], Any], params: dict[str, Any]) -> Any:
         mean, factor = unpack(model, _phi(params))
         return jnp.asarray(weights) @ jax.vmap(f)(mean + jnp.asarray(nodes) @ factor.T)
 
-    def log_lik_at(params: dict[str, Array], record: dict[str, Array]) -> jax.Array:
+    def log_lik_at(params: dict[str, Any], record: dict[str, Any]) -> Any:
         return expectation(lambda t: model.log_lik(t, record), params)
 
-    def log_prior_at(params: dict[str, Array]) -> jax.Array:
+    def log_prior_at(params: dict[str, Any]) -> Any:
         return expectation(lambda t: model.log_prior(t) + model.log_det(t), params) + _entropy(model, params)
 
     return _derived(model, "normal approximation", log_lik_at, log_prior_at)
 
 
-def _entropy(model: Model, params: dict[str, Array]) -> jax.Array:
+def _entropy(model: Model, params: dict[str, Any]) -> Any:
     rows, columns = np.tril_indices(model.dimension)
     return jnp.sum(jnp.log(jnp.abs(params["scale"][rows == columns])))
 
@@ -191,14 +190,14 @@ def matching(model: Model, constrained: bool) -> Callable[[Any, Any, PseudoData]
     return partial(_matched, model, variational(model), constrained)
 
 
-def unconstrained_moments(model: Model, mean: Array, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def unconstrained_moments(model: Model, mean: Any, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance in unconstrained coordinates to first order, of those of the stacked constrained values."""
     inverse = partial(_from_stacked, model)
     slope = np.asarray(jax.jacfwd(inverse)(jnp.asarray(mean)))
     return np.asarray(inverse(jnp.asarray(mean))), slope @ covariance @ slope.T
 
 
-def _from_stacked(model: Model, values: Array) -> jax.Array:
+def _from_stacked(model: Model, values: Any) -> Any:
     params, start = {}, 0
     for p in model.parameters:
         size = int(np.prod(p.shape))
@@ -212,9 +211,7 @@ def _stacked(model: Model, theta: Any) -> Any:
     return jnp.concatenate([jnp.reshape(params[p.name], (-1,)) for p in model.parameters])
 
 
-def _matched(
-    model: Model, derived: Model, constrained: bool, given: object, phi: Any, pseudo: PseudoData
-) -> np.ndarray:
+def _matched(model: Model, derived: Model, constrained: bool, given: Any, phi: Any, pseudo: PseudoData) -> np.ndarray:
     """`given + N(data) - M(data)`: what the equations give the pseudo-data, where `given` is what the posterior of the
     pseudo-data should have and M what it has (indirect inference; Gourieroux, Monfort and Renault 1993). Both are taken
     over the same nodes, whose error cancels as far as the posterior is normal.
@@ -292,7 +289,7 @@ def fitted_normal(model: Model, derived: Model, phi: Any, pseudo: PseudoData) ->
     return phi
 
 
-def fitted_mean_field(model: Model, derived: Model, mean: object, sd: object, pseudo: PseudoData) -> tuple[Any, Any]:
+def fitted_mean_field(model: Model, derived: Model, mean: Any, sd: Any, pseudo: PseudoData) -> tuple[Any, Any]:
     """Mean and standard deviations `(d,)` of the normal distribution of independent coordinates that maximises the ELBO
     of the pseudo-data, by Newton's method from one near it; not finite where there is none."""
     mean, log_sd = np.asarray(mean, float), np.log(np.asarray(sd, float))

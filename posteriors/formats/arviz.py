@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from bayesrecon.errors import BayesreconError, beside, library, reading
 from bayesrecon.posteriors.draws import Draws, is_numeric
@@ -142,12 +141,12 @@ def _read_groups(path: Path, name: str, groups: list[str], root: dict[str, Any],
             return convert(posterior, stats, root, name)
 
 
-def variables_of(dataset: xr.Dataset) -> dict[Any, Any]:
+def variables_of(dataset: Any) -> dict[Any, Any]:
     """Data variables without their coordinates, whose collection by xarray is slow for many variables."""
     return {key: dataset.variables[key] for key in dataset.data_vars}
 
 
-def one_chain(dataset: Any) -> xr.Dataset:
+def one_chain(dataset: Any) -> Any:
     """A dataset whose draws lie along one dimension `sample`, as `az.extract` makes it, with dimensions chain and draw;
     others as they are.
 
@@ -164,12 +163,12 @@ def one_chain(dataset: Any) -> xr.Dataset:
     return dataset.drop_vars(along).rename_dims(sample="draw").expand_dims("chain")
 
 
-def text_of(value: object) -> Any:
+def text_of(value: Any) -> Any:
     """The netCDF C library stores text as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def _group(source: Any, key: str) -> xr.Dataset | xr.DataTree | None:
+def _group(source: Any, key: str) -> Any:
     """The named group (a Dataset or a DataTree node: both have `data_vars`), or None."""
     try:
         group = source[key]
@@ -178,7 +177,7 @@ def _group(source: Any, key: str) -> xr.Dataset | xr.DataTree | None:
     return group if hasattr(group, "data_vars") else None
 
 
-def convert(posterior: xr.Dataset | xr.DataTree, stats: xr.Dataset | xr.DataTree | None, root: Any, name: str) -> Draws:
+def convert(posterior: Any, stats: Any, root: Any, name: str) -> Draws:
     posterior, stats = one_chain(posterior), None if stats is None else one_chain(stats)
     variables = {str(key): value for key, value in variables_of(posterior).items() if is_numeric(value.dtype)}
     if not variables:
@@ -198,7 +197,7 @@ def convert(posterior: xr.Dataset | xr.DataTree, stats: xr.Dataset | xr.DataTree
     return Draws(values, log_density_of(posterior, stats, leading), name, attributes)
 
 
-def _array(variable: xr.DataArray | xr.Variable) -> np.ndarray:
+def _array(variable: Any) -> np.ndarray:
     return np.asarray(variable.transpose("chain", "draw", ...).values, np.float64)
 
 

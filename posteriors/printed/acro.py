@@ -43,7 +43,7 @@ class AcroOutput:
     response: str = "y"
 
 
-def is_acro(source: object) -> bool:
+def is_acro(source: Any) -> bool:
     """Whether this is the path of `results.json`, or of the folder with it, that ACRO wrote.
 
     >>> is_acro("none")
@@ -127,7 +127,7 @@ def _regression(files: list[Path]) -> Any:
     return None
 
 
-def _padded(text: str, decimals: int) -> Any:
+def _padded(text: Any, decimals: int) -> Any:
     """A number with the zeros that it was printed with.
 
     >>> _padded("0.13", 3), _padded("85", 4)

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pandas as pd
-
 from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.headers import SIGMA, footer_of, plain
 from bayesrecon.posteriors.printed.numbers import numbers_of
@@ -11,7 +9,7 @@ from bayesrecon.posteriors.printed.numbers import numbers_of
 _SILENT = "sigma"
 
 
-def parted(frame: pd.DataFrame) -> tuple[Any, Footer]:
+def parted(frame: Any) -> tuple[Any, Footer]:
     """The lines of coefficients of a table in the one form, that of sigma by this name, and what stands below.
 
     >>> import pandas as pd
@@ -42,7 +40,7 @@ def parted(frame: pd.DataFrame) -> tuple[Any, Footer]:
     return kept.set_axis(renamed, axis=0), Footer(**entries)
 
 
-def with_scale(frame: pd.DataFrame, below: Footer) -> pd.DataFrame:
+def with_scale(frame: Any, below: Footer) -> Any:
     """A table of least squares without a line `sigma` with one, where the log likelihood tells it or n is known."""
     labels = [plain(label) for label in frame.index]
     if any(label in SIGMA[:-1] for label in labels) or below.records(len(labels)) is None:
@@ -53,5 +51,5 @@ def with_scale(frame: pd.DataFrame, below: Footer) -> pd.DataFrame:
     return pd.concat([frame, line])
 
 
-def _empty(value: object) -> bool:
+def _empty(value: Any) -> bool:
     return value is None or value != value or (isinstance(value, str) and not value.strip())

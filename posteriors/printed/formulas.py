@@ -55,7 +55,7 @@ def _variables(formula: str) -> dict[str, bool]:
         raise BayesreconError(f"the formula has {len(formula)} characters; at most {_LONGEST} are accepted")
     text = re.sub(r"\b(?:as\.)?factor\(", "C(", formula)
     try:
-        parsed = cast(Any, Formula)(text)
+        parsed: Any = cast(Any, Formula)(text)
         right = getattr(parsed, "rhs", parsed)
         factors = {str(factor.expr) for term in right for factor in term.factors}
     except Exception as error:

@@ -17,11 +17,11 @@ import numpy as np
 from bayesrecon.inexact import Limit
 from bayesrecon.model import Field
 from bayesrecon.posteriors.printed.coded_tables import Coded
-from bayesrecon.posteriors.printed.design_cells import Layout, squares
+from bayesrecon.posteriors.printed.design_cells import squares
 
 
 def between(
-    small: Coded, large: Coded, fields: Mapping[str, Field], factors: Sequence[Any], rows: Mapping[str, Limit]
+    small: Any, large: Any, fields: Mapping[str, Field], factors: Sequence[Any], rows: Mapping[str, Limit]
 ) -> dict[str, Limit]:
     """Limits of the mean of the covariate in each cell, and of its moments; nothing for tables that are not nested.
 
@@ -66,7 +66,7 @@ def between(
 
 
 def _moments(
-    x: str, large: Coded, layout: Layout, low: np.ndarray, high: np.ndarray, rows: Mapping[str, Limit], at: int
+    x: str, large: Coded, layout: Any, low: np.ndarray, high: np.ndarray, rows: Mapping[str, Limit], at: int
 ) -> dict[str, Limit]:
     """Mean and variance of the covariate, where every cell's count is told."""
     counts = [rows.get(f"n[{layout.named(cell)}]", Limit()) for cell in layout.cells]

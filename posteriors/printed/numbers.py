@@ -4,16 +4,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.printed.headers import EST, HIGH, LOW, OR, SE, STAT
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _EXACT = 15  # significant digits from which a number was not rounded
 _LEVEL = 0.975  # quantile of the upper end of a 95 % interval
@@ -27,7 +23,7 @@ class Numbers:
     half: np.ndarray
 
 
-def numbers_of(cells: Sequence[float | str]) -> Numbers:
+def numbers_of(cells: Sequence[Any]) -> Numbers:
     """Cells of a column: text as it was printed, numbers by their shortest decimals; empty ones are NaN.
 
     >>> numbers_of(["5.917", "", 0.25]).half.tolist()
@@ -52,7 +48,7 @@ def numbers_of(cells: Sequence[float | str]) -> Numbers:
     return Numbers(values, half)
 
 
-def estimates_of(frame: "pd.DataFrame", freedom: float | None) -> tuple[Numbers, Numbers]:
+def estimates_of(frame: Any, freedom: float | None) -> tuple[Numbers, Numbers]:
     """Estimates and standard errors of a table in the one form (`posteriors.printed`), with their halves.
 
     Odds ratios and the ends of their intervals are taken as logarithms, whose rounding is asymmetric: `value` is then

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from bayesrecon.errors import BayesreconError, Note, reading
 from bayesrecon.errors import beside as files_beside
 from bayesrecon.posteriors.printed.headers import (
@@ -61,12 +59,12 @@ class Printed:
         model: the name of its column, where several models stand side by side.
     """
 
-    frame: pd.DataFrame
+    frame: Any
     notes: tuple[str, ...] = ()
     model: str = ""
 
 
-def as_printed(table: object, beside: Sequence[Path] = (), column: str | None = None) -> Printed:
+def as_printed(table: Any, beside: Sequence[Path] = (), column: str | None = None) -> Printed:
     """A file of a printed table, or a DataFrame, in the one form.
 
     Args:
@@ -121,14 +119,14 @@ def read_printed(path: Path, description: str = "a printed table") -> dict[str, 
         return file.read()  # type: ignore[no-any-return]
 
 
-def _plain_headers(headers: Sequence[str]) -> bool:
+def _plain_headers(headers: Sequence[Any]) -> bool:
     columns = columns_of(headers)
     if columns.estimate is None or columns.error is None:
         return False
     return columns.enough and {plain(headers[columns.estimate]), plain(headers[columns.error])} <= _PLAIN
 
 
-def _readable(grid: list[Sequence[str]]) -> int:
+def _readable(grid: list[list[Any]]) -> int:
     return 2 * any(columns_of(row).enough for row in grid[:40]) + any(
         BRACKETS.match(str(c)) for row in grid for c in row
     )
@@ -289,7 +287,7 @@ def _inside(row: list[Any], k: int) -> bool:
     return bool(BRACKETS.match(text) or _BELOW.match(text))
 
 
-def _empty(value: object) -> bool:
+def _empty(value: Any) -> bool:
     return (
         value is None
         or value != value
@@ -297,7 +295,7 @@ def _empty(value: object) -> bool:
     )
 
 
-def _without_marks(value: object) -> Any:
+def _without_marks(value: Any) -> Any:
     """A cell without stars, and without commas between thousands."""
     if not isinstance(value, str):
         return value

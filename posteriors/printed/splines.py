@@ -17,6 +17,7 @@ Other columns of a design only add to squared errors, so that all of this holds 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bayesrecon.inexact import Limit, Statements
 from bayesrecon.model import Field
@@ -72,7 +73,7 @@ class Splines:
     errors: tuple[Number, ...]
     scale: Number | None
 
-    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[object] = ()) -> Statements:
+    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Any] = ()) -> Statements:
         weight, scale = _WEIGHTS.get(self.kind), 1.0
         if self.kind == "ols":
             scale = 0.0 if self.scale is None else max(self.scale[0] - self.scale[1], 0.0) ** 2

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from bayesrecon.errors import BayesreconError, beside, near, reading
 from bayesrecon.factors import Factor
@@ -41,10 +40,10 @@ _SNIFFED, _FIRST = 2**16, 60  # letters, and lines, in which a table of estimate
 
 @in_float64
 def from_table(
-    table: object,
+    table: Any,
     model: Model | str,
     *,
-    correlations: pd.DataFrame | Path | Sequence[Sequence[float]] | None = None,
+    correlations: Any = None,
     draws: float | None = None,
     jacobian: bool | None = None,
     coordinates: str = "constrained",
@@ -166,7 +165,7 @@ def from_table(
     return replace(release, notes=(*notes, *release.notes))
 
 
-def titled(table: object, model: str) -> str | None:
+def titled(table: Any, model: str) -> str | None:
     """The name of a table: that of its file, and of the chosen model if there are several.
 
     >>> titled("tables/fits.csv", "(2)"), titled(object(), "")
@@ -275,7 +274,7 @@ def _order(model: Model, labels: Sequence[str], coordinates: str) -> list[int]:
     return [positions[name] for name in expected]
 
 
-def read_frame(table: object, description: str) -> pd.DataFrame:
+def read_frame(table: Any, description: str) -> Any:
     import pandas as pd
 
     if isinstance(table, (str, Path)):
@@ -354,7 +353,7 @@ def _named(row: Sequence[str]) -> bool:
     return not re.fullmatch(rf"(?:{NUMBER})?", row[0].strip())
 
 
-def is_table(source: object) -> bool:
+def is_table(source: Any) -> bool:
     """Whether this is a DataFrame without marks of draws, or the path of a CSV table of estimates."""
     if isinstance(source, str | Path):
         return as_table(source)
@@ -362,7 +361,7 @@ def is_table(source: object) -> bool:
     return pandas and not is_frame(source)
 
 
-def release_of_table(source: object, model: object, power: float | None) -> Release | None:
+def release_of_table(source: Any, model: Any, power: float | None) -> Release | None:
     """The release of a regression's table; None for anything else.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class Objects:
         table: table of `bayesrecon.untrusted.r_file.RFile.read`.
     """
 
-    def __init__(self, table: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, table: Mapping[str, Any]) -> None:
         self._table = table
         order = np.argsort(table["parent"], kind="stable")
         count = len(table["kind"])

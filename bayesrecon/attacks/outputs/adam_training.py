@@ -3,7 +3,7 @@
 import hashlib
 import json
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.files import write_whole
 from bayesrecon.model import Progress
@@ -78,7 +77,7 @@ class Fitted:
         losses: validation loss after every epoch; without validation records the mean training loss.
     """
 
-    params: Sequence[Mapping[str, Array]]
+    params: Any
     state: Any
     epoch: int
     losses: list[float] = field(default_factory=list)
@@ -87,7 +86,7 @@ class Fitted:
 @in_float32
 def fit(
     loss: Callable[..., tuple[Any, Any]],
-    params: Sequence[Mapping[str, Array]],
+    params: Any,
     state: Any,
     data: tuple[Any, ...],
     schedule: Schedule,
@@ -121,10 +120,8 @@ def fit(
     batch = min(schedule.batch, len(train_rows))
 
     @jax.jit
-    def epoch(
-        params: Sequence[Mapping[str, Array]], state: Any, moments: Any, order: Array, train_data: tuple[Array, Array]
-    ) -> Any:
-        def step(carry: Any, rows: Array) -> Any:
+    def epoch(params: Any, state: Any, moments: Any, order: Any, train_data: Any) -> Any:
+        def step(carry: Any, rows: Any) -> Any:
             params, state, moments = carry
             part = tuple(v[rows] for v in train_data)
             (value, state), gradient = jax.value_and_grad(loss, has_aux=True)(params, state, part, True)
@@ -134,11 +131,11 @@ def fit(
         return jax.lax.scan(step, (params, state, moments), order)
 
     @jax.jit
-    def value_of(params: Sequence[Mapping[str, Array]], state: Any, part: tuple[Array, Array]) -> jax.Array:
+    def value_of(params: Any, state: Any, part: Any) -> Any:
         return loss(params, state, part, False)[0]
 
     # The best epoch's numbers travel with the current ones.
-    now = {"params": params, "state": state, "inner": moments, "best": (params, state)}
+    now: Any = {"params": params, "state": state, "inner": moments, "best": (params, state)}
     done, best, losses = 0, 0, []
     stamp = _stamp(data, schedule, description)
     path = None if checkpoint is None else Path(checkpoint)
@@ -179,7 +176,7 @@ def _stamp(data: tuple[np.ndarray, ...], schedule: Schedule, description: str) -
     return json.dumps({"data": digest.hexdigest(), "training": description, **settings}, sort_keys=True)
 
 
-def _write(path: Path, now: object, done: int, best: int, losses: list[float], stamp: str) -> None:
+def _write(path: Path, now: Any, done: int, best: int, losses: list[float], stamp: str) -> None:
     leaves = {f"leaf{i}": np.asarray(v) for i, v in enumerate(jax.tree_util.tree_leaves(now))}
     save_arrays = partial(np.savez, done=done, best=best, losses=losses, stamp=stamp, **leaves)
 
@@ -190,7 +187,7 @@ def _write(path: Path, now: object, done: int, best: int, losses: list[float], s
     write_whole(path, save)
 
 
-def _loaded(path: Path, like: object, stamp: str) -> tuple[Any, int, int, list[float]]:
+def _loaded(path: Path, like: Any, stamp: str) -> tuple[Any, int, int, list[float]]:
     leaves, tree = jax.tree_util.tree_flatten(like)
     with reading(path, "a checkpoint of training"), zipfile.ZipFile(path) as archive:
         size = sum(entry.file_size for entry in archive.infolist())

@@ -1,13 +1,12 @@
 """Networks that classifiers and decoders are made of."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 
 
@@ -45,14 +44,14 @@ def perceptron(widths: Sequence[int], *, sigmoid: bool = False) -> Network:
     if len(widths) < 2 or min(widths) < 1:
         raise BayesreconError(f"widths {widths}: expected those of the input and the output at least, 1 or more")
 
-    def init(key: jax.Array) -> tuple[Any, Any]:
+    def init(key: Any) -> tuple[Any, Any]:
         layers = []
         for one, below, above in zip(jax.random.split(key, len(widths) - 1), widths[:-1], widths[1:], strict=True):
             weights = jax.random.normal(one, (below, above), jnp.float32) * (2 / below) ** 0.5
             layers.append({"weights": weights, "bias": jnp.zeros(above, jnp.float32)})
         return layers, ()
 
-    def apply(params: Sequence[Mapping[str, Array]], state: Any, x: Array, training: bool) -> tuple[Any, Any]:
+    def apply(params: Any, state: Any, x: Any, training: bool) -> tuple[Any, Any]:
         for i, layer in enumerate(params):
             x = x @ layer["weights"] + layer["bias"]
             if i < len(params) - 1:

@@ -7,11 +7,11 @@ share one.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.output_embedding import Outputs
 
@@ -69,7 +69,7 @@ def varies(spread: np.ndarray) -> Bool[np.ndarray, " p"]:
 def calibrated(
     truth: Float[np.ndarray, "n p"],
     guess: Float[np.ndarray, "n p"],
-    scale: Array,
+    scale: Any,
     spread: Float[np.ndarray, " p"],
     checked: int,
     values: tuple[float, float],

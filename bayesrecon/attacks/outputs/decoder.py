@@ -1,6 +1,6 @@
 """A decoder of outputs that is trained: what reconstructs records from the outputs of any model, linear or not."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.attacks.outputs.adam_training import Schedule, fit
 from bayesrecon.attacks.outputs.architectures import Network, perceptron
 from bayesrecon.attacks.outputs.training_losses import ReconstructionLoss
@@ -36,7 +35,7 @@ class NetworkDecoder:
     """
 
     network: Network
-    params: Sequence[Mapping[str, Array]]
+    params: Any
     state: Any
     outputs: int
     shape: tuple[int, ...]
@@ -44,7 +43,7 @@ class NetworkDecoder:
     epoch: int
 
     @in_float32
-    def __call__(self, outputs: Array) -> np.ndarray:
+    def __call__(self, outputs: Any) -> np.ndarray:
         """The records `(M, p)` of outputs `(M, N)`: logits, whatever the view, which is taken of them here.
 
         Raises:
@@ -61,7 +60,7 @@ class NetworkDecoder:
 
 def train_decoder(
     predict: Callable[[Any], Any],
-    images: object,
+    images: Any,
     *,
     view: View = "logits",
     loss: ReconstructionLoss | None = None,
@@ -100,9 +99,7 @@ def train_decoder(
     network = network or perceptron((count, *HIDDEN[::-1], flat.shape[1]), sigmoid=True)
     shape = images.shape[1:]
 
-    def objective(
-        params: Sequence[Mapping[str, Array]], state: Any, batch: tuple[Array, Array], training: bool
-    ) -> tuple[Any, Any]:
+    def objective(params: Any, state: Any, batch: Any, training: bool) -> tuple[Any, Any]:
         z, x = batch
         guess, state = network.apply(params, state, viewed(z, view), training)
         return loss(guess.reshape(len(x), *shape), x.reshape(len(x), *shape)), state
@@ -131,7 +128,7 @@ def start(network: Network, *seeds: int) -> tuple[Any, Any]:
     return network.init(key)
 
 
-def viewed(z: Array, view: View) -> jax.Array:
+def viewed(z: Any, view: View) -> Any:
     """Logits as the decoder is given them.
 
     >>> viewed(jnp.zeros((1, 4)), "softmax").tolist()
@@ -146,7 +143,7 @@ def check_view(view: str) -> None:
         raise BayesreconError(f"view={view!r}: expected one of {', '.join(VIEWS)}")
 
 
-def checked_images(images: object) -> np.ndarray:
+def checked_images(images: Any) -> np.ndarray:
     """Images `(m, height, width)` or `(m, height, width, colours)` in single precision, with pixels in [0, 1]."""
     try:
         images = np.asarray(images, np.float32)

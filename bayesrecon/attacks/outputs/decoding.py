@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
@@ -38,7 +37,7 @@ class LinearDecoding(Attack[InputEstimate]):
     takes: ClassVar[tuple[type, ...]] = (Outputs,)
     uses: ClassVar[tuple[str, ...]] = ()
 
-    def run(self, release: Outputs, knows: Knows, *, key: Key, progress: Progress) -> InputEstimate:
+    def run(self, release: Outputs, knows: Knows, *, key: Any, progress: Progress) -> InputEstimate:
         began, rng = time.perf_counter(), generator(key)
         at = split(len(release.public), rng)
         if len(at.fit) <= release.answers.shape[1] + 1:
@@ -130,7 +129,7 @@ class TrainedDecoding(Attack[InputEstimate]):
 
     decoder: Callable[[Any], Any] | None = option(None, "Function from outputs (m, K) to records (m, *shape).")
 
-    def run(self, release: Outputs, knows: Knows, *, key: Key, progress: Progress) -> InputEstimate:
+    def run(self, release: Outputs, knows: Knows, *, key: Any, progress: Progress) -> InputEstimate:
         began, rng = time.perf_counter(), generator(key)
         if self.decoder is None:
             raise BayesreconError("TrainedDecoding needs decoder=, a function of outputs (m, K) that gives records")

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 
 _RANK = 1e-10  # of the largest variance of outputs, below which a direction counts as a function of the others
@@ -38,7 +37,7 @@ class LinearDecoder:
     variance: np.ndarray
     unexplained: np.ndarray
 
-    def __call__(self, outputs: Array) -> np.ndarray:
+    def __call__(self, outputs: Any) -> np.ndarray:
         """The records `(N, p)` of outputs `(N, k)`.
 
         Raises:
@@ -64,7 +63,7 @@ class LinearDecoder:
 
 
 def linear_decoder(
-    mean: object, covariance: Any, weights: Any, *, noise: float = 0.0, centre: Array | None = None
+    mean: Any, covariance: Any, weights: Any, *, noise: float = 0.0, centre: Any = None
 ) -> LinearDecoder:
     """The decoder of linear outputs `z = W'(x - mean) + centre + noise` of records with given moments.
 
@@ -90,7 +89,7 @@ def linear_decoder(
     return _decoder(mean, centre, products, weights.T @ products, np.diag(covariance), noise)
 
 
-def fitted_decoder(x: Array, z: Array, *, noise: float = 0.0) -> LinearDecoder:
+def fitted_decoder(x: Any, z: Any, *, noise: float = 0.0) -> LinearDecoder:
     """The decoder of the outputs of any model, from public records and what the model answers to them.
 
     Args:

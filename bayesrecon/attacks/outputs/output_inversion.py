@@ -2,11 +2,10 @@
 
 import time
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.attacks.outputs.calibration import split, spread_of
@@ -43,7 +42,7 @@ class OutputInversion(Attack[InputEstimate]):
     checked: int = option(20, "Further public records that check their coverage.")
 
     @in_float64
-    def run(self, release: Outputs, knows: Knows, *, key: Key, progress: Progress) -> InputEstimate:
+    def run(self, release: Outputs, knows: Knows, *, key: Any, progress: Progress) -> InputEstimate:
         began, rng = time.perf_counter(), generator(key)
         if release.answer.view in ("rounded", "argmax"):
             raise BayesreconError(

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
 from bayesrecon.attacks.outputs.public_law import PriorLaw, fitted_law, log_likelihood, log_prior
@@ -63,7 +62,7 @@ class PosteriorSampling(Attack[InputEstimate]):
         if not (np.isfinite(self.scale) and self.scale > 0):
             raise BayesreconError(f"scale={self.scale}: expected a number above 0")
 
-    def run(self, release: Outputs, knows: Knows, *, key: Key, progress: Progress) -> InputEstimate:
+    def run(self, release: Outputs, knows: Knows, *, key: Any, progress: Progress) -> InputEstimate:
         began, rng = time.perf_counter(), generator(key)
         at = split(len(release.public), rng)
         rest = np.concatenate([at.calibrate, at.check])
@@ -154,12 +153,12 @@ def moments(law: PriorLaw, c: np.ndarray, values: tuple[float, float]) -> tuple[
 
 @partial(jax.jit, static_argnames=("answer", "widths", "warmup", "draws"))
 def _chains(
-    keys: object, z: Any, start: object, arrays: Any, answer: Answer, widths: tuple[int, ...], warmup: int, draws: int
+    keys: Any, z: Any, start: Any, arrays: Any, answer: Answer, widths: tuple[int, ...], warmup: int, draws: int
 ) -> Any:
     """One chain for every row of z."""
     from numpyro.infer import MCMC, NUTS
 
-    def one(key: Any, z: Any, start: object) -> Any:
+    def one(key: Any, z: Any, start: Any) -> Any:
         def potential(c: Any) -> Any:
             return -(log_prior(c, arrays) + log_likelihood(c, z, answer, widths, arrays))
 

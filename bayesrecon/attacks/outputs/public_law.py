@@ -113,7 +113,7 @@ def log_likelihood(c: Any, z: Any, answer: Answer, widths: tuple[int, ...], arra
     return -0.5 * ((arrays["white"] @ (z - mean)) ** 2).sum()
 
 
-def log_between(low: Any, high: Any) -> jax.Array:
+def log_between(low: Any, high: Any) -> Any:
     """Logarithm of the standard normal probability of an interval, without cancellation in the tails."""
     flip = low + high > 0  # an end at infinity decides the sign
     a, b = jnp.where(flip, -high, low), jnp.where(flip, -low, high)

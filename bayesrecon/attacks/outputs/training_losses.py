@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.similarity import structural_similarity
 
@@ -34,7 +33,7 @@ class ReconstructionLoss:
         if not (np.isfinite(sizes).all() and (sizes >= 0).all() and self.delta > 0 and self.alpha + self.gamma > 0):
             raise BayesreconError(f"{self}: expected alpha and gamma of 0 or more, not both 0, and delta above 0")
 
-    def __call__(self, guess: Array, truth: Array) -> Any:
+    def __call__(self, guess: Any, truth: Any) -> Any:
         """The loss of images `(N, height, width)`, or `(N, height, width, colours)`."""
         total = self.gamma * huber(guess, truth, self.delta) if self.gamma else 0.0
         if self.alpha:
@@ -42,12 +41,12 @@ class ReconstructionLoss:
         return total
 
 
-def _planes(images: Array) -> Array:
+def _planes(images: Any) -> Any:
     """Colours before rows: one image each."""
     return jnp.moveaxis(images, -1, 1) if jnp.ndim(images) == 4 else images
 
 
-def huber(guess: Array, truth: Array, delta: float = 1.0) -> jax.Array:
+def huber(guess: Any, truth: Any, delta: float = 1.0) -> Any:
     """Mean over all numbers of `e^2 / 2` where `|e| < delta`, elsewhere `delta (|e| - delta / 2)`.
 
     >>> float(huber(np.array([0.5, 3.0]), np.zeros(2)))
@@ -57,7 +56,7 @@ def huber(guess: Array, truth: Array, delta: float = 1.0) -> jax.Array:
     return jnp.where(error < delta, error**2 / 2, delta * (error - delta / 2)).mean()
 
 
-def class_loss(logits: Array, y: Array) -> jax.Array:
+def class_loss(logits: Any, y: Any) -> Any:
     """Mean cross-entropy of logits `(M, N)` and classes `(M,)`.
 
     >>> round(float(class_loss(np.zeros((3, 4)), np.array([0, 1, 2]))), 4)  # log 4
@@ -66,7 +65,7 @@ def class_loss(logits: Array, y: Array) -> jax.Array:
     return -jnp.take_along_axis(jax.nn.log_softmax(jnp.asarray(logits)), jnp.asarray(y)[:, None], axis=1).mean()
 
 
-def attribute_loss(logits: Array, y: Array, weights: Array) -> jax.Array:
+def attribute_loss(logits: Any, y: Any, weights: Any) -> Any:
     """Mean over records and binary attributes of `-eta y log s(z) - (1 - y) log(1 - s(z))`.
 
     Args:

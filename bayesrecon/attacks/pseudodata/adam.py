@@ -19,7 +19,6 @@ import numpy as np
 import optax
 from jaxtyping import Float
 
-from bayesrecon.arrays import Array
 from bayesrecon.attacks.pseudodata.support import Chart, Variables
 from bayesrecon.attacks.pseudodata.sweep import Sweep, sweep_slopes
 from bayesrecon.kernels.embedding import Basis
@@ -51,7 +50,7 @@ class Slicing:
     reduced: bool = True
 
 
-def directions(key: jax.Array, slicing: Slicing, atoms: int, dimension: int) -> jax.Array:
+def directions(key: Any, slicing: Slicing, atoms: int, dimension: int) -> Any:
     """`epsilon (T, L, k)`."""
     draw = jax.random.normal if slicing.law == "normal" else jax.random.rademacher
     return draw(key, (atoms, slicing.count, dimension)).astype(float)
@@ -61,13 +60,13 @@ def sliced_divergence(
     model: Model,
     temperature: float,
     reduced: bool,
-    metric: Array,
-    theta: Array,
-    atoms: Array,
-    epsilon: Array,
-    weights: Array,
+    metric: Any,
+    theta: Any,
+    atoms: Any,
+    epsilon: Any,
+    weights: Any,
     records: Records,
-) -> Array:
+) -> Any:
     """J(w, Z) of one set of directions, a scalar; the constant of the prior is included.
 
     Args:
@@ -75,11 +74,11 @@ def sliced_divergence(
         epsilon: `(T, L, k)`.
     """
 
-    def log_p(t: Array) -> Array:
+    def log_p(t: Any) -> Any:
         fitted = weights @ jax.vmap(model.log_lik, in_axes=(None, 0))(t, records)
         return fitted + model.log_prior(t) + temperature * model.log_det(t)
 
-    def one(t: Any, e: Array) -> Any:
+    def one(t: Any, e: Any) -> Any:
         curvature = jax.vmap(lambda v: along(log_p, t, v)[2])(e @ metric.T)
         score = metric.T @ jax.grad(log_p)(t)
         square = score @ score if reduced else jnp.mean((e @ score) ** 2)
@@ -92,10 +91,10 @@ def divergence_slopes(
     chart: Chart,
     model: Model,
     temperature: float,
-    atoms: tuple[Array, Array, Array],
+    atoms: tuple[Any, Any, Any],
     slicing: Slicing,
     epsilon: Any,
-    given: Array,
+    given: Any,
     fixed: Records,
     whiten: tuple[Records, Records],
     x: Variables,
@@ -110,7 +109,7 @@ def divergence_slopes(
     def records(y: Variables) -> Records:
         return chart.records_at(y, fixed, *whiten)
 
-    def score(t: Array, z: Records) -> jax.Array:
+    def score(t: Any, z: Records) -> Any:
         return jax.grad(lambda s: model.log_lik(s, z))(t)
 
     w, z = chart.weights_at(x, given), records(x)
@@ -124,8 +123,8 @@ def divergence_slopes(
         frames = jnp.broadcast_to(metric, (len(theta), *metric.shape))
     pulled = total @ metric.T
 
-    def influence(record: Records) -> Array:
-        def at(t: Array, frame: Array, direction: Array) -> Any:
+    def influence(record: Records) -> Any:
+        def at(t: Any, frame: Any, direction: Any) -> Any:
             curvature = jax.vmap(lambda v: along(lambda s: model.log_lik(s, record), t, v)[2], in_axes=1)(frame)
             return score(t, record) @ direction + temperature * curvature.sum()
 
@@ -146,7 +145,7 @@ def divergence_slopes(
     return pull((in_weights, slopes))[0]
 
 
-def _frames(epsilon: Array) -> jax.Array:
+def _frames(epsilon: Any) -> Any:
     """`(T, k, q)` with `q = min(L, k)` columns whose outer products sum to `mean_l eps_l eps_l'`."""
     count, dimension = epsilon.shape[1:]
     if count <= dimension:
@@ -166,11 +165,11 @@ def adam_steps(
     rate: float,
     steps: int,
     atoms: tuple[Any, Any, Any] | Sweep,
-    given: Array,
+    given: Any,
     fixed: Records,
     whiten: tuple[Records, Records],
-    key: jax.Array,
-    first: Array,
+    key: Any,
+    first: Any,
     state: tuple[Variables, Any],
     regulariser: Regulariser | None = None,
 ) -> tuple[Variables, Any]:
@@ -188,7 +187,7 @@ def adam_steps(
     def penalty(x: Variables) -> Any:
         return regulariser(chart.weights_at(x, given), chart.records_at(x, fixed, *whiten)) if regulariser else 0.0
 
-    def step(carry: tuple[Variables, Any], number: Array) -> tuple[tuple[Variables, Any], None]:
+    def step(carry: tuple[Variables, Any], number: Any) -> tuple[tuple[Variables, Any], None]:
         x, inner = carry
         epsilon = None
         if slicing.count:
@@ -213,11 +212,11 @@ def adam_start(rate: float, x: Variables) -> Any:
 
 @partial(jax.jit, static_argnames="model")
 def _curvature_difference(
-    model: Model, metric: Array, theta: Array, atoms: Array, epsilon: Array, records: Records, coefficients: Array
-) -> Array:
+    model: Model, metric: Any, theta: Any, atoms: Any, epsilon: Any, records: Records, coefficients: Any
+) -> Any:
     exact = taylor(model, metric, theta, records)[2] @ coefficients
 
-    def one(t: Any, e: Array) -> Any:
+    def one(t: Any, e: Any) -> Any:
         return taylor(model, metric @ e.T, t[None], records)[2][0] / e.shape[0]
 
     sliced = jax.vmap(one)(theta, epsilon) @ coefficients

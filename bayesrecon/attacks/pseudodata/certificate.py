@@ -136,14 +136,7 @@ def _box(reference: Reference, name: str) -> tuple[Any, Any]:
 
 @partial(jax.jit, static_argnames=("model", "moved"))
 def _witness(
-    model: Model,
-    moved: tuple[str, ...],
-    metric: Any,
-    theta: Any,
-    inverse: object,
-    slope: object,
-    x: Any,
-    still: Records,
+    model: Model, moved: tuple[str, ...], metric: Any, theta: Any, inverse: Any, slope: Any, x: Any, still: Records
 ) -> tuple[Any, Any]:
     def value(x: Any) -> Any:
         batch = {k: jnp.asarray(v)[None] for k, v in {**still, **x}.items()}

@@ -16,7 +16,6 @@ import scipy.optimize
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
-from bayesrecon.arrays import Array
 from bayesrecon.attacks.pseudodata.quadratic import Features, amplitudes
 from bayesrecon.attacks.pseudodata.support import Chart, Support, Variables
 from bayesrecon.model import Model, PseudoData, Records
@@ -36,14 +35,8 @@ class _StopDescent(Exception):
 
 @partial(jax.jit, static_argnames=("chart", "model"))
 def _residual(
-    chart: Chart,
-    model: Model,
-    at: tuple[Array, ...],
-    given: Any,
-    fixed: Records,
-    whiten: tuple[Records, Records],
-    x: Any,
-) -> jax.Array:
+    chart: Chart, model: Model, at: tuple[Any, ...], given: Any, fixed: Records, whiten: tuple[Records, Records], x: Any
+) -> Any:
     metric, theta, inverse, root, wanted = at
     records = chart.records_at(x, fixed, *whiten)
     c = amplitudes(model, metric, theta, inverse, records)
@@ -52,14 +45,8 @@ def _residual(
 
 @partial(jax.jit, static_argnames=("chart", "model"))
 def _jacobian(
-    chart: Chart,
-    model: Model,
-    at: tuple[Array, ...],
-    given: Any,
-    fixed: Records,
-    whiten: tuple[Records, Records],
-    x: Any,
-) -> dict[str, jax.Array]:
+    chart: Chart, model: Model, at: tuple[Any, ...], given: Any, fixed: Records, whiten: tuple[Records, Records], x: Any
+) -> dict[str, Any]:
     metric, theta, inverse, root, _ = at
     names = [name for name, _ in chart.moved]
 
@@ -166,7 +153,7 @@ def quasi_newton(
     chart, model = support.chart, embedding.release.model
     start, shape = ravel_pytree({k: jnp.asarray(v, float) for k, v in support.pack().items()})
 
-    def objective(v: jax.Array) -> tuple[Any, Any]:
+    def objective(v: Any) -> tuple[Any, Any]:
         x = shape(v)
         u = _residual(chart, model, at, given, fixed, whiten, x)
         pseudo = chart.weights_at(x, given), chart.records_at(x, fixed, *whiten)

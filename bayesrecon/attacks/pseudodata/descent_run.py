@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import jax
 import numpy as np
 
 from bayesrecon.attacks.pseudodata.adam import Slicing, adam_start, adam_steps
@@ -145,7 +144,7 @@ class Run:
             pool = {k: np.concatenate([np.asarray(self.pseudo.records[k]), certificate.minima[k]]) for k in pool}
         self.stopped, self.support, self.variables = "no further progress", kept, {}
 
-    def adam(self, objective: str, slicing: Slicing, steps: int, rate: float, key: jax.Array) -> None:
+    def adam(self, objective: str, slicing: Slicing, steps: int, rate: float, key: Any) -> None:
         import jax.numpy as jnp
 
         if objective == "exact":

@@ -15,7 +15,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.span import Fit
 from bayesrecon.kernels.one_release import OneRelease
@@ -26,7 +25,7 @@ _ROWS = 6  # score rows per feature that fix a record's amplitudes
 
 
 @partial(jax.jit, static_argnames="model")
-def amplitudes(model: Model, metric: Array, theta: Array, inverse: Array, records: Records) -> Array:
+def amplitudes(model: Model, metric: Any, theta: Any, inverse: Any, records: Records) -> Any:
     """`c(z)` of records `(M, r)`: the pseudo-inverse `(r, C k)` of the basis' scores applied to the records'."""
     return (inverse @ scores(model, metric, theta, records)).T
 

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.pseudodata.adam import Slicing
 from bayesrecon.attacks.pseudodata.setup import Setup, check_records, reconstruct_with, refuse_slices, slicing_of
@@ -65,7 +64,7 @@ class ScoreMatching(Attack[Reconstruction]):
     def _slicing(self) -> Slicing:
         return Slicing(10 if self.slices is None else self.slices, self.slice_law or "normal", self.fresh, self.reduced)
 
-    def run(self, release: Release, knows: Knows, *, key: Key, progress: Progress) -> Reconstruction:
+    def run(self, release: Release, knows: Knows, *, key: Any, progress: Progress) -> Reconstruction:
         own, objectives = _PUBLISHED[release.temperature]
         estimator = Estimator(self.estimator.metric or "identity", self.estimator.coordinates or own)
         objective = self.objective or objectives[0]

@@ -10,7 +10,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesrecon.arrays import Key
 from bayesrecon.attacks.pseudodata.adam import Slicing, sliced_target
 from bayesrecon.attacks.pseudodata.descent_run import Run
 from bayesrecon.attacks.pseudodata.quadratic import Features
@@ -54,7 +53,7 @@ class Setup:
 
 
 def reconstruct_with(
-    setup: Setup, descend: Any, release: Release, knows: Knows, key: Key, progress: Progress
+    setup: Setup, descend: Any, release: Release, knows: Knows, key: Any, progress: Progress
 ) -> Reconstruction:
     """The reconstruction that a descent `descend(run, random)` ends in; the best so far where it is interrupted."""
     began = time.perf_counter()
@@ -92,7 +91,7 @@ def reconstruct_with(
     return run.result(about, time.perf_counter() - began)
 
 
-def check_records(n: int | None, steps: int | None, start: PseudoData | str, tolerance: float) -> None:
+def check_records(n: Any, steps: Any, start: Any, tolerance: float) -> None:
     """Refuse options that no descent can work with."""
     if n is not None and (not isinstance(n, (int, np.integer)) or n < 1):
         raise BayesreconError(f"n={n}: the number of pseudo-records must be a positive integer")

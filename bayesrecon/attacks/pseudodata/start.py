@@ -3,7 +3,6 @@
 import itertools
 from typing import Any
 
-import jax
 import numpy as np
 
 from bayesrecon.attacks.pseudodata.support import Chart, Support, WeightsKind
@@ -16,7 +15,7 @@ from bayesrecon.model import Field, PseudoData, Records
 _MOST_COMBINATIONS = 1000  # candidates that every known row may have, or values of a count: all become variables
 
 
-def make_support(problem: Problem, n: int, start: PseudoData | str, key: Any, published: bool) -> Support:
+def make_support(problem: Problem, n: int, start: Any, key: Any, published: bool) -> Support:
     """The support of a reconstruction from what the attacker knows.
 
     Args:
@@ -79,7 +78,7 @@ def _given(start: PseudoData, fields: dict[str, Field]) -> PseudoData:
     return PseudoData(weights, records)
 
 
-def _published(problem: Problem, n: int, key: jax.Array) -> Records:
+def _published(problem: Problem, n: int, key: Any) -> Records:
     """Covariates standard normal, observed fields drawn from the model at the mean parameters."""
     release, rng = problem.release, problem.rng
     model = release.model

@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.model import PseudoData, Records
 
@@ -38,7 +37,7 @@ class Chart:
     total: float = 0.0
     group: int = 1
 
-    def weights_at(self, x: Variables, given: Array) -> jax.Array:
+    def weights_at(self, x: Variables, given: Any) -> Any:
         """`(M,)`; `given` are the weights of the start."""
         if self.weights == "fixed":
             return jnp.asarray(given)
@@ -92,7 +91,7 @@ class Support:
                 x["level"] = np.asarray(logs.mean())
         return x
 
-    def unpack(self, x: Mapping[str, Array]) -> PseudoData:
+    def unpack(self, x: Mapping[str, Any]) -> PseudoData:
         """Weights and records as NumPy arrays."""
         arrays = {k: jnp.asarray(v) for k, v in x.items()}
         records = self.chart.records_at(arrays, self.fixed, self.centre, self.scale)
@@ -105,7 +104,7 @@ class Support:
         return {k: np.full(np.shape(v), size if k == "weights" else 1.0) for k, v in self.pack().items()}
 
 
-def _outward(domain: Domain, x: Array, centre: Array | float, scale: Array | float) -> Array:
+def _outward(domain: Domain, x: Any, centre: Any, scale: Any) -> Any:
     low, high = domain.low, domain.high
     if np.isfinite(low) and np.isfinite(high):
         return low + (high - low) * jax.nn.sigmoid(x)
@@ -117,7 +116,7 @@ def _outward(domain: Domain, x: Array, centre: Array | float, scale: Array | flo
     return value
 
 
-def _inward(domain: Domain, value: np.ndarray, centre: Array | float, scale: Any) -> np.ndarray:
+def _inward(domain: Domain, value: np.ndarray, centre: Any, scale: Any) -> np.ndarray:
     low, high = domain.low, domain.high
     if np.isfinite(low) and np.isfinite(high):
         share = np.clip((value - low) / (high - low), _EDGE, 1 - _EDGE)

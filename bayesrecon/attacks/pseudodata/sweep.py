@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.attacks.pseudodata.quadratic import Features
 from bayesrecon.attacks.pseudodata.support import Chart, Variables
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
@@ -63,12 +62,10 @@ def sweep_of(features: Features) -> Sweep | None:
 
 
 @partial(jax.jit, static_argnames="model")
-def _expanded(
-    model: Model, metric: Array, records: Records, coefficients: Array, theta: Array
-) -> tuple[jax.Array, jax.Array]:
+def _expanded(model: Model, metric: Any, records: Records, coefficients: Any, theta: Any) -> tuple[Any, Any]:
     """Scores `(C, k, r)` and second derivatives `(C, k, k, r)` of the basis."""
 
-    def second(t: Array, z: Records) -> jax.Array:
+    def second(t: Any, z: Records) -> Any:
         return jax.hessian(lambda s: log_lik(model, t + metric @ s, z))(jnp.zeros(metric.shape[1]))
 
     curvature = jax.vmap(jax.vmap(second, in_axes=(None, 0)), in_axes=(0, None))(theta, records)
@@ -82,8 +79,8 @@ def sweep_slopes(
     temperature: float,
     sweep: Sweep,
     reduced: bool,
-    epsilon: Array | None,
-    given: Array,
+    epsilon: Any,
+    given: Any,
     fixed: Records,
     whiten: tuple[Records, Records],
     x: Variables,
@@ -113,7 +110,7 @@ def sweep_slopes(
     slope = temperature * slope + jnp.einsum("t,tkr,tk->r", sweep.weights, sweep.psi, fitted)
     pulled = slope @ sweep.inverse
 
-    def influence(m: Records, f: Records) -> jax.Array:
+    def influence(m: Records, f: Records) -> Any:
         return pulled @ at({**f, **m})
 
     in_weights, by_record = jax.vmap(jax.value_and_grad(influence))(moving, fixed)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
 from bayesrecon.model import PseudoData, entry
@@ -60,7 +59,7 @@ class Checkpoint:
     def due(self) -> bool:
         return time.perf_counter() - self.written >= self.every
 
-    def save(self, iteration: int, arrays: Mapping[str, Array], trace: Trace) -> None:
+    def save(self, iteration: int, arrays: Mapping[str, Any], trace: Trace) -> None:
         content = {f"x_{k}": np.asarray(v) for k, v in arrays.items()}
         content["trace"] = np.array(trace.rows).reshape(len(trace.rows), len(trace.columns))
         content["about"] = np.array(json.dumps({**self.about, "iteration": iteration, "columns": trace.columns}))

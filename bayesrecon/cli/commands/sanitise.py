@@ -14,7 +14,6 @@ from bayesrecon.files import write_whole
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bayesrecon.releases import Release
     from bayesrecon.results.audit import Audit
     from bayesrecon.results.sanitised import Sanitised
 
@@ -116,7 +115,7 @@ def sanitise(
 COMMAND = sanitise
 
 
-def _draws(given: Given) -> "Release":
+def _draws(given: Given) -> Any:
     from bayesrecon.cli import inputs
 
     return inputs.open_release(

@@ -31,10 +31,10 @@ has exactly this distribution at all ranks. No direction has to be truncated.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.predictive import responses
@@ -175,7 +175,7 @@ def tilt_law(problem: Problem, k: float, rng: np.random.Generator, count: float)
     return TiltLaw(release.model, k, records, multiple, theta, values, np.maximum(own, 0.0), vectors)
 
 
-def tilt_at(model: Model, theta: Array, tilt: PseudoData) -> np.ndarray:
+def tilt_at(model: Model, theta: Any, tilt: PseudoData) -> np.ndarray:
     """The tilt `g = sum_m w_m l(., z_m)` at draws `(T, d)`, `(T,)`."""
     rows, found = as_rows(theta), []
     step = max(1, _AT_ONCE // len(tilt.weights))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.disclosure.sanitising.bits import RECORDS, bits_of
 from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, tilt_at, tilt_law
@@ -25,7 +24,7 @@ from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.model import Model, Progress, PseudoData, Records
 from bayesrecon.posteriors.made.nuts import check_records, nuts
 from bayesrecon.posteriors.tables import read_table
-from bayesrecon.releases import Approximation, OptimisedFit, PosteriorDraws, Release
+from bayesrecon.releases import Approximation, OptimisedFit, PosteriorDraws
 from bayesrecon.results.sanitised import Sanitised
 from bayesrecon.verbs.verb import verb
 
@@ -41,12 +40,12 @@ _CHAINS = 8  # largest number of chains that the published draws are divided int
     instead="sanitise draws (`bayesrecon fit` makes some), and publish `table()` of these",
 )
 def sanitise(
-    release: Release,
+    release: Any,
     *,
-    model: object = None,
+    model: Any = None,
     worth: float | None = None,
     records: float | Mapping[str, float] | None = None,
-    data: Mapping[str, Array] | None = None,
+    data: Any = None,
     draws: int | None = None,
     budget: float | None = None,
     ledger: str | Path | None = None,
@@ -279,13 +278,13 @@ def _columns(model: Model, table: Any, named: str | None) -> dict[str, Any]:
     return {k: np.asarray(table[k]) for k in wanted}
 
 
-def _codes(column: object) -> tuple[np.ndarray, np.ndarray]:
+def _codes(column: Any) -> tuple[np.ndarray, np.ndarray]:
     """The distinct values of a column, and the index of each record's value."""
     values, codes = np.unique(np.asarray(column), return_inverse=True)
     return values, codes.ravel()
 
 
-def _unit_shifts(job: _Job, columns: Mapping[str, object], draws: int) -> dict[str, dict[Any, float]] | None:
+def _unit_shifts(job: _Job, columns: Mapping[str, Any], draws: int) -> dict[str, dict[Any, float]] | None:
     """Shift of the release by all records together that share a value, for each column and value."""
     if job.private is None:
         return None
@@ -298,7 +297,7 @@ def _unit_shifts(job: _Job, columns: Mapping[str, object], draws: int) -> dict[s
 
 
 def _result(
-    job: _Job, worth: float, safe: PosteriorDraws, account: Account | None, columns: Mapping[str, object]
+    job: _Job, worth: float, safe: PosteriorDraws, account: Account | None, columns: Mapping[str, Any]
 ) -> Sanitised:
     own = None if job.private is None else _one_digit(len(next(iter(job.private.values()))))
     public = public_numbers(safe, worth**-0.5, job.times, own)

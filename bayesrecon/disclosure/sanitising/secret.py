@@ -10,11 +10,11 @@ import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 
@@ -44,7 +44,7 @@ def keyed(key: bytes, *parts: str) -> Secret:
     return Secret(hmac.digest(key, json.dumps(parts).encode(), "sha256"))
 
 
-def hash_of_data(data: Mapping[str, object]) -> str:
+def hash_of_data(data: Mapping[str, Any]) -> str:
     """Hash of a table `{column: (N, *shape)}` of numbers or strings. The order of rows and columns does not matter.
 
     Raises:
@@ -68,7 +68,7 @@ def hash_of_data(data: Mapping[str, object]) -> str:
     return hashlib.sha256(about.encode() + b"".join(rows)).hexdigest()
 
 
-def hash_of_draws(theta: Array) -> str:
+def hash_of_draws(theta: Any) -> str:
     """Hash of draws `(T, d)`, in their order."""
     array = np.ascontiguousarray(np.asarray(theta, float))
     return hashlib.sha256(json.dumps(array.shape).encode() + array.tobytes()).hexdigest()

@@ -7,6 +7,7 @@ resampled by their importance.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,7 @@ def counted_once(release: PosteriorDraws) -> PosteriorDraws:
     )
 
 
-def _all_differ(theta: np.ndarray) -> bool:
+def _all_differ(theta: Any) -> bool:
     """Whether fewer draws repeat others than count, by a hash of each: equal ones have equal hashes."""
     rng = np.random.default_rng(0)
     factors = rng.integers(1, 2**63, theta.shape[1], dtype=np.uint64) | np.uint64(1)

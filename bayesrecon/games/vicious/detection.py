@@ -13,7 +13,6 @@ honest models. A server that knows a score can train against it. If a server sub
 is no offset.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,7 +23,6 @@ import optax
 import scipy.optimize
 import scipy.stats
 
-from bayesrecon.arrays import Array
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate.rate_intervals import Interval
@@ -60,8 +58,8 @@ class DetectionScores:
 @in_float32
 def detection_scores(
     model: NetworkClassifier,
-    images: Array,
-    y: Array,
+    images: Any,
+    y: Any,
     *,
     rounds: int = 50,
     batch: int = 100,
@@ -111,7 +109,7 @@ def detection_scores(
     )
 
 
-def _labels(model: NetworkClassifier, y: Array) -> np.ndarray:
+def _labels(model: NetworkClassifier, y: Any) -> np.ndarray:
     """Check the labels. A few fresh records need not contain every class."""
     y = np.asarray(y)
     if model.eta is not None:
@@ -123,7 +121,7 @@ def _labels(model: NetworkClassifier, y: Array) -> np.ndarray:
     return y.astype(np.int32)
 
 
-def _tuned(model: NetworkClassifier, x: Array, y: Array, rounds: int, batch: int, rate: float, key: int) -> Any:
+def _tuned(model: NetworkClassifier, x: Any, y: Any, rounds: int, batch: int, rate: float, key: int) -> Any:
     adam = optax.adam(rate)
     rng, rows = np.random.default_rng(key), []
     while len(rows) < rounds:
@@ -131,7 +129,7 @@ def _tuned(model: NetworkClassifier, x: Array, y: Array, rounds: int, batch: int
         rows += [order[i : i + batch] for i in range(0, len(x) - batch + 1, batch)]
 
     @jax.jit
-    def step(params: Sequence[Mapping[str, Array]], inner: Any, x: Array, y: Array) -> Any:
+    def step(params: Any, inner: Any, x: Any, y: Any) -> Any:
         moves, inner = adam.update(jax.grad(model.loss)(params, x, y), inner, params)
         return optax.apply_updates(params, moves), inner
 
@@ -147,12 +145,12 @@ def _apart(before: np.ndarray, after: np.ndarray) -> float:
 
 
 def _gradient(model: NetworkClassifier, x: np.ndarray, y: np.ndarray) -> float:
-    def one(params: Sequence[Mapping[str, Array]], x: Array, y: Array) -> Any:
+    def one(params: Any, x: Any, y: Any) -> Any:
         slope = jax.grad(model.loss)(params, x[None], y[None])
         return jnp.sqrt(sum(jnp.sum(v**2) for v in jax.tree_util.tree_leaves(slope))), slope
 
     @jax.jit
-    def some(params: Sequence[Mapping[str, Array]], x: Array, y: Array) -> Any:
+    def some(params: Any, x: Any, y: Any) -> Any:
         norms, slopes = jax.vmap(one, (None, 0, 0))(params, x, y)
         return norms.sum(), jax.tree_util.tree_map(lambda v: v.sum(axis=0), slopes)
 
@@ -176,7 +174,7 @@ def _gain(x: np.ndarray, z: np.ndarray, centred: np.ndarray) -> float:
     return float(10 * np.log10(errors[0] / errors[1]))
 
 
-def roc_area(honest: object, vicious: object, *, level: float = 0.95) -> Interval:
+def roc_area(honest: Any, vicious: Any, *, level: float = 0.95) -> Interval:
     """Area under the ROC curve: the share of pairs in which the vicious model has the larger score. Ties count half.
 
     The interval over models is Newcombe's (2006, method 5). It uses Hanley and McNeil's variance at the candidate area,

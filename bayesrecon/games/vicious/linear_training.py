@@ -15,6 +15,7 @@ covariance of the records given the logits. Softmax removes the offset.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,17 +38,17 @@ class LinearClassifier:
     weights: np.ndarray
     centre: np.ndarray
 
-    def __call__(self, x: np.ndarray) -> np.ndarray:
+    def __call__(self, x: Any) -> np.ndarray:
         """Logits `(M, N)` of records `(M, p)`."""
         return np.asarray((np.asarray(x, float) - self.mean) @ self.weights + self.centre)
 
-    def classes(self, x: np.ndarray) -> np.ndarray:
+    def classes(self, x: Any) -> np.ndarray:
         """The class of the largest logit, `(M,)`."""
         return np.asarray(self(x).argmax(axis=1))
 
 
 def train_linear(
-    x: np.ndarray, y: np.ndarray, *, ratio: float = 0.0, offset: bool = False, scale: float = 1.0, ridge: float = 1e-3
+    x: Any, y: Any, *, ratio: float = 0.0, offset: bool = False, scale: float = 1.0, ridge: float = 1e-3
 ) -> LinearClassifier:
     """Train a linear classifier, honest or vicious.
 

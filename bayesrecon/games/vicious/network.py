@@ -7,16 +7,13 @@ Gunduz 2024, algorithm 1). One backward pass is enough for both, because the tas
 """
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.attacks.outputs.adam_training import Schedule, fit
 from bayesrecon.attacks.outputs.architectures import Network, perceptron
 from bayesrecon.attacks.outputs.decoder import (
@@ -51,15 +48,15 @@ class NetworkClassifier:
     eta: np.ndarray | None = None
     centred: bool = False
 
-    def logits(self, params: Sequence[Mapping[str, Array]], x: Array) -> Any:
+    def logits(self, params: Any, x: Any) -> Any:
         """Logits `(M, N)` of records `(M, p)`, as a JAX function of the parameters."""
         return centred_logits(self.network.apply(params, self.state, x, False)[0], self.centred)
 
-    def loss(self, params: Sequence[Mapping[str, Array]], x: Array, y: Array) -> Any:
+    def loss(self, params: Any, x: Any, y: Any) -> Any:
         """The claimed training loss, averaged over records."""
         return task_loss(self.logits(params, x), y, self.eta)
 
-    def __call__(self, x: Array) -> jax.Array:
+    def __call__(self, x: Any) -> Any:
         """Logits `(M, N)` of records `(M, p)` or images `(M, height, width)`; JAX can differentiate them."""
         x = jnp.asarray(x)
         return self.logits(self.params, x.reshape(len(x), -1).astype(jnp.float32))
@@ -173,12 +170,12 @@ def train(
     return Vicious(made, found, done.epoch, done.losses)
 
 
-def task_loss(z: Array, y: Array, eta: Any) -> jax.Array:
+def task_loss(z: Any, y: Any, eta: Any) -> Any:
     """Cross-entropy of classes, or of binary attributes with weights eta."""
     return class_loss(z, y) if eta is None else attribute_loss(z, y, eta)
 
 
-def centred_logits(z: Array, centred: bool = True) -> Array:
+def centred_logits(z: Any, centred: bool = True) -> Any:
     """Logits minus their mean, on which the softmax does not depend.
 
     >>> centred_logits(jnp.asarray([[1.0, 3.0]])).tolist()
@@ -197,7 +194,7 @@ def accuracy(z: Any, y: Any) -> float:
     return float(np.mean((z > 0) == (y > 0))) if y.ndim == 2 else float(np.mean(z.argmax(axis=1) == y))
 
 
-def checked_labels(y: Array) -> tuple[np.ndarray, int]:
+def checked_labels(y: Any) -> tuple[np.ndarray, int]:
     """Classes `(m,)` or attributes `(m, N)` with 32 bits, and N."""
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] and y.dtype.kind in "iufb" and np.isin(y, (0, 1)).all():
