@@ -144,7 +144,7 @@ def stationary_mean(points: np.ndarray, rates: np.ndarray, variances: np.ndarray
     grid = start + np.linspace(*_COARSE)
     best = grid[int(np.argmin([profile(x)[0] for x in grid]))]
     width = grid[1] - grid[0]
-    optimum = minimize_scalar(lambda x: profile(x)[0], bounds=(best - width, best + width), method="bounded")
+    optimum: Any = minimize_scalar(lambda x: profile(x)[0], bounds=(best - width, best + width), method="bounded")
     _, r, c, ratio = profile(float(optimum.x))
     mean = (points[1:] - r * points[:-1]).sum(axis=0) / ((count - 1) * (1 - r))
     # Some directions may vary more than the common factor c predicts.

@@ -5,15 +5,11 @@ There is one distribution for each value of tau (docs/glossary.md); `law_of` giv
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-
-if TYPE_CHECKING:
-    from bayesrecon.estimation.anchors import Reference
-
 
 DETERMINED, PARTLY = 0.999, 0.5
 """Visibility from which a statistic counts as determined, and below which it is not reported."""
@@ -61,7 +57,7 @@ class ErrorLaw(ABC):
         """Whether the data are a single record, which lies where the posterior predicts it."""
 
     @abstractmethod
-    def initial_reference(self, reference: object, standard: Callable[[], Any]) -> Any:
+    def initial_reference(self, reference: Any, standard: Callable[[], Any]) -> Any:
         """The distribution of generic records from which the search for the data starts."""
 
     @abstractmethod
@@ -106,7 +102,7 @@ class Sampled(ErrorLaw):
     def is_single_record(self, total: float | None) -> bool:
         return total == 1
 
-    def initial_reference(self, reference: "Reference", standard: Callable[[], Any]) -> "Reference":
+    def initial_reference(self, reference: Any, standard: Callable[[], Any]) -> Any:
         return reference
 
     def jackknife_blocks(self, count: int) -> int:
@@ -144,7 +140,7 @@ class Stationary(ErrorLaw):
     def is_single_record(self, total: float | None) -> bool:
         return False
 
-    def initial_reference(self, reference: "Reference", standard: Callable[[], Any]) -> "Reference":
+    def initial_reference(self, reference: Any, standard: Callable[[], Any]) -> Any:
         # Over many orders of magnitude a network saturates, and its features look fewer than they are.
         return reference.recentred(*standard())
 

@@ -1,10 +1,10 @@
 """What a caller chooses of an estimate: its metric and coordinates, and its randomness."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from bayesrecon.arrays import Key
 from bayesrecon.errors import BayesreconError
 from bayesrecon.releases import Release
 
@@ -37,7 +37,7 @@ class Estimator:
         return Estimator(self.metric or release.default_metric, self.coordinates or "unconstrained")
 
 
-def generator(key: Key) -> np.random.Generator:
+def generator(key: Any) -> np.random.Generator:
     """A NumPy generator from an integer or a JAX key."""
     if isinstance(key, (int, np.integer)):
         if key < 0:

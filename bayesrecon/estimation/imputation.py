@@ -22,7 +22,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.estimation.rounding import Rounding, atoms
 from bayesrecon.estimation.span import Fit
 from bayesrecon.kernels.dense import log_likelihoods
@@ -137,7 +136,7 @@ class _Filled:
 
 
 @partial(jax.jit, static_argnames=("model", "constrained"))
-def _log_base(model: Model, constrained: tuple[bool, ...], theta: Array) -> Any:
+def _log_base(model: Model, constrained: tuple[bool, ...], theta: Any) -> Any:
     """Log density of the prior, `(T,)`, in the coordinates in which draws were rounded."""
 
     def one(t: Any) -> Any:

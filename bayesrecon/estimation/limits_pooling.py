@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
+from typing import Any
 
 from bayesrecon.errors import labelled
 from bayesrecon.inexact import Limit
@@ -15,7 +16,7 @@ _SLACK = 1e-9  # relative, of limits that are one number
 
 
 def pooled_limits(
-    releases: Sequence[Release], recover_one: Callable[..., Recovery], knows: Mapping[str, object]
+    releases: Sequence[Release], recover_one: Callable[..., Recovery], knows: Mapping[str, Any]
 ) -> Recovery:
     """One result of tables of the same records.
 
@@ -49,9 +50,7 @@ def pooled_limits(
     )
 
 
-def _between(
-    small: Release, large: Release, rows: Mapping[str, Row], knows: Mapping[str, object]
-) -> Mapping[str, Limit]:
+def _between(small: Release, large: Release, rows: Mapping[str, Row], knows: Mapping[str, Any]) -> Mapping[str, Limit]:
     small_limits, large_limits = getattr(small, "limits", None), getattr(large, "limits", None)
     if small_limits is None or large_limits is None:
         return {}

@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.special
@@ -41,13 +42,7 @@ class NewtonStep:
     noise: float = 0.0
 
     def __call__(
-        self,
-        learner: Learner,
-        fitted: Predictor,
-        records: Records,
-        rows: np.ndarray,
-        classes: int,
-        seeds: tuple[int, int],
+        self, learner: Learner, fitted: Any, records: Records, rows: np.ndarray, classes: int, seeds: tuple[int, int]
     ) -> Predictor:
         if not isinstance(learner, Logistic):
             raise BayesreconError(f"a Newton step needs logistic or softmax regression, and not {learner.name}")

@@ -54,7 +54,7 @@ class Collector:
         """
         return self._game.collector(self._worlds, second, self.rng)
 
-    def delete(self, others: object) -> None:
+    def delete(self, others: Any) -> None:
         """Delete records of the environment in one request, by their positions in `others`."""
         rows = np.asarray(others, int).reshape(-1)
         self._left -= len(rows)

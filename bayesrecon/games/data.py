@@ -18,7 +18,7 @@ class Records(NamedTuple):
     def rows(self, index: Any) -> "Records":
         return Records(self.x[index], self.y[index])
 
-    def without(self, index: np.ndarray) -> "Records":
+    def without(self, index: Any) -> "Records":
         return Records(np.delete(self.x, index, axis=0), np.delete(self.y, index))
 
 
@@ -93,8 +93,8 @@ class Law:
 
 
 def table(
-    x: object,
-    y: object,
+    x: Any,
+    y: Any,
     *,
     classification: bool | None = None,
     standardised: bool = False,

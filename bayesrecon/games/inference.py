@@ -297,7 +297,7 @@ class _Round(NamedTuple):
     gone: bool  # whether the first challenge was deleted
 
 
-def _checked_scores(player: Adversary, scores: np.ndarray, count: int) -> np.ndarray:
+def _checked_scores(player: Adversary, scores: Any, count: int) -> np.ndarray:
     flat = np.asarray(scores, float).reshape(-1)
     if len(flat) != count or np.isnan(flat).any():
         raise BayesreconError(f"{player.name} returned {flat}, expected {count} scores that are numbers")

@@ -48,11 +48,11 @@ class Learner:
         """The model after exact retraining without some rows of the records that `fitted` was trained on."""
         return self.fit(records.without(rows), classes, seed)
 
-    def release(self, fitted: object) -> Any:
+    def release(self, fitted: Any) -> Any:
         """Its trained parameter as a `Release`."""
         raise BayesreconError(f"{self.name} does not show its parameters, which white-box adversaries need")
 
-    def log_density(self, fitted: object, records: Records) -> float:
+    def log_density(self, fitted: Any, records: Records) -> float:
         """The log density of releasing this model after training on these records."""
         raise BayesreconError(f"{self.name} cannot evaluate the density of its released model")
 
@@ -133,7 +133,7 @@ class Functions(Learner):
         return answer
 
 
-def as_learner(learner: object, classes: int, name: str | None = None) -> Learner:
+def as_learner(learner: Any, classes: int, name: str | None = None) -> Learner:
     """A learner from a `Learner`, an estimator, or a pair of functions `(train, predict)`.
 
     An estimator's attribute `epsilon` is taken as its privacy claim (`Learner.epsilon`), unless it is a parameter of
@@ -175,13 +175,13 @@ def check_positive(**values: Any) -> None:
             raise BayesreconError(f"{name}={value!r}: expected a positive number")
 
 
-def _is_setting(name: str, estimator: object) -> bool:
+def _is_setting(name: str, estimator: Any) -> bool:
     """Whether scikit-learn itself has a parameter with this name, such as the tube width of `SVR`."""
     known = (kind for kind in type(estimator).__mro__ if kind.__module__.startswith("sklearn."))
     return any(name in inspect.signature(kind).parameters for kind in known if "__init__" in vars(kind))
 
 
-def _fresh(estimator: object, seed: int) -> Any:
+def _fresh(estimator: Any, seed: int) -> Any:
     """An unfitted copy with this seed."""
     import copy
 

@@ -2,16 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.data import Records
-from bayesrecon.games.learner import Fitted, Learner, Predictor, check_positive
-
-if TYPE_CHECKING:
-    pass
+from bayesrecon.games.learner import Fitted, Learner, check_positive
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,7 @@ class Retrain:
     def __call__(
         self,
         learner: Learner,
-        fitted: "Predictor",
+        fitted: Any,
         records: Records,
         rows: np.ndarray,
         classes: int,

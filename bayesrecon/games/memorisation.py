@@ -1,7 +1,6 @@
 """Memorisation: how much more often a record's label is predicted correctly if the record was in the training data."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,13 +31,7 @@ class Memorisation(NamedTuple):
 
 
 def memorisation(
-    learner: object,
-    records: Records,
-    classes: int,
-    *,
-    rows: Sequence[int] | None = None,
-    trainings: int = 1,
-    seed: int = 0,
+    learner: Any, records: Records, classes: int, *, rows: Any = None, trainings: int = 1, seed: int = 0
 ) -> Memorisation:
     """`mem(i) = P(h(x_i) = y_i, h trained on S) - P(h(x_i) = y_i, h trained on S without i)` (Feldman 2020).
 

@@ -32,7 +32,7 @@ def _shipped(name: str, **options: Any) -> Callable[[], Table]:
     def make() -> Table:
         import sklearn.datasets
 
-        found = getattr(sklearn.datasets, f"load_{name}")()
+        found: Any = getattr(sklearn.datasets, f"load_{name}")()
         classes = hasattr(found, "target_names")
         return table(found.data, found.target, classification=classes, name=name.replace("_", " "), **options)
 

@@ -61,7 +61,7 @@ def own_table(
 
 
 def own_game(
-    columns: dict[str, np.ndarray],
+    columns: dict[str, Any],
     response: str,
     learner: str,
     *,
@@ -97,7 +97,7 @@ def own_game(
 
 
 def _checked_ends(
-    columns: dict[str, np.ndarray], response: str, domain: Mapping[str, tuple[float, float]], name: str
+    columns: dict[str, Any], response: str, domain: Mapping[str, tuple[float, float]], name: str
 ) -> dict[str, tuple[float, float]]:
     """The domain of every numeric column, checked."""
     numbers = [one for one, values in columns.items() if one != response and np.asarray(values).dtype.kind in "iuf"]

@@ -5,7 +5,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,10 +13,6 @@ from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.games.store import Store
 from bayesrecon.model import Progress
 from bayesrecon.running.engine import pooled, swept
-
-if TYPE_CHECKING:
-    from bayesrecon.results.game import GameResult
-
 
 _CHUNKS = 64  # smallest number of chunks of rounds; a chunk is the unit of progress, and what is lost by a kill
 _LARGEST = 50  # largest number of rounds per chunk
@@ -48,7 +44,7 @@ class Playable(Protocol):
 class GameError(BayesreconError):
     """Some rounds failed. `result` is the result of the other rounds; None if there are none."""
 
-    def __init__(self, message: str, result: "GameResult | None"):
+    def __init__(self, message: str, result: Any):
         super().__init__(message)
         self.result = result
 

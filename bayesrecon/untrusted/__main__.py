@@ -13,17 +13,13 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from bayesrecon.discovery import is_plugin_for
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.untrusted.message import pieces, unpack
 from bayesrecon.untrusted.process import HEAD, OVER
-
-if TYPE_CHECKING:
-    from bayesrecon.untrusted.hdf5 import HDF5File
-
 
 _PACKAGE = "bayesrecon.untrusted."
 _LOOK = 0.2  # seconds between two looks at the CPU time, where the system has no limit of it
@@ -54,7 +50,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         answers.flush()
 
 
-def _done(request: Json, held: "dict[str, HDF5File]") -> object:
+def _done(request: Json, held: dict[str, Any]) -> object:
     key, what = f"{request['reader']} {request['path']}", request["what"]
     if what in ("open", "close"):
         for other in list(held):

@@ -52,7 +52,7 @@ class CsvTable:
         import pandas as pd
 
         delimiter = self._checked_header()["sep"]
-        how = {"dtype": str, "index_col": 0, "keep_default_na": False, "skipinitialspace": True}
+        how: Any = {"dtype": str, "index_col": 0, "keep_default_na": False, "skipinitialspace": True}
         frame = pd.read_csv(self._path, sep=delimiter, **how)
         cells = [[str(cell) for cell in row] for row in frame.to_numpy(object)]
         return {"rows": [str(r) for r in frame.index], "columns": [str(c) for c in frame.columns], "cells": cells}

@@ -41,7 +41,7 @@ def _gaps(file: "h5py.File", size: int) -> Iterator[tuple[int, int]]:
 
     taken: list[tuple[int, int]] = []
 
-    def visit(name: str, item: object) -> None:
+    def visit(name: str, item: Any) -> None:
         if not isinstance(item, h5py.Dataset) or item.shape is None:
             return
         if item.chunks is None:

@@ -173,7 +173,7 @@ class NetCDF3File:
         sizes = [self._sizes[p][1] for p in listed[1]]
         return math.prod(sizes[1:] if self._is_record(listed[1]) else sizes) * listed[3].itemsize
 
-    def _padded(self, listed: tuple[object, ...]) -> int:
+    def _padded(self, listed: tuple[Any, ...]) -> int:
         return -(-self._bare(listed) // 4) * 4
 
     def _variable(self) -> tuple[str, tuple[int, ...], dict[str, Any], np.dtype, int]:
@@ -230,7 +230,7 @@ class NetCDF3File:
     def _skip(self, count: int) -> None:
         self._at += count
 
-    def _unused(self) -> list[tuple[str, str, np.ndarray]]:
+    def _unused(self) -> list[tuple[str, str, Any]]:
         """Bytes in the gaps between used ones, if they are not all zero."""
         size = len(self._bytes)
         spans = [(0, 0), *sorted(self._used), (size, size)]

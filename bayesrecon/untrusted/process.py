@@ -59,7 +59,7 @@ class Process:
         self._owner = -1
         self._open = ("", "")
 
-    def ask(self, reader: str, path: str, what: str, arguments: tuple[object, ...], left: float, limits: Limits) -> Any:
+    def ask(self, reader: str, path: str, what: str, arguments: tuple[Any, ...], left: float, limits: Limits) -> Any:
         """What a reader's method returns for a file, and the seconds of CPU time that it took.
 
         Args:

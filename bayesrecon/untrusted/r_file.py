@@ -87,9 +87,9 @@ class _Reader:
     def run(self) -> int:
         """Read one object, and return its number."""
         waiting: list[Reading] = []
-        asked = self._next()
+        asked: Any = self._next()
         while True:
-            given = None
+            given: Any = None
             if isinstance(asked, int):  # flags of an object, read at once where nothing lies in it
                 given = self._simple(asked)
                 asked = self._item(asked) if given is None else None

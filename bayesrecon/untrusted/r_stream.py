@@ -49,7 +49,7 @@ def unpacked(path: Path, trusted: bool = False) -> tuple[bytes, bytes]:
     parts: list[bytes] = []
     size, rest = 0, content
     while rest[:2] == content[:2]:  # streams may follow each other
-        opened = make()
+        opened: Any = make()
         given = memoryview(rest)
         for begin in range(0, len(given), _BLOCK):
             piece = bytes(given[begin : begin + _BLOCK])
@@ -66,7 +66,7 @@ def unpacked(path: Path, trusted: bool = False) -> tuple[bytes, bytes]:
     return b"".join(parts), rest
 
 
-def _inflated(opened: object, piece: bytes) -> Iterator[bytes]:
+def _inflated(opened: Any, piece: bytes) -> Iterator[bytes]:
     """Parts of at most a block.
 
     Raises:

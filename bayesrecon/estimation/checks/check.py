@@ -6,7 +6,7 @@ A module of this package that has `CHECK` adds one: `failures` finds it.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,8 @@ from bayesrecon.discovery import discover
 from bayesrecon.estimation.fitted_density import Density
 from bayesrecon.estimation.scored import Moved, ScoredDraws, Unseen
 
-if TYPE_CHECKING:
-    from bayesrecon.estimation.standard import Rows
 
-
-def nothing(h: "Rows", j: np.ndarray, into: np.ndarray) -> np.ndarray:
+def nothing(h: Any, j: np.ndarray, into: np.ndarray) -> np.ndarray:
     """The `Unseen` function where the whole score is visible."""
     return np.zeros(into.max(initial=-1) + 1)
 

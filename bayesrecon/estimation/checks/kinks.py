@@ -7,7 +7,7 @@ the model lies, as limits against overflow are. So records and draws on either s
 the branch is found on it, and the scores just before and after are compared.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,9 +15,7 @@ from weakref import WeakKeyDictionary
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend import core
 
-from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
@@ -150,8 +148,8 @@ class _Passes:
     jumps: Callable[..., Any]
 
 
-def _compiled_passes(model: Model, traced: core.ClosedJaxpr, depends: Sequence[bool]) -> _Passes:
-    def branches(theta: Array, record: Mapping[str, Array]) -> list[jax.Array]:
+def _compiled_passes(model: Model, traced: Any, depends: Sequence[bool]) -> _Passes:
+    def branches(theta: Any, record: Any) -> list[Any]:
         values = jax.tree.leaves((theta, record))
         taken: list[Any] = []
         _run(
@@ -166,30 +164,26 @@ def _compiled_passes(model: Model, traced: core.ClosedJaxpr, depends: Sequence[b
     score = jax.value_and_grad(model.log_lik)
 
     @jax.jit
-    def ends(theta: Array, records: Mapping[str, Array], scale: Array) -> Any:
-        def single(t: Array, record: Mapping[str, Array]) -> tuple[list[jax.Array], jax.Array, jax.Array]:
+    def ends(theta: Any, records: Any, scale: Any) -> Any:
+        def single(t: Any, record: Any) -> Any:
             value, slope = score(t, record)
             return branches(t, record), value, jnp.linalg.norm(slope * scale)
 
         return jax.vmap(single)(theta, records)
 
     @jax.jit
-    def jumps(
-        t0: Array, t1: Array, z0: Mapping[str, Array], z1: Mapping[str, Array], which: Array, scale: Array
-    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        def single(
-            t0: Array, t1: Array, z0: Mapping[str, Array], z1: Mapping[str, Array], which: Array
-        ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-            def at(u: Array) -> tuple[Any, Any]:
+    def jumps(t0: Any, t1: Any, z0: Any, z1: Any, which: Any, scale: Any) -> Any:
+        def single(t0: Any, t1: Any, z0: Any, z1: Any, which: Any) -> Any:
+            def at(u: Any) -> tuple[Any, Any]:
                 return t0 + u * (t1 - t0), jax.tree.map(lambda a, b: a if _is_integer(a) else a + u * (b - a), z0, z1)
 
             first = branches(t0, z0)
 
-            def same_branch(u: Array) -> jax.Array:
+            def same_branch(u: Any) -> Any:
                 current = branches(*at(u))
                 return jnp.stack([jnp.all(a == b) for a, b in zip(first, current, strict=True)])[which]
 
-            def bisect(_: int, ends: tuple[Array, Array]) -> tuple[jax.Array, jax.Array]:
+            def bisect(_: int, ends: Any) -> Any:
                 low, high = ends
                 midpoint = (low + high) / 2
                 unchanged = same_branch(midpoint)
@@ -211,11 +205,11 @@ def _compiled_passes(model: Model, traced: core.ClosedJaxpr, depends: Sequence[b
     return _Passes(ends, jumps)
 
 
-def _is_integer(values: Array) -> bool:
+def _is_integer(values: Any) -> bool:
     return not jnp.issubdtype(values.dtype, jnp.floating)
 
 
-def _types(traced: core.ClosedJaxpr) -> list[Any]:
+def _types(traced: Any) -> list[Any]:
     return [v.aval.dtype for v in traced.jaxpr.invars]
 
 
@@ -248,14 +242,14 @@ def _lines(places: Sequence[np.ndarray], count: int, rng: np.random.Generator) -
 # The traced program
 
 
-def _inner(eqn: core.JaxprEqn) -> Any:
+def _inner(eqn: Any) -> Any:
     """The program that an equation calls, where it is one."""
     if eqn.primitive.name not in _CALLS:
         return None
     return next((eqn.params[k] for k in _SUBPROGRAMS if k in eqn.params), None)
 
 
-def _smooth(eqn: core.JaxprEqn, outermost: bool) -> bool:
+def _smooth(eqn: Any, outermost: bool) -> bool:
     """Whether a function of a library made this equation, of which that is known.
 
     A program inside another may have been traced for somebody else, so that only the outermost tells who called.
@@ -266,7 +260,7 @@ def _smooth(eqn: core.JaxprEqn, outermost: bool) -> bool:
     return any(f.function_name in _SMOOTH and any(part in f.file_name for part in _LIBRARIES) for f in frames)
 
 
-def _called(eqn: core.JaxprEqn) -> str:
+def _called(eqn: Any) -> str:
     """The name of the function that an equation calls; one with derivatives of its own has it in its program alone."""
     if "name" in eqn.params:
         return str(eqn.params["name"])
@@ -274,14 +268,12 @@ def _called(eqn: core.JaxprEqn) -> str:
     return getattr(getattr(getattr(inner, "jaxpr", inner), "debug_info", None), "func_name", "")
 
 
-def _static(jaxpr: core.Jaxpr, depends: Sequence[bool]) -> Iterator[str]:
+def _static(jaxpr: Any, depends: Sequence[bool]) -> Iterator[str]:
     """Names of the operations that branch by what moves."""
     yield from _branching_operations(jaxpr, depends)[1]
 
 
-def _branching_operations(
-    jaxpr: core.Jaxpr, depends: Sequence[bool], outermost: bool = True
-) -> tuple[list[bool], list[str]]:
+def _branching_operations(jaxpr: Any, depends: Sequence[bool], outermost: bool = True) -> tuple[list[bool], list[str]]:
     depending, names = dict(zip(jaxpr.invars, depends, strict=True)), []
 
     def of(v: Any) -> bool:
@@ -306,11 +298,11 @@ def _branch(name: str, depends: Sequence[bool]) -> bool:
 
 
 def _run(
-    jaxpr: core.Jaxpr,
-    consts: Sequence[object],
-    values: Sequence[object],
+    jaxpr: Any,
+    consts: Sequence[Any],
+    values: Sequence[Any],
     depends: Sequence[bool],
-    taken: list[Array],
+    taken: list[Any],
     outermost: bool = True,
 ) -> Any:
     """The program's results, and whether they move; the branches that are taken are appended to `taken`."""
@@ -340,7 +332,7 @@ def _run(
     return [v for v, _ in result], [m for _, m in result]
 
 
-def _branch_taken(eqn: core.JaxprEqn, operands: Sequence[Any]) -> jax.Array:
+def _branch_taken(eqn: Any, operands: Sequence[Any]) -> Any:
     name = eqn.primitive.name
     if name in ("abs", "sign"):
         return jnp.real(operands[0]) >= 0

@@ -6,12 +6,11 @@ belong together.
 
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.checks.check import CheckInput, failures, nothing
 from bayesrecon.estimation.checks.copies import counted_once
@@ -34,12 +33,8 @@ from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.metric import in_coordinates
 from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.model import Records
-from bayesrecon.releases import PosteriorDraws, Release
+from bayesrecon.releases import PosteriorDraws
 from bayesrecon.running.draws_on_disk import as_rows
-
-if TYPE_CHECKING:
-    from bayesrecon.estimation.standard import Rows
-
 
 _BLOCK = 2**21  # doubles in a block of scores: larger ones are slower, since memory is new each time
 _ROUNDING = 1e-6  # in the sum of weights
@@ -110,7 +105,7 @@ def _unrounded(problem: Problem, rounding: Rounding) -> Problem:
     """The same with draws put back into the cells that they were rounded from, where that can be done."""
     metric = str(problem.estimator.metric)
 
-    def fitted(view: Release) -> Fit:
+    def fitted(view: Any) -> Fit:
         embedding, rank = embedding_of(view, metric, problem.embedding.progress), problem.rank
         return fit(embedding, problem.reference, problem.rng, finite=rank is not None, expected=rank or 0)
 
@@ -151,7 +146,7 @@ def _solved_alone(problem: Problem, embedding: OneRelease) -> tuple[Basis, np.nd
     return solved.basis, solved.y
 
 
-def _moved_by_data(problem: Problem, h: "Rows", j: np.ndarray, into: np.ndarray) -> np.ndarray:
+def _moved_by_data(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) -> np.ndarray:
     """As `stein.Moved`: the data enter by totals of `f_p(z) = E[h_p d_j l(theta, z)]`, like others."""
     embedding, solved = problem.embedding, problem.solved
     values = embedding.slopes(solved.probes, h, j)
@@ -167,7 +162,7 @@ def _moved_by_data(problem: Problem, h: "Rows", j: np.ndarray, into: np.ndarray)
     return -np.asarray(solved.influence(beta)[0])
 
 
-def _unseen(problem: Problem, h: "Rows", j: np.ndarray, into: np.ndarray) -> np.ndarray:
+def _unseen(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) -> np.ndarray:
     """As `scored.Unseen`: of the same totals, what the records' may differ by from those of generic ones, as the
     intervals of statistics have it; it is judged on generic records far out, where least is seen."""
     solved = problem.solved
@@ -197,7 +192,7 @@ def slopes_at_every_atom(embedding: OneRelease, records: Records, h: Any, j: np.
     return values
 
 
-def _draws(view: Release, scores: Array) -> ScoredDraws:
+def _draws(view: Any, scores: Any) -> ScoredDraws:
     return ScoredDraws(as_rows(view.theta), np.asarray(view.weights), np.asarray(view.chain), scores)
 
 

@@ -4,17 +4,13 @@ To add a kind, define `KIND`, an instance of `Kind`, in a module of this package
 """
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from bayesrecon.arrays import Array
 from bayesrecon.discovery import Plugins, added, discover
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.metric import in_coordinates
 from bayesrecon.knowledge import Knows
 from bayesrecon.releases import Release
-
-if TYPE_CHECKING:
-    from bayesrecon.estimation.problem import Problem
 
 
 class Kind:
@@ -36,15 +32,15 @@ class Kind:
         """
         return in_coordinates(release, coordinates)
 
-    def weighted(self, problem: "Problem") -> Any:
+    def weighted(self, problem: Any) -> Any:
         """The problem, solved again with the errors of its equations as weights."""
         return problem
 
-    def warnings(self, problem: "Problem") -> tuple[str, ...]:
+    def warnings(self, problem: Any) -> tuple[str, ...]:
         """Warnings from reading the release, and questions about it."""
         return problem.release.notes
 
-    def failures(self, problem: "Problem", fitted: Array) -> tuple[str, ...]:
+    def failures(self, problem: Any, fitted: Any) -> tuple[str, ...]:
         """One line for each failed check of release and model.
 
         Args:
@@ -52,11 +48,11 @@ class Kind:
         """
         return problem.contradicted
 
-    def forecast(self, problem: "Problem") -> tuple[str, ...]:
+    def forecast(self, problem: Any) -> tuple[str, ...]:
         """A forecast of how many more draws would determine the number of records, in words."""
         return ()
 
-    def stated(self, release: Release, statistics: object, knows: Knows) -> Any:
+    def stated(self, release: Release, statistics: Any, knows: Knows) -> Any:
         """A `Recovery` without solving equations; None if there are equations to solve."""
         return None
 

@@ -29,7 +29,7 @@ class OfLimits(Kind):
             "supply the correlations of its estimates"
         )
 
-    def stated(self, release: Any, statistics: object, knows: Knows) -> Recovery:
+    def stated(self, release: Any, statistics: Any, knows: Knows) -> Recovery:
         start = time.perf_counter()
         knowledge = check_knowledge(release.model, **knows)
         if knowledge.fit_weights == "analytic" or knowledge.offset:

@@ -56,7 +56,7 @@ def mlp(classes: int) -> ScikitLearner:
     return _either(name, classes, regressor, classifier)
 
 
-def _either(name: str, classes: int, regressor: object, classifier: object) -> ScikitLearner:
+def _either(name: str, classes: int, regressor: Any, classifier: Any) -> ScikitLearner:
     return ScikitLearner(name, classifier, PROBABILITIES) if classes else ScikitLearner(name, regressor, VALUES)
 
 

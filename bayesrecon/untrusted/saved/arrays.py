@@ -119,7 +119,7 @@ def sizes_of(shape: object) -> tuple[int, ...]:
     return numbers
 
 
-def dtype_of(node: Made) -> np.dtype:
+def dtype_of(node: Any) -> np.dtype:
     """A plain type: numbers, texts, dates, records of them, or Python's objects.
 
     Raises:

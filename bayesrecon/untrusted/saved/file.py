@@ -84,7 +84,7 @@ class SavedFile:
         objects the class."""
         found = {}
         for path in paths:
-            node = self._walk.objects.get(where)
+            node: Any = self._walk.objects.get(where)
             for name in path.split("."):
                 node = _attribute(node, name)
             value = _plain(node)
@@ -127,7 +127,7 @@ class SavedFile:
         try:
             listed = list(members.sizes)
             if torches.is_archive(listed):
-                found = torches.Archive(members, self._names)
+                found: Any = torches.Archive(members, self._names)
                 self._form, self._code = "torch", found.code
                 if found.problem:
                     self._damaged(found.problem, self._names, False)

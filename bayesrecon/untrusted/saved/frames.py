@@ -23,7 +23,7 @@ Columns = list[tuple[str, np.ndarray]]
 def class_of(node: Made) -> str:
     """The class that a description is one of an object of, with its module; of what a function makes, the class that it
     was given, or else the function."""
-    of = node.of
+    of: Any = node.of
     if isinstance(of, Named) and _is_function(of.name):
         given = node.arguments[0] if isinstance(node.arguments, tuple) and node.arguments else None
         of = given if isinstance(given, Named) else of
@@ -99,7 +99,7 @@ def _managed(manager: Made) -> tuple[list[Any], list[tuple[np.ndarray, list[int]
     return list(inner.get("axes") or ()), [(_values(b.get("values")), _places(b.get("mgr_locs"))) for b in blocks]
 
 
-def _places(node: Made) -> list[int]:
+def _places(node: Any) -> list[int]:
     if isinstance(node, Made) and isinstance(node.of, Named) and node.of.name == "slice":
         given = [a for a in node.arguments if a is None or type(a) is int]
         if len(given) != 3 or any(a is not None and abs(a) > _DENSE for a in given) or given[2] == 0:
@@ -112,7 +112,7 @@ def _places(node: Made) -> list[int]:
     raise Unreadable("places of columns that are none")
 
 
-def _values(node: Made) -> np.ndarray:
+def _values(node: Any) -> np.ndarray:
     """Values of a block or an index: an array, or one of the arrays of pandas."""
     if is_array(node):
         return _plain(array_of(node))
@@ -146,7 +146,7 @@ def _categories(parts: tuple[Any, ...]) -> np.ndarray | None:
     return None
 
 
-def _index(node: Made) -> np.ndarray:
+def _index(node: Any) -> np.ndarray:
     """Labels along an axis; of several levels, joined."""
     if is_array(node):
         return _plain(array_of(node))

@@ -103,7 +103,7 @@ class Model:
         self._open[-1].parts.append(("comment", text.strip()))
 
 
-def _counted(parts: list[tuple[str, Made]]) -> list[tuple[str, Any]]:
+def _counted(parts: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Parts by names of their own: several of one name as columns, or as a list where they have parts themselves."""
     found: dict[str, list[object]] = {}
     for name, part in parts:

@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.plain_json import no_repeats
@@ -58,9 +58,7 @@ def read(path: Path) -> tuple[Pairs, list[tuple[str, str]], bytes]:
     return found, unread, _between(body, taken)
 
 
-def _described(
-    path: Path, name: str, about: Mapping[str, str | Sequence[int]], most: int
-) -> tuple[int, int, tuple[int, ...], str]:
+def _described(path: Path, name: str, about: Any, most: int) -> tuple[int, int, tuple[int, ...], str]:
     try:
         (begin, end), shape, kind = about["data_offsets"], tuple(about["shape"]), about["dtype"]
         fine = all(type(n) is int and 0 <= n < 2**48 for n in (begin, end, *shape)) and len(shape) <= 32

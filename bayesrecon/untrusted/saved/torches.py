@@ -73,7 +73,7 @@ class Row:
     def __init__(self) -> None:
         self._found: dict[str, tuple[Storage, Any]] = {}
 
-    def resolve(self, key: object) -> Storage | None:
+    def resolve(self, key: object) -> Any:
         """`("storage", type, key, location, count, view)`."""
         if not isinstance(key, tuple) or len(key) < 5 or key[0] != "storage" or not isinstance(key[2], str):
             return None

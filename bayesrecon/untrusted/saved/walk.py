@@ -154,9 +154,7 @@ class Walk:
         else:
             yield f"{where}/(state)", state, of
 
-    def _pairs(
-        self, where: str, pairs: list[tuple[int | str, float | Made | Pairs | None]], of: str
-    ) -> Iterator[tuple[str, Any, str]]:
+    def _pairs(self, where: str, pairs: list[tuple[Any, Any]], of: str) -> Iterator[tuple[str, Any, str]]:
         keys = [key for key, _ in pairs]
         plain = len(pairs) <= _MANY and all(isinstance(key, str) for key in keys)
         if not plain and pairs:
