@@ -104,7 +104,7 @@ def plugins(group: str, wrong: Callable[[str, Any, Mapping[str, Any]], str]) -> 
 
 
 def added(
-    group: str, what: str, fits: Callable[[Any], bool], named: Callable[[Any], Any], own: Iterable[Any]
+    group: str, what: str, fits: Callable[[Any], bool], named: Callable[[Any], Any], own: Iterable[object]
 ) -> Plugins:
     """What this package has of a group, and behind it what plug-ins add, by name; nothing takes the place of another.
 
@@ -116,7 +116,7 @@ def added(
     """
     ours = {named(one): one for one in own}
 
-    def wrong(name: str, value: Any, before: Mapping[str, Any]) -> str:
+    def wrong(name: str, value: object, before: Mapping[str, object]) -> str:
         if not fits(value):
             return f"it is no {what}"
         taken = named(value) in ours or named(value) in map(named, before.values())

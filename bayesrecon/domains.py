@@ -87,7 +87,9 @@ class Domain:
         inside = (values >= self.low) & (values <= self.high) & np.isfinite(values)
         return inside & (values == np.round(values)) if self.kind == "integer" else inside
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], centre: Any, scale: Any) -> np.ndarray:
+    def draw(
+        self, rng: np.random.Generator, shape: tuple[int, ...], centre: np.ndarray | float, scale: np.ndarray | float
+    ) -> np.ndarray:
         """Random values of the given shape inside the domain, around `centre` with standard deviation `scale`.
 
         Finite sets are drawn uniformly, because every level must occur for the kernel to reach its rank.

@@ -80,7 +80,7 @@ def _levels(columns: Sequence[str], contrast: str) -> tuple[str, ...]:
     return tuple(f"level {k}" for k in range(1, len(columns) + 2))
 
 
-def stated_factors(stated: Any, fields: Sequence[str]) -> tuple[Factor, ...]:
+def stated_factors(stated: object, fields: Sequence[str]) -> tuple[Factor, ...]:
     """Factors as stated by a user, `{name: columns}` or `{name: Factor}`, with columns that are fields.
 
     Columns may have wildcards. They may be written as in the table (`g[T.b]`) or as the names of the fields (`g_T_b_`).

@@ -5,10 +5,13 @@ import os
 import stat
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.temporary import locked_file, remove_abandoned
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def cache_folder() -> Path:
@@ -73,7 +76,7 @@ def write_whole(path: Path, write: Any) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def write_netcdf(path: Path, dataset: Any, group: str | None = None) -> None:
+def write_netcdf(path: Path, dataset: "xr.Dataset", group: str | None = None) -> None:
     """An xarray dataset as a netCDF file, whole or not at all.
 
     It is made in memory: on a disk that is full the HDF5 library ends the process.

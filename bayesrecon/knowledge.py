@@ -53,7 +53,7 @@ FIT_WEIGHTS = ("frequency", "analytic", "none")
 _REGRESSIONS = ("ols", "logit", "poisson")  # whose tables do not say how records were weighed
 
 
-def check_keywords(given: Mapping[str, Any], verb: str, uses: Sequence[str] = KNOWS, why: str = "") -> None:
+def check_keywords(given: Mapping[str, object], verb: str, uses: Sequence[str] = KNOWS, why: str = "") -> None:
     """Raise an error for keywords that a verb or an attack does not use.
 
     Raises `BayesreconError`. The message lists the keywords that it uses.
@@ -71,7 +71,7 @@ def check_keywords(given: Mapping[str, Any], verb: str, uses: Sequence[str] = KN
             raise BayesreconError(f"{verb} has no use for {name}=: {taken}")
 
 
-def refuse_renamed(given: Mapping[str, Any], verb: str) -> None:
+def refuse_renamed(given: Mapping[str, object], verb: str) -> None:
     """Raise an error for a keyword that was renamed, with its new name.
 
     >>> refuse_renamed({"bounds": {"age": (18, 90)}}, "recover")
@@ -171,7 +171,7 @@ def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
     return replace(found, total=None, records=count) if weights == "analytic" else found
 
 
-def _of_fit(model: Model, knows: Mapping[str, Any]) -> tuple[str | None, bool | None]:
+def _of_fit(model: Model, knows: Mapping[str, object]) -> tuple[str | None, bool | None]:
     """How the fit weighed records, and whether it had an offset."""
     weights, offset = (knows.get(name) for name in OF_FITS)
     if weights is None and offset is None:
@@ -214,7 +214,7 @@ def _coded(fields: Mapping[str, Field]) -> list[str]:
     return [name for name, one in fields.items() if not one.shape]
 
 
-def _unit(unit: Any, known: dict[str, np.ndarray], fields: dict[str, Field]) -> str | tuple[str, ...] | None:
+def _unit(unit: str | None, known: dict[str, np.ndarray], fields: dict[str, Field]) -> str | tuple[str, ...] | None:
     """The unit, checked: known fields that tell the records apart, or one field that is a group."""
     if unit is None:
         return None
@@ -288,7 +288,7 @@ def with_factors_of(model: Model, knows: Mapping[str, Any]) -> dict[str, Any]:
     return {**knows, "factors": {**more, **stated}} if more else dict(knows)
 
 
-def of_model(knows: Mapping[str, Any], model: Model) -> dict[str, Any]:
+def of_model(knows: Mapping[str, object], model: Model) -> dict[str, Any]:
     """What is known of one of several releases: of fields that its records have.
 
     >>> from bayesrecon.models.estimators import ols
@@ -296,7 +296,7 @@ def of_model(knows: Mapping[str, Any], model: Model) -> dict[str, Any]:
     {'total': 15, 'domain': {'x': 'binary'}}
     """
 
-    def kept(name: str, value: Any) -> Any:
+    def kept(name: str, value: object) -> Any:
         if name == "factors" and isinstance(value, Mapping):
             return {k: v for k, v in value.items() if _has(v, model)}
         return {k: v for k, v in value.items() if k in model.fields} if isinstance(value, Mapping) else value
@@ -305,7 +305,7 @@ def of_model(knows: Mapping[str, Any], model: Model) -> dict[str, Any]:
     return {name: value for name, value in found.items() if not isinstance(value, Mapping) or value}
 
 
-def _has(factor: Any, model: Model) -> bool:
+def _has(factor: object, model: Model) -> bool:
     try:
         return bool(stated_factors({"": factor}, _coded(model.fields)))
     except BayesreconError:

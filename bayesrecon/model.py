@@ -8,15 +8,19 @@ import html
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import Field as Field
 from bayesrecon.domains import Records as Records
 from bayesrecon.errors import BayesreconError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Params = dict[str, Any]
 Progress = Callable[[str, float], None]
@@ -35,13 +39,13 @@ class Transform(Protocol):
 class Identity:
     """The transform of a parameter that is already unconstrained."""
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Array) -> Array:
         return x
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Array) -> Array:
         return y
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Array, y: Array) -> jax.Array:
         return jnp.zeros_like(x)
 
     def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -68,7 +72,7 @@ class Parameter:
     def size(self) -> int:
         return math.prod(self.free_shape)
 
-    def unconstrained(self, value: Any) -> Any:
+    def unconstrained(self, value: Array) -> jax.Array:
         """The unconstrained form of a value of this parameter."""
         return self.transform._inverse(value)
 
@@ -203,7 +207,7 @@ class Model:
         """Names of the d coordinates, `name` or `name[i,j]`, counted from one."""
         return tuple(entry(p.name, index) for p in self.parameters for index in np.ndindex(p.free_shape))
 
-    def split(self, theta: Any) -> Params:
+    def split(self, theta: Array) -> Params:
         """Unconstrained values by parameter name, for `theta (d,)`."""
         parts, start = {}, 0
         for p in self.parameters:
@@ -211,18 +215,18 @@ class Model:
             start += p.size
         return parts
 
-    def constrain(self, theta: Any) -> Params:
+    def constrain(self, theta: Array) -> Params:
         """Parameters in their own space, from one unconstrained vector `(d,)`."""
         free = self.split(theta)
         return {p.name: p.transform(free[p.name]) for p in self.parameters}
 
-    def unconstrain(self, params: Mapping[str, Any]) -> Any:
+    def unconstrain(self, params: Mapping[str, Array | float]) -> jax.Array:
         """The unconstrained vector `(d,)` of one set of parameters."""
         return jnp.concatenate(
             [jnp.reshape(p.unconstrained(jnp.asarray(params[p.name])), (-1,)) for p in self.parameters]
         )
 
-    def log_lik(self, theta: Any, record: Records) -> Any:
+    def log_lik(self, theta: Array, record: Records) -> jax.Array:
         """l(theta, z): the contribution of one record to the log posterior at one unconstrained vector.
 
         It is the log likelihood of the record times the power.
@@ -230,11 +234,11 @@ class Model:
         value = self.log_lik_at(self.constrain(theta), record)
         return value if self.power == 1 else self.power * value
 
-    def log_prior(self, theta: Any) -> Any:
+    def log_prior(self, theta: Any) -> jax.Array:
         """log pi0 at one unconstrained vector, without the Jacobian of the transforms."""
         return self.log_prior_at(self.constrain(theta))
 
-    def log_det(self, theta: Any) -> Any:
+    def log_det(self, theta: Any) -> jax.Array:
         """Log absolute determinant of the constraining map at one unconstrained vector."""
         free = self.split(theta)
         terms = [
@@ -308,7 +312,7 @@ class PseudoData:
     weights: Any
     records: Records
 
-    def to_dataframe(self, **more: Any) -> Any:
+    def to_dataframe(self, **more: Any) -> "pd.DataFrame":
         """One row per record: its weight, `more` columns, and its fields."""
         import pandas as pd
 
@@ -326,7 +330,7 @@ def entry(name: str, index: tuple[int, ...]) -> str:
 
 
 @functools.partial(jax.jit, static_argnames="model")
-def simulated(model: Model, theta: Any, records: Records, keys: Any) -> Records:
+def simulated(model: Model, theta: jax.Array, records: Records, keys: jax.Array) -> Records:
     """Records `{field: (S, M, *shape)}` with their responses drawn anew, for S parameters `(S, d)` and keys."""
     simulate: Any = model.simulate
     return jax.vmap(lambda t, key: simulate(model.constrain(t), records, key))(theta, keys)

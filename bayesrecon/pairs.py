@@ -1,12 +1,15 @@
 """Pairs of releases around a deletion, one type for each kind of pair."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+
+if TYPE_CHECKING:
+    from bayesrecon.releases import Release
 
 
 def shortly(what: str) -> str:
@@ -52,7 +55,7 @@ class ApproximatedPair(Deletion):
     what: ClassVar[str] = "approximations around a deletion"
 
 
-def paired(before: Any, after: Any) -> Deletion:
+def paired(before: "Release", after: "Release") -> Deletion:
     """A checked pair, of the type that belongs to the kind of the two releases.
 
     Raises:

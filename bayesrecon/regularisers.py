@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Records
 
@@ -70,7 +72,7 @@ class TotalVariation(Penalty):
         if not self.smooth > 0:
             raise BayesreconError(f"smooth={self.smooth}: expected a positive number")
 
-    def __call__(self, weights: Any, records: Records) -> Any:
+    def __call__(self, weights: Array, records: Records) -> Any:
         images = _images(records, self.field, self.shape)
         steps = (jnp.diff(images, axis=1), jnp.diff(images, axis=2))
         total = sum(jnp.sum(jnp.sqrt(d**2 + self.smooth**2) - self.smooth) for d in steps)
@@ -97,7 +99,7 @@ class Box(Penalty):
             raise BayesreconError(f"low={self.low}, high={self.high}: expected low < high")
         _check(self.strength)
 
-    def __call__(self, weights: Any, records: Records) -> Any:
+    def __call__(self, weights: Array, records: Records) -> jax.Array:
         values = _field(records, self.field)
         beyond = jnp.maximum(self.low - values, 0.0) + jnp.maximum(values - self.high, 0.0)
         return self.strength * jnp.sum(beyond**2) / max(1, int(np.prod(values.shape[1:])))
@@ -115,13 +117,13 @@ def _check(strength: float) -> None:
         raise BayesreconError(f"strength={strength}: expected a number that is not negative")
 
 
-def _field(records: Records, name: str) -> Any:
+def _field(records: Records, name: str) -> jax.Array:
     if name not in records:
         raise BayesreconError(f"field={name!r}: the records have {', '.join(records)}")
     return jnp.asarray(records[name])
 
 
-def _images(records: Records, name: str, shape: tuple[int, ...]) -> Any:
+def _images(records: Records, name: str, shape: tuple[int, ...]) -> jax.Array:
     values = _field(records, name)
     if int(np.prod(values.shape[1:])) != int(np.prod(shape)):
         raise BayesreconError(f"shape={shape}: a value of {name!r} has {int(np.prod(values.shape[1:]))} numbers")

@@ -14,6 +14,8 @@ from jax.scipy.special import gammaln, xlog1py, xlogy
 from numpyro import distributions as dist
 from numpyro.distributions.discrete import ZeroInflatedLogits, ZeroInflatedProbs
 
+from bayesrecon.arrays import Array
+
 _WRAPPERS = (
     dist.ExpandedDistribution,
     dist.Independent,
@@ -26,7 +28,7 @@ _WRAPPERS = (
 _Negative: Any = getattr(dist, "BetaNegativeBinomial", type("_Absent", (dist.Distribution,), {}))
 
 
-def log_beta(a: Any, b: Any) -> Any:
+def log_beta(a: jax.Array | float, b: jax.Array | float) -> jax.Array:
     """Logarithm of the beta function, smooth in both arguments.
 
     >>> round(float(log_beta(2.0, 3.0)), 4)  # log(1 / 12)
@@ -36,7 +38,7 @@ def log_beta(a: Any, b: Any) -> Any:
 
 
 class _GammaPoisson(dist.GammaPoisson):
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> jax.Array:
         a: Any = self.concentration
         rate: Any = self.rate
         value = jnp.asarray(value, jnp.result_type(float))
@@ -45,7 +47,7 @@ class _GammaPoisson(dist.GammaPoisson):
 
 
 class _BetaBinomial(dist.BetaBinomial):
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: jax.Array) -> jax.Array:
         n: Any = self.total_count
         a: Any = self.concentration1
         b: Any = self.concentration0
@@ -54,10 +56,10 @@ class _BetaBinomial(dist.BetaBinomial):
 
 
 class _BetaNegativeBinomial(_Negative):
-    def log_prob(self, value: Any) -> Any:
-        n: Any = self.n
-        a: Any = self.concentration1
-        b: Any = self.concentration0
+    def log_prob(self, value: Array) -> jax.Array:
+        n = self.n
+        a = self.concentration1
+        b = self.concentration0
         ways = gammaln(n + value) - gammaln(n) - gammaln(value + 1.0)
         return ways + log_beta(a + value, b + n) - log_beta(a, b)
 
@@ -65,7 +67,7 @@ class _BetaNegativeBinomial(_Negative):
 _AFFECTED = (dist.GammaPoisson, dist.BetaBinomial, _Negative)
 
 
-def smooth(law: Any) -> Any:
+def smooth(law: object) -> Any:
     """The same distribution with a smooth log probability, inside NumPyro's own wrappers too; any other as it is.
 
     Subclasses with a log probability of their own keep it.

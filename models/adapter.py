@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import REAL, Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Field, GaussianPredictor, Model, Params, Records
@@ -34,11 +35,11 @@ def from_numpyro(
     program: Program,
     record: Mapping[str, tuple[int, ...]],
     *,
-    domain: Mapping[str, Any] | None = None,
-    constants: Mapping[str, Any] | None = None,
+    domain: Mapping[str, object] | None = None,
+    constants: Mapping[str, int] | None = None,
     name: str | None = None,
     prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     identities: Mapping[str, tuple[Callable[[dict[str, Any]], Any], float]] | None = None,
     forward: bool = False,
 ) -> Model:
@@ -101,11 +102,11 @@ def _adapted(
     program: Program,
     record: Mapping[str, tuple[int, ...]],
     *,
-    domain: Mapping[str, Any] | None = None,
-    constants: Mapping[str, Any] | None = None,
+    domain: Mapping[str, object] | None = None,
+    constants: Mapping[str, float | tuple[float, ...]] | None = None,
     name: str | None = None,
     prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     identities: Mapping[str, tuple[Callable[[dict[str, Any]], Any], float]] | None = None,
     forward: bool = False,
     gaussian: GaussianPredictor | None = None,
@@ -139,16 +140,16 @@ def _adapted(
 
     fields = {k: Field(tuple(shape), given.get(k, observed.get(k, REAL))) for k, shape in record.items()}
 
-    def typed(batch: Mapping[str, Any]) -> dict[str, Any]:
+    def typed(batch: Mapping[str, Array]) -> dict[str, Any]:
         return {k: fields[k].domain.typed(v) if k in fields else v for k, v in batch.items()}
 
     def log_probs(
-        params: dict[str, Any], batch: dict[str, Any], wanted: Callable[[str], bool] = lambda site: True
-    ) -> dict[str, Any]:
+        params: dict[str, Array], batch: dict[str, Any], wanted: Callable[[str], bool] = lambda site: True
+    ) -> dict[str, jax.Array]:
         sites = trace(program, typed(batch), constants, title, params)
         return {n: log_prob(s) for n, s in sites.items() if s["type"] == "sample" and wanted(n)}
 
-    def log_lik_at(params: dict[str, Any], record: dict[str, Any]) -> Any:
+    def log_lik_at(params: dict[str, Array], record: dict[str, Array]) -> jax.Array:
         # What is not wanted would be compiled away, but traced and differentiated before that.
         values = log_probs(
             params, {k: jnp.asarray(v)[None] for k, v in record.items()}, lambda site: site in likelihood
@@ -157,12 +158,12 @@ def _adapted(
 
     blank = {k: v[:1] for k, v in dummy(1).items()}
 
-    def log_prior_at(params: dict[str, Any]) -> Any:
+    def log_prior_at(params: dict[str, Array]) -> jax.Array:
         # Observed sites that do not follow the records (a soft constraint, say) belong to the prior.
         values = log_probs(params, blank, lambda site: site not in likelihood)
         return jnp.asarray(sum((jnp.sum(v) for v in values.values()), start=jnp.zeros(())))
 
-    def simulate(params: dict[str, Any], batch: dict[str, Any], key: Any) -> dict[str, Any]:
+    def simulate(params: dict[str, Array], batch: dict[str, Array], key: jax.Array) -> dict[str, Array]:
         sites = trace(program, typed(batch), constants, title, params)
         drawn = [n for n in likelihood if n in record and sites[n]["type"] == "sample"]
         keys = jax.random.split(key, max(len(drawn), 1))
@@ -193,11 +194,11 @@ def _adapted(
 
 
 def _gaussian(
-    model: Model, program: Program, constants: Mapping[str, Any], name: str, batch: Records
+    model: Model, program: Program, constants: Mapping[str, object], name: str, batch: Records
 ) -> GaussianPredictor | None:
     """The linear regression that a program with one normal site may be."""
 
-    def response(params: Params, records: Records) -> tuple[Any, Any, Any]:
+    def response(params: Params, records: Records) -> tuple[Array, Array, Array]:
         site = trace(program, records, constants, model.name, params)[name]
         law = getattr(site["fn"], "base_dist", site["fn"])
         shape = (len(next(iter(records.values()))),)
@@ -206,7 +207,12 @@ def _gaussian(
     return gaussian_predictor(model, response, model.constrain(np.zeros(model.dimension)), batch)
 
 
-def _check_signature(program: Program, record: Mapping[str, Any], constants: Mapping[str, Any], title: str) -> None:
+def _check_signature(
+    program: Program,
+    record: Mapping[str, tuple[int, ...]],
+    constants: Mapping[str, float | tuple[float, ...]],
+    title: str,
+) -> None:
     try:
         inspect.signature(program).bind(**dict.fromkeys(record), **dict.fromkeys(constants))
     except TypeError as error:
@@ -225,7 +231,7 @@ def _check_factorises(
 ) -> None:
     """The joint density must be the sum over records, and the prior must not see the records."""
 
-    def evaluate(theta: Any, first: dict[str, Any], second: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    def evaluate(theta: Array, first: dict[str, Array], second: dict[str, Array]) -> tuple[Any, Any, dict[str, Any]]:
         params = model.constrain(theta)
         joint, moved = log_probs(params, first), log_probs(params, second)
         joint_sum = sum(jnp.sum(joint[n]) for n in likelihood)
@@ -256,7 +262,7 @@ def _check_factorises(
             )
 
 
-def adapted(given: Any, sizes: Any = None) -> Model | None:
+def adapted(given: object, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model | None:
     """The model of a NumPyro program with one number per record in every field; None for anything else."""
     if not callable(given) or isinstance(given, type) or pymc_model(given) is not None:
         return None

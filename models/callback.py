@@ -1,12 +1,13 @@
 """A function that other software evaluates, with its gradient, as one that JAX maps and differentiates twice."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Records
 
@@ -50,31 +51,33 @@ def from_callback(pairs: Pairs) -> Callable[[Any, Records], Any]:
         return _mapped(hessian_product, d, np.concatenate([theta, v], axis=-1), record)
 
     @jax.custom_jvp
-    def value(theta: Any, record: Records) -> Any:
+    def value(theta: Array, record: Records) -> Any:
         return both(theta, record)[0]
 
     @jax.custom_jvp
-    def both(theta: Any, record: Records) -> Any:
+    def both(theta: Array, record: Records) -> tuple[jax.Array, jax.Array]:
         like = (jax.ShapeDtypeStruct((), theta.dtype), jax.ShapeDtypeStruct(theta.shape, theta.dtype))
         return jax.pure_callback(both_host, like, theta, record, vmap_method="expand_dims")
 
     @jax.custom_jvp
-    def hessian_product(theta: Any, v: Any, record: Records) -> Any:
+    def hessian_product(theta: Array, v: Array, record: Records) -> jax.Array:
         like = jax.ShapeDtypeStruct(theta.shape, theta.dtype)
         return jax.pure_callback(hessian_product_host, like, theta, v, record, vmap_method="expand_dims")
 
-    def value_jvp(at: Any, moved: Any) -> Any:
+    def value_jvp(at: tuple[Array, Mapping[str, Array]], moved: Any) -> Any:
         _check_no_derivative(moved[1])
         v, slope = both(*at)
         return v, slope @ _dense(moved[0], at[0])
 
-    def both_jvp(at: Any, moved: Any) -> Any:
+    def both_jvp(
+        at: tuple[Array, Mapping[str, Array]], moved: Any
+    ) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
         _check_no_derivative(moved[1])
         (theta, record), t = at, _dense(moved[0], at[0])
         v, slope = both(theta, record)
         return (v, slope), (slope @ t, hessian_product(theta, t, record))
 
-    def bent_jvp(at: Any, moved: Any) -> Any:
+    def bent_jvp(at: object, moved: object) -> Any:
         raise BayesreconError("a density evaluated by other software has no third derivatives")
 
     value.defjvp(value_jvp, symbolic_zeros=True)
@@ -83,7 +86,7 @@ def from_callback(pairs: Pairs) -> Callable[[Any, Records], Any]:
     return lambda theta, record: value(jnp.asarray(theta, float), {k: jnp.asarray(v) for k, v in record.items()})
 
 
-def _dense(tangent: Any, theta: Any) -> Any:
+def _dense(tangent: object, theta: Array) -> Any:
     return jnp.zeros_like(theta) if _no_derivative(tangent) else tangent
 
 
@@ -91,7 +94,7 @@ def _no_derivative(tangent: Any) -> bool:
     return isinstance(tangent, jax.custom_derivatives.SymbolicZero) or tangent.dtype == jax.dtypes.float0
 
 
-def _check_no_derivative(record: Any) -> None:
+def _check_no_derivative(record: object) -> None:
     if not all(
         _no_derivative(leaf) for leaf in jax.tree_util.tree_leaves(record, is_leaf=lambda x: hasattr(x, "dtype"))
     ):
@@ -102,7 +105,7 @@ def _check_no_derivative(record: Any) -> None:
         )
 
 
-def _mapped(function: Any, width: int, theta: Any, record: Records) -> np.ndarray:
+def _mapped(function: Any, width: int, theta: Array, record: Records) -> np.ndarray:
     """Map `function(theta (T, d), one record) -> (T, width)` over the leading axes of both, which broadcast.
 
     All points of a record are passed at once.

@@ -8,12 +8,12 @@ from typing import Any
 from bayesrecon.errors import BayesreconError, first_line
 
 
-def is_program(given: Any) -> bool:
+def is_program(given: object) -> bool:
     """Whether the argument is the path of a Stan program."""
     return isinstance(given, str | os.PathLike) and os.fspath(given).endswith(".stan")
 
 
-def pymc_model(model: Any) -> Any:
+def pymc_model(model: object) -> Any:
     """The PyMC model itself or inside a Bambi model; None for anything else."""
     wrapped = getattr(getattr(model, "backend", None), "model", None)
     program = model if wrapped is None else wrapped
@@ -22,7 +22,7 @@ def pymc_model(model: Any) -> Any:
     return program
 
 
-def program_fields(program: Any, given: Mapping[str, Any] | None = None) -> list[str]:
+def program_fields(program: Any, given: Mapping[str, object] | None = None) -> list[str]:
     """Arguments of a function without a default or with the default None, except for those given.
 
     >>> program_fields(lambda x, scale=2.0, y=None: None)

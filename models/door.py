@@ -4,7 +4,6 @@ A module of this package that has `ADAPTS`, a function `(given, sizes) -> Model 
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
@@ -13,7 +12,7 @@ from bayesrecon.models.described import is_program, pymc_model
 from bayesrecon.models.registry import load
 
 
-def model_of(given: Any, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model:
+def model_of(given: object, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model:
     """A `Model` from anything that describes one.
 
     This can be a `Model`, the name of a shipped model, a PyMC or Bambi model, a NumPyro program, or the path of a Stan
@@ -42,7 +41,7 @@ def model_of(given: Any, sizes: Mapping[str, tuple[int, ...]] | None = None) -> 
     )
 
 
-def is_model(given: Any) -> bool:
+def is_model(given: object) -> bool:
     """Whether the argument is a `Model`, or a PyMC or Bambi model.
 
     False for functions, which may be programs or return a model.

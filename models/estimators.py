@@ -7,17 +7,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import BINARY, COUNT, Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Field, Model, Parameter
 from bayesrecon.models.entry import Shipped
 
 
-def _bernoulli(eta: Any, y: Any) -> Any:
+def _bernoulli(eta: Array, y: Array) -> jax.Array:
     return jax.nn.log_sigmoid((2 * y - 1) * eta)
 
 
-def _poisson(eta: Any, y: Any) -> Any:
+def _poisson(eta: Array, y: Array) -> Array:
     return y * eta - jnp.exp(eta)
 
 
@@ -51,7 +52,7 @@ def _estimator(
         raise BayesreconError(f"{kind}: {OFFSET!r} is the name of the fit's offset; rename the other column")
     width = len(covariates) + intercept
 
-    def predictor(params: dict[str, Any], record: dict[str, Any]) -> Any:
+    def predictor(params: dict[str, Array], record: dict[str, Array]) -> jax.Array:
         columns = [jnp.asarray(record[c], float) for c in covariates]
         fixed = jnp.asarray(record[OFFSET], float) if offset else 0.0
         return jnp.stack([jnp.ones(()), *columns] if intercept else columns) @ params["coefficient"] + fixed

@@ -7,25 +7,26 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import REAL, Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Field, LinearPredictor, Model, Parameter
 from bayesrecon.models.entry import Shipped
 
 
-def _squared(eta: Any, y: Any) -> Any:
+def _squared(eta: Array, y: Array) -> Any:
     return -0.5 * jnp.sum((y - eta) ** 2)
 
 
-def _logistic(eta: Any, y: Any) -> Any:
+def _logistic(eta: Array, y: Array) -> jax.Array:
     return jax.nn.log_sigmoid((2 * y - 1) * eta[0])
 
 
-def _softmax(eta: Any, y: Any) -> Any:
+def _softmax(eta: Array, y: Array) -> jax.Array:
     return jax.nn.log_softmax(eta) @ jax.nn.one_hot(y, eta.shape[0])
 
 
-def _squared_hinge(eta: Any, y: Any) -> Any:
+def _squared_hinge(eta: Array, y: Array) -> jax.Array:
     side = 2 * y - 1 if eta.shape[0] == 1 else 2 * jax.nn.one_hot(y, eta.shape[0]) - 1
     return -jnp.sum(jnp.maximum(0.0, 1 - side * eta) ** 2)
 
@@ -86,15 +87,15 @@ def linear_predictor(
     if intercept:
         parameters += (Parameter("intercept", (outputs,)),)
 
-    def predictor(params: dict[str, Any], x: Any) -> Any:
+    def predictor(params: dict[str, Array], x: Any) -> Array:
         eta = params["coef"] @ x
         return eta + params["intercept"] if intercept else eta
 
-    def log_lik_at(params: dict[str, Any], record: dict[str, Any]) -> Any:
+    def log_lik_at(params: dict[str, Array], record: dict[str, Array | float]) -> jax.Array:
         eta = predictor(params, record["x"])
         return h(eta, jnp.reshape(record["y"], eta.shape) if loss == "squared" else record["y"])
 
-    def log_prior_at(params: dict[str, Any]) -> Any:
+    def log_prior_at(params: dict[str, Array]) -> jax.Array:
         value = -0.5 * penalty * jnp.sum(params["coef"] ** 2)
         return value - 0.5 * intercept_penalty * jnp.sum(params["intercept"] ** 2) if intercept else value
 

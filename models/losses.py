@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import REAL
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Field, Model, Parameter, Prediction
@@ -24,7 +25,7 @@ def named_leaves(params: Any) -> dict[str, Any]:
     return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves if _is_array(leaf)}
 
 
-def _is_array(leaf: Any) -> bool:
+def _is_array(leaf: Array) -> bool:
     """Whether a leaf is numbers, of NumPy, JAX or PyTorch; a module also holds functions and sizes."""
     return hasattr(leaf, "__array__") or (isinstance(leaf, float | int) and not isinstance(leaf, bool))
 
@@ -38,7 +39,7 @@ def from_loss(
     params: Any,
     record: Mapping[str, tuple[int, ...]],
     response: str = "y",
-    domain: Mapping[str, Any] | None = None,
+    domain: Mapping[str, object] | None = None,
     name: str | None = None,
 ) -> Model:
     """A `Model` of a predictor that was trained by minimising a loss.
@@ -80,18 +81,18 @@ def from_loss(
     given = domains_of(domain, record)
     inputs = [k for k in record if k != response]
 
-    def rebuild(values: dict[str, Any]) -> Any:
+    def rebuild(values: dict[str, Array]) -> dict[str, jax.Array]:
         names = iter(arrays)
         leaves = [values[next(names)] if _is_array(leaf) else leaf for leaf in everything]
         return jax.tree_util.tree_unflatten(structure, leaves)
 
-    def output(values: dict[str, Any], record: dict[str, Any]) -> Any:
+    def output(values: dict[str, Array], record: dict[str, Array | float]) -> Any:
         return apply(rebuild(values), *(fields[k].domain.typed(record[k]) for k in inputs))
 
-    def log_lik(prediction: Any, record: dict[str, Any]) -> Any:
+    def log_lik(prediction: object, record: dict[str, Array | float]) -> jax.Array:
         return -loss(prediction, fields[response].domain.typed(record[response]))
 
-    def log_prior_at(values: dict[str, Any]) -> Any:
+    def log_prior_at(values: dict[str, Array]) -> jax.Array:
         return jnp.zeros(()) if regulariser is None else -jnp.asarray(regulariser(rebuild(values)))
 
     fields = {k: Field(tuple(shape), given.get(k, REAL)) for k, shape in record.items()}

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.models.losses import from_loss
@@ -14,7 +15,7 @@ from bayesrecon.models.losses import from_loss
 def from_margin(
     apply: Callable[..., Any],
     *,
-    params: Any,
+    params: Mapping[str, Array],
     record: Mapping[str, tuple[int, ...]],
     response: str = "y",
     domain: Mapping[str, Any] | None = None,
@@ -54,7 +55,7 @@ def from_margin(
     if tuple(record.get(response, ())) != ():
         raise BayesreconError(f"a margin needs two classes: {response!r} must be one number, 0 or 1")
 
-    def norm(p: Any) -> Any:
+    def norm(p: Mapping[str, Array]) -> Any:
         return 0.5 * sum(jnp.sum(jnp.asarray(leaf) ** 2) for leaf in jax.tree_util.tree_leaves(p))
 
     return from_loss(
@@ -89,7 +90,7 @@ def smoothed_relu(sharpness: float) -> Callable[[Any], Any]:
         raise BayesreconError(f"sharpness={sharpness}: expected a positive number")
 
     @jax.custom_jvp
-    def relu(z: Any) -> Any:
+    def relu(z: Any) -> jax.Array:
         return jnp.maximum(z, 0.0)
 
     @relu.defjvp

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import GaussianPredictor, Model, Parameter, Params, Records
 from bayesrecon.operations import CALLS, FREE, Mark, marked, operations_of
 
@@ -32,7 +33,7 @@ def gaussian_predictor(
         params, batch: any values of the right shapes.
     """
     names = sorted(params)
-    trace: Any = jax.make_jaxpr(lambda values, z: response(dict(zip(names, values, strict=True)), z))
+    trace = jax.make_jaxpr(lambda values, z: response(dict(zip(names, values, strict=True)), z))
     closed = trace([params[n] for n in names], batch)
     program = operations_of(closed, _INLINED)
     marks = marked(program, {k: Mark.of(n) for k, n in zip(program.arguments, names, strict=False)})
@@ -54,15 +55,15 @@ def gaussian_predictor(
     at, dimension = np.array(coefficients), model.dimension
 
     @jax.jit
-    def padded(beta: Any, records: Records) -> tuple[Any, Any, Any]:
-        def residual(values: Any) -> tuple[Any, Any]:
+    def padded(beta: Array, records: Records) -> tuple[jax.Array, jax.Array, jax.Array]:
+        def residual(values: Array) -> tuple[jax.Array, jax.Array]:
             result, width, seen = response(model.constrain(jnp.zeros(dimension).at[at].set(values)), records)
             return seen - result, width
 
         slope, width = jax.jacfwd(residual, has_aux=True)(beta)
         return residual(beta)[0], -slope, width
 
-    def design(beta: np.ndarray, records: Records) -> tuple[Any, Any, Any]:
+    def design(beta: np.ndarray, records: Records) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         count, columns = len(next(iter(records.values()))), []
         for start in range(0, count, _AT_ONCE):
             rows = np.minimum(np.arange(start, start + _AT_ONCE), count - 1)

@@ -22,7 +22,7 @@ def shipped() -> Mapping[str, Shipped]:
     own = [entry for family in discover("bayesrecon.models", "MODELS") for entry in family]
     names = {entry.name for entry in own}
 
-    def wrong(name: str, family: Any, before: Mapping[str, Any]) -> str:
+    def wrong(name: str, family: int | tuple[Shipped], before: Mapping[str, Any]) -> str:
         if not isinstance(family, tuple | list) or not all(isinstance(entry, Shipped) for entry in family):
             return "it is not a tuple of Shipped"
         taken = names | {entry.name for other in before.values() for entry in other}

@@ -9,12 +9,16 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates
+
+if TYPE_CHECKING:
+    from bayesrecon.arrays import Array
+
 
 WIDE = ("log_likelihood", "posterior_predictive", "predictions")
 """Groups with a value per draw and record."""
@@ -147,7 +151,7 @@ class SavedProgram:
     text: str
     names: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    constants: Mapping[str, Any] = field(default_factory=dict)
+    constants: "Mapping[str, Array]" = field(default_factory=dict)
     refused: str = ""
     adds: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None
 

@@ -3,7 +3,6 @@
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
@@ -18,8 +17,8 @@ from bayesrecon.releases import Release
 
 
 def release_of(
-    source: Any,
-    model: Any = None,
+    source: object,
+    model: object = None,
     *,
     power: float | None = None,
     draws: int | None = None,
@@ -79,7 +78,7 @@ def release_of(
     return replace(release, model=tempered(release.model, power))
 
 
-def model_for(given: Any, source: Any, trusted: bool = False) -> Model:
+def model_for(given: object, source: object, trusted: bool = False) -> Model:
     """Like `models.model_of`. The sizes of a Stan program are taken from the draws of the source.
 
     Raises:
@@ -89,7 +88,7 @@ def model_for(given: Any, source: Any, trusted: bool = False) -> Model:
 
 
 def _read(
-    source: Any,
+    source: object,
     model: Model | None,
     draws: int | None,
     trusted: bool,
@@ -110,7 +109,7 @@ def _read(
     return from_draws(table, model or stored_model(table), ignore_unknown=not strict, weights=weights)
 
 
-def is_fit(source: Any) -> bool:
+def is_fit(source: object) -> bool:
     """Whether the object comes from a library whose fits can be read."""
     library = type(source).__module__.partition(".")[0]
     return any(library == name for name, _ in discover("bayesrecon.posteriors", "FIT"))
@@ -123,7 +122,7 @@ def is_file(source: str | os.PathLike[str]) -> bool:
     return suffix_of(source) in suffixes()
 
 
-def releases_of(source: Any, model: Any = None) -> Release | list[Release]:
+def releases_of(source: object, model: object = None) -> Release | list[Release]:
     """Like `release_of`. A list or tuple of anything but paths is a list of several releases of one data set."""
     if isinstance(source, list | tuple) and not hasattr(source, "release"):
         if not source:

@@ -1,7 +1,6 @@
 """Releases from files of draws in named formats. All go through `from_draws`, which checks the draws."""
 
 from pathlib import Path
-from typing import Any
 
 from bayesrecon.model import Model
 from bayesrecon.posteriors.formats.arviz import read_arviz
@@ -12,7 +11,7 @@ from bayesrecon.releases import PosteriorDraws
 
 
 def from_arviz(
-    source: Any,
+    source: object,
     model: Model | None = None,
     *,
     power: float | None = None,
@@ -42,7 +41,7 @@ def from_arviz(
 
 
 def from_cmdstan(
-    source: Any, model: Model, *, power: float | None = None, name: str | None = None, weights: str | bool = True
+    source: object, model: Model, *, power: float | None = None, name: str | None = None, weights: str | bool = True
 ) -> PosteriorDraws:
     """A release from CmdStan CSV files (one path, or one per chain) or a CmdStanPy fit.
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError, Note, near
 from bayesrecon.model import Model, Parameter
 from bayesrecon.models.losses import named_leaves
@@ -20,7 +21,7 @@ from bayesrecon.releases import PosteriorDraws, TrainedParameter
 
 
 def from_draws(
-    draws: Draws | Mapping[str, Any],
+    draws: Draws | Mapping[str, Array],
     model: Model,
     *,
     power: float | None = None,
@@ -132,7 +133,7 @@ def accepted_draws(
     return (release if draw_weights is None else weighted(release, draw_weights, kept)), kept
 
 
-def check_parameters(model: Model, given: Mapping[str, Any]) -> None:
+def check_parameters(model: Model, given: Mapping[str, object]) -> None:
     """Raise an error unless exactly the model's parameters are given.
 
     Raises:
@@ -177,7 +178,7 @@ def _unconstrain(model: Model, params: dict[str, np.ndarray]) -> jax.Array:
     return jax.vmap(model.unconstrain)(params)
 
 
-def _column(parameter: Parameter, values: Any) -> np.ndarray:
+def _column(parameter: Parameter, values: Array) -> np.ndarray:
     """Checked draws `(chains, draws, *shape)` of one parameter."""
     values = np.asarray(values)
     if values.dtype.kind not in "fiub":

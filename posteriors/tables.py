@@ -30,7 +30,7 @@ def read_table(path: str) -> dict[str, Any]:
     raise BayesreconError(f"{path}: data are read from .csv, .json and .npz files")
 
 
-def _array(column: Any) -> np.ndarray:
+def _array(column: object) -> np.ndarray:
     """A list of texts as an array of objects."""
     if not isinstance(column, list):
         return np.asarray(column)

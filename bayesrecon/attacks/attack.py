@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, ClassVar, Generic, TypeVar
 
+from bayesrecon.arrays import Key
 from bayesrecon.discovery import added, discover
 from bayesrecon.kernels.output_embedding import Outputs
 from bayesrecon.knowledge import KNOWS, OF_RECORDS, Knows, check_keywords
@@ -20,7 +21,7 @@ from bayesrecon.results.base import Result
 R = TypeVar("R", bound=Result, covariant=True)
 
 
-def option(default: Any, text: str, **more: Any) -> Any:
+def option(default: object, text: str, **more: Any) -> Any:
     """An option of an attack: a dataclass field with the help text that the command line shows."""
     return field(default=default, metadata={"help": text, **more})
 
@@ -46,11 +47,11 @@ class Attack(Generic[R]):
         """The names of the attack's options."""
         return tuple(f.name for f in fields(cls) if f.init)
 
-    def run(self, release: Any, knows: Knows, *, key: Any, progress: Progress) -> R:
+    def run(self, release: object, knows: Knows, *, key: Key, progress: Progress) -> R:
         """Run the attack on a release that `check` has accepted."""
         raise NotImplementedError
 
-    def check(self, release: Release | Deletion | Outputs, knows: Mapping[str, Any]) -> None:
+    def check(self, release: Release | Deletion | Outputs, knows: Mapping[str, object]) -> None:
         """Raise an error if the attack does not accept this release or these keywords.
 
         Raises `BayesreconError`. The message lists what the attack accepts, and which attacks accept this release.
@@ -66,17 +67,17 @@ def attacks() -> Mapping[str, type[Attack[Any]]]:
     return added("attacks", "attack", _is_attack, lambda one: one.name, own).found
 
 
-def _is_attack(given: Any) -> bool:
+def _is_attack(given: object) -> bool:
     return isinstance(given, type) and issubclass(given, Attack)
 
 
-def takers_of(release: Any) -> str:
+def takers_of(release: object) -> str:
     """A hint for error messages: the attacks that accept this release."""
     names = [one.__name__ for one in attacks().values() if isinstance(release, one.takes)]
     return f"use {' or '.join(names)}" if names else LIMITED
 
 
-def _owner_of(knows: Mapping[str, Any]) -> str:
+def _owner_of(knows: Mapping[str, object]) -> str:
     """Which attacks have the first keyword that nobody knows."""
     unknown = next((name for name in knows if name not in KNOWS), None)
     owners = [one.__name__ for one in attacks().values() if unknown in one.options()]

@@ -12,7 +12,7 @@ from bayesrecon.releases import Release, TrainedParameter
 _WIDE = 100  # parameters from which a trained model is matched by its gradient: its kernel has as many features
 
 
-def _of_trained(release: TrainedParameter, knows: Mapping[str, Any]) -> str:
+def _of_trained(release: TrainedParameter, knows: Mapping[str, object]) -> str:
     network = release.model.linear is None and release.model.dimension >= _WIDE
     return "gradient-matching" if network and not knows.get("known") else "weighted-records"
 
@@ -28,7 +28,7 @@ _NAMES = {
 """By the kind of a release, the first that it is of, and what is known of its data."""
 
 
-def suited(release: Any, knows: Mapping[str, Any], **options: Any) -> Attack[Any]:
+def suited(release: object, knows: Mapping[str, object], **options: Any) -> Attack[Any]:
     """The attack that suits a release, with options that are not None.
 
     Raises `BayesreconError` for an option that it does not have.

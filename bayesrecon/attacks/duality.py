@@ -24,7 +24,7 @@ Slope = Callable[[Records, Records], tuple[Any, Records]]
 
 
 def lowest(
-    values: Float[np.ndarray, " M"], candidates: Records, box: Mapping[str, tuple[Any, Any]], slope: Slope
+    values: Float[np.ndarray, " M"], candidates: Records, box: Mapping[str, tuple[float, float]], slope: Slope
 ) -> list[tuple[Records, float]]:
     """The records that descents from the best candidates end at, and their values.
 
@@ -36,7 +36,7 @@ def lowest(
     return [_descend({k: v[i] for k, v in candidates.items()}, box, slope) for i in best]
 
 
-def _descend(record: Records, box: Mapping[str, tuple[Any, Any]], slope: Slope) -> tuple[Records, float]:
+def _descend(record: Records, box: Mapping[str, tuple[float, float]], slope: Slope) -> tuple[Records, float]:
     import scipy.optimize
 
     still = {k: v for k, v in record.items() if k not in box}

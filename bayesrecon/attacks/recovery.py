@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial, singledispatch
 from typing import Any, Unpack, overload
 
+from bayesrecon.arrays import Key
 from bayesrecon.attacks.choice import suited
 from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.kinds.kind import kind_of
@@ -23,31 +24,31 @@ from bayesrecon.verbs.verb import opened_all, verb
 
 
 @overload
-def recover(release: Outputs, *, key: Any = 0, progress: Progress | None = None) -> InputEstimate: ...
+def recover(release: Outputs, *, key: Key = 0, progress: Progress | None = None) -> InputEstimate: ...
 @overload
 def recover(
-    release: Any,
+    release: object,
     *,
-    model: Any = None,
+    model: object = None,
     statistics: Statistics = None,
     estimator: Estimator | None = None,
     force: bool = False,
-    key: Any = 0,
+    key: Key = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Recovery: ...
 @verb((*EQUATIONS, StatedLimits, Outputs), instead="`reconstruct` takes pairs", opens=opened_all)
 def recover(
-    release: Any,
+    release: object,
     *,
-    model: Any = None,
+    model: object = None,
     statistics: Statistics = None,
     estimator: Estimator | None = None,
     force: bool = False,
-    key: Any = 0,
+    key: Key = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
-) -> Any:
+) -> InputEstimate | Recovery:
     """Recover statistics of the private data behind a release, with standard errors.
 
     A release determines the mean embedding mu of the data that produced it (see `bayesrecon.kernels.embedding`). For

@@ -1,9 +1,9 @@
 """Assemble an audit: findings without a model, scores against private data, and audits of several files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from bayesrecon.arrays import Array
 from bayesrecon.auditing.accounts.account import accounts, unrecognised
 from bayesrecon.auditing.column_matches import Matching
 from bayesrecon.auditing.held import PASS_A_MODEL, attack_of, held, not_run, without_attack
@@ -89,7 +89,7 @@ def named(private: Private | None) -> Named:
     return Matching(private.columns) if private is not None else nobody
 
 
-def scored_table(finding: Finding, model: Model, data: Any, known: Sequence[str]) -> Finding:
+def scored_table(finding: Finding, model: Model, data: object, known: Sequence[str]) -> Finding:
     """The finding of a table of estimates inside a file, scored with the table's own model.
 
     It has no score if the private data lack a column of the design, such as a level of a factor.
@@ -115,7 +115,7 @@ def scored(finding: Finding, private: Private, model: Model | None, known: Seque
     return with_score(finding, score, truth, measured_remedies(finding, truth, data))
 
 
-def with_data(fitted: Audit, data: Any, known: tuple[str, ...]) -> Audit:
+def with_data(fitted: Audit, data: Mapping[str, Array] | None, known: tuple[str, ...]) -> Audit:
     """The audit of a fit with true values, if there are private data."""
     private = read_private(data, fitted.used)
     if private is None:

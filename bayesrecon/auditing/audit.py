@@ -4,10 +4,12 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.auditing.acro_outputs import audits_of_acro
 from bayesrecon.auditing.around import INCALCULABLE, READING, look_around, not_computed
 from bayesrecon.auditing.assembly import (
@@ -68,10 +70,10 @@ _SHARES = (0.5, 0.4)  # shares of the progress bar for the draws and for all cha
 @np.errstate(over="ignore", invalid="ignore")  # extreme numbers are examined like any others
 def audit(
     source: Any,
-    model: Any = None,
+    model: object = None,
     *,
     data: Any = None,
-    known: Mapping[str, Any] | None = None,
+    known: Mapping[str, Array] | None = None,
     remedies: bool | Effort = True,
     thresholds: Thresholds | None = None,
     name: str | None = None,
@@ -263,7 +265,7 @@ def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release 
     return None
 
 
-def _side_by_side(source: Any, which: dict[str, Any]) -> Any:
+def _side_by_side(source: Any, which: dict[str, Any]) -> list[Path | str]:
     """A list with the table once for each named model. A single name is left to the reader."""
     columns = list(which["column"])
     if isinstance(source, list | tuple) or which.get("correlations") is not None:

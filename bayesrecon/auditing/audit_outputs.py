@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Key
 from bayesrecon.attacks.outputs.calibration import varies
 from bayesrecon.attacks.outputs.decoding import decoded
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
@@ -58,14 +59,14 @@ class _Queries:
 @in_float64
 def audit_outputs(
     predict: Callable[[Any], Any],
-    data: Any,
+    data: object,
     *,
     decoder: Callable[[Any], Any] | None = None,
     values: tuple[float, float] | None = None,
     cut: float = 1e-3,
     thresholds: Thresholds | None = None,
     name: str = "model",
-    key: Any = 0,
+    key: Key = 0,
 ) -> Audit:
     """What a model's outputs would reveal about the records that are submitted to it.
 

@@ -35,12 +35,12 @@ class Matching:
     ("'age' (up to shift and scale)", "'age' (in another order)", None)
     """
 
-    def __init__(self, columns: Mapping[str, Any]) -> None:
+    def __init__(self, columns: Mapping[str, np.ndarray]) -> None:
         self._columns = [c for name, values in columns.items() for c in _columns_of(str(name), np.asarray(values))]
         self._numeric = [c for c in self._columns if len(c.values) >= _FEWEST and np.ptp(c.values) > 0]
 
     @np.errstate(all="ignore")  # numbers of a stranger
-    def __call__(self, values: Any) -> str | None:
+    def __call__(self, values: object) -> str | None:
         """The private column that these values contain, and how, in words; None if there is none."""
         for depth, part in enumerate(layers(values)):
             hidden = " inside a text" if depth and isinstance(values, str | bytes) else ""
@@ -229,7 +229,7 @@ def _among(flat: np.ndarray, column: np.ndarray) -> str | None:
     return f"{hits} of its values" if share**hits < _CHANCE else None
 
 
-def bytes_of(columns: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
+def bytes_of(columns: Mapping[str, object]) -> Iterator[tuple[str, bytes]]:
     """The first values of each column as bytes, as they would be in an uncompressed file."""
     for name, values in columns.items():
         array = np.ravel(np.asarray(values))

@@ -81,7 +81,7 @@ def largest(one: Sum) -> Ends:
 
 
 def dominance(
-    release: Release, found: Recovery, knows: Mapping[str, Any], needs: str = "the model", more: str = ""
+    release: Release, found: Recovery, knows: Mapping[str, object], needs: str = "the model", more: str = ""
 ) -> list[Finding]:
     """One finding for each sum of the response that one record certainly dominates.
 

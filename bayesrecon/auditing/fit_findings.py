@@ -147,7 +147,7 @@ def _presumed(
     found: Recovery,
     attack: str,
     limits: Thresholds,
-    knows: Mapping[str, Any],
+    knows: Mapping[str, object],
     alternatives: Sequence[Alternative],
     key: int,
     budget: Budget,
@@ -272,7 +272,7 @@ def without_correlations(release: Release) -> Release:
 
 
 def look_at_estimates(
-    contents: Contents, knows: Mapping[str, Any] | None = None, **options: Any
+    contents: Contents, knows: Mapping[str, object] | None = None, **options: Any
 ) -> tuple[list[tuple[Finding, Model | None]], list[NotRun]]:
     """Attack the tables of estimates in a file.
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +19,13 @@ from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.named_draws import contents_of
 from bayesrecon.releases import PosteriorDraws
 
+if TYPE_CHECKING:
+    from bayesrecon.models.stan.source import StanModel
 
-def held_by(source: Any, model: Any, name: str | None, progress: Progress | None) -> tuple[Contents, Any, str]:
+
+def held_by(
+    source: object, model: object, name: str | None, progress: Progress | None
+) -> "tuple[Contents, Model | StanModel | None, str]":
     """What is in a file, or in memory, its model or None, and why that is missing."""
     if isinstance(source, PosteriorDraws):
         release = release_of(source, model)
@@ -55,7 +60,9 @@ def _of_program(program: SavedProgram, draws: Draws) -> tuple[Model | None, str]
         return None, f"its Stan program is in the file and gives no model: {error}"
 
 
-def _centres(program: SavedProgram, draws: Draws, prior: Callable[[str, dict[str, float]], Any]) -> dict[str, Any]:
+def _centres(
+    program: SavedProgram, draws: Draws, prior: Callable[[str, dict[str, float]], Any]
+) -> dict[str, np.ndarray]:
     """Means of the covariates, at which brms centres them, where the values of the prior tell them.
 
     Args:

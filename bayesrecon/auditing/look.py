@@ -16,7 +16,7 @@ Named = Callable[[Any], str | None]
 """Function that names the private column that values are equal to, or returns None."""
 
 
-def nobody(values: Any) -> None:
+def nobody(values: object) -> None:
     """The `Named` function if there are no private data."""
 
 

@@ -17,7 +17,7 @@ _BASE64, _HEX = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}"), re.compile(r"(?:[0-9a
 Part = str | np.ndarray
 
 
-def layers(value: Any) -> list[Part]:
+def layers(value: object) -> list[Part]:
     """The value itself, and what is behind it.
 
     >>> [part.tolist() for part in layers('{"age": [41, 63, 17]}') if not isinstance(part, str)]
@@ -81,7 +81,7 @@ def _in_text(text: str) -> Iterator[Part]:
             yield np.asarray(texts, dtype=str)
 
 
-def _gather(content: Any, numbers: list[float], texts: list[str]) -> None:
+def _gather(content: object, numbers: list[float], texts: list[str]) -> None:
     waiting = [content]
     while waiting and len(numbers) + len(texts) < _MOST_NUMBERS:
         one = waiting.pop(0) if len(waiting) < 1000 else waiting.pop()

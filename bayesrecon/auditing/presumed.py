@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.factors import families
+from bayesrecon.factors import Factor, families
 from bayesrecon.inexact import Limit
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.models.estimators import ESTIMATORS
@@ -68,7 +68,7 @@ def presumptions(release: Release, knows: Mapping[str, Any], counted: bool) -> l
     return found
 
 
-def _coded_factors(release: Release) -> tuple[Any, ...]:
+def _coded_factors(release: Release) -> tuple[Factor, ...]:
     limits = getattr(release, "limits", None)
     return limits.factors if isinstance(limits, Coded) else ()
 

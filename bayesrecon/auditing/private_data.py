@@ -28,7 +28,7 @@ class Private:
     stamp: Json | None
 
 
-def read_private(data: Any, model: Model | None) -> Private | None:
+def read_private(data: object, model: Model | None) -> Private | None:
     """Read private data from a mapping of columns or from the path of a table.
 
     Raises:
@@ -58,7 +58,7 @@ def read_private(data: Any, model: Model | None) -> Private | None:
     return Private(columns, _records(table, model), stamp)
 
 
-def _records(table: Mapping[str, Any], model: Model | None) -> Records | None:
+def _records(table: Mapping[str, object], model: Model | None) -> Records | None:
     if model is None:
         return None
     if all(f in table for f in model.fields):

@@ -26,9 +26,9 @@ _PASS = "audit each table by itself, and state what an attacker knows"
 
 
 def audits_of_tables(
-    sources: Sequence[Any],
-    model: Any,
-    which: Mapping[str, Any],
+    sources: Sequence[object],
+    model: object,
+    which: Mapping[str, Sequence[str | None] | None],
     knows: Mapping[str, Any],
     read: Callable[..., Any],
     audit: Callable[..., Audit],
@@ -71,7 +71,7 @@ def audits_of_tables(
 
 
 def audit_pairs(
-    releases: Sequence[Release], threshold: int, knows: Mapping[str, Any], key: int
+    releases: Sequence[Release], threshold: int, knows: Mapping[str, object], key: int
 ) -> tuple[list[Finding], list[NotRun]]:
     """Findings on every pair of tables.
 

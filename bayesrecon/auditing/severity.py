@@ -5,8 +5,6 @@
 * low: numbers about all people together, or traces of how the file was made.
 """
 
-from typing import Any
-
 import numpy as np
 
 from bayesrecon.auditing.accounts.plain_numbers import is_levels, structure_of
@@ -40,7 +38,7 @@ def of_totals(exact: bool, sharper: float = 1.0) -> Severity:
     return "medium" if exact or sharper > 10 else "low"
 
 
-def of_constants(values: Any, private: bool = False) -> Severity | None:
+def of_constants(values: np.ndarray, private: bool = False) -> Severity | None:
     """Severity of numbers that no sampler drew; None for structure."""
     flat = np.ravel(np.asarray(values))
     if private:
@@ -50,7 +48,7 @@ def of_constants(values: Any, private: bool = False) -> Severity | None:
     return of_rows(len(flat)) if len(np.unique(flat)) > 2 else "high" if len(flat) >= _MANY else "medium"
 
 
-def of_attribute_numbers(values: Any) -> Severity | None:
+def of_attribute_numbers(values: np.ndarray) -> Severity | None:
     """Severity of the numbers in an attribute or a text. Many numbers may be rows of data; a few may be settings."""
     flat = np.ravel(np.asarray(values))
     if structure_of(flat) or is_levels(flat):
@@ -58,7 +56,7 @@ def of_attribute_numbers(values: Any) -> Severity | None:
     return "high" if len(flat) >= _MANY else None
 
 
-def of_labels(values: Any, of_parameters: bool, of_records: bool) -> Severity | None:
+def of_labels(values: np.ndarray, of_parameters: bool, of_records: bool) -> Severity | None:
     """Severity of labels of an axis of parameters or of records; None if they are not personal."""
     kind, count = kind_of_labels(values), np.size(values)
     if kind == "e-mail addresses":

@@ -1,7 +1,7 @@
 """A printed table of estimates as a fit to audit, with remedies that change the table."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,7 +79,7 @@ def _alternatives(table: Any, model: Any, correlations: Any, options: Mapping[st
     return found
 
 
-def reprinted(table: Any, digits: int, column: str | None = None) -> "DataFrame":
+def reprinted(table: object, digits: int, column: str | None = None) -> "DataFrame":
     """The table as a DataFrame of text, with at most `digits` significant digits in every cell.
 
     Raises:
@@ -98,7 +98,7 @@ def reprinted(table: Any, digits: int, column: str | None = None) -> "DataFrame"
     return _changed(frame, cut)
 
 
-def reprinted_correlations(correlations: Any, decimals: int) -> "DataFrame":
+def reprinted_correlations(correlations: Sequence[Sequence[str]], decimals: int) -> "DataFrame":
     """The correlations, rounded to `decimals` decimals.
 
     >>> reprinted_correlations([["1", "-0.98892"], ["-0.98892", "1"]], 3).to_numpy().tolist()

@@ -7,12 +7,12 @@ import numpy as np
 SHOW = 5  # largest number of values quoted in a finding
 
 
-def count(values: Any) -> str:
+def count(values: np.ndarray) -> str:
     """The number of values, as a shape in words."""
     return " by ".join(str(n) for n in np.shape(values)) or "1"
 
 
-def preview(values: Any) -> str:
+def preview(values: object) -> str:
     """The first values.
 
     >>> preview([1.0, 2.5]), preview(["a", "b"])
@@ -22,7 +22,7 @@ def preview(values: Any) -> str:
     return ", ".join(f"{v:.6g}" if flat.dtype.kind in "fiub" else short(v, 40) for v in flat)
 
 
-def short(value: Any, most: int = 120) -> str:
+def short(value: object, most: int = 120) -> str:
     """A text on one line with at most `most` characters."""
     text = " ".join(str(value)[: 20 * most].split())
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

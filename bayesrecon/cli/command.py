@@ -57,7 +57,7 @@ def only(block: Parameters, *names: str) -> Parameters:
 class Given:
     """What the shared options of one call say."""
 
-    def __init__(self, values: Mapping[str, Any]):
+    def __init__(self, values: Mapping[str, object]):
         self.values = dict(values)
 
     def __getattr__(self, name: str) -> Any:
@@ -81,7 +81,7 @@ class Given:
         deliver(result, out=self.out, plot=self.plot, draw=draw, json=self.json, show=show, notes=notes)
 
 
-def check_files(values: Mapping[str, Any]) -> None:
+def check_files(values: Mapping[str, object]) -> None:
     """Refuse a call that would write over what it reads: paths are written, words may name files that are read."""
     written = {f"--{name.replace('_', '-')}": value for name, value in values.items() if isinstance(value, Path)}
     words = [word for value in values.values() for word in (value if isinstance(value, list) else [value])]

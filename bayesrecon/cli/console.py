@@ -91,6 +91,6 @@ def warn(message: str) -> None:
     err.print(f"{kind} {escape(message)}", highlight=False, soft_wrap=True)
 
 
-def emit_json(document: Any) -> None:
+def emit_json(document: object) -> None:
     """One JSON object on stdout; numbers that do not exist are null."""
     print(json.dumps(plain(document), allow_nan=False))  # noqa: T201

@@ -9,7 +9,7 @@ import types
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 from bayesrecon import attacks
 from bayesrecon.discovery import adds
@@ -96,7 +96,7 @@ def from_classes() -> Iterator[Declared]:
             yield Declared(one.name, options)
 
 
-def _typed(hint: Any) -> type | None:
+def _typed(hint: object) -> type | None:
     parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     found = next((kind for kind in _TYPED.values() if kind in parts), None)
     return found or (str if any(get_origin(part) is Literal for part in parts) else None)

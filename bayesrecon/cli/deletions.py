@@ -54,8 +54,8 @@ class Deletions(Result):
 def several(
     pairs: Sequence["Deletion"],
     *,
-    public: Mapping[str, Any] | None,
-    truth: Mapping[str, Any] | None,
+    public: Mapping[str, np.ndarray] | None,
+    truth: Mapping[str, np.ndarray] | None,
     total: float | None,
     domain: Any,
     seed: int,
@@ -95,8 +95,8 @@ def draw_images(
     shape: tuple[int, int],
     path: Path,
     *,
-    public: Mapping[str, Any] | None,
-    truth: Mapping[str, Any] | None,
+    public: Mapping[str, np.ndarray] | None,
+    truth: Mapping[str, np.ndarray] | None,
 ) -> None:
     """Deleted (if known), found, and the public image nearest to what was found, side by side."""
     from bayesrecon.plots import plot_images

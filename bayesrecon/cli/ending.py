@@ -49,7 +49,7 @@ def deliver(
             console.out.print(part)
 
 
-def _first(result: Any) -> list[str]:
+def _first(result: object) -> list[str]:
     """What has to be read before the tables: that a check failed, and what the numbers rest on."""
     return [line for line in (getattr(result, "notice", ""), getattr(result, "condition", "")) if line]
 

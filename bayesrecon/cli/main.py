@@ -56,7 +56,7 @@ class _Commands(TyperGroup):
 
     listing = False
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: object) -> list[str]:
         return sorted([*_own(), *_added()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -65,7 +65,7 @@ class _Commands(TyperGroup):
             raise BayesreconError(f"there is no command {args[0]!r}{close}")
         return super().resolve_command(ctx, args)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: object, cmd_name: str) -> Any:
         own = cmd_name in _own()
         if not own and cmd_name not in _added():
             return None
@@ -100,7 +100,7 @@ def _added() -> Mapping[str, Any]:
     """The commands of plug-ins."""
     own = _own()
 
-    def wrong(name: str, given: Any, before: Mapping[str, Any]) -> str:
+    def wrong(name: str, given: object, before: Mapping[str, object]) -> str:
         if not callable(given):
             return "it is no function"
         return f"there is a command {name!r} already" if name in own else ""

@@ -6,9 +6,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayesrecon.errors import BayesreconError, beside, first_line, near
+
+if TYPE_CHECKING:
+    from bayesrecon.model import Model
+
 
 _LISTED = 6  # names in a message
 
@@ -71,7 +75,7 @@ def _only(module: ModuleType, what: str, label: str, wanted: Callable[[Any], boo
     raise BayesreconError(f"{label}: there are several; name one, {listed}")
 
 
-def _of_kind(module: ModuleType, wanted: Callable[[Any], bool]) -> dict[str, Any]:
+def _of_kind(module: ModuleType, wanted: Callable[[Any], bool]) -> "dict[str, Model]":
     return {name: value for name, value in vars(module).items() if not name.startswith("_") and wanted(value)}
 
 

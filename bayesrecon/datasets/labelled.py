@@ -1,7 +1,7 @@
 """The result of every loader."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class LabelledData:
     columns: tuple[str, ...] = ()
     shape: tuple[int, ...] = ()
 
-    def rows(self, index: Any) -> "LabelledData":
+    def rows(self, index: Sequence[int]) -> "LabelledData":
         """The records at these indices."""
         return replace(self, x=self.x[index], y=self.y[index])
 

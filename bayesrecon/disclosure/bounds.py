@@ -14,12 +14,13 @@ Totals are linear in w. Means are linear-fractional, and become linear by the Ch
 is the smallest second moment about any centre. It is bounded from both sides by linear programs on a grid of centres.
 """
 
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import scipy.optimize
 from scipy.special import ndtri
 
+from bayesrecon.arrays import Array, Key
 from bayesrecon.disclosure.categories import counted
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
@@ -35,6 +36,7 @@ from bayesrecon.releases import (
     Approximation,
     OptimisedFit,
     PosteriorDraws,
+    Release,
     Summary,
     VariationalOptimum,
 )
@@ -57,14 +59,14 @@ _WHY = "the errors of its equations have no known size in every direction; `reco
 
 @verb(_TAKES, uses=("known", "total", "domain", "factors"), instead=_WHY)
 def bound(
-    release: Any,
+    release: Release,
     *,
-    model: Any = None,
+    model: object = None,
     level: float = 0.99,
     variances: bool = True,
     estimator: Estimator | None = None,
     force: bool = False,
-    key: Any = 0,
+    key: Key = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Bounds:
@@ -200,7 +202,7 @@ class _Program:
         return lower, min(highest) if highest else None
 
     def _solve(
-        self, objective: np.ndarray, upper: np.ndarray, limit: np.ndarray, equal: Any, right: Any
+        self, objective: np.ndarray, upper: np.ndarray, limit: np.ndarray, equal: Array | None, right: Array | None
     ) -> tuple[float | None, float | None]:
         # Columns scaled: HiGHS works with absolute tolerances.
         scale = 1 / np.maximum(np.abs(upper).max(axis=0), 1e-12)

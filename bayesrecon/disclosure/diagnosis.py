@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from bayesrecon.arrays import Array, Key
 from bayesrecon.disclosure.categories import counted
 from bayesrecon.disclosure.output_numbers import diagnose_outputs
 from bayesrecon.estimation.categories import add_units
@@ -28,14 +29,14 @@ _MOST_FEATURES = 400  # largest number of monomials; records with many fields lo
 
 @verb((*EQUATIONS, Outputs), instead=LIMITED)
 def diagnose(
-    release: Any,
+    release: object,
     *,
-    model: Any = None,
+    model: object = None,
     order: int = 3,
     statistics: Statistics = None,
     estimator: Estimator | None = None,
     force: bool = False,
-    key: Any = 0,
+    key: Key = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Diagnosis:
@@ -165,7 +166,7 @@ def monomials(
         highest, lower = degree, tuple(library.parts)
         for term in terms:
 
-            def values(records: dict[str, Any], term: tuple[Component | Part, ...] = term) -> np.ndarray:
+            def values(records: dict[str, Array], term: tuple[Component | Part, ...] = term) -> np.ndarray:
                 result = np.ones(len(next(iter(records.values()))))
                 for c in term:
                     result = result * c.values(records)

@@ -7,10 +7,11 @@ release.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
+from bayesrecon.arrays import Key
 from bayesrecon.diagnostics import Z95
 from bayesrecon.disclosure.sanitising.supported import tilted_errors
 from bayesrecon.disclosure.summary_forecast import Summarised, half_widths, summarised
@@ -19,21 +20,21 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
-from bayesrecon.releases import PosteriorDraws
+from bayesrecon.releases import PosteriorDraws, Release
 from bayesrecon.results.plan import Outlook, Plan
 from bayesrecon.verbs.verb import verb
 
 
 @verb((PosteriorDraws,), instead="round it and recover again to see the effect")
 def plan(
-    release: Any,
+    release: Release,
     *,
-    model: Any = None,
+    model: object = None,
     draws: Sequence[int] = (100, 300, 1000, 3000, 10_000),
     digits: Sequence[int] = (2, 3, 4, 6),
     summaries: bool = True,
-    statistics: Mapping[str, Any] | None = None,
-    key: Any = 0,
+    statistics: Mapping[str, object] | None = None,
+    key: Key = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Plan:

@@ -1,6 +1,6 @@
 """Bounds on reconstruction from differential privacy: reconstruction robustness."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.special
@@ -9,8 +9,8 @@ from bayesrecon.errors import BayesreconError
 
 
 def reconstruction_bound(
-    guess: Any, *, epsilon: float | None = None, delta: float = 0.0, mu: float | None = None
-) -> Any:
+    guess: float | Sequence[float], *, epsilon: float | None = None, delta: float = 0.0, mu: float | None = None
+) -> np.ndarray | float:
     """Upper bound on the success rate of any reconstruction of one record from a differentially private release.
 
     The attacker may know all other records. A reconstruction succeeds if it is close enough to the record, by any

@@ -108,7 +108,7 @@ def _mean_field(
 
 def half_widths(
     release: Release,
-    statistics: Mapping[str, Any] | None,
+    statistics: Mapping[str, object] | None,
     key: Any,
     progress: Progress | None,
     knows: Mapping[str, Any],

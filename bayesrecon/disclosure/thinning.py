@@ -41,7 +41,7 @@ def predicted_outlooks(problem: Problem, draws: Sequence[int], digits: Sequence[
 
 
 def predicted_errors(
-    problem: Problem, draws: Sequence[int], digits: Sequence[int], statistics: Mapping[str, Any] | None
+    problem: Problem, draws: Sequence[int], digits: Sequence[int], statistics: Mapping[str, object] | None
 ) -> tuple[SampledTotals, tuple[Row, ...], dict[int, np.ndarray], dict[int, np.ndarray], np.ndarray]:
     """Predict the S statistics of a solved release for fewer draws and fewer digits.
 

@@ -7,17 +7,18 @@ determined share. The witness divided by the number of records and the mass of t
 """
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
+from bayesrecon.arrays import Key
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
-from bayesrecon.releases import EQUATIONS, LIMITED
+from bayesrecon.releases import EQUATIONS, LIMITED, Release
 from bayesrecon.results.witness import Witness
 from bayesrecon.verbs.verb import verb
 
@@ -26,13 +27,13 @@ _WIDTH = 0.3  # of the bump, in standard deviations of the field
 
 @verb(EQUATIONS, uses=("total", "domain"), instead=LIMITED)
 def witness(
-    release: Any,
+    release: Release,
     fields: str | Sequence[str],
     *,
-    model: Any = None,
+    model: object = None,
     points: int = 60,
     estimator: Estimator | None = None,
-    key: Any = 0,
+    key: Key = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Witness:

@@ -78,7 +78,7 @@ def plot_remedies(finding: "Finding", ax: "Axes | None" = None, path: str | Path
     return ax
 
 
-def _draw(ax: "Axes", rows: list[Any], names: list[str]) -> None:
+def _draw(ax: "Axes", rows: "list[Remedy]", names: list[str]) -> None:
     if not rows:
         ax.text(0.5, 0.5, "no remedy was tried", transform=ax.transAxes, ha="center", va="center", color=GREY)
         ax.set(xticks=[], yticks=[])

@@ -147,7 +147,7 @@ def plot_similarity(
 
 
 def plot_images(
-    rows: Mapping[str, Any],
+    rows: Mapping[str, np.ndarray],
     shape: tuple[int, int],
     *,
     captions: Sequence[str] = (),

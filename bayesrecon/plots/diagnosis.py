@@ -116,7 +116,7 @@ def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
     if len(diagnosis.features) > MOST_ROWS:
         labels.append(f"and {len(diagnosis.features) - MOST_ROWS} more")
     for i, value in enumerate(limit):
-        place: Any = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "va": "center"}
+        place = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "va": "center"}
         ax.annotate(_percent(value), (1, i), xytext=(42, 0), ha="right", fontsize="small", **place)
     ax.set_ylim(max(len(labels), 1) - 0.4, -0.6)
     ax.set_yticks(range(len(labels)), labels)

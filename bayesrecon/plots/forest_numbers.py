@@ -1,18 +1,19 @@
 """The columns of numbers on the right of a forest plot."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayesrecon.plots.style import GREY
 from bayesrecon.plots.text import numbers
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 _START, _BETWEEN, _SPACE = 10, 14, 3  # points: right of the axes, between columns, before the sign ±
 
 
-def write_columns(ax: "Axes", table: Any, compared: bool, sampled: bool) -> None:
+def write_columns(ax: "Axes", table: "pd.DataFrame", compared: bool, sampled: bool) -> None:
     """Columns with a header: recovered values with their errors, and true values or intervals."""
     rows = table[["estimate", "se", "scale", "lower", "upper", "true"]].to_numpy()
     values, errors, intervals, true = zip(*(numbers(*row) for row in rows), strict=True)
@@ -23,7 +24,7 @@ def write_columns(ax: "Axes", table: Any, compared: bool, sampled: bool) -> None
     edge = max(middle + any(errors) * _SPACE + _width(ax, errors), _START + _width(ax, [*absent, first]))
     edge += _BETWEEN + _width(ax, [*others, head])
 
-    def write(text: str, x: float, y: float, ha: Any, va: Any, up: float = 0, colour: str | None = None) -> None:
+    def write(text: str, x: float, y: float, ha: str, va: str, up: float = 0, colour: str | None = None) -> None:
         place = {"xycoords": ax.get_yaxis_transform(), "xytext": (x, up), "textcoords": "offset points"}
         ax.annotate(text, (1, y), ha=ha, va=va, color=colour, fontsize="small", **place)
 

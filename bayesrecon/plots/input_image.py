@@ -1,7 +1,7 @@
 """An input recovered from the outputs of a model: estimate, error and visibility, as images or field by field."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def plot_input(
     result: "InputEstimate",
     *,
     shape: tuple[int, int] | None = None,
-    truth: Any = None,
+    truth: np.ndarray | None = None,
     path: str | Path | None = None,
 ) -> np.ndarray:
     """The recovered input: the estimate, its error (half the 95 % interval), and the visibility of every field.
@@ -63,7 +63,7 @@ def plot_input(
     return axes
 
 
-def _images(figure: "Figure", result: "InputEstimate", shape: tuple[int, int], truth: Any) -> np.ndarray:
+def _images(figure: "Figure", result: "InputEstimate", shape: tuple[int, int], truth: np.ndarray | None) -> np.ndarray:
     half = (result.upper - result.lower) / 2
     low, high = float(result.lower.min()), float(result.upper.max())
     panels = [("Input", truth, "gray", (low, high))] if truth is not None else []
@@ -88,7 +88,7 @@ def _some(draws: np.ndarray) -> np.ndarray:
     return draws[np.linspace(0, len(draws) - 1, min(_DRAWS, len(draws))).astype(int)] if len(draws) else draws
 
 
-def _fields(figure: "Figure", result: "InputEstimate", truth: Any) -> np.ndarray:
+def _fields(figure: "Figure", result: "InputEstimate", truth: object) -> np.ndarray:
     table = result.to_dataframe()
     order = np.argsort(-result.visibility, kind="stable")[:_MOST]
     figure.set_size_inches(8, max(2.0, 0.28 * len(order) + 1.2))

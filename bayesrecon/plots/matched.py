@@ -1,7 +1,7 @@
 """Plots of records whose gradients match a trained parameter."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def plot_matched(
     return ax
 
 
-def mosaic(images: Any, shape: tuple[int, int]) -> np.ndarray:
+def mosaic(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """One large image of n images `(n, p)`, ten in a row, separated by lines of NaN."""
     images = np.asarray(images, float)
     if images.shape[1] != shape[0] * shape[1]:

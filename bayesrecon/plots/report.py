@@ -81,7 +81,7 @@ def _fix_command(audit: "Audit", command: str | None) -> str:
     return f"bayesrecon audit {' '.join(map(shlex.quote, paths))}{model} --fix cleaned.nc"
 
 
-def _without_controls(value: Any) -> Any:
+def _without_controls(value: object) -> Any:
     """Strings without the characters that would reverse the direction of text on the page."""
     return visible(value) if type(value) is str else value
 

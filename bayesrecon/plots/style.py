@@ -12,6 +12,7 @@ from bayesrecon.plots.saving import check_path, save_figure
 from bayesrecon.plots.text import power
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -33,7 +34,7 @@ class Style:
 
     colour: str
     marker: str
-    dashes: Any
+    dashes: str | tuple[int, tuple[float, ...]]
 
 
 def styles(count: int) -> list[Style]:
@@ -93,7 +94,7 @@ def panel(ax: "Axes | None", path: str | Path | None, heights: Sequence[float] =
         save_figure(ax.figure, path)
 
 
-def draw_marks(ax: "Axes", table: Any, x: Any, y: Any, clip: bool = False) -> None:
+def draw_marks(ax: "Axes", table: "pd.DataFrame", x: Any, y: Any, clip: bool = False) -> None:
     """A marker per statistic, hollow if it is partly determined, and the number of each kind in the legend.
 
     Statistics at NaN are omitted. Statistics at infinity are counted, but not drawn.

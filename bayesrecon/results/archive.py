@@ -19,7 +19,7 @@ ABOUT = "__bayesrecon__"
 """The name of the JSON text in an archive."""
 
 
-def packed(result: Any) -> dict[str, np.ndarray]:
+def packed(result: object) -> dict[str, np.ndarray]:
     """A result as named arrays, one of which is a JSON text.
 
     Raises `BayesreconError` if the result holds something that is not data.
@@ -44,7 +44,7 @@ def classes_of_results() -> dict[str, type]:
     return {value.__name__: value for value in found if isinstance(value, type) and dataclasses.is_dataclass(value)}
 
 
-def _packed(value: Any, arrays: dict[str, np.ndarray], classes: dict[str, type]) -> Any:
+def _packed(value: object, arrays: dict[str, np.ndarray], classes: dict[str, type]) -> Any:
     if dataclasses.is_dataclass(value) and classes.get(type(value).__name__) is type(value):
         fields = {f.name: _packed(getattr(value, f.name), arrays, classes) for f in dataclasses.fields(value) if f.init}
         return {"class": type(value).__name__, "fields": fields}

@@ -18,6 +18,7 @@ from bayesrecon.results.json_values import plain
 from bayesrecon.results.schemas import VERSION
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pandas import DataFrame
 
 _ROWS = 20
@@ -150,7 +151,7 @@ class Result:
         for show in (self.to_dict, self.to_dataframe, self.__repr__, self._repr_html_):
             show()
 
-    def _beginning(self) -> tuple[Any, list[str]]:
+    def _beginning(self) -> "tuple[pd.DataFrame, list[str]]":
         """The first rows, and a line about the others."""
         table = self._excerpt()
         rest = len(table) - _ROWS

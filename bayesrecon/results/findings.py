@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 from bayesrecon.json_types import Json
 from bayesrecon.results.json_values import plain
 
@@ -134,7 +136,7 @@ class Finding:
     needs: str = "nothing but the file"
     evidence: tuple[Item, ...] = ()
     remedies: tuple[Remedy, ...] = ()
-    records: Mapping[str, Any] = field(default_factory=dict)
+    records: Mapping[str, np.ndarray] = field(default_factory=dict)
     errors: Mapping[str, Any] = field(default_factory=dict)
     score: RecordScore | None = None
     drop: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The value in JSON types: lists for sequences and arrays, None for numbers that are not finite.
 
     >>> plain({"n": np.float64("nan"), "at": (1, np.arange(2))})

@@ -107,7 +107,7 @@ def _none(value: Any) -> Any:
     return None if not np.isfinite(value) else float(value)
 
 
-def _unpacked(value: Any, content: dict[str, np.ndarray], classes: dict[str, type], version: str) -> Any:
+def _unpacked(value: object, content: dict[str, np.ndarray], classes: dict[str, type], version: str) -> Any:
     if not isinstance(value, dict):
         return value
     (kind, *_) = value

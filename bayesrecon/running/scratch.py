@@ -5,7 +5,6 @@ import tempfile
 import weakref
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,9 +23,9 @@ class HDF5Rows(Stored):
     path: str
     shape: tuple[int, int]
     start: int = 0
-    owner: Any = field(default=None, repr=False, compare=False)
+    owner: "Scratch | None" = field(default=None, repr=False, compare=False)
 
-    def __getitem__(self, at: Any) -> np.ndarray:
+    def __getitem__(self, at: object) -> np.ndarray:
         if isinstance(at, slice):
             first, last, step = at.indices(len(self))
             if step != 1:
@@ -51,7 +50,7 @@ class HDF5Rows(Stored):
     def columns(self, start: int, stop: int) -> np.ndarray:
         return self._read(slice(self.start, self.start + len(self)), slice(start, stop))
 
-    def _read(self, rows: Any, columns: slice) -> np.ndarray:
+    def _read(self, rows: slice, columns: slice) -> np.ndarray:
         import h5py
 
         with h5py.File(self.path, "r", locking=False) as file:

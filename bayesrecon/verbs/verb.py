@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 @functools.singledispatch
-def opened(held: Any, model: Any = None) -> Any:
+def opened(held: object, model: object = None) -> Any:
     """The release, pair or outputs behind an argument: as it is, or read with its `model`.
 
     Raises:
@@ -37,32 +37,32 @@ def opened(held: Any, model: Any = None) -> Any:
 
 
 @opened.register
-def _(held: Release, model: Any = None) -> Any:
+def _(held: Release, model: object = None) -> Any:
     if model is not None and model is not held.model:
         raise BayesreconError(f"{held.name} is a release with its own model; omit model=")
     return held
 
 
 @opened.register
-def _(held: Outputs, model: Any = None) -> Any:
+def _(held: Outputs, model: object = None) -> Any:
     refuse_given("outputs", model=model)
     return held
 
 
 @opened.register
-def read_pair(held: Deletion, model: Any = None) -> Deletion:
+def read_pair(held: Deletion, model: object = None) -> Deletion:
     """The pair as a pair of its own kind. Members that are not releases yet are read."""
     return deletion(held.before, held.after, model=model)
 
 
-def opened_pair(held: Any, model: Any = None) -> Deletion:
+def opened_pair(held: Deletion | Release, model: object = None) -> Deletion:
     """Like `opened`, for an argument that must be a pair."""
     if not isinstance(held, Deletion):
         raise BayesreconError(f"a pair is needed, deletion(before, after), not a {type(held).__name__}")
     return read_pair(held, model)
 
 
-def opened_all(held: Any, model: Any = None) -> Any:
+def opened_all(held: object, model: object = None) -> Any:
     """Like `opened`. A list or tuple of anything but paths is a list of several releases of one data set."""
     if not isinstance(held, list | tuple):
         return opened(held, model)
@@ -71,7 +71,7 @@ def opened_all(held: Any, model: Any = None) -> Any:
     return releases_of(held, model)
 
 
-def deletion(before: Any, after: Any, *, model: Any = None) -> Deletion:
+def deletion(before: Release, after: Release, *, model: object = None) -> Deletion:
     """A `Deletion`: a pair of releases before and after a deletion.
 
     Args:
@@ -137,7 +137,7 @@ def verb(
                 release = opens(held, model)
                 for one in release if isinstance(release, list) else [release]:
                     refuse_others(one, takes, name, instead)
-                found: Any = function(release, *rest, **options)  # type: ignore[call-arg,arg-type]
+                found = function(release, *rest, **options)  # type: ignore[call-arg,arg-type]
                 if options.get("progress") is not None:
                     options["progress"]("done", 1.0)
                 return found.judged(force) if "force" in named else found

@@ -11,6 +11,7 @@ import numpyro.distributions as dist
 from jax.scipy.special import gammaln
 from numpyro.distributions import constraints
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 
 
@@ -21,7 +22,7 @@ class BinomialLogit(dist.BinomialLogits):
     whereas an infinite log probability would bar every search that passes through.
     """
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: jax.Array) -> Array:
         n: Any = self.total_count
         ways = gammaln(n + 1.0) - gammaln(value + 1.0) - gammaln(jnp.maximum(n - value, 0) + 1.0)
         eta: Any = self.logits
@@ -60,7 +61,7 @@ class DensityLaw(dist.Distribution):
         keys = jax.random.split(key, math.prod(sample_shape))
         return jnp.reshape(jax.vmap(self._draw)(keys), (*sample_shape, *self.shape()))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> jax.Array:
         return self._log_density(value)
 
 
@@ -72,7 +73,7 @@ class NormalPair(dist.Distribution):
 
     support: Any = constraints.real
 
-    def __init__(self, theta: Any, mu: Any, sigma: Any):
+    def __init__(self, theta: Array, mu: Array, sigma: Array):
         self.theta, self.mu, self.sigma = theta, mu, sigma
         super().__init__(validate_args=False)
 
@@ -81,7 +82,7 @@ class NormalPair(dist.Distribution):
         second = (jax.random.uniform(which, sample_shape) > self.theta).astype(int)
         return self.mu[second] + self.sigma[second] * jax.random.normal(noise, sample_shape)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> jax.Array:
         z = (value[..., None] - self.mu) / self.sigma
         logs = -0.5 * z**2 - jnp.log(self.sigma) + jnp.log(jnp.stack([self.theta, 1 - self.theta]))
         return jnp.logaddexp(logs[..., 0], logs[..., 1]) - 0.5 * math.log(2 * math.pi)
@@ -99,20 +100,20 @@ class OrderedNormal(dist.Distribution):
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
         return jnp.sort(self.scale * jax.random.normal(key, (*sample_shape, *self.event_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> jax.Array:
         return dist.Normal(0, self.scale).log_prob(value).sum(axis=-1) + math.lgamma(self.event_shape[0] + 1)
 
 
 class OneBased(dist.CategoricalLogits):
     """Categories counted from one, with log probabilities that are normalised already."""
 
-    def __init__(self, logits: Any):
+    def __init__(self, logits: Array):
         super().__init__(logits, validate_args=False)
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
         return super().sample(key, sample_shape) + 1
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> jax.Array:
         return jnp.take_along_axis(self.logits, jnp.asarray(value)[..., None] - 1, axis=-1)[..., 0]
 
     @property

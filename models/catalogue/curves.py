@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import Records
 from bayesrecon.models.catalogue.latent import index, levels, observe, standard
 from bayesrecon.models.catalogue.later import constraints, dist, laws, numpyro
@@ -30,7 +31,7 @@ def cholesky(matrix: Any) -> Any:
     return factor
 
 
-def forward_substitution(factor: Any, right: Any) -> Any:
+def forward_substitution(factor: Array, right: Array) -> Any:
     """`factor^-1 right` for a lower factor `(n, n)` and a vector `(n,)`."""
     result: list[Any] = []
     for j in range(factor.shape[0]):
@@ -39,7 +40,7 @@ def forward_substitution(factor: Any, right: Any) -> Any:
     return jnp.stack(result)
 
 
-def smooth_covariance(x: Any, alpha: Any, rho: Any, nugget: Any, xp: Any = jnp) -> Any:
+def smooth_covariance(x: Array, alpha: Array, rho: Any, nugget: Any, xp: Any = jnp) -> Any:
     """Squared exponential covariance with amplitude alpha and length scale rho."""
     apart = x[:, None] - x[None, :]
     return alpha**2 * xp.exp(-0.5 * (apart / rho) ** 2) + nugget * np.eye(len(x))
@@ -49,7 +50,7 @@ def _scales() -> tuple[Any, Any]:
     return numpyro.sample("rho", dist.Gamma(25, 4)), numpyro.sample("alpha", dist.HalfNormal(2))
 
 
-def gp_pois_regr(place: Any, k: Any = None, *, x: Sequence[float] = _PLACES) -> None:
+def gp_pois_regr(place: Array, k: Array | None = None, *, x: Sequence[float] = _PLACES) -> None:
     """Counts at known places: `k_i ~ Poisson(exp(f_i))`, `f = L f_tilde` a Gaussian process."""
     places = np.asarray(x, float)
     rho, alpha = _scales()
@@ -69,25 +70,25 @@ def _uncorrelated(draws: dict[str, np.ndarray], *, x: Sequence[float]) -> dict[s
 _NUGGET = 1e-10  # as the original program adds
 
 
-def gp_regr(y: Any, *, x: Sequence[float] = _PLACES) -> None:
+def gp_regr(y: Array, *, x: Sequence[float] = _PLACES) -> None:
     """`y ~ MultiNormal(0, K + sigma I)` at known places (sigma is a variance); one record is all of y."""
     places = np.asarray(x, float)
     rho, alpha = _scales()
-    sigma: Any = numpyro.sample("sigma", dist.HalfNormal(1))
+    sigma = numpyro.sample("sigma", dist.HalfNormal(1))
     factor = cholesky(smooth_covariance(places, alpha, rho, sigma))
 
-    def log_density(values: Any) -> Any:
+    def log_density(values: Array) -> Any:
         white = forward_substitution(factor, values)
         return -0.5 * jnp.sum(white**2) - jnp.sum(jnp.log(jnp.diagonal(factor)))
 
-    def draw(key: Any) -> Any:
+    def draw(key: Array) -> Any:
         return jax.random.normal(key, (y.shape[0], len(places))) @ factor.T
 
     law = laws.DensityLaw(jax.vmap(log_density), constraints.real_vector, (y.shape[0],), (len(places),), draw)
     observe("y", law, y, y.shape[0])
 
 
-def runge_kutta(slope: Callable[[Any, Any], Any], start: Any, times: np.ndarray, step: float) -> Any:
+def runge_kutta(slope: Callable[[Any, Any], Any], start: Array, times: np.ndarray, step: float) -> Any:
     """States at increasing `times` from time 0, by the classical method with steps of at most `step`.
 
     Fixed steps can be differentiated in every mode; `slope(t, state)` gives the derivative.
@@ -99,7 +100,7 @@ def runge_kutta(slope: Callable[[Any, Any], Any], start: Any, times: np.ndarray,
         [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)]
     )
 
-    def advance(state: Any, at: Any) -> Any:
+    def advance(state: Array, at: tuple[Array, Array]) -> tuple[Array, Array]:
         t, h = at
         k1 = slope(t, state)
         k2 = slope(t + h / 2, state + h / 2 * k1)
@@ -115,16 +116,16 @@ def runge_kutta(slope: Callable[[Any, Any], Any], start: Any, times: np.ndarray,
 _YEARS = tuple(float(t) for t in range(1, 21))
 
 
-def lotka_volterra(occasion: Any, pelts: Any = None, *, times: Sequence[float] = _YEARS) -> None:
+def lotka_volterra(occasion: Array, pelts: Array | None = None, *, times: Sequence[float] = _YEARS) -> None:
     """Pelts of hares and lynxes, log-normal around predator-prey equations; occasion 1 is time 0."""
     later = np.asarray(times, float)
     centre, spread = np.array([1.0, 0.05, 1.0, 0.05]), np.array([0.5, 0.05, 0.5, 0.05])
     rates: Any = numpyro.sample("theta", dist.TruncatedNormal(centre, spread, low=0.0).to_event(1))
     a, b, c, d = rates
     first = numpyro.sample("z_init", dist.LogNormal(np.log(10), 1).expand((2,)).to_event(1))
-    sigma: Any = numpyro.sample("sigma", dist.LogNormal(-1, 1).expand((2,)).to_event(1))
+    sigma = numpyro.sample("sigma", dist.LogNormal(-1, 1).expand((2,)).to_event(1))
 
-    def slope(_: Any, log_z: Any) -> Any:  # of the logarithms, which stay finite
+    def slope(_: Array, log_z: Array) -> Any:  # of the logarithms, which stay finite
         return jnp.stack([a - b * jnp.exp(log_z[1]), d * jnp.exp(log_z[0]) - c])
 
     start = jnp.log(first)
@@ -133,7 +134,7 @@ def lotka_volterra(occasion: Any, pelts: Any = None, *, times: Sequence[float] =
     observe("pelts", law, pelts, occasion.shape[0])
 
 
-def _lotka_records(data: Mapping[str, Any]) -> Records:
+def _lotka_records(data: Mapping[str, object]) -> Records:
     pelts = np.concatenate([array(data, "y_init")[None], array(data, "y")])
     return {"occasion": np.arange(1, len(pelts) + 1), "pelts": pelts}
 
@@ -142,7 +143,7 @@ _DAYS = tuple(0.5 * k for k in range(1, 21))
 
 
 def one_comp_mm_elim_abs(
-    occasion: Any, C_hat: Any = None, *, times: Sequence[float] = _DAYS, D: float = 30.0, V: float = 2.0
+    occasion: Array, C_hat: Array | None = None, *, times: Sequence[float] = _DAYS, D: float = 30.0, V: float = 2.0
 ) -> None:
     """Concentration of a drug: first-order absorption, Michaelis-Menten elimination, log-normal errors."""
     days = np.asarray(times, float)
@@ -150,7 +151,7 @@ def one_comp_mm_elim_abs(
     latents: list[Any] = [numpyro.sample(k, law) for k in ("k_a", "K_m", "V_m", "sigma")]
     k_a, K_m, V_m, sigma = latents
 
-    def slope(t: Any, amount: Any) -> Any:
+    def slope(t: Array, amount: Array) -> Any:
         return jnp.exp(-k_a * t) * D * k_a / V - V_m / V * amount / (K_m + amount)
 
     path = runge_kutta(slope, jnp.zeros(()), days, 0.02)
@@ -161,7 +162,7 @@ _WEEKS = tuple(7.0 * k for k in range(1, 21))
 
 
 def sir(
-    occasion: Any,
+    occasion: Array,
     stoi: Any = None,
     B: Any = None,
     *,
@@ -174,7 +175,7 @@ def sir(
     latents: list[Any] = [numpyro.sample(k, dist.HalfCauchy(v)) for k, v in scales.items()]
     beta, gamma, xi, delta = latents
 
-    def slope(_: Any, y: Any) -> Any:
+    def slope(_: Array, y: Array) -> Any:
         infected = beta * y[3] / (y[3] + _KAPPA) * y[0]
         recovered = gamma * y[1]
         return jnp.stack([-infected, infected - recovered, recovered, xi * y[1] - delta * y[3]])
@@ -191,13 +192,15 @@ def sir(
 _KAPPA = 1e6  # as in the original program
 
 
-def soil_incubation(occasion: Any, eCO2: Any = None, *, ts: Sequence[float] = _DAYS, total: float = 7.7) -> None:
+def soil_incubation(
+    occasion: Array, eCO2: Array | None = None, *, ts: Sequence[float] = _DAYS, total: float = 7.7
+) -> None:
     """Carbon evolved from soil: two pools that feed each other, normal errors."""
     days = np.asarray(ts, float)
     names = ("k1", "k2", "alpha21", "alpha12")
     latents: list[Any] = [numpyro.sample(k, dist.HalfNormal(1)) for k in names]
     k1, k2, alpha21, alpha12 = latents
-    gamma: Any = numpyro.sample("gamma", dist.Beta(10, 1))
+    gamma = numpyro.sample("gamma", dist.Beta(10, 1))
     sigma = numpyro.sample("sigma", dist.HalfCauchy(1))
 
     # The equations are linear: with A the matrix of rates, m half its trace and s^2 = m^2 - det A,

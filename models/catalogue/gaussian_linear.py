@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import Model, Records
 from bayesrecon.models.catalogue.later import dist
 from bayesrecon.models.catalogue.linear import (
@@ -177,7 +178,7 @@ def _mesquite() -> list[_Spec]:
 def _nes() -> _Spec:
     fields = ("real_ideo", "race_adj", "age_discrete", "educ1", "gender", "income")
 
-    def design(z: Mapping[str, Any]) -> list[Any]:
+    def design(z: Mapping[str, Array]) -> list[Array]:
         ages = [1.0 * (z["age_discrete"] == k) for k in (2, 3, 4)]
         ones = one(z["real_ideo"])
         return [ones, z["real_ideo"], z["race_adj"], *ages, z["educ1"], z["gender"], z["income"]]
@@ -225,7 +226,7 @@ def _diamonds(covariates: int = 24) -> Model:
     )
 
 
-def _diamonds_records(data: Mapping[str, Any]) -> Records:
+def _diamonds_records(data: Mapping[str, object]) -> Records:
     x = array(data, "X")[:, 1:]
     return {"Xc": x - x.mean(axis=0), "Y": array(data, "Y")}
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.models.adapter import adapt
@@ -22,7 +23,7 @@ def glm_poisson_model(year: Any, C: Any = None) -> None:
     observe("C", dist.Poisson(jnp.exp(a + year * (b1 + year * (b2 + year * b3)))), C, year.shape[0])
 
 
-def glm_binomial_model(year: Any, N: Any, C: Any = None) -> None:
+def glm_binomial_model(year: Array, N: Array, C: Array | None = None) -> None:
     """`C ~ Binomial(N, logit^-1(alpha + beta1 year + beta2 year^2))`."""
     a, b1, b2 = (numpyro.sample(k, dist.Normal(0, 100)) for k in ("alpha", "beta1", "beta2"))
     observe("C", laws.BinomialLogit(a + year * (b1 + year * b2), N), C, year.shape[0])

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import Records
 from bayesrecon.models.catalogue.latent import ILLEGAL, index, levels, observe
 from bayesrecon.models.catalogue.later import dist, laws, numpyro
@@ -15,8 +16,8 @@ from bayesrecon.models.entry import Shipped
 
 
 def bones_model(
-    child: Any,
-    indicator: Any,
+    child: jax.Array,
+    indicator: Array,
     grade: Any = None,
     *,
     children: int = 13,
@@ -35,7 +36,7 @@ def bones_model(
     observe("grade", laws.OneBased(logits), grade, logits.shape[0])
 
 
-def _graded(at: Any) -> Any:
+def _graded(at: Any) -> jax.Array:
     """Log probabilities of the grades from the log odds `at[:, k]` of exceeding grade k, which decrease in k."""
     first = -jax.nn.softplus(at[:, :1])
     last = -jax.nn.softplus(-at[:, -1:])
@@ -45,7 +46,7 @@ def _graded(at: Any) -> Any:
     return jnp.concatenate([first, between, last], axis=1)
 
 
-def _bones_records(data: Mapping[str, Any]) -> Records:
+def _bones_records(data: Mapping[str, object]) -> Records:
     grade = index(data, "grade")
     child, indicator = np.nonzero(grade != -1)
     return {"child": child + 1, "indicator": indicator + 1, "grade": grade[child, indicator]}

@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.catalogue.latent import Rebuilt, index, levels, observe, rebuild, standard, standardised
@@ -25,7 +26,7 @@ def eight_schools_noncentered(school: Any, sigma: Any, y: Any = None, *, schools
     observe("y", dist.Normal(mu + tau * theta_trans[school - 1], sigma), y, school.shape[0])
 
 
-def _eight_schools_records(data: Mapping[str, Any]) -> Records:
+def _eight_schools_records(data: Mapping[str, object]) -> Records:
     y = array(data, "y")
     return {"school": np.arange(1, len(y) + 1), "sigma": array(data, "sigma"), "y": y}
 
@@ -33,7 +34,7 @@ def _eight_schools_records(data: Mapping[str, Any]) -> Records:
 def surgical_model(hospital: Any, n: Any, r: Any = None, *, hospitals: int = 12) -> None:
     """Deaths in hospitals: `r_i ~ Binomial(n_i, logit^-1(b_i))`, `b_i ~ Normal(mu, sigma)`."""
     mu = numpyro.sample("mu", dist.Normal(0, 1000))
-    sigmasq: Any = numpyro.sample("sigmasq", dist.InverseGamma(0.001, 0.001))
+    sigmasq = numpyro.sample("sigmasq", dist.InverseGamma(0.001, 0.001))
     b = mu + jnp.sqrt(sigmasq) * standard("b_raw", hospitals)[hospital - 1]
     observe("r", laws.BinomialLogit(b, n), r, b.shape[0])
 
@@ -47,7 +48,7 @@ def _seeds(
 ) -> Shipped:
     """Germination on plates: `n_i ~ Binomial(N_i, logit^-1(alpha0 + alpha1 x1 + alpha2 x2 + alpha12 x1 x2 + b_i))`."""
 
-    def program(plate: Any, x1: Any, x2: Any, N: Any, n: Any = None, *, plates: int = 21) -> None:
+    def program(plate: Array, x1: Array, x2: Array, N: Array, n: Array | None = None, *, plates: int = 21) -> None:
         wide = dist.Normal(0, prior)
         a0, a1, a2, a12 = (numpyro.sample(k, wide) for k in ("alpha0", "alpha1", "alpha2", "alpha12"))
         b = scale() * standard("c_raw" if centre else "b_raw", plates)
@@ -75,7 +76,7 @@ def _half_cauchy_scale() -> Any:
 
 
 def _precision_scale() -> Any:
-    tau: Any = numpyro.sample("tau", dist.Gamma(1e-3, 1e-3))
+    tau = numpyro.sample("tau", dist.Gamma(1e-3, 1e-3))
     return 1 / jnp.sqrt(tau)
 
 
@@ -94,18 +95,18 @@ def rats_model(rat: Any, x: Any, y: Any = None, *, rats: int = 30, xbar: float =
     observe("y", dist.Normal(lines[0] + lines[1] * (x - xbar), sigma_y), y, rat.shape[0])
 
 
-def pilots(group: Any, scenario: Any, y: Any = None, *, groups: int = 5, scenarios: int = 8) -> None:
+def pilots(group: Array, scenario: Array, y: Array | None = None, *, groups: int = 5, scenarios: int = 8) -> None:
     """Recoveries of pilots in a flight simulator: `y ~ Normal(a_group + b_scenario, sigma_y)`."""
-    mean: Any = 0.0
+    mean = 0.0
     for k, unit, count in (("a", group, groups), ("b", scenario, scenarios)):
-        centre: Any = numpyro.sample(f"mu_{k}", dist.Normal(0, 1))
+        centre = numpyro.sample(f"mu_{k}", dist.Normal(0, 1))
         scale = numpyro.sample(f"sigma_{k}", dist.Uniform(0, 100))
         mean = mean + 10 * centre + scale * standard(f"{k}_raw", count)[unit - 1]
     sigma_y = numpyro.sample("sigma_y", dist.Uniform(0, 100))
     observe("y", dist.Normal(mean, sigma_y), y, mean.shape[0])
 
 
-def glmm1_model(site: Any, obs: Any = None, *, sites: int = 235) -> None:
+def glmm1_model(site: Array, obs: Array | None = None, *, sites: int = 235) -> None:
     """Counts of birds at sites: `obs ~ Poisson(exp(alpha_site))`, `alpha ~ Normal(mu_alpha, sd_alpha)`."""
     mu = numpyro.sample("mu_alpha", dist.Normal(0, 10))
     scale = numpyro.sample("sd_alpha", dist.Uniform(0, 5))
@@ -113,7 +114,7 @@ def glmm1_model(site: Any, obs: Any = None, *, sites: int = 235) -> None:
     observe("obs", dist.Poisson(rate), obs, rate.shape[0])
 
 
-def glmm_poisson_model(occasion: Any, year: Any, C: Any = None, *, occasions: int = 40) -> None:
+def glmm_poisson_model(occasion: Array, year: Array, C: Array | None = None, *, occasions: int = 40) -> None:
     """Counts of falcons: Poisson with a cubic trend in the year and a normal effect of each year."""
     # beta2 may go up to 20 in the original, whose prior vanishes beyond 10.
     bounds = {"alpha": 20.0, "beta1": 10.0, "beta2": 10.0, "beta3": 10.0}
@@ -136,7 +137,7 @@ def election88_full(age: int = 4, edu: int = 4, age_edu: int = 16, state: int = 
     # A field and the constant that counts its levels have one name: the program cannot take both.
     sizes = {"age": age, "edu": edu, "age_edu": age_edu, "state": state, "region_full": region_full}
 
-    def program(black: Any, female: Any, v_prev_full: Any, y: Any = None, **unit: Any) -> None:
+    def program(black: Any, female: Any, v_prev_full: Any, y: Array | None = None, **unit: Any) -> None:
         beta: Any = numpyro.sample("beta", dist.Normal(0, 100).expand((5,)).to_event(1))
         eta = beta[0] + beta[1] * black + beta[2] * female + beta[4] * female * black + beta[3] * v_prev_full
         for k, field in _CROSSED.items():
@@ -155,7 +156,7 @@ def election88_full(age: int = 4, edu: int = 4, age_edu: int = 16, state: int = 
     )
 
 
-def _election_records(data: Mapping[str, Any]) -> Records:
+def _election_records(data: Mapping[str, object]) -> Records:
     integer_fields = (*_CROSSED.values(), "black", "female", "y")
     return {**{k: index(data, k) for k in integer_fields}, "v_prev_full": array(data, "v_prev_full")}
 

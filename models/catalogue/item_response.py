@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Records
 from bayesrecon.models.catalogue.latent import ILLEGAL, Rebuilt, index, levels, observe, rebuild, standard, standardised
@@ -32,13 +33,13 @@ def irt_2pl(person: Any, item: Any, y: Any = None, *, persons: int = 100, items:
     observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
 
 
-def _irt_2pl_records(data: Mapping[str, Any]) -> Records:
+def _irt_2pl_records(data: Mapping[str, object]) -> Records:
     y = index(data, "y")
     item, person = np.indices(y.shape) + 1
     return {"person": person.ravel(), "item": item.ravel(), "y": y.ravel()}
 
 
-def lsat_model(person: Any, item: Any, y: Any = None, *, persons: int = 1000, items: int = 5) -> None:
+def lsat_model(person: Any, item: Any, y: Array | None = None, *, persons: int = 1000, items: int = 5) -> None:
     """Rasch model with a common slope: `logit P(y = 1) = beta theta_j - alpha_k`."""
     alpha: Any = numpyro.sample("alpha", dist.Normal(0, 100).expand((items,)).to_event(1))
     theta = standard("theta", persons)
@@ -47,19 +48,19 @@ def lsat_model(person: Any, item: Any, y: Any = None, *, persons: int = 1000, it
     observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
 
 
-def _lsat_records(data: Mapping[str, Any]) -> Records:
+def _lsat_records(data: Mapping[str, object]) -> Records:
     # Persons are listed by answer pattern; `culm` counts them cumulatively.
     answers = np.repeat(index(data, "response"), np.diff(index(data, "culm"), prepend=0), axis=0)
     person, item = np.indices(answers.shape) + 1
     return {"person": person.ravel(), "item": item.ravel(), "y": answers.ravel()}
 
 
-def hier_2pl(person: Any, item: Any, y: Any = None, *, persons: int = 600, items: int = 32) -> None:
+def hier_2pl(person: Array, item: Array, y: Array | None = None, *, persons: int = 600, items: int = 32) -> None:
     """Two-parameter logistic with correlated items: `(log alpha_i, beta_i)` jointly normal."""
     theta = standard("theta", persons)
     mu = numpyro.sample("mu", dist.Normal(0, np.array([1.0, 5.0])).to_event(1))
     tau = numpyro.sample("tau", dist.Exponential(0.1).expand((2,)).to_event(1))
-    factor: Any = numpyro.sample("L_Omega", dist.LKJCholesky(2, 4.0))
+    factor = numpyro.sample("L_Omega", dist.LKJCholesky(2, 4.0))
     xi = mu + standard("xi_raw", items, 2) @ (jnp.expand_dims(tau, -1) * factor).T
     eta = jnp.exp(xi[item - 1, 0]) * (theta[person - 1] - xi[item - 1, 1])
     observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
@@ -78,15 +79,15 @@ def _standard_items(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 # Latent regression: abilities have a mean that is linear in standardised person covariates.
 
 
-def _ability(person: Any, W: Any, persons: int, covariates: int) -> Any:
+def _ability(person: Any, W: Any, persons: int, covariates: int) -> jax.Array:
     weights: Any = numpyro.sample("lambda_adj", dist.StudentT(3, 0, 1).expand((covariates + 1,)).to_event(1))
     theta = weights[0] + standard("theta_raw", persons)[person - 1]
     return theta + W @ weights[1:] if covariates else theta
 
 
-def _sum_to_zero(name: str, length: int) -> Any:
+def _sum_to_zero(name: str, length: int) -> jax.Array:
     """`length` values that sum to zero, each with a normal distribution of scale 3, in terms of all but the last."""
-    free: Any = numpyro.sample(f"{name}_free", dist.Normal(0, 3).expand((length - 1,)).to_event(1))
+    free = numpyro.sample(f"{name}_free", dist.Normal(0, 3).expand((length - 1,)).to_event(1))
     last = -jnp.sum(free)
     numpyro.sample(f"{name}_last", dist.Normal(0, 3), obs=last)
     return jnp.append(free, last)
@@ -132,7 +133,14 @@ def _latent_regression(program: Callable[..., None], name: str, summary: str, **
 
 
 def latent_regression_2pl(
-    person: Any, item: Any, W: Any = None, y: Any = None, *, persons: int = 500, items: int = 14, covariates: int = 3
+    person: Array,
+    item: Any,
+    W: Array | None = None,
+    y: Any = None,
+    *,
+    persons: int = 500,
+    items: int = 14,
+    covariates: int = 3,
 ) -> None:
     """`logit P(y = 1) = alpha_i theta_j - beta_i` with `theta_j ~ Normal(lambda_1 + W_j lambda, 1)`."""
     alpha: Any = numpyro.sample("alpha", dist.LogNormal(1, 1).expand((items,)).to_event(1))
@@ -143,9 +151,9 @@ def latent_regression_2pl(
 
 
 def latent_regression_grsm(
-    person: Any,
-    item: Any,
-    W: Any = None,
+    person: Array,
+    item: jax.Array,
+    W: Array | None = None,
     y: Any = None,
     *,
     persons: int = 392,
@@ -167,10 +175,10 @@ _STEPS = (1, 1, 1, 1, 1, 1, 1, 2, 2, 1, 1)
 
 
 def latent_regression_gpcm(
-    person: Any,
+    person: Array,
     item: Any,
-    W: Any = None,
-    y: Any = None,
+    W: Array | None = None,
+    y: Array | None = None,
     *,
     persons: int = 500,
     covariates: int = 4,
@@ -194,11 +202,11 @@ def _credit(above: Any) -> Any:
     return dist.Categorical(logits=jax.nn.log_softmax(jnp.cumsum(jnp.hstack([start, above]), axis=1)))
 
 
-def _answers(data: Mapping[str, Any]) -> Records:
+def _answers(data: Mapping[str, object]) -> Records:
     return {"person": index(data, "jj"), "item": index(data, "ii"), "y": index(data, "y")}
 
 
-def _answers_and_covariates(data: Mapping[str, Any]) -> Records:
+def _answers_and_covariates(data: Mapping[str, object]) -> Records:
     covariates = np.asarray(data["W"], float)[:, 1:]
     if not covariates.shape[1]:
         return _answers(data)

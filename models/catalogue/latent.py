@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.catalogue.later import dist, numpyro
 
@@ -73,12 +74,12 @@ def rebuild(*rules: Rebuilt) -> Callable[[Draws], Draws]:
     return prepare
 
 
-def index(data: Mapping[str, Any], name: str) -> np.ndarray:
+def index(data: Mapping[str, object], name: str) -> np.ndarray:
     """A whole-number column of posteriordb's data."""
     return np.asarray(data[name], np.int64)
 
 
-def floats(values: Any) -> Any:
+def floats(values: Array) -> Any:
     """An array as nested tuples of numbers: settings of a model are compared and kept as JSON."""
     array = np.asarray(values, float)
     return tuple(map(floats, array)) if array.ndim > 1 else tuple(map(float, array))

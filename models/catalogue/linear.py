@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import GaussianPredictor, Model, Records
 from bayesrecon.models.adapter import adapt
@@ -36,8 +37,8 @@ def gaussian_linear(
     design: Design,
     coefficients: Mapping[str, tuple[int | None, Prior]],
     scale: Prior = flat_positive,
-    domain: Mapping[str, Any] | None = None,
-    settings: Mapping[str, Any] | None = None,
+    domain: Mapping[str, object] | None = None,
+    settings: Mapping[str, object] | None = None,
     identities: Identities | None = None,
 ) -> Model:
     """A linear regression as a `Model`.
@@ -69,11 +70,11 @@ def gaussian_linear(
     return adapt(program, record, domain=domain, name=name, settings=settings, identities=identities, gaussian=known)
 
 
-def array(data: Mapping[str, Any], name: str) -> np.ndarray:
+def array(data: Mapping[str, object], name: str) -> np.ndarray:
     return np.asarray(data[name], float)
 
 
-def one(x: Any) -> Any:
+def one(x: Array) -> Any:
     return np.ones_like(x, dtype=float) if isinstance(x, np.ndarray) else jnp.ones_like(x, dtype=float)
 
 
@@ -86,7 +87,7 @@ def interaction(a: str, b: str) -> Design:
 
 
 def pick(*names: str, **derived: Callable[[Mapping[str, Any]], np.ndarray]) -> Callable[[Mapping[str, Any]], Records]:
-    def records(data: Mapping[str, Any]) -> Records:
+    def records(data: Mapping[str, object]) -> Records:
         return {**{n: array(data, n) for n in names}, **{n: f(data) for n, f in derived.items()}}
 
     return records
@@ -101,7 +102,7 @@ def centred(name: str) -> Callable[[Mapping[str, Any]], np.ndarray]:
 
 
 def standardised(name: str, deviations: float) -> Callable[[Mapping[str, Any]], np.ndarray]:
-    def column(data: Mapping[str, Any]) -> np.ndarray:
+    def column(data: Mapping[str, object]) -> np.ndarray:
         x = array(data, name)
         return (x - x.mean()) / (deviations * x.std(ddof=1))
 

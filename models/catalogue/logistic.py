@@ -42,7 +42,7 @@ class _Logit:
         eta = alpha + jnp.stack(columns, axis=-1) @ beta
         observe(self.response, dist.Bernoulli(logits=eta), record[self.response], eta.shape[0])
 
-    def records(self, data: Mapping[str, Any]) -> Records:
+    def records(self, data: Mapping[str, object]) -> Records:
         derived: dict[str, Callable[..., Any]] = {f: centred(f[2:]) for f in self.fields if f.startswith("c_")}
         plain = [f for f in self.fields if f not in derived]
         return {**pick(*plain, **derived)(data), self.response: index(data, self.response)}

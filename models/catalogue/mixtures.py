@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import Records
 from bayesrecon.models.catalogue.latent import floats, levels, observe
 from bayesrecon.models.catalogue.later import constraints, dist, laws, numpyro
@@ -15,39 +16,39 @@ from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
 
-def _two_components(mu: Any, y: Any) -> None:
+def _two_components(mu: Any, y: Array) -> None:
     """`y ~ theta Normal(mu[1], sigma[1]) + (1 - theta) Normal(mu[2], sigma[2])`."""
-    sigma: Any = numpyro.sample("sigma", dist.HalfNormal(2).expand((2,)).to_event(1))
-    theta: Any = numpyro.sample("theta", dist.Beta(5, 5))
+    sigma = numpyro.sample("sigma", dist.HalfNormal(2).expand((2,)).to_event(1))
+    theta = numpyro.sample("theta", dist.Beta(5, 5))
     observe("y", laws.NormalPair(theta, mu, sigma), y, y.shape[0])
 
 
-def low_dim_gauss_mix(y: Any) -> None:
+def low_dim_gauss_mix(y: Array) -> None:
     """Two normal components with ordered means."""
     _two_components(numpyro.sample("mu", laws.OrderedNormal(2.0, 2)), y)
 
 
-def low_dim_gauss_mix_collapse(y: Any) -> None:
+def low_dim_gauss_mix_collapse(y: Array) -> None:
     """Two normal components whose labels may switch."""
     _two_components(numpyro.sample("mu", dist.Normal(0, 2).expand((2,)).to_event(1)), y)
 
 
-def normal_mixture(y: Any) -> None:
+def normal_mixture(y: Array) -> None:
     """Two components of unit scale: `theta ~ Uniform(0, 1)`, `mu ~ Normal(0, 10)`."""
-    theta: Any = numpyro.sample("theta", dist.Uniform(0, 1))
-    mu: Any = numpyro.sample("mu", dist.Normal(0, 10).expand((2,)).to_event(1))
+    theta = numpyro.sample("theta", dist.Uniform(0, 1))
+    mu = numpyro.sample("mu", dist.Normal(0, 10).expand((2,)).to_event(1))
     observe("y", laws.NormalPair(theta, mu, jnp.ones(2)), y, y.shape[0])
 
 
-def _normals(log_weights: Any, mean: Any, sigma: Any, count: int) -> Any:
+def _normals(log_weights: Array, mean: Any, sigma: Any, count: int) -> Any:
     """Distribution of `count` values, each of one of K normal distributions; weights and means for all, `(K,)`, or
     each, `(count, K)`."""
 
-    def log_density(values: Any) -> Any:
+    def log_density(values: Array) -> Any:
         z = (values[..., None] - mean) / sigma
         return jax.scipy.special.logsumexp(log_weights - 0.5 * z**2 - jnp.log(sigma), axis=-1) - _HALF_LOG_2PI
 
-    def draw(key: Any) -> Any:
+    def draw(key: Array) -> Any:
         which, noise = jax.random.split(key)
         k = jax.random.categorical(which, log_weights, shape=(count,))
         at = jnp.broadcast_to(mean, (count, len(sigma)))[jnp.arange(count), k]
@@ -56,17 +57,21 @@ def _normals(log_weights: Any, mean: Any, sigma: Any, count: int) -> Any:
     return laws.DensityLaw(log_density, constraints.real, (count,), draw=draw)
 
 
-def normal_mixture_k(y: Any, *, components: int = 5) -> None:
+def normal_mixture_k(y: Array, *, components: int = 5) -> None:
     """`components` normal components; flat weights, `mu ~ Normal(0, 10)`, `sigma ~ Uniform(0, 10)`."""
-    theta: Any = numpyro.sample("theta", dist.Dirichlet(jnp.ones(components)))
-    mu: Any = numpyro.sample("mu", dist.Normal(0, 10).expand((components,)).to_event(1))
-    sigma: Any = numpyro.sample("sigma", dist.Uniform(0, 10).expand((components,)).to_event(1))
+    theta = numpyro.sample("theta", dist.Dirichlet(jnp.ones(components)))
+    mu = numpyro.sample("mu", dist.Normal(0, 10).expand((components,)).to_event(1))
+    sigma = numpyro.sample("sigma", dist.Uniform(0, 10).expand((components,)).to_event(1))
 
     observe("y", _normals(jnp.log(theta), mu, sigma, y.shape[0]), y, y.shape[0])
 
 
 def iohmm_reg(
-    step: Any, y: Any = None, *, u: Sequence[Sequence[float]] = ((1.0, 0.0), (1.0, 1.0), (1.0, 2.0)), states: int = 2
+    step: Any,
+    y: Array | None = None,
+    *,
+    u: Sequence[Sequence[float]] = ((1.0, 0.0), (1.0, 1.0), (1.0, 2.0)),
+    states: int = 2,
 ) -> None:
     """Regressions on public inputs `u (T, M)`, one per hidden state, whose chain follows the inputs.
 
@@ -76,11 +81,11 @@ def iohmm_reg(
     """
     inputs = np.asarray(u, float)
     width = inputs.shape[1]
-    first: Any = numpyro.sample("pi1", dist.Dirichlet(jnp.ones(states)))
+    first = numpyro.sample("pi1", dist.Dirichlet(jnp.ones(states)))
     slopes = dist.Normal(0, 5).expand((states, width)).to_event(2)
     w: Any = numpyro.sample("w", slopes)
     b: Any = numpyro.sample("b", slopes)
-    sigma: Any = numpyro.sample("sigma", dist.HalfNormal(3).expand((states,)).to_event(1))
+    sigma = numpyro.sample("sigma", dist.HalfNormal(3).expand((states,)).to_event(1))
     after = jax.nn.log_softmax(jnp.asarray(inputs[1:]) @ w.T, axis=1)
     weights = jnp.concatenate([after, jnp.zeros((1, states))]).at[0].add(jnp.log(first))[step - 1]
     mean = (jnp.asarray(inputs) @ b.T)[step - 1]
@@ -91,7 +96,7 @@ def iohmm_reg(
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def _records(data: Mapping[str, Any]) -> Records:
+def _records(data: Mapping[str, object]) -> Records:
     return {"y": np.asarray(data["y"], float)}
 
 

@@ -5,13 +5,14 @@ animals that do not exist; the augmented size is public, how many were caught is
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.model import Records
 from bayesrecon.models.catalogue.latent import index, levels, observe, standard
@@ -19,17 +20,20 @@ from bayesrecon.models.catalogue.later import constraints, dist, laws, numpyro
 from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
+if TYPE_CHECKING:
+    from bayesrecon.models.catalogue._laws import DensityLaw
 
-def _history_law(omega: Any, log_odds: Callable[[Any], Any], count: int, occasions: int) -> Any:
+
+def _history_law(omega: Array, log_odds: Callable[[Any], Any], count: int, occasions: int) -> "DensityLaw":
     """Distribution of histories `(count, occasions)`: captured at each occasion with `log_odds(history)` if it
     exists."""
 
-    def log_density(y: Any) -> Any:
+    def log_density(y: Array) -> Any:
         eta = log_odds(y)
         seen = jnp.log(omega) + jnp.sum(y * eta - jax.nn.softplus(eta), axis=1)
         return jnp.where(jnp.sum(y, axis=1) > 0, seen, jnp.logaddexp(seen, jnp.log1p(-omega)))
 
-    def draw(key: Any) -> Any:
+    def draw(key: Array) -> Any:
         exists, *keys = jax.random.split(key, occasions + 1)
         y = jnp.zeros((count, occasions), int)
         for j in range(occasions):  # behaviour may depend on what came before
@@ -40,11 +44,11 @@ def _history_law(omega: Any, log_odds: Callable[[Any], Any], count: int, occasio
     return laws.DensityLaw(log_density, constraints.independent(constraints.boolean, 1), (count,), (occasions,), draw)
 
 
-def _logit(p: Any) -> Any:
+def _logit(p: Array) -> jax.Array:
     return jnp.log(p) - jnp.log1p(-p)
 
 
-def _before(y: Any) -> Any:
+def _before(y: Array) -> jax.Array:
     """Whether the animal was caught at the occasion before."""
     return jnp.concatenate([jnp.zeros_like(y[:, :1]), y[:, :-1]], axis=1)
 
@@ -54,31 +58,31 @@ def _uniform(name: str, high: float = 1.0, *shape: int) -> Any:
     return numpyro.sample(name, law.expand(shape).to_event(len(shape)) if shape else law)
 
 
-def m0_model(y: Any, *, occasions: int = 3) -> None:
+def m0_model(y: Array, *, occasions: int = 3) -> None:
     """One capture probability p, inclusion probability omega."""
     omega, p = _uniform("omega"), _uniform("p")
     law = _history_law(omega, lambda h: jnp.broadcast_to(_logit(p), h.shape), y.shape[0], occasions)
     observe("y", law, y, y.shape[0])
 
 
-def mb_model(y: Any, *, occasions: int = 5) -> None:
+def mb_model(y: Array, *, occasions: int = 5) -> None:
     """Capture probability p, or c right after a capture."""
     omega, p, c = _uniform("omega"), _uniform("p"), _uniform("c")
 
-    def log_odds(h: Any) -> Any:
+    def log_odds(h: Array) -> jax.Array:
         return jnp.where(_before(h) == 1, _logit(c), _logit(p))
 
     observe("y", _history_law(omega, log_odds, y.shape[0], occasions), y, y.shape[0])
 
 
-def mt_model(y: Any, *, occasions: int = 3) -> None:
+def mt_model(y: Array, *, occasions: int = 3) -> None:
     """A capture probability per occasion."""
     omega, p = _uniform("omega"), _uniform("p", 1.0, occasions)
     law = _history_law(omega, lambda h: jnp.broadcast_to(_logit(p), h.shape), y.shape[0], occasions)
     observe("y", law, y, y.shape[0])
 
 
-def mth_model(animal: Any, y: Any = None, *, animals: int = 387, occasions: int = 5) -> None:
+def mth_model(animal: Array, y: Array | None = None, *, animals: int = 387, occasions: int = 5) -> None:
     """Log odds of capture: an effect of the occasion plus a normal effect of the animal."""
     omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p", 1.0, occasions), _uniform("sigma", 5.0)
     eps = sigma * standard("eps_raw", animals)[animal - 1]
@@ -86,21 +90,21 @@ def mth_model(animal: Any, y: Any = None, *, animals: int = 387, occasions: int 
     observe("y", _history_law(omega, lambda h: eta, animal.shape[0], occasions), y, animal.shape[0])
 
 
-def mtbh_model(animal: Any, y: Any = None, *, animals: int = 146, occasions: int = 5) -> None:
+def mtbh_model(animal: Array, y: Array | None = None, *, animals: int = 146, occasions: int = 5) -> None:
     """As `mth_model`, with `gamma` added right after a capture."""
     omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p", 1.0, occasions), _uniform("sigma", 3.0)
-    gamma: Any = numpyro.sample("gamma", dist.Normal(0, 10))
+    gamma = numpyro.sample("gamma", dist.Normal(0, 10))
     eta = _logit(mean_p) + sigma * standard("eps_raw", animals)[animal - 1][:, None]
     law = _history_law(omega, lambda h: eta + gamma * _before(h), animal.shape[0], occasions)
     observe("y", law, y, animal.shape[0])
 
 
-def mh_model(animal: Any, y: Any = None, *, animals: int = 385, occasions: int = 5) -> None:
+def mh_model(animal: Array, y: Array | None = None, *, animals: int = 385, occasions: int = 5) -> None:
     """Number of captures per animal, with a normal effect of the animal on the log odds."""
     omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p"), _uniform("sigma", 5.0)
     eta = _logit(mean_p) + sigma * standard("eps_raw", animals)[animal - 1]
 
-    def log_density(times: Any) -> Any:
+    def log_density(times: Array) -> Any:
         ways = gammaln(occasions + 1.0) - gammaln(times + 1.0) - gammaln(occasions - times + 1.0)
         seen = ways + jnp.log(omega) + times * eta - occasions * jax.nn.softplus(eta)
         return jnp.where(times > 0, seen, jnp.logaddexp(seen, jnp.log1p(-omega)))
@@ -109,7 +113,9 @@ def mh_model(animal: Any, y: Any = None, *, animals: int = 385, occasions: int =
     observe("y", law, y, animal.shape[0])
 
 
-def multi_occupancy(species_id: Any, X: Any = None, *, species: int = 50, sites: int = 20, visits: int = 18) -> None:
+def multi_occupancy(
+    species_id: Array, X: Array | None = None, *, species: int = 50, sites: int = 20, visits: int = 18
+) -> None:
     """Detections of a species at sites in a number of visits, species effects on occupancy and detection."""
     alpha, beta = (numpyro.sample(k, dist.Cauchy(0, 2.5)) for k in ("alpha", "beta"))
     omega: Any = numpyro.sample("Omega", dist.Beta(2, 2))
@@ -120,7 +126,7 @@ def multi_occupancy(species_id: Any, X: Any = None, *, species: int = 50, sites:
     occupied = (alpha + sigma[0] * raw[:, 0])[:, None]
     detected = (beta + sigma[1] * (rho * raw[:, 0] + jnp.sqrt(1 - rho**2) * raw[:, 1]))[:, None]
 
-    def log_density(counts: Any) -> Any:
+    def log_density(counts: Array) -> Any:
         ways = gammaln(visits + 1.0) - gammaln(counts + 1.0) - gammaln(visits - counts + 1.0)
         there = ways + counts * detected - visits * jax.nn.softplus(detected) - jax.nn.softplus(-occupied)
         site: Any = jnp.where(counts > 0, there, jnp.logaddexp(there, -jax.nn.softplus(occupied)))
@@ -147,11 +153,11 @@ def _uncorrelated(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def _histories(data: Mapping[str, Any]) -> Records:
+def _histories(data: Mapping[str, object]) -> Records:
     return {"y": index(data, "y")}
 
 
-def _named_histories(data: Mapping[str, Any]) -> Records:
+def _named_histories(data: Mapping[str, object]) -> Records:
     y = index(data, "y")
     return {"animal": np.arange(1, len(y) + 1), "y": y}
 

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import Records
 from bayesrecon.models.catalogue.latent import index, levels, observe, rebuild, standard, standardised
 from bayesrecon.models.catalogue.later import dist, numpyro
@@ -62,7 +64,7 @@ class _Radon:
         sizes = {"counties": int(data["J"])} if "county" in self.fields else {}
         return {**sizes, "floors": 1 if max(data["floor_measure"]) <= 1 else 9} if "floor" in self.fields else sizes
 
-    def records(self, data: Mapping[str, Any]) -> Records:
+    def records(self, data: Mapping[str, object]) -> Records:
         columns = {"county": "county_idx", "floor": "floor_measure"}
         return {k: np.asarray(data[columns.get(k, k)], np.int64 if k in columns else float) for k in self.fields}
 
@@ -82,7 +84,7 @@ class _Radon:
         )
 
 
-def _coefficient(name: str, kind: str, counties: int, county: Any) -> Any:
+def _coefficient(name: str, kind: str, counties: int, county: jax.Array | None) -> Any:
     """One value for all records, or one per record by its county."""
     if kind == "common":
         return numpyro.sample(name, dist.Normal(0, 10))
@@ -118,7 +120,7 @@ PROGRAMS = (
 )
 
 
-def radon_county(county: Any, y: Any = None, *, counties: int = 386) -> None:
+def radon_county(county: Array, y: Array | None = None, *, counties: int = 386) -> None:
     """Radon by county, with scales uniform on (0, 100)."""
     mu_a = numpyro.sample("mu_a", dist.Normal(0, 1))
     sigma_a = numpyro.sample("sigma_a", dist.Uniform(0, 100))

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.model import Records
 from bayesrecon.models.catalogue.latent import index, levels, observe, standard
@@ -15,12 +16,15 @@ from bayesrecon.models.catalogue.later import constraints, dist, laws, numpyro
 from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
+if TYPE_CHECKING:
+    from bayesrecon.models.catalogue._laws import DensityLaw
+
 
 def _rate(k: int, latents: tuple[str, ...], description: str, records: Any, separate: bool = False) -> Shipped:
     """Successes `k` of `n`; one rate for all samples, or one each."""
     sample = {"sample": levels(len(latents))} if separate else {}
 
-    def program(n: Any, k: Any, sample: Any = None) -> None:
+    def program(n: jax.Array, k: Array, sample: Any = None) -> None:
         rates = [numpyro.sample(name, dist.Beta(1, 1)) for name in latents]
         theta: Any = jnp.stack(rates)[sample - 1] if separate else rates[0]
         logit = jnp.broadcast_to(jnp.log(theta) - jnp.log1p(-theta), n.shape)
@@ -39,7 +43,7 @@ def _rate(k: int, latents: tuple[str, ...], description: str, records: Any, sepa
     )
 
 
-def survey(k: Any, *, nmax: int = 500, surveys: int = 5) -> None:
+def survey(k: Array, *, nmax: int = 500, surveys: int = 5) -> None:
     """Returns `k_i ~ Binomial(n, theta)` of several surveys of one size, `n` uniform on 1 to `nmax` and summed out.
 
     They share n, so that one record is all counts.
@@ -48,13 +52,13 @@ def survey(k: Any, *, nmax: int = 500, surveys: int = 5) -> None:
     theta: Any = numpyro.sample("theta", dist.Beta(1, 1))
     logit = jnp.log(theta) - jnp.log1p(-theta)
 
-    def log_density(counts: Any) -> Any:
+    def log_density(counts: Array) -> Any:
         terms = laws.BinomialLogit(logit, sizes).log_prob(counts[..., None]).sum(axis=-2)
         large = sizes >= counts.max(axis=-1)[..., None]
         possible: Any = jnp.where(large, terms, -jnp.inf)
         return jax.scipy.special.logsumexp(possible, axis=-1) - jnp.log(nmax)
 
-    def draw(key: Any) -> Any:
+    def draw(key: Array) -> Any:
         size, returns = jax.random.split(key)
         n = jax.random.randint(size, (k.shape[0], 1), 1, nmax + 1)
         return jax.random.binomial(returns, n, theta, (k.shape[0], surveys)).astype(int)
@@ -63,11 +67,11 @@ def survey(k: Any, *, nmax: int = 500, surveys: int = 5) -> None:
     observe("k", laws.DensityLaw(log_density, support, (k.shape[0],), (surveys,), draw), k, k.shape[0])
 
 
-def _one(data: Mapping[str, Any]) -> Records:
+def _one(data: Mapping[str, object]) -> Records:
     return {"n": np.array([data["n"]]), "k": np.array([data["k"]])}
 
 
-def _two(data: Mapping[str, Any], separate: bool = False) -> Records:
+def _two(data: Mapping[str, object], separate: bool = False) -> Records:
     both = {"n": np.array([data["n1"], data["n2"]]), "k": np.array([data["k1"], data["k2"]])}
     return {"sample": np.array([1, 2]), **both} if separate else both
 
@@ -75,7 +79,7 @@ def _two(data: Mapping[str, Any], separate: bool = False) -> Records:
 # Dogs: 25 trials each; in the first every dog is shocked.
 
 
-def _history(data: Mapping[str, Any]) -> Records:
+def _history(data: Mapping[str, object]) -> Records:
     y = index(data, "y")
     shock = np.cumsum(y, axis=1) - y
     dog, trial = np.indices(y.shape)
@@ -87,7 +91,7 @@ def _history(data: Mapping[str, Any]) -> Records:
     }
 
 
-def _after_the_first(data: Mapping[str, Any]) -> Records:
+def _after_the_first(data: Mapping[str, object]) -> Records:
     """The first trial says nothing where its probability is one whatever the parameters."""
     z = _history(data)
     later = z["shock"] + z["avoid"] > 0
@@ -98,10 +102,10 @@ def _without_dog(records: Records) -> Records:
     return {k: v for k, v in records.items() if k != "dog"}
 
 
-def _shocked(log_p: Any) -> Any:
+def _shocked(log_p: Array) -> "DensityLaw":
     """Distribution of y with `log P(y = 1) = log_p < 0`."""
 
-    def log_density(y: Any) -> Any:
+    def log_density(y: Array) -> Any:
         return jnp.where(y == 1, log_p, jnp.log(-jnp.expm1(jnp.minimum(log_p, -1e-300))))
 
     return laws.DensityLaw(
@@ -109,7 +113,7 @@ def _shocked(log_p: Any) -> Any:
     )
 
 
-def _domain(trials: int, first: bool) -> dict[str, Any]:
+def _domain(trials: int, first: bool) -> dict[str, Domain]:
     # Avoidance is possible from the second trial on, when there has been a shock.
     return {"shock": Domain("integer", 0 if first else 1, trials - 1), "avoid": Domain("integer", 0, trials - 2)}
 
@@ -129,12 +133,14 @@ def dogs_log(shock: Any, avoid: Any, y: Any = None, *, trials: int = 25) -> None
 
 def dogs_hierarchical(shock: Any, avoid: Any, y: Any = None, *, trials: int = 25) -> None:
     """`P(shock) = a^shocks b^avoidances`, the same for all dogs (posteriordb's name notwithstanding)."""
-    a: Any = numpyro.sample("a", dist.Uniform(0, 1))
-    b: Any = numpyro.sample("b", dist.Uniform(0, 1))
+    a = numpyro.sample("a", dist.Uniform(0, 1))
+    b = numpyro.sample("b", dist.Uniform(0, 1))
     observe("y", _shocked(shock * jnp.log(a) + avoid * jnp.log(b)), y, shock.shape[0])
 
 
-def dogs_nonhierarchical(dog: Any, shock: Any, avoid: Any, y: Any = None, *, dogs: int = 30, trials: int = 25) -> None:
+def dogs_nonhierarchical(
+    dog: Array, shock: Array, avoid: Array, y: Array | None = None, *, dogs: int = 30, trials: int = 25
+) -> None:
     """`P(shock) = a_dog^shocks b_dog^avoidances`, with `(logit a, logit b)` jointly normal over dogs."""
     mu = numpyro.sample("mu_logit_ab", dist.Logistic(0, 1).expand((2,)).to_event(1))
     sigma: Any = numpyro.sample("sigma_logit_ab", dist.HalfNormal(1).expand((2,)).to_event(1))

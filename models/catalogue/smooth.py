@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import Records
 from bayesrecon.models.catalogue.latent import floats, index, levels, observe, rebuild, standard, standardised
 from bayesrecon.models.catalogue.later import constraints, dist, numpyro
@@ -23,7 +24,7 @@ def _half_t() -> Any:
     return dist.FoldedDistribution(dist.StudentT(3, 0, 36))
 
 
-def _motorcycle(row: Any, Y: Any, mean: Callable[[str], Any]) -> None:
+def _motorcycle(row: Array, Y: Any, mean: Callable[[str], Any]) -> None:
     """Acceleration of a head in a crash: `Y ~ Normal(mu, exp(eta))`, two smooth functions of time."""
     intercept = numpyro.sample("Intercept", dist.StudentT(3, -13, 36))
     intercept_sigma = numpyro.sample("Intercept_sigma", dist.StudentT(3, 0, 10))
@@ -35,8 +36,8 @@ _LINE = ((0.0,), (1.0,))
 
 
 def accel_gp(
-    row: Any,
-    Y: Any = None,
+    row: Array,
+    Y: Array | None = None,
     *,
     X: Table = _LINE,
     slambda: Table = ((1.0,),),
@@ -48,8 +49,8 @@ def accel_gp(
 
     def mean(part: str) -> Any:
         basis, roots = bases[part]
-        scale: Any = numpyro.sample(f"sdgp{part}_1", _half_t())
-        length: Any = numpyro.sample(f"lscale{part}_1", dist.InverseGamma(1.124909, 0.0177))
+        scale = numpyro.sample(f"sdgp{part}_1", _half_t())
+        length = numpyro.sample(f"lscale{part}_1", dist.InverseGamma(1.124909, 0.0177))
         # Square root of the spectral density of the squared exponential kernel in one dimension.
         spread = scale * jnp.sqrt(np.sqrt(2 * np.pi) * length) * jnp.exp(-0.25 * length**2 * roots[:, 0] ** 2)
         return jnp.asarray(basis) @ (spread * standard(f"zgp{part}_1", basis.shape[1]))
@@ -58,8 +59,8 @@ def accel_gp(
 
 
 def accel_splines(
-    row: Any,
-    Y: Any = None,
+    row: Array,
+    Y: Array | None = None,
     *,
     Xs: Table = _LINE,
     Zs: Table = _LINE,
@@ -79,18 +80,18 @@ def accel_splines(
     _motorcycle(row, Y, mean)
 
 
-def dugongs_model(x: Any, Y: Any = None) -> None:
+def dugongs_model(x: Array, Y: Array | None = None) -> None:
     """Length of sea cows by age: `Y ~ Normal(alpha - beta lambda^x, 1 / sqrt(tau))`."""
     alpha, beta = (numpyro.sample(k, dist.Normal(0, 1000)) for k in ("alpha", "beta"))
-    rate: Any = numpyro.sample("lambda", dist.Uniform(0.5, 1))
-    tau: Any = numpyro.sample("tau", dist.Gamma(1e-4, 1e-4))
+    rate = numpyro.sample("lambda", dist.Uniform(0.5, 1))
+    tau = numpyro.sample("tau", dist.Gamma(1e-4, 1e-4))
     observe("Y", dist.Normal(alpha - beta * rate**x, 1 / jnp.sqrt(tau)), Y, x.shape[0])
 
 
 def losscurve_sislob(
-    cohort: Any,
-    time: Any,
-    loss: Any = None,
+    cohort: Array,
+    time: Array,
+    loss: Array | None = None,
     *,
     premium: Sequence[float] = (957.0, 3695.0),
     times: Sequence[float] = (1.0, 2.0),
@@ -100,7 +101,7 @@ def losscurve_sislob(
     omega, theta = (numpyro.sample(k, dist.LogNormal(0, 0.5)) for k in ("omega", "theta"))
     mu = numpyro.sample("mu_LR", dist.Normal(0, 0.5))
     spread = numpyro.sample("sd_LR", dist.LogNormal(0, 0.5))
-    loss_sd: Any = numpyro.sample("loss_sd", dist.LogNormal(0, 0.7))
+    loss_sd = numpyro.sample("loss_sd", dist.LogNormal(0, 0.7))
     ratio = jnp.exp(mu + spread * standard("log_LR_raw", len(sums)))
     growth = -jnp.expm1(-((at / theta) ** omega))
     paid = jnp.asarray(sums)[cohort - 1]
@@ -115,8 +116,8 @@ def _log_ratio(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def prophet(
-    row: Any,
-    y: Any = None,
+    row: Array,
+    y: Array | None = None,
     *,
     t: Sequence[float] = (0.0, 1.0),
     t_change: Sequence[float] = (0.5,),
@@ -136,7 +137,7 @@ def prophet(
 
 
 def bym2_offset_only(
-    area: Any,
+    area: Array,
     y: Any = None,
     *,
     exposure: Sequence[float] = (1.0, 1.0, 1.0),
@@ -147,8 +148,8 @@ def bym2_offset_only(
     log_e, (first, second) = np.log(np.asarray(exposure, float)), np.asarray(edges, int).T - 1
     areas = len(log_e)
     beta0 = numpyro.sample("beta0", dist.Normal(0, 1))
-    sigma: Any = numpyro.sample("sigma", dist.HalfNormal(1))
-    rho: Any = numpyro.sample("rho", dist.Beta(0.5, 0.5))
+    sigma = numpyro.sample("sigma", dist.HalfNormal(1))
+    rho = numpyro.sample("rho", dist.Beta(0.5, 0.5))
     theta = standard("theta", areas)
     phi: Any = numpyro.sample("phi", dist.ImproperUniform(constraints.real_vector, (), (areas,)))
     numpyro.sample("phi_edges", dist.Normal(phi[first] - phi[second], 1).to_event(1), obs=np.zeros(len(first)))

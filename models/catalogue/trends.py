@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import Records
 from bayesrecon.models.catalogue.curves import cholesky, smooth_covariance
 from bayesrecon.models.catalogue.latent import floats, index, levels, observe, standard
@@ -22,7 +23,13 @@ _NUGGET = 1e-6  # as the original program adds, half with each length scale
 
 
 def hierarchical_gp(
-    state: Any, year: Any, y: Any = None, *, regions: Sequence[int] = (1, 1, 2), years: int = 4, observed: int = 3
+    state: Array,
+    year: Array,
+    y: Array | None = None,
+    *,
+    regions: Sequence[int] = (1, 1, 2),
+    years: int = 4,
+    observed: int = 3,
 ) -> None:
     """Share of votes: effects of year, state and region, and Gaussian processes of states and of regions in time.
 
@@ -33,17 +40,17 @@ def hierarchical_gp(
     region = np.asarray(regions, int) - 1
     at = np.arange(years)
     variances = _STATE_VARIANCES + 7
-    total: Any = numpyro.sample("tot_var", dist.Gamma(3, 3))
-    shares: Any = numpyro.sample("prop_var", dist.Dirichlet(2 * jnp.ones(variances)))
+    total = numpyro.sample("tot_var", dist.Gamma(3, 3))
+    shares = numpyro.sample("prop_var", dist.Dirichlet(2 * jnp.ones(variances)))
     sd = jnp.sqrt(variances * shares * total)
     year_sd, region_sd, state_sd = sd[0], sd[1], sd[2 : 2 + _STATE_VARIANCES]
     *process_sd, noise = sd[2 + _STATE_VARIANCES :]
-    mu: Any = numpyro.sample("mu", dist.Normal(0.5, 0.5))
+    mu = numpyro.sample("mu", dist.Normal(0.5, 0.5))
 
     def process(name: str, units: int, scales: Sequence[Any]) -> Any:
         covariance = 0.0
         for kind, middle, scale in zip(("long", "short"), (8, 3), scales, strict=True):
-            length: Any = numpyro.sample(f"length_GP_{name}_{kind}", dist.Weibull(middle, 30))
+            length = numpyro.sample(f"length_GP_{name}_{kind}", dist.Weibull(middle, 30))
             covariance = covariance + smooth_covariance(at, scale, length, _NUGGET / 2)
         return cholesky(covariance) @ standard(f"GP_{name}_std", years, units)
 
@@ -90,7 +97,7 @@ def state_space_stochastic_level_stochastic_seasonal(
     observe("y", dist.Normal(mean[month - 1], sigma[2]), y, month.shape[0])
 
 
-def _votes(data: Mapping[str, Any]) -> Records:
+def _votes(data: Mapping[str, object]) -> Records:
     return {"state": index(data, "state_ind"), "year": index(data, "year_ind"), "y": array(data, "y")}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import Model
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
@@ -93,7 +94,9 @@ def _constants(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
     return tuple(p for p in every if p.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
-def _with_constants(function: Callable[..., Any] | None, constants: Mapping[str, Any]) -> Callable[..., Any] | None:
+def _with_constants(
+    function: Callable[..., Any] | None, constants: Mapping[str, float | tuple[float, ...]]
+) -> Callable[..., Any] | None:
     """A function with the constants that its keyword-only arguments name."""
     wanted = [p.name for p in _constants(function)] if function is not None else []
     return partial(function, **{name: constants[name] for name in wanted}) if function and wanted else function
@@ -104,13 +107,13 @@ def _fields(program: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(p.name for p in every if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _given(option: Any, constants: Mapping[str, Any]) -> Any:
+def _given(option: Any, constants: Mapping[str, float | tuple[float, ...]]) -> Any:
     if not callable(option):
         return option
     return option(**{name: constants[name] for name in inspect.signature(option).parameters})
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Array) -> Any:
     """Arrays and lists as tuples: settings are compared, and kept as JSON."""
     if isinstance(value, np.ndarray):
         value = value.tolist()

@@ -31,12 +31,12 @@ class Design:
     coefficients: tuple[str, ...]
 
 
-def designs(model: Any) -> list[Design]:
+def designs(model: object) -> list[Design]:
     """The matrices of a Bambi model that was built; none of another model."""
     return [design for part in _parts(model) if (design := _design(part, model)) is not None]
 
 
-def _parts(model: Any) -> list[Any]:
+def _parts(model: object) -> list[Any]:
     """The predictors of the response's parameters; none of another model."""
     return list(getattr(getattr(model, "backend", None), "distributional_components", {}).values())
 
@@ -74,7 +74,7 @@ def _design(part: Any, model: Any) -> Design | None:
     )
 
 
-def hints(model: Any) -> dict[str, np.ndarray]:
+def hints(model: object) -> dict[str, np.ndarray]:
     """Arrays by the names that they have in the formula or its data."""
     result = {}
     for part in _parts(model):

@@ -67,7 +67,7 @@ def _squeezed(values: np.ndarray) -> np.ndarray:
     return values.reshape(*values.shape[:1], *(d for d in values.shape[1:] if d != 1))
 
 
-def leaves_of(graphs: Sequence[Any], count: int) -> list[Any]:
+def leaves_of(graphs: Sequence[object], count: int) -> list[Any]:
     """Leaves of the graphs that hold `count` entries along their first axis."""
     result = []
     for leaf in library("pytensor.graph.traversal").ancestors(graphs):
@@ -107,7 +107,7 @@ def columns_of(
     return result
 
 
-def _indexed(graphs: Sequence[Any]) -> dict[Any, tuple[Any, int]]:
+def _indexed(graphs: Sequence[object]) -> dict[Any, tuple[Any, int]]:
     """Variables that are used as an index, with what they index and along which axis."""
     result: dict[Any, tuple[Any, int]] = {}
     for node in library("pytensor.graph.traversal").toposort(graphs):
@@ -132,7 +132,7 @@ class NotOneRecordError(BayesreconError):
     """An operation that cannot be made for one record."""
 
 
-def for_one_record(graphs: Sequence[Any], replaced: Mapping[Any, Any], count: int) -> list[Any]:
+def for_one_record(graphs: Sequence[object], replaced: Mapping[object, object], count: int) -> list[Any]:
     """The graphs with leaves replaced by inputs of one record, every operation rebuilt for their shapes.
 
     Args:
@@ -178,7 +178,7 @@ def for_one_record(graphs: Sequence[Any], replaced: Mapping[Any, Any], count: in
     return [now.get(g, g) for g in graphs]
 
 
-def jaxified(inputs: Sequence[Any], graphs: Sequence[Any], title: str) -> Callable[..., Any]:
+def jaxified(inputs: Sequence[object], graphs: Sequence[object], title: str) -> Callable[..., Any]:
     """The graphs as one JAX function of the inputs.
 
     Raises:

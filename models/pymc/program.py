@@ -34,10 +34,10 @@ _POINTS = (0.3, -0.4, 1.1)  # unconstrained values at which the likelihood is co
 
 @in_float64
 def from_pymc(
-    model: Any,
+    model: object,
     record: Mapping[str, Any] | Sequence[str] | None = None,
     *,
-    domain: Mapping[str, Any] | None = None,
+    domain: Mapping[str, object] | None = None,
     name: str | None = None,
 ) -> Model:
     """A `Model` from a PyMC model, or from a Bambi model that was built.
@@ -82,7 +82,7 @@ def from_pymc(
 class _Reader:
     """One PyMC model: its graphs in terms of constrained values."""
 
-    def __init__(self, program: Any, title: str, matrices: Sequence[Design], known: Mapping[str, Any]):
+    def __init__(self, program: Any, title: str, matrices: Sequence[Design], known: Mapping[str, object]):
         self.title, self.matrices, self.known = title, matrices, known
         free, observed = list(program.free_RVs), list(program.observed_RVs)
         self._check_variables(free, observed)
@@ -135,7 +135,7 @@ class _Reader:
             )
         return int(next(iter(shapes.values()))[0])
 
-    def in_values(self, graphs: Sequence[Any]) -> list[Any]:
+    def in_values(self, graphs: Sequence[object]) -> list[Any]:
         """Graphs in terms of constrained values instead of random variables."""
         return _in_values(graphs, self.free | self.data) if graphs else []
 
@@ -178,7 +178,7 @@ class _Reader:
 
     def _parameter(self, variable: Any) -> Parameter:
         transform, shape = self.program.rvs_to_transforms.get(variable), self.start[variable.name].shape
-        cholesky: Any = packed(transform, shape)
+        cholesky = packed(transform, shape)
         if cholesky is not None:
             return Parameter(variable.name, shape, cholesky, None)
         site = Site("latent", shape, support=support_of(variable, transform, self.title))
@@ -244,11 +244,11 @@ class _OneRecord:
     def ordered(self, params: Params) -> list[Any]:
         return [jnp.asarray(params[n]) for n in self.names]
 
-    def rebuilt(self, graphs: Sequence[Any]) -> list[Any]:
+    def rebuilt(self, graphs: Sequence[object]) -> list[Any]:
         leaves = [*leaves_of(graphs, self.reader.count), *self.record.observed.values()]
         return for_one_record(graphs, {leaf: self.record.stand_in(leaf) for leaf in leaves}, self.reader.count)
 
-    def function(self, graphs: Sequence[Any]) -> Callable[[Params, Records], list[Any]]:
+    def function(self, graphs: Sequence[object]) -> Callable[[Params, Records], list[Any]]:
         """Graphs as a function of parameters and one record.
 
         Raises:
@@ -259,7 +259,7 @@ class _OneRecord:
         except NotOneRecordError as error:
             raise self.reader.not_a_product(f" ({error})") from None
 
-    def evaluated(self, graphs: Sequence[Any], more: Sequence[Any]) -> Callable[..., list[Any]]:
+    def evaluated(self, graphs: Sequence[object], more: Sequence[object]) -> Callable[..., list[Any]]:
         inputs = self.record.inputs
         run = jaxified([*self.latents, *inputs.values(), *more], graphs, self.reader.title)
 
@@ -273,7 +273,7 @@ class _OneRecord:
         """Records with their observed fields simulated again, None if a distribution is not drawn from."""
         reader = self.reader
 
-        def sizes(law: Any) -> tuple[int, ...]:
+        def sizes(law: object) -> tuple[int, ...]:
             return reader.sizes(_in_values([law], reader.free)[0])
 
         graphs, generators = [], []
@@ -317,18 +317,18 @@ class _OneRecord:
         return gaussian_predictor(model, response, model.constrain(np.zeros(model.dimension)), first_records)
 
 
-def _start(program: Any, free: Sequence[Any]) -> list[Any]:
+def _start(program: object, free: Sequence[Any]) -> list[Any]:
     """Constrained values of the free variables somewhere, for their shapes."""
     values = library("pymc.initial_point").make_initial_point_fn(model=program, return_transformed=False)(0)
     return [values[v.name] for v in free]
 
 
-def _in_values(graphs: Sequence[Any], values: Mapping[Any, Any]) -> list[Any]:
+def _in_values(graphs: Sequence[object], values: Mapping[object, object]) -> list[Any]:
     """Graphs in terms of values instead of random variables."""
     return list(library("pymc.logprob.utils").replace_rvs_by_values(graphs, rvs_to_values=values))
 
 
-def adapted(given: Any, sizes: Any = None) -> Model | None:
+def adapted(given: object, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model | None:
     """The model of a PyMC or Bambi model; None for anything else."""
     return None if pymc_model(given) is None else from_pymc(given)
 

@@ -92,10 +92,10 @@ def is_constant(values: np.ndarray) -> bool:
 
 def named(
     columns: Sequence[Column],
-    observed: Mapping[str, Any],
+    observed: Mapping[str, object],
     matrices: Sequence[Design],
     names: Mapping[str, Any] | Sequence[str] | None,
-    known: Mapping[str, Any],
+    known: Mapping[str, object],
     title: str,
 ) -> dict[str, Column]:
     """The fields that are not observed, by name.

@@ -51,7 +51,7 @@ def drawn(
     raise NotDrawnError(f"{kind} cannot be simulated")
 
 
-def _chosen(share: Any, shape: tuple[int, ...]) -> tuple[Any, list[Any]]:
+def _chosen(share: object, shape: tuple[int, ...]) -> tuple[Any, list[Any]]:
     """Which of several is drawn, by their probabilities along the last axis."""
     pt, generator = library("pytensor.tensor"), library("pytensor.tensor.random.type").random_generator_type()
     size = pt.constant(np.array((1, *shape), np.int64))

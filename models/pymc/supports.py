@@ -4,9 +4,11 @@ observed under."""
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.pymc.graph import library
@@ -24,7 +26,7 @@ class PackedCholesky:
     def __init__(self, rows: int):
         self.diagonal = np.cumsum(np.arange(1, rows + 1)) - 1
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Array) -> jax.Array:
         x = jnp.asarray(x)
         return x.at[..., self.diagonal].set(jnp.exp(x[..., self.diagonal]))
 
@@ -72,7 +74,7 @@ def support_of(variable: Any, transform: Any, title: str) -> Any:
     raise BayesreconError(f"{title}: the transform {kind} of {name} is not supported; expected {READ}")
 
 
-def packed(transform: Any, shape: tuple[int, ...]) -> PackedCholesky | None:
+def packed(transform: object, shape: tuple[int, ...]) -> PackedCholesky | None:
     """The transform of a packed Cholesky factor, None for anything else."""
     if type(transform).__name__ != "CholeskyCovPacked":
         return None
@@ -131,7 +133,7 @@ def domain_of(variable: Any, shape: tuple[int, ...]) -> Domain:
     return REAL
 
 
-def _default_transform(op: Any, variable: Any) -> Any:
+def _default_transform(op: object, variable: object) -> Any:
     try:
         return library("pymc.distributions.transforms")._default_transform(op, variable)
     except NotImplementedError:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 from bayesrecon.models.stan.record_term import Parts
@@ -65,7 +66,7 @@ def _possible(parts: Parts, model: Model, terms: Any, count: int, seed: int) -> 
 def _joint(parts: Parts, model: Model, records: Records) -> Any:
     count = len(next(iter(records.values())))
 
-    def value(theta: Any) -> Any:
+    def value(theta: Array) -> Any:
         params = model.constrain(theta)
         return parts.run_joint(params, records, count).total() + parts.coordinates.values(params)[1]
 
@@ -81,7 +82,7 @@ def _single(model: Model, records: Records, terms: Any) -> Any:
     batch = {k: jnp.asarray(v[np.arange(max(count, POOL)) % count]) for k, v in records.items()}
     prior_of = jax.jit(jax.value_and_grad(model.log_prior))
 
-    def values(theta: Any) -> Any:
+    def values(theta: Array) -> tuple[Array, Array, Array, Array]:
         (prior, of_prior), (per_record, of_terms) = jax.device_get((prior_of(theta), terms(theta, batch)))
         return prior, per_record[:count], of_prior, of_terms[:count]
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.models.stan.linear_algebra import solve
 from bayesrecon.models.stan.values import StanError, V, check_size, iterations_of, xp_of
 
@@ -87,7 +88,7 @@ def _matrix(op: str, x: V, y: V, tainted: bool) -> V:
     raise StanError(f"{x.base} {op} {y.base} is not defined")
 
 
-def _whole(a: Any) -> Any:
+def _whole(a: Any) -> jax.Array | float:
     return a.astype(int) if isinstance(a, jax.Array) else int(a)
 
 
@@ -99,7 +100,7 @@ def _truncated(a: Any, b: Any) -> Any:
     return int(abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
 
 
-def _power(a: Any, b: Any) -> Any:
+def _power(a: float, b: Any) -> float:
     if not isinstance(b, jax.Array) and np.ndim(b) == 0 and b == 2:
         return a * a
     if not isinstance(b, jax.Array) and np.ndim(b) == 0 and float(b).is_integer() and abs(b) <= 64:
@@ -115,7 +116,7 @@ def _remainder(a: Any, b: Any) -> Any:
     return xp_of(a, b).fmod(a, b).astype(int) if isinstance(a, jax.Array) or np.ndim(a) else int(np.fmod(a, b))
 
 
-def divide(a: Any, b: Any) -> Any:
+def divide(a: Array | float, b: float) -> Array | float:
     if isinstance(a, jax.Array) or isinstance(b, jax.Array):
         return a / b
     return np.true_divide(a, b)

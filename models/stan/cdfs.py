@@ -4,13 +4,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax.scipy.special import betainc, gammainc, gammaincc, log_ndtr
 
+from bayesrecon.arrays import Array
 from bayesrecon.models.stan.special import log1m_exp, log_inv_logit
 
 
-def _student(z: Any, nu: Any) -> Any:
+def _student(z: Array, nu: Array) -> jax.Array:
     """P(T <= z)."""
     x = nu / (nu + z * z)
     tail = 0.5 * betainc(nu / 2, 0.5 * jnp.ones_like(x), x)

@@ -117,7 +117,7 @@ def append_array(x: V, y: V) -> V:
     return V(x.base, xp_of(x.a, y.a).concatenate([x.a, y.a]), x.depth)
 
 
-def _columns_first(x: V) -> Any:
+def _columns_first(x: V) -> jax.Array:
     """Elements in Stan's order: of matrices by columns."""
     return x.a.T.reshape(-1) if x.base == "matrix" and not x.depth else xp_of(x.a).reshape(x.a, (-1,))
 

@@ -3,9 +3,11 @@
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax.scipy.special import betaln, gammaln, log_ndtr
 
+from bayesrecon.arrays import Array
 from bayesrecon.models.stan.special import LOG_2PI, log_inv_logit, xlogy
 
 
@@ -13,22 +15,22 @@ def _inside(holds: Any, value: Any) -> Any:
     return jnp.where(holds, value, -jnp.inf)
 
 
-def normal(y: Any, mu: Any, sigma: Any) -> Any:
+def normal(y: Array, mu: Array, sigma: Array) -> Array:
     z = (y - mu) / sigma
     return -0.5 * z * z - jnp.log(sigma) - 0.5 * LOG_2PI
 
 
-def std_normal(y: Any) -> Any:
+def std_normal(y: Array) -> Array:
     return -0.5 * y * y - 0.5 * LOG_2PI
 
 
-def student_t(y: Any, nu: Any, mu: Any, sigma: Any) -> Any:
+def student_t(y: Array, nu: Array, mu: Array, sigma: Array) -> jax.Array:
     z = (y - mu) / sigma
     scale = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * jnp.log(nu * math.pi) - jnp.log(sigma)
     return scale - (nu + 1) / 2 * jnp.log1p(z * z / nu)
 
 
-def cauchy(y: Any, mu: Any, sigma: Any) -> Any:
+def cauchy(y: Array, mu: Array, sigma: Array) -> jax.Array:
     z = (y - mu) / sigma
     return -math.log(math.pi) - jnp.log(sigma) - jnp.log1p(z * z)
 
@@ -63,11 +65,11 @@ def scaled_inv_chi_square(y: Any, nu: Any, s: Any) -> Any:
     return inv_gamma(y, nu / 2, nu / 2 * s * s)
 
 
-def exponential(y: Any, beta: Any) -> Any:
+def exponential(y: Array, beta: Array) -> jax.Array:
     return jnp.log(beta) - beta * y
 
 
-def gamma(y: Any, alpha: Any, beta: Any) -> Any:
+def gamma(y: Array, alpha: Array, beta: Any) -> Array:
     return alpha * jnp.log(beta) - gammaln(alpha) + xlogy(alpha - 1, y) - beta * y
 
 
@@ -103,7 +105,7 @@ def beta(y: Any, a: Any, b: Any) -> Any:
     return xlogy(a - 1, y) + xlogy(b - 1, 1 - y) - betaln(a, b)
 
 
-def beta_proportion(y: Any, mu: Any, kappa: Any) -> Any:
+def beta_proportion(y: Any, mu: Any, kappa: object) -> Any:
     return beta(y, mu * kappa, (1 - mu) * kappa)
 
 

@@ -1,7 +1,7 @@
 """Transformed data that one record does not determine: columns centred by their own mean, and the like."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.layout import Column, sizes_of
 from bayesrecon.models.stan.posterior import declarations
 from bayesrecon.models.stan.record_term import Parts
+
+if TYPE_CHECKING:
+    from bayesrecon.models.stan.values import V
 
 
 class NeedsAllRecordsError(BayesreconError):
@@ -92,7 +95,7 @@ def _square(name: str, i: int, spread: float) -> Callable[[Any], Any]:
     return lambda record: record[name].reshape(-1)[i] ** 2 / spread - 1.0
 
 
-def _raw_frames(parts: Parts) -> list[Any]:
+def _raw_frames(parts: Parts) -> "list[dict[str, V]]":
     """Transformed data of random records, computed from the data themselves."""
     assert parts.whole is not None
     return [parts.whole.frame_of(parts.whole.blank(_PROBED, seed), _PROBED, np) for seed in (5, 6)]

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax.scipy.special import betaln, gammaln
 
+from bayesrecon.arrays import Array
 from bayesrecon.models.stan.special import log_choose, log_inv_logit, xlogy
 
 
@@ -12,7 +14,7 @@ def bernoulli(y: Any, p: Any) -> Any:
     return xlogy(y, p) + xlogy(1 - y, 1 - p)
 
 
-def bernoulli_logit(y: Any, eta: Any) -> Any:
+def bernoulli_logit(y: Array, eta: Array) -> Array:
     return y * log_inv_logit(eta) + (1 - y) * log_inv_logit(-eta)
 
 
@@ -28,11 +30,11 @@ def beta_binomial(y: Any, n: Any, a: Any, b: Any) -> Any:
     return log_choose(n, y) + betaln(y + a, n - y + b) - betaln(a, b)
 
 
-def poisson(y: Any, rate: Any) -> Any:
+def poisson(y: Array, rate: Array) -> jax.Array:
     return xlogy(y, rate) - rate - gammaln(y + 1.0)
 
 
-def poisson_log(y: Any, eta: Any) -> Any:
+def poisson_log(y: Array, eta: Array) -> Array:
     return y * eta - jnp.exp(eta) - gammaln(y + 1.0)
 
 
@@ -55,7 +57,7 @@ def geometric(y: Any, p: Any) -> Any:
     return jnp.log(p) + y * jnp.log1p(-p)
 
 
-def hypergeometric(y: Any, drawn: Any, a: Any, b: Any) -> Any:
+def hypergeometric(y: Any, drawn: object, a: Any, b: Any) -> Any:
     return log_choose(a, y) + log_choose(b, drawn - y) - log_choose(a + b, drawn)
 
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.models.stan.values import StanError
 
 
@@ -19,7 +20,7 @@ def solve(a: Any, b: Any) -> Any:
         raise StanError("a system of equations has no unique solution") from None
 
 
-def cholesky(a: Any) -> Any:
+def cholesky(a: Array) -> Array:
     """Lower factor; column by column where it is traced and small, as LAPACK's batched factorisation under nested
     forward derivatives can wait for ever."""
     if not isinstance(a, jax.Array):
@@ -40,7 +41,7 @@ def cholesky(a: Any) -> Any:
     return jnp.stack(columns, axis=1) if columns else a
 
 
-def lower_solve(factor: Any, b: Any) -> Any:
+def lower_solve(factor: object, b: Any) -> Any:
     """`factor^-1 b` of a lower factor."""
     factor, b = jnp.asarray(factor, float), jnp.asarray(b, float)
     if factor.shape[0] > 12:

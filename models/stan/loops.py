@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.expressions import Expressions
 from bayesrecon.models.stan.frame import Frame, Run, Slot, ends_of
@@ -74,7 +75,7 @@ def run_loop(machine: Expressions, node: tree.For, low: V, high: V, frame: Frame
     return False
 
 
-def _traced(nodes: list[Any], frame: Frame) -> bool:
+def _traced(nodes: list[tree.Node], frame: Frame) -> bool:
     """Whether a loop touches a traced value, or adds to the target."""
     names = {n.name for n in nodes if isinstance(n, tree.Variable)}
     variables = [frame[n] for n in names if n in frame]
@@ -83,7 +84,7 @@ def _traced(nodes: list[Any], frame: Frame) -> bool:
     )
 
 
-def _slots(node: tree.For, written: list[str], nodes: list[Any], frame: Frame) -> bool:
+def _slots(node: tree.For, written: list[str], nodes: list[tree.Node], frame: Frame) -> bool:
     """Whether every written variable is used at the loop's own place only."""
     uses = dict.fromkeys(written, 0)
     own = dict.fromkeys(written, 0)
@@ -145,7 +146,7 @@ def _group(
     steps: list[tuple[int, int]] = []
     loop = object()
 
-    def iteration(i: Any, rows: dict[str, Any]) -> Any:
+    def iteration(i: Array, rows: dict[str, Any]) -> Any:
         inner, variables = inside.new(), dict(outer)
         variables.update({n: Slot(_row(held[n], a), 1 + consumed_of(frame[n])) for n, a in rows.items()})  # type: ignore[misc]
         variables[node.name] = V("int", i, iterations=(loop, group))

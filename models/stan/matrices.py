@@ -6,12 +6,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.models.stan.linear_algebra import cholesky, lower_solve, solve
 from bayesrecon.models.stan.special import matrix_exp
 from bayesrecon.models.stan.values import StanError, V, check_size, number, real, xp_of
 
 
-def _matrix(a: Any) -> V:
+def _matrix(a: Array) -> V:
     return V("matrix", a)
 
 

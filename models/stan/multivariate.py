@@ -38,7 +38,7 @@ def _whitened(y: V, mu: V, factor: Any) -> Any:
     return lower_solve(factor, (rows - means).T)
 
 
-def _normal(y: V, mu: V, factor: Any) -> Any:
+def _normal(y: V, mu: V, factor: object) -> Any:
     white = _whitened(y, mu, factor)
     k, n = white.shape
     return -0.5 * jnp.sum(white**2) - n * (_log_diagonal(factor) + 0.5 * k * LOG_2PI)
@@ -60,7 +60,7 @@ def multi_normal_prec(y: V, mu: V, precision: V) -> Any:
     return -0.5 * jnp.sum((apart @ factor) ** 2) + n * (_log_diagonal(factor) - 0.5 * k * LOG_2PI)
 
 
-def _student(y: V, nu: V, mu: V, factor: Any) -> Any:
+def _student(y: V, nu: V, mu: V, factor: object) -> Any:
     white = _whitened(y, mu, factor)
     k, n = white.shape
     scale = gammaln((nu.a + k) / 2) - gammaln(nu.a / 2) - 0.5 * k * jnp.log(nu.a * math.pi) - _log_diagonal(factor)
@@ -80,7 +80,7 @@ def dirichlet(theta: V, alpha: V) -> Any:
     return jnp.sum(xlogy(a - 1, shares)) + jnp.sum(gammaln(a.sum(-1))) - jnp.sum(gammaln(a))
 
 
-def lkj_corr_cholesky(factor: V, eta: V) -> Any:
+def lkj_corr_cholesky(factor: V, eta: V) -> jax.Array:
     lower = jnp.asarray(factor.a, float)
     k = lower.shape[-1]
     powers = k - np.arange(2, k + 1) + 2 * eta.a - 2
@@ -95,7 +95,7 @@ def lkj_corr(matrix: V, eta: V) -> Any:
 
 
 def _lkj_constant(k: int, eta: Any) -> Any:
-    total: Any = 0.0
+    total = 0.0
     for i in range(1, k):
         total += 0.5 * i * math.log(math.pi) + gammaln(eta + (k - 1 - i) / 2) - gammaln(eta + (k - 1) / 2)
     return total

@@ -103,7 +103,7 @@ def _builder() -> Any:
     """Makes nodes of what the parser read."""
     import lark
 
-    def at(meta: Any) -> tree.Position:
+    def at(meta: object) -> tree.Position:
         return (getattr(meta, "line", 1), getattr(meta, "column", 1))
 
     def real(items: Any) -> tuple[Any, ...]:

@@ -71,13 +71,13 @@ def _misses(domain: Domain, values: np.ndarray) -> bool:
     return domain.presumed and not domain.contains(values).all()
 
 
-def _from_all_records(program: tree.Program, data: Mapping[str, Any], name: str) -> Any:
+def _from_all_records(program: tree.Program, data: Mapping[str, object], name: str) -> np.ndarray:
     """A number that the transformed data make of all records."""
     machine = machine_of(program)
     return np.asarray(transform_data(machine, read_data(machine, data))[name].a)
 
 
-def _constants(program: tree.Program, data: Mapping[str, Any], names: set[str], count: str) -> dict[str, Any]:
+def _constants(program: tree.Program, data: Mapping[str, object], names: set[str], count: str) -> dict[str, Any]:
     if count == "all":
         used = {n for d in declarations(program.data) for s in sizes_of(d) for n in tree.names_in(s)}
         return {k: v for k, v in data.items() if k in used}
@@ -86,7 +86,7 @@ def _constants(program: tree.Program, data: Mapping[str, Any], names: set[str], 
     return {k: v for k, v in data.items() if k in names and k not in followers and k not in every}
 
 
-def records_of(model: StanModel, program: tree.Program, data: Mapping[str, Any]) -> Records:
+def records_of(model: StanModel, program: tree.Program, data: Mapping[str, object]) -> Records:
     """The fields of every record, from the program's data."""
     parts = model.parts
     assert parts is not None

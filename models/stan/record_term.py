@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.model import Field, Params, Records
 from bayesrecon.models.inspection import plain
@@ -53,7 +55,7 @@ class Parts:
     def name(self) -> str:
         return self.machine.program.name
 
-    def frame_of(self, records: Records, count: int, xp: Any) -> Frame:
+    def frame_of(self, records: Records, count: int, xp: ModuleType) -> Frame:
         """Data and transformed data of records `{field: (count, *shape)}`."""
         frame = dict(self.constants)
         if self.count is not None:
@@ -63,14 +65,14 @@ class Parts:
             frame[name] = self._column(column, records[name], xp)
         return transform_data(self.machine, frame)
 
-    def _column(self, column: Column, values: Any, xp: Any) -> V:
+    def _column(self, column: Column, values: Array, xp: ModuleType) -> V:
         if not column.follows:
             values_of_record = stacked(column, values, xp)
             a = values_of_record.a[0]
             return V(values_of_record.base, a if np.ndim(a) or xp is jnp else a.item(), values_of_record.depth, True)
         return stacked(column, values, xp)
 
-    def field_of(self, name: str, value: V, like: Any) -> Any:
+    def field_of(self, name: str, value: V, like: Array) -> jax.Array:
         """The field of one record, of the type of `like`, that a variable of the program holds."""
         column = self.columns[name]
         array = jnp.take(jnp.asarray(value.a), 0, axis=column.axis) if column.follows else jnp.asarray(value.a)
@@ -105,17 +107,17 @@ class Parts:
             frame[place.name] = v
         return frame, self.terms(frame, machine or self.record, run)
 
-    def run_joint(self, params: Params, records: Records, count: int, xp: Any = np) -> Run:
+    def run_joint(self, params: Params, records: Records, count: int, xp: ModuleType = np) -> Run:
         """The run on several records together."""
         frame = self.frame_of(records, count, xp)
         values, _ = self.coordinates.values(params)
         frame.update({p.name: values[p.name] for p in self.coordinates.places})
         return self.terms(frame, self.machine)
 
-    def log_lik(self, params: Params, record: Records) -> Any:
+    def log_lik(self, params: Params, record: Records) -> jax.Array:
         return jnp.asarray(self.run_record(params, record)[1].total(True), float)
 
-    def log_prior(self, params: Params) -> Any:
+    def log_prior(self, params: Params) -> jax.Array:
         """The part of the target that no record affects, with the Jacobians of computed parameters."""
         count = self.units if self.unit else 1
         run = self.run_joint(params, self.blank(count, 0), count)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import random
 
+from bayesrecon.arrays import Array
 from bayesrecon.models.stan.multivariate import ordered_logs
 from bayesrecon.models.stan.named_densities import OF_PREDICTORS, linear_predictor
 from bayesrecon.models.stan.special import log_inv_logit, log_normal_cdf
@@ -16,7 +17,7 @@ Sampler = Callable[..., Any]
 """`(key, shape, *parameters) -> draws of this shape`."""
 
 
-def _gamma(key: Any, shape: Any, alpha: Any, beta: Any) -> Any:
+def _gamma(key: jax.Array, shape: object, alpha: Array, beta: Array) -> jax.Array:
     return random.gamma(key, jnp.broadcast_to(alpha, shape)) / beta
 
 
@@ -24,7 +25,7 @@ def _binomial(key: Any, shape: Any, n: Any, p: Any) -> Any:
     return random.binomial(key, n, p, shape=shape)
 
 
-def _poisson(key: Any, shape: Any, rate: Any) -> Any:
+def _poisson(key: jax.Array, shape: object, rate: Array) -> jax.Array:
     return random.poisson(key, jnp.broadcast_to(rate, shape)).astype(float)
 
 
@@ -37,7 +38,7 @@ def _beta_binomial(key: Any, shape: Any, n: Any, a: Any, b: Any) -> Any:
     return _binomial(second_key, shape, n, random.beta(first_key, a, b, shape))
 
 
-def _neg_binomial_2(key: Any, shape: Any, mu: Any, phi: Any) -> Any:
+def _neg_binomial_2(key: Any, shape: object, mu: Any, phi: Any) -> Any:
     first_key, second_key = random.split(key)
     return _poisson(second_key, shape, _gamma(first_key, shape, phi, phi / mu))
 
@@ -72,7 +73,7 @@ SAMPLERS: dict[str, Sampler] = {
 """Samplers of one number, by the density's name."""
 
 
-def drawn(name: str, y: V, args: list[V], key: Any) -> Any:
+def drawn(name: str, y: V, args: list[V], key: jax.Array) -> jax.Array:
     """A draw in place of y.
 
     Raises:

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy import special
 
+from bayesrecon.arrays import Array
+
 LOG_2PI = math.log(2 * math.pi)
 
 
@@ -25,7 +27,7 @@ def log_diff_exp(x: Any, y: Any) -> Any:
     return x + log1m_exp(jnp.asarray(y) - x)
 
 
-def log_inv_logit(x: Any) -> Any:
+def log_inv_logit(x: Array) -> jax.Array:
     return jax.nn.log_sigmoid(jnp.asarray(x, float))
 
 
@@ -37,11 +39,11 @@ def log_choose(n: Any, k: Any) -> Any:
     return special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
 
 
-def xlogy(x: Any, y: Any) -> Any:
+def xlogy(x: Array, y: Array) -> jax.Array:
     """`x log y`, zero where x is."""
     x, y = jnp.asarray(x, float), jnp.asarray(y, float)
     none = x == 0
-    safe: Any = jnp.where(none, 1.0, y)
+    safe = jnp.where(none, 1.0, y)
     return jnp.where(none, 0.0, x * jnp.log(safe))
 
 
@@ -59,10 +61,10 @@ def log_sum_exp(a: Any, axis: Any = None) -> Any:
         return -math.inf
     a = jnp.asarray(a, float)
     top = jax.lax.stop_gradient(jnp.max(a, axis=axis, keepdims=True))
-    top: Any = jnp.where(jnp.isfinite(top), top, 0.0)
+    top = jnp.where(jnp.isfinite(top), top, 0.0)
     total = jnp.sum(jnp.exp(a - top), axis=axis)
     none = total == 0
-    safe: Any = jnp.where(none, 1.0, total)
+    safe = jnp.where(none, 1.0, total)
     return jnp.where(none, -jnp.inf, jnp.log(safe) + jnp.squeeze(top, axis=axis))
 
 

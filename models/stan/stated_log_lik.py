@@ -3,12 +3,11 @@
 It says which count its author takes for that of records, and what the term of a record is; both are compared.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.models.stan import tree
@@ -50,7 +49,7 @@ def pointwise_notes(program: tree.Program, parts: Parts, model: Model) -> tuple[
     records = {k: jnp.asarray(v) for k, v in parts.blank(count, 1).items()}
     statements, machine = computing(program, NAME), machine_of(program)
 
-    def both(theta: Any) -> tuple[Any, Any]:
+    def both(theta: Array) -> tuple[jax.Array, jax.Array]:
         params = model.constrain(theta)
         frame = parts.frame_of(records, count, jnp)
         values, _ = parts.coordinates.values(params)

@@ -247,7 +247,7 @@ def _zero_based(i: V, size: int) -> Any:
     return int(at) - 1 if at.ndim == 0 else at - 1
 
 
-def assign_at(v: V, indices: list[Any], value: V, context: bool) -> V:
+def assign_at(v: V, indices: "list[V]", value: V, context: bool) -> V:
     """`v` with `v[indices] = value`; known arrays are changed where they stand, as each belongs to one variable."""
     tainted = v.tainted or value.tainted or context
     shape = v.shape

@@ -1,14 +1,13 @@
 """Means with covariances as releases: Laplace approximations, variational fits, and summaries of posterior draws."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError
 from bayesrecon.inexact import Noise
-from bayesrecon.model import Model, entry
+from bayesrecon.model import Model, Parameter, entry
 from bayesrecon.models.power import tempered
 from bayesrecon.posteriors.approximated.normal import (
     by_another_rule,
@@ -36,8 +35,8 @@ _STEP = 1e-5  # of a half unit of the last digit, for what it moves
 @in_float64
 def gaussian(
     model: Model,
-    mean: Any,
-    covariance: Any,
+    mean: object,
+    covariance: object,
     *,
     draws: float | None = None,
     jacobian: bool | None = None,
@@ -219,7 +218,7 @@ def _has_jacobian(model: Model) -> bool:
     return any(_is_reparametrised(p) for p in model.parameters)
 
 
-def _is_reparametrised(parameter: Any) -> bool:
+def _is_reparametrised(parameter: Parameter) -> bool:
     low, high = parameter.bounds if parameter.bounds is not None else (0.0, 1.0)
     return bool(np.isfinite(low) or np.isfinite(high)) and type(parameter.transform).__name__ not in (
         "Identity",
@@ -253,7 +252,7 @@ def names_of(model: Model, constrained: bool) -> tuple[str, ...]:
     return tuple(entry(name, index) for name, shape in shapes for index in np.ndindex(*shape))
 
 
-def _vector(model: Model, mean: Any) -> np.ndarray:
+def _vector(model: Model, mean: object) -> np.ndarray:
     if isinstance(mean, Mapping):
         check_parameters(model, mean)
         mean = np.concatenate([np.ravel(np.asarray(mean[p.name], float)) for p in model.parameters])
@@ -266,7 +265,7 @@ def _vector(model: Model, mean: Any) -> np.ndarray:
     return mean
 
 
-def _covariance(model: Model, covariance: Any) -> np.ndarray:
+def _covariance(model: Model, covariance: object) -> np.ndarray:
     covariance = _numbers(covariance, "the covariance")
     d = model.dimension
     if covariance.shape != (d, d):
@@ -288,7 +287,7 @@ def _covariance(model: Model, covariance: Any) -> np.ndarray:
     return 0.5 * (covariance + covariance.T)
 
 
-def _numbers(values: Any, label: str) -> np.ndarray:
+def _numbers(values: object, label: str) -> np.ndarray:
     try:
         values = np.asarray(values, float)
     except (TypeError, ValueError, OverflowError):

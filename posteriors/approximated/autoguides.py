@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.posteriors.approximated.fitted_law import (
@@ -30,12 +31,12 @@ _REMEMBERED = 64  # guides, so that compiled functions are reused
 _LOG_PRIOR = 1e-4  # relative, from which two priors differ: guides are often fitted in single precision
 
 
-def is_autoguide(guide: Any) -> bool:
+def is_autoguide(guide: object) -> bool:
     """Whether this is one of NumPyro's automatic guides, read or not."""
     return any(c.__name__ == "AutoGuide" and c.__module__.startswith("numpyro") for c in type(guide).__mro__)
 
 
-def autoguide_law(model: Model, guide: Any, params: Any, iterates: Sequence[Any]) -> FittedLaw:
+def autoguide_law(model: Model, guide: object, params: Any, iterates: Sequence[object]) -> FittedLaw:
     """The distribution of a guide that was run.
 
     Raises:
@@ -50,7 +51,7 @@ def autoguide_law(model: Model, guide: Any, params: Any, iterates: Sequence[Any]
     read = _flat if kind in _FLAT else _by_site
     names, shapes, native_of, phi = read(model, guide, kind)
 
-    def native(values: Any, label: str) -> np.ndarray:
+    def native(values: object, label: str) -> np.ndarray:
         entries = named_entries(values, names, label)
         return np.asarray(native_of([numbers(v, k, s) for (k, v), s in zip(entries.items(), shapes, strict=True)]))
 
@@ -92,12 +93,12 @@ def _flat_maps(model: Model, kind: str, places: tuple[int, ...]) -> tuple[Any, A
     d, at = model.dimension, np.array(places)
     transform = _scale(kind)
 
-    def native(values: Sequence[Any]) -> Any:
+    def native(values: Sequence[Any]) -> jax.Array:
         *plain, last = values
         scale = last if transform is None else transform._inverse(last)
         return jnp.concatenate([jnp.ravel(x) for x in (*plain, scale)])
 
-    def phi(x: Any) -> Any:
+    def phi(x: Array) -> Array:
         loc, rest = x[:d], x[d:]
         if transform is None:
             return loc[at]
@@ -130,7 +131,7 @@ def _site_maps(model: Model, kind: str) -> tuple[Any, Any]:
     if transform is None:
         return jax.jit(theta), lambda x: x
 
-    def native(values: Sequence[Any]) -> Any:
+    def native(values: Sequence[Any]) -> jax.Array:
         scales = (transform._inverse(v) for v in values[count:])
         return jnp.concatenate([jnp.ravel(x) for x in (*values[:count], *scales)])
 
@@ -165,7 +166,7 @@ def _scale(kind: str) -> Any:
     return None if constraint is None else _transform(constraint)
 
 
-def _transform(constraint: Any) -> Any:
+def _transform(constraint: object) -> Any:
     from numpyro.distributions import biject_to
 
     return biject_to(constraint)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError, beside, reading
 from bayesrecon.model import Model
@@ -25,7 +26,7 @@ _FEWEST = 20  # draws per parameter
 _ODD = 6.0  # standard errors of a skewness or kurtosis, beyond which draws are not normal: 1e-9 each
 
 
-def is_csv(guide: Any) -> bool:
+def is_csv(guide: object) -> bool:
     """Whether this is the path of a file."""
     return isinstance(guide, str | os.PathLike)
 
@@ -48,7 +49,7 @@ def is_law(source: Any) -> bool:
     return False
 
 
-def cmdstan_law(model: Model, source: Any, params: Any, iterates: Any) -> FittedLaw:
+def cmdstan_law(model: Model, source: Any, params: Any, iterates: object) -> FittedLaw:
     """The distribution whose draws a CSV file of CmdStan holds.
 
     Of `variational` the first row is the mean; of `laplace` mean and covariance are those of the draws.
@@ -94,7 +95,7 @@ def cmdstan_law(model: Model, source: Any, params: Any, iterates: Any) -> Fitted
     _check_normal(path, np.linalg.solve(root, about.T), model)
     lower = np.tril_indices(d)
 
-    def phi(x: Any) -> Any:
+    def phi(x: Array) -> jax.Array:
         if full:
             return phi_of(model, x[:d], jnp.zeros((d, d)).at[lower].set(x[d:]))
         return phi_of(model, x[:d], jnp.diag(jnp.exp(x[d:])))
@@ -135,7 +136,7 @@ def _half_units(model: Model, theta: np.ndarray, settings: Settings) -> np.ndarr
     significant = settings.get("sig_figs", "-1")
     digits = int(significant) if significant.isdigit() and int(significant) > 0 else _DIGITS
 
-    def constrained(x: Any) -> Any:
+    def constrained(x: Array) -> jax.Array:
         return jnp.concatenate([jnp.ravel(v) for v in model.constrain(x).values()])
 
     values, slope = jax.jvp(constrained, (jnp.asarray(theta),), (jnp.ones(len(theta)),))

@@ -20,7 +20,7 @@ _MOST = 1000  # points that are used: what a log density is off does not average
 def from_log_density(
     model: Model,
     log_q: Callable[[Any], Any],
-    points: Any = None,
+    points: object = None,
     *,
     power: float | None = None,
     name: str = "log density",
@@ -66,7 +66,7 @@ def from_log_density(
     return LogDensity(np.zeros((1, len(at))), derived, contrasts(len(at)), model, name=name)
 
 
-def _points(model: Model, points: Any) -> np.ndarray:
+def _points(model: Model, points: object) -> np.ndarray:
     d = model.dimension
     listed = ", ".join(model.coordinates[:6]) + (" ..." if d > 6 else "")
     if points is None:

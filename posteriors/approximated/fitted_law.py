@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.model import Model
 from bayesrecon.posteriors.approximated.normal import order_of
@@ -44,7 +45,7 @@ class FittedLaw:
     slow: str = ""
 
 
-def phi_of(model: Model, mean: Any, factor: Any) -> Any:
+def phi_of(model: Model, mean: Array, factor: Array) -> jax.Array:
     """`normal.pack` of a mean `(d,)` and any factor `F (d, g)` of the covariance, differentiable."""
     order = order_of(model)
     rows = factor[order]
@@ -52,7 +53,7 @@ def phi_of(model: Model, mean: Any, factor: Any) -> Any:
     return jnp.concatenate([mean, lower[np.tril_indices(model.dimension)]])
 
 
-def positions_in_model(model: Model, positions: Mapping[str, Any], label: str) -> np.ndarray:
+def positions_in_model(model: Model, positions: Mapping[str, Array], label: str) -> np.ndarray:
     """Positions `(d,)` in a fit's vector of the model's coordinates, from those of every site.
 
     Raises:
@@ -95,7 +96,7 @@ def _transformed(model: Model) -> dict[str, np.ndarray]:
     return {name: np.asarray(values) for name, values in transformed.items()}
 
 
-def check_transforms(model: Model, values: Mapping[str, Any], label: str) -> None:
+def check_transforms(model: Model, values: Mapping[str, Array], label: str) -> None:
     """Refuse a fit in other coordinates than the model's.
 
     Args:
@@ -113,7 +114,7 @@ def check_transforms(model: Model, values: Mapping[str, Any], label: str) -> Non
             )
 
 
-def numbers(values: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
+def numbers(values: object, name: str, shape: tuple[int, ...]) -> np.ndarray:
     """One parameter of a fit, checked.
 
     Raises:

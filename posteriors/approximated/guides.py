@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError, check_memory
 from bayesrecon.inexact import Ascent, Noise
 from bayesrecon.kernels.metric import metric_factor
@@ -37,11 +38,11 @@ _REDUNDANT = 1e-9  # relative, of directions that the parameters of a guide do n
 @in_float64
 def from_guide(
     model: Model,
-    guide: Any,
-    params: Mapping[str, Any] | None = None,
+    guide: object,
+    params: Mapping[str, object] | None = None,
     *,
-    residual: Any = None,
-    iterates: Sequence[Mapping[str, Any]] | None = None,
+    residual: float | str | None = None,
+    iterates: Sequence[Mapping[str, Array]] | None = None,
     power: float | None = None,
     name: str | None = None,
 ) -> Release:
@@ -125,7 +126,7 @@ def from_guide(
     return release
 
 
-def release_of_law(source: Any, model: Any, power: float | None) -> Release | None:
+def release_of_law(source: object, model: object, power: float | None) -> Release | None:
     """The release of a file of CmdStan's `variational` or `laplace`; None for anything else.
 
     Raises:
@@ -138,7 +139,7 @@ def release_of_law(source: Any, model: Any, power: float | None) -> Release | No
     return from_guide(model_of(model), source, power=power)
 
 
-def _law(model: Model, guide: Any, params: Any, iterates: tuple[Any, ...]) -> FittedLaw:
+def _law(model: Model, guide: Any, params: Any, iterates: tuple[Mapping[str, Array], ...]) -> FittedLaw:
     if is_autoguide(guide):
         return autoguide_law(model, guide, params, iterates)
     if is_pymc_approximation(guide):
@@ -151,7 +152,7 @@ def _law(model: Model, guide: Any, params: Any, iterates: tuple[Any, ...]) -> Fi
     )
 
 
-def _variational(model: Model, law: FittedLaw, residual: Any, name: str) -> Release:
+def _variational(model: Model, law: FittedLaw, residual: float | str | None, name: str) -> Release:
     derived, points = variational(model), _points(law)
     phis = np.array([np.asarray(law.phi(x)) for x in points])
     phi = phis.mean(axis=0)
@@ -191,7 +192,7 @@ def _variational(model: Model, law: FittedLaw, residual: Any, name: str) -> Rele
 
 
 @partial(jax.jit, static_argnames="phi")
-def _slope(phi: Any, native: Any) -> Any:
+def _slope(phi: Any, native: Array) -> jax.Array:
     return jax.jacfwd(phi)(native)
 
 
@@ -215,7 +216,7 @@ def _laplace(model: Model, law: FittedLaw, residual: Any, name: str) -> Release:
     return Approximation(atom, derived, metric, model, name=name)
 
 
-def _mode(model: Model, law: FittedLaw, residual: Any, name: str) -> Release:
+def _mode(model: Model, law: FittedLaw, residual: float, name: str) -> Release:
     theta, directions = np.asarray(law.native), np.eye(model.dimension)
     if np.isfinite(theta).all():
         check_smooth(model, theta)
@@ -237,7 +238,7 @@ def _points(law: FittedLaw) -> np.ndarray:
     return points[kept]
 
 
-def _stated(residual: Any, metric: np.ndarray) -> Ascent | None:
+def _stated(residual: float | str, metric: np.ndarray) -> Ascent | None:
     try:
         size = np.asarray(residual, float)
     except (TypeError, ValueError, OverflowError):

@@ -1,11 +1,11 @@
 """Whether a prior has derivatives where a mode was released."""
 
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 
@@ -35,5 +35,5 @@ def check_smooth(model: Model, theta: np.ndarray) -> None:
 
 
 @partial(jax.jit, static_argnames="model")
-def _prior_slope(model: Model, theta: Any) -> jax.Array:
+def _prior_slope(model: Model, theta: Array) -> jax.Array:
     return jax.grad(model.log_prior)(theta)

@@ -2,6 +2,7 @@
 PyMC."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -24,12 +25,12 @@ APPROXIMATIONS = ("MeanField", "FullRank")
 """Approximations that are read, by their names."""
 
 
-def is_pymc_approximation(guide: Any) -> bool:
+def is_pymc_approximation(guide: int | Path) -> bool:
     """Whether this is one of PyMC's approximations, read or not."""
     return any(c.__name__ == "Approximation" and c.__module__.startswith("pymc") for c in type(guide).__mro__)
 
 
-def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[Any]) -> FittedLaw:
+def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[object]) -> FittedLaw:
     """The distribution of what `pymc.fit` returned.
 
     Args:
@@ -53,7 +54,7 @@ def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[Any]) -> Fi
     lower = np.tril_indices(d)
     spread = "cov" if full else "std"
 
-    def native(given: Any, label: str) -> np.ndarray:
+    def native(given: object, label: str) -> np.ndarray:
         entries = named_entries(given, ("mean", spread), label)
         mean = numbers(entries["mean"], "mean", (d,))
         scale = numbers(entries[spread], spread, (d, d) if full else (d,))

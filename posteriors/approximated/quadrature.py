@@ -66,7 +66,7 @@ def _tensor(d: int, points: int) -> Rule:
 def _drawn(d: int, seed: int) -> Rule:
     from scipy.special import ndtri
 
-    sobol: Any = _sobol(d, seed=seed)
+    sobol = _sobol(d, seed=seed)
     half = ndtri(np.clip(sobol.random(max(_DRAWN, 1 << d.bit_length() + 2)), 1e-12, 1 - 1e-12))
     nodes = np.concatenate([half, -half])
     nodes = nodes @ np.linalg.inv(np.linalg.cholesky(nodes.T @ nodes / len(nodes))).T
@@ -78,7 +78,7 @@ def student(d: int, freedom: float, count: int) -> tuple[np.ndarray, np.ndarray]
     for a constant."""
     from scipy.special import gammaincinv, ndtri
 
-    sobol: Any = _sobol(d + 1, seed=7)
+    sobol = _sobol(d + 1, seed=7)
     points = np.clip(sobol.random(count), 1e-12, 1 - 1e-12)
     stretch = np.sqrt(freedom / (2 * gammaincinv(freedom / 2, points[:, :1])))
     nodes = ndtri(points[:, 1:]) * stretch

@@ -20,7 +20,7 @@ from bayesrecon.posteriors.sources import dirac
 from bayesrecon.releases import Release, TrainedParameter, refuse_others
 
 
-def from_sklearn(estimator: Any, *, name: str | None = None) -> Release:
+def from_sklearn(estimator: object, *, name: str | None = None) -> Release:
     """A release from a fitted linear estimator: a trained parameter of `models.load("linear_predictor")`.
 
     | estimator | loss | penalty of `coef`, of `intercept` |
@@ -190,7 +190,7 @@ def _linear_svc(estimator: Any, shape: tuple[int, int]) -> Model:
     return linear_predictor("squared_hinge", shape[1], shape[0], strength, bool(estimator.fit_intercept), below)
 
 
-def _version_of(estimator: Any) -> tuple[int, int]:
+def _version_of(estimator: object) -> tuple[int, int]:
     """Version of the scikit-learn that fitted it: the installed one, unless the estimator comes from a file."""
     match = re.match(r"(\d+)\.(\d+)", str(getattr(estimator, "_sklearn_version", "")))
     return (int(match[1]), int(match[2])) if match else version("scikit-learn")

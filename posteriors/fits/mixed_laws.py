@@ -15,9 +15,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Field, Model, Parameter
@@ -61,7 +63,7 @@ def uneven(covariates: Sequence[str], response: str, intercept: bool, sizes: Seq
     _check((*covariates, response, "weight", "products"))
     names, count = (*covariates, response), len(covariates) + 1
 
-    def log_lik(params: dict[str, Any], record: dict[str, Any]) -> Any:
+    def log_lik(params: dict[str, Array | float], record: dict[str, Any]) -> Any:
         weight = jnp.asarray(record["weight"], float)
         means = jnp.stack([jnp.asarray(record[name], float) for name in names]) / weight
         scatter = _symmetric(record["products"], count) - weight * jnp.outer(means, means)
@@ -143,7 +145,7 @@ def _check(names: tuple[str, ...]) -> None:
 def _mixed(covariates: tuple[str, ...], response: str, intercept: bool, size: int) -> Model:
     count = len(covariates) + 1
 
-    def log_lik(params: dict[str, Any], record: dict[str, Any]) -> Any:
+    def log_lik(params: dict[str, Array | float], record: dict[str, Array | float]) -> Any:
         means = jnp.stack([jnp.asarray(record[name], float) for name in (*covariates, response)])
         return _log_lik(params, intercept, size, means, _symmetric(record["within"], count))
 
@@ -170,13 +172,13 @@ def _entries(count: int) -> int:
     return count * (count + 1) // 2
 
 
-def _symmetric(lower: Any, count: int) -> Any:
+def _symmetric(lower: Any, count: int) -> jax.Array:
     """The symmetric matrix of a lower triangle, row by row."""
     half = jnp.zeros((count, count)).at[np.tril_indices(count)].set(jnp.asarray(lower, float))
     return half + half.T - jnp.diag(jnp.diag(half))
 
 
-def _log_lik(params: dict[str, Any], intercept: bool, size: Any, means: Any, scatter: Any) -> Any:
+def _log_lik(params: dict[str, Any], intercept: bool, size: Array | float, means: Array, scatter: Array) -> Array:
     """Log likelihood of a group of `size` rows, from the means and the scatter of covariates and response."""
     slopes, start = params["coefficient"][int(intercept) :], params["coefficient"][0] if intercept else 0.0
     across = jnp.append(-slopes, 1.0)

@@ -22,7 +22,7 @@ def outputs(
     predict: Predict | Sequence[Predict],
     z: Any,
     *,
-    public: Any,
+    public: np.ndarray,
     noise: float = 0.0,
     view: Literal["logits", "softmax", "rounded", "argmax"] = "logits",
     decimals: int | None = None,
@@ -129,7 +129,7 @@ def _check_view(view: str, decimals: int | None, noise: float) -> None:
         raise BayesreconError(f"noise= belongs to logits and softmax; with view={view!r} it is not modelled")
 
 
-def _records(public: Any, values: tuple[float, float] | None) -> np.ndarray:
+def _records(public: np.ndarray, values: tuple[float, float] | None) -> np.ndarray:
     try:
         result = np.asarray(public, float)
     except (TypeError, ValueError, OverflowError):
@@ -155,7 +155,7 @@ def _records(public: Any, values: tuple[float, float] | None) -> np.ndarray:
     return result
 
 
-def _answer(given: Any, answer: Answer, width: int) -> tuple[np.ndarray, int]:
+def _answer(given: object, answer: Answer, width: int) -> tuple[np.ndarray, int]:
     """The values that a decoder uses from one model's answers, and the number of answers."""
     try:
         z = np.asarray(given, float)

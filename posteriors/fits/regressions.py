@@ -90,7 +90,7 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
     return replace(release, notes=(*release.notes, note))
 
 
-def how_fitted(estimator: str, options: Mapping[str, Any], records: Any) -> dict[str, Any]:
+def how_fitted(estimator: str, options: Mapping[str, Any], records: float | None) -> dict[str, Any]:
     """Weights and offset of a fit, as `models.estimators.fitted_with` takes them.
 
     Args:
@@ -122,7 +122,7 @@ def how_fitted(estimator: str, options: Mapping[str, Any], records: Any) -> dict
     return result if counts is None else result | {"weights": "frequency"}
 
 
-def _moved(result: Any) -> float:
+def _moved(result: object) -> float:
     """Length of the last step of a GLM, by how far its deviance fell; of one that does not tell, by its tolerance."""
     deviances = (getattr(result, "fit_history", None) or {}).get("deviance", ())
     if len(deviances) < 2 or not np.isfinite(deviances[-2:]).all():
@@ -133,7 +133,7 @@ def _moved(result: Any) -> float:
 _TOLERANCE = 1e-8  # of statsmodels, below which the deviance falls in the last step
 
 
-def _ones(design: Any, names: Sequence[str], stated: Any) -> Sequence[int]:
+def _ones(design: np.ndarray | None, names: Sequence[str], stated: Any) -> Sequence[int]:
     """Which columns of a design are ones: as they are, or, where it was removed, by what the fit remembers of it.
 
     Raises:

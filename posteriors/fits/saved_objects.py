@@ -52,7 +52,7 @@ def read_saved(
     )
 
 
-def release_of_saved(source: Any, model: Any, power: float | None) -> Release | None:
+def release_of_saved(source: object, model: object, power: float | None) -> Release | None:
     """The one fit in a file of saved objects, None for anything else.
 
     Raises:
@@ -71,7 +71,7 @@ def release_of_saved(source: Any, model: Any, power: float | None) -> Release | 
     raise BayesreconError(f"{source}: it holds {why}; bayesrecon audit lists its content")
 
 
-def _no_draws(source: Any, *, name: str | None = None, trusted: bool = False) -> NoReturn:
+def _no_draws(source: object, *, name: str | None = None, trusted: bool = False) -> NoReturn:
     raise BayesreconError(f"{source}: a saved object is not a file of draws; bayesrecon audit lists its content")
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from bayesrecon.discovery import discover, plugins
 from bayesrecon.errors import BayesreconError, beside
@@ -24,7 +23,7 @@ def formats() -> tuple[Format, ...]:
     """All formats, those first that are asked first whether an object is theirs."""
     own: list[Format] = discover("bayesrecon.posteriors", "FORMAT")
 
-    def wrong(name: str, given: Any, before: Mapping[str, Format]) -> str:
+    def wrong(name: str, given: object, before: Mapping[str, Format]) -> str:
         if not isinstance(given, Format):
             return "it is no Format"
         sure = {s: f.name for f in (*own, *before.values()) if f.claims is None for s in f.suffixes}
@@ -64,7 +63,7 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
     return two if two in suffixes() else (parts or [""])[-1]
 
 
-def read_draws(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
+def read_draws(source: object, *, name: str | None = None, trusted: bool = False) -> Draws:
     """Draws from a file or an object.
 
     Args:
@@ -94,7 +93,7 @@ def read_draws(source: Any, *, name: str | None = None, trusted: bool = False) -
 
 
 def read_contents(
-    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+    source: object, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     """Everything in a file or an object.
 
@@ -124,7 +123,7 @@ def read_contents(
     return kind.contents(given, name=name, progress=progress, **kind.options(trusted))
 
 
-def _of_paths(source: Any) -> tuple[Format, list[Path]] | None:
+def _of_paths(source: object) -> tuple[Format, list[Path]] | None:
     """The format of a path or a list of paths, and the paths; None for other objects."""
     if isinstance(source, str | os.PathLike):
         listed = [source]
@@ -153,7 +152,7 @@ def _of_paths(source: Any) -> tuple[Format, list[Path]] | None:
     return format_of(paths[0]), paths
 
 
-def _of_object(source: Any) -> Format:
+def _of_object(source: object) -> Format:
     for kind in formats():
         if kind.holds(source):
             return kind

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,6 +38,10 @@ from bayesrecon.posteriors.formats.arviz import (
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.untrusted.plain_values import sound
 from bayesrecon.untrusted.size_limits import check_declared
+
+if TYPE_CHECKING:
+    import xarray as xr
+
 
 _DRAWN = ("posterior", "sample_stats", *WIDE, "unconstrained_posterior")  # groups of a value for every draw
 _MOST_TEXT = 100_000  # entries of a text array that are looked at
@@ -81,7 +85,7 @@ def _open(
     """Groups as datasets, attributes of the root, all else, and what could not be walked."""
     from bayesrecon.posteriors.formats.hdf5 import dataset_of
 
-    file: Any = stack.enter_context(opened_zarr(path, trusted) if path.is_dir() else opened_netcdf(path, trusted))
+    file = stack.enter_context(opened_zarr(path, trusted) if path.is_dir() else opened_netcdf(path, trusted))
     result = description_of(file)
     names, described = result["groups"], result["contents"]
     if not trusted and not path.is_dir():
@@ -107,7 +111,7 @@ def _entry(where: str, kind: str, values: Any) -> Entry:
     return entry_of_bytes(where, values.tobytes()) if kind == "bytes" else Entry(where, kind, values)
 
 
-def _of_object(source: Any) -> list[Entry]:
+def _of_object(source: object) -> list[Entry]:
     """Arrays at the root and groups within groups of a DataTree."""
     result = []
     for key, variable in dict(getattr(source, "variables", None) or {}).items():
@@ -125,7 +129,7 @@ def _of_object(source: Any) -> list[Entry]:
     return result
 
 
-def _contents(groups: dict[str, Any], root: Any, name: str, form: str) -> Contents:
+def _contents(groups: "dict[str, xr.Dataset]", root: Any, name: str, form: str) -> Contents:
     draws, chains, length = None, 1, 1
     if "posterior" in groups:
         with reading(name, "draws"):
@@ -155,7 +159,7 @@ def _attributes(variable: Any) -> dict[Any, Any]:
     return {k: v for k, v in variable.encoding.items() if k in _ENCODED} | dict(variable.attrs)
 
 
-def _variable(group: str, key: str, variable: Any, leading: tuple[int, int], step: int) -> Variable:
+def _variable(group: str, key: str, variable: "xr.Variable", leading: tuple[int, int], step: int) -> Variable:
     per_draw = {"chain", "draw"} <= set(variable.dims) and not group.startswith(("warmup_", "prior"))
     if per_draw:
         variable = variable.transpose("chain", "draw", ...)
@@ -180,7 +184,7 @@ def _texts(values: np.ndarray) -> np.ndarray:
     return np.array([str(text)[:width] for text in values], str)
 
 
-def _per_draw_size(variable: Any) -> int:
+def _per_draw_size(variable: "xr.Variable") -> int:
     sizes = [n for d, n in zip(variable.dims, variable.shape, strict=True) if d not in ("chain", "draw", "sample")]
     return int(np.prod(sizes, dtype=int))
 
@@ -191,12 +195,12 @@ def _names(source: Any) -> Iterator[str]:
     yield from (g for g in groups if str(g).strip("/") and "/" not in str(g).strip("/"))
 
 
-def _dataset(source: Any, group: str) -> Any:
+def _dataset(source: Any, group: str) -> "xr.Dataset":
     dataset = source[group]
     return dataset.to_dataset() if hasattr(dataset, "to_dataset") and not hasattr(dataset, "to_array") else dataset
 
 
-def _holds(source: Any) -> bool:
+def _holds(source: object) -> bool:
     return hasattr(source, "posterior") or hasattr(source, "data_vars") or hasattr(source, "groups")
 
 

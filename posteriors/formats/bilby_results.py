@@ -25,7 +25,7 @@ _PACKAGES = ("meta_data/environment_packages", "meta_data/loaded_modules")  # wh
 SeparatePower = tuple[list[Entry], list[Unread]]
 
 
-def read_bilby(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
+def read_bilby(source: object, *, name: str | None = None, trusted: bool = False) -> Draws:
     """The equally weighted draws of a result, one chain; columns that are not numbers are left out.
 
     Args:
@@ -37,7 +37,7 @@ def read_bilby(source: Any, *, name: str | None = None, trusted: bool = False) -
     return _read(source, name, trusted)[0]
 
 
-def _read(source: Any, name: str | None, trusted: bool) -> tuple[Draws, SeparatePower]:
+def _read(source: object, name: str | None, trusted: bool) -> tuple[Draws, SeparatePower]:
     if not isinstance(source, str | Path):
         columns, beside = _of_result(source)
         return _draws(columns, name or str(getattr(source, "label", "draws"))), beside
@@ -90,19 +90,19 @@ def _of_result(result: Any) -> tuple[dict[str, np.ndarray], SeparatePower]:
     return columns, _entries({k.lstrip("_"): v for k, v in vars(result).items() if k.lstrip("_") != _DRAWS})
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """An array or a table that bilby marked in JSON."""
     return value["content"] if isinstance(value, dict) and "content" in value else value
 
 
-def _array(values: Any) -> np.ndarray:
+def _array(values: object) -> np.ndarray:
     try:
         return np.asarray(_plain(values))
     except ValueError:  # lists of unequal length
         return np.array(str(values))
 
 
-def _entries(content: Mapping[str, Any]) -> SeparatePower:
+def _entries(content: Mapping[str, object]) -> SeparatePower:
     """Everything in nested dictionaries by its place."""
     entries: list[Entry] = []
     for where, value in _walk(content, "", 0):
@@ -138,7 +138,7 @@ def _walk(value: Any, where: str, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def _contents(
-    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+    source: object, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     draws, (entries, unread) = _read(source, name, trusted)
     files = (stamp(source),) if isinstance(source, Path) else ()
@@ -146,7 +146,7 @@ def _contents(
     return replace(result, entries=tuple(entries), unread=tuple(unread))
 
 
-def _holds(source: Any) -> bool:
+def _holds(source: object) -> bool:
     return type(source).__module__.partition(".")[0] == "bilby" and hasattr(source, "posterior")
 
 

@@ -23,7 +23,7 @@ from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.packed import PACKED
 
 
-def read_cmdstan(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
+def read_cmdstan(source: object, *, name: str | None = None, trusted: bool = False) -> Draws:
     """Draws of CmdStan's `sample` method.
 
     Args:
@@ -99,7 +99,7 @@ def _in_chains(
     return [header[k] for k in kept], matrix[:, kept].reshape(chains, -1, len(kept))
 
 
-def is_cmdstan_fit(source: Any) -> bool:
+def is_cmdstan_fit(source: object) -> bool:
     """Whether this looks like a CmdStanPy fit."""
     return hasattr(getattr(source, "runset", None), "csv_files") or hasattr(source, "column_names")
 

@@ -28,7 +28,7 @@ def is_frame(source: Any) -> bool:
     return any(mark <= names for mark in _MARKS)
 
 
-def read_frame(source: Any, *, name: str | None = None) -> Draws:
+def read_frame(source: object, *, name: str | None = None) -> Draws:
     """The numeric columns of a DataFrame; `lp__` is the log density.
 
     Raises:
@@ -62,7 +62,7 @@ def _columns(source: Any) -> tuple[Sorted, dict[str, np.ndarray]]:
     return sort_columns(drawn, names_of_r(header, {})), others
 
 
-def _contents(source: Any, *, name: str | None = None, progress: Progress | None = None) -> Contents:
+def _contents(source: object, *, name: str | None = None, progress: Progress | None = None) -> Contents:
     columns, others = _columns(source)
     result = from_named_draws(read_frame(source, name=name), "DataFrame")
     beside = [

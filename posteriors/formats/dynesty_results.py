@@ -36,7 +36,7 @@ _NOTES = (
 )
 
 
-def read_dynesty(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
+def read_dynesty(source: object, *, name: str | None = None, trusted: bool = False) -> Draws:
     """The weighted draws of a run, one chain: `x` `(1, draws, dimensions)`, and `log_weight`.
 
     Args:
@@ -68,7 +68,7 @@ def _parts(source: Any, trusted: bool) -> tuple[dict[str, Any], list[Entry]]:
     return content, []
 
 
-def _draws(parts: Mapping[str, Any], name: str) -> Draws:
+def _draws(parts: Mapping[str, object], name: str) -> Draws:
     samples, logs = np.asarray(parts[_SAMPLES]), np.asarray(parts[_LOGS])
     if samples.ndim != 2 or not samples.size or not is_numeric(samples.dtype) or not is_numeric(logs.dtype):
         raise BayesreconError(f"{name}: dynesty's samples have the shape {samples.shape}, not (draws, dimensions)")
@@ -79,7 +79,7 @@ def _draws(parts: Mapping[str, Any], name: str) -> Draws:
 
 
 def _contents(
-    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+    source: object, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     own = isinstance(source, Path)
     with reading(source if own else "results", "results of dynesty"):
@@ -101,7 +101,7 @@ def _contents(
     return replace(result, variables=tuple(variables), entries=tuple(entries))
 
 
-def _numbers(value: Any) -> np.ndarray | None:
+def _numbers(value: object) -> np.ndarray | None:
     try:
         array = np.asarray(value)
     except ValueError:  # lists of unequal length
@@ -118,7 +118,7 @@ def _role(key: str, array: np.ndarray, draws: int) -> str:
     return STRUCTURE if array.min(initial=0) >= 0 and array.max(initial=0) <= draws else ""
 
 
-def _holds(source: Any) -> bool:
+def _holds(source: object) -> bool:
     return type(source).__module__.partition(".")[0] == "dynesty" and hasattr(source, "asdict")
 
 

@@ -120,7 +120,7 @@ def _blobs(source: Any) -> dict[str, Any]:
     return {"entries": tuple(Entry(f"blobs/{f}".rstrip("/"), "array", values[f] if f else values) for f in fields)}
 
 
-def _holds(source: Any) -> bool:
+def _holds(source: object) -> bool:
     return type(source).__module__.partition(".")[0] == "emcee" and callable(getattr(source, "get_chain", None))
 
 

@@ -5,12 +5,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayesrecon.errors import BayesreconError, first_line
 
+if TYPE_CHECKING:
+    from bayesrecon.posteriors.draws import Draws
 
-def never(source: Any) -> bool:
+
+def never(source: object) -> bool:
     """No object is of this kind."""
     return False
 
@@ -47,7 +50,7 @@ class Format:
         """The keywords of `draws` and `contents` that say whether a file is trusted."""
         return {"trusted": trusted} if self.guarded else {}
 
-    def takes(self, paths: Sequence[Any]) -> bool:
+    def takes(self, paths: Sequence[object]) -> bool:
         """Whether these many files are one source."""
         return self.several or len(paths) == 1
 
@@ -57,7 +60,7 @@ def of_plugin(given: Format) -> Format:
     it fails to say whether something is its own, that is not."""
 
     def checked_claim(question: Callable[[Any], bool]) -> Callable[[Any], bool]:
-        def ask(source: Any) -> bool:
+        def ask(source: object) -> bool:
             try:
                 return bool(question(source))
             except Exception as error:  # code of strangers fails in every way
@@ -67,7 +70,7 @@ def of_plugin(given: Format) -> Format:
         return ask
 
     def own(read: Callable[..., Any]) -> Callable[..., Any]:
-        def trusting(source: Any, *, trusted: bool = False, **options: Any) -> Any:
+        def trusting(source: object, *, trusted: bool = False, **options: Any) -> "Draws":
             if not trusted and isinstance(source, str | os.PathLike | list):
                 raise BayesreconError(
                     f"{source}: the plug-in for {given.name} reads files without limits; if you trust it, read it with "

@@ -17,7 +17,7 @@ from bayesrecon.errors import BayesreconError
 class Source(Protocol):
     """A reader of the arrays of an HDF5 file: `bayesrecon.untrusted.hdf5.HDF5File`, here or in another process."""
 
-    def read(self, name: str, key: tuple[Any, ...]) -> np.ndarray:
+    def read(self, name: str, key: tuple[object, ...]) -> np.ndarray:
         """Values of an array, by its name in the file."""
         ...
 
@@ -51,7 +51,7 @@ class _Array(BackendArray):
         self.shape = tuple(description["shape"])
         self.dtype = np.dtype(description["dtype"] or object)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> np.ndarray:
         wanted: tuple[Any, ...] = key.tuple
         arrays = [k for k in wanted if isinstance(k, np.ndarray)]
         if (
@@ -63,7 +63,7 @@ class _Array(BackendArray):
         return values[tuple(rest for read, rest in parts if isinstance(read, slice))]
 
 
-def _part(key: Any, size: int) -> tuple[Any, Any]:
+def _part(key: slice, size: int) -> tuple[Any, Any]:
     """The increasing integer or slice to read along one dimension, and the index of the requested part in it."""
     if isinstance(key, np.ndarray):
         if not key.size:

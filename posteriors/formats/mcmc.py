@@ -36,7 +36,7 @@ def _contents(mcmc: Any, *, name: str | None = None, progress: Progress | None =
     return replace(contents, variables=(*contents.variables, Variable("sample_stats", "energy", (), True, flat)))
 
 
-def _holds(source: Any) -> bool:
+def _holds(source: object) -> bool:
     return callable(getattr(source, "get_samples", None))
 
 

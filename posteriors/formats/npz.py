@@ -21,7 +21,7 @@ _MANY, _LONGER = 50, 10  # chains, and how many to a draw, from which they are d
 
 
 def from_arrays(
-    arrays: Mapping[str, Any], *, name: str = "draws", attributes: Mapping[str, str] | None = None
+    arrays: Mapping[str, np.ndarray], *, name: str = "draws", attributes: Mapping[str, str] | None = None
 ) -> Draws:
     """Draws from named arrays.
 

@@ -51,7 +51,7 @@ def _left_out(arrays: Mapping[str, np.ndarray]) -> list[Entry]:
     return result
 
 
-def _holds(source: Any) -> bool:
+def _holds(source: object) -> bool:
     return type(source) is dict  # InferenceData and DataTree are mappings, too, of their groups
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -70,7 +69,7 @@ def is_grouped(arrays: dict[str, np.ndarray]) -> bool:
     return chains < draws
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.ndim > 0 and is_numeric(value.dtype)
 
 

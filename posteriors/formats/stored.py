@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,10 @@ from bayesrecon.releases import PosteriorDraws
 from bayesrecon.running.scratch import RowWriter, Scratch
 from bayesrecon.untrusted.cmdstan_file import CmdStanFile, saved_warmup
 from bayesrecon.untrusted.guarded import opened
+
+if TYPE_CHECKING:
+    import xarray as xr
+
 
 _LARGE = 2**28  # bytes of files
 _KINDS = {".nc", ".csv"}
@@ -80,7 +84,7 @@ def from_file(
         raise
 
 
-def release_of_large(source: Any, model: Model, trusted: bool) -> PosteriorDraws | None:
+def release_of_large(source: object, model: Model, trusted: bool) -> PosteriorDraws | None:
     """A release from files so large that copies of their draws are much of a small machine; None from others."""
     if model.prepare is not None or not isinstance(source, str | os.PathLike | list | tuple):
         return None
@@ -173,7 +177,9 @@ def _group_pieces(
             yield from _array_pieces(posterior, one_chain(stats), model, path)
 
 
-def _array_pieces(posterior: Any, stats: Any, model: Model, path: Path) -> Iterator[tuple[int, Draws]]:
+def _array_pieces(
+    posterior: "xr.Dataset", stats: "xr.Dataset | None", model: Model, path: Path
+) -> Iterator[tuple[int, Draws]]:
     wanted = {p.name for p in model.parameters}
     _refuse_weights(path, map(str, variables_of(posterior)), wanted)
     variables = {str(k): v for k, v in variables_of(posterior).items() if str(k) in wanted}

@@ -255,7 +255,7 @@ def _common_length(every: list[_Chain]) -> tuple[list[_Chain], list[str], list[U
 
 
 def _contents_of(
-    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+    source: object, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     """Files of chains, or a fit with or without its files."""
     if isinstance(source, list):

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from bayesrecon._version import __version__
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import cache_folder, private_folder, write_whole
 from bayesrecon.model import Model, Records
@@ -18,7 +19,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
 
 
-def cache_path(name: str, model: Model, records: Records, run: Mapping[str, Any]) -> Path:
+def cache_path(name: str, model: Model, records: Records, run: Mapping[str, object]) -> Path:
     """The file of one run: its name carries a hash of the data, the program, the settings and the versions.
 
     Two names of the same posterior, as of a centred and a non-centred program, share one file.
@@ -46,7 +47,7 @@ def versions() -> dict[str, str]:
 
 
 @in_float64
-def store(path: Path, release: Release, attributes: Mapping[str, Any]) -> None:
+def store(path: Path, release: Release, attributes: Mapping[str, object]) -> None:
     """Write the draws of a release, in the model's own parameters, as an archive that `from_npz` reads."""
     from bayesrecon.diagnostics import by_chain
     from bayesrecon.posteriors.formats.npz import ATTRIBUTES
@@ -78,7 +79,7 @@ def _hash_records(records: Records) -> str:
 
 @in_float64
 def _hash_program(model: Model, records: Records) -> str:
-    def log_posterior(theta: Any, batch: Records) -> Any:
+    def log_posterior(theta: Array, batch: Records) -> jax.Array:
         terms = jax.vmap(model.log_lik, (None, 0))(theta, batch)
         return terms.sum() + model.log_prior(theta) + model.log_det(theta)
 

@@ -6,12 +6,16 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayesrecon.errors import BayesreconError, MissingExtraError, near, reading
 from bayesrecon.posteriors.draws import Draws, assemble
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.json_file import JsonFile
+
+if TYPE_CHECKING:
+    from posteriordb import PosteriorDatabase
+
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -57,7 +61,7 @@ def open_database(path: str | os.PathLike[str] | None = None, *, download: bool 
     return posteriordb.PosteriorDatabase(str(path))
 
 
-def posterior_names(database: Any) -> list[str]:
+def posterior_names(database: "PosteriorDatabase") -> list[str]:
     """The names of all posteriors of the database, sorted."""
     with reading("posteriordb", "a database"):
         return sorted(database.posterior_names())
@@ -83,7 +87,7 @@ def posterior_info(database: Any, name: str) -> dict[str, Any]:
     return info
 
 
-def has_reference_draws(database: Any, name: str) -> bool:
+def has_reference_draws(database: "PosteriorDatabase", name: str) -> bool:
     """Whether this copy of the database holds reference draws of the posterior, or can fetch them."""
     path = _reference_path(database, name)
     return path is not None and present(database, path)
@@ -98,7 +102,7 @@ def _reference_path(database: Any, name: str) -> Path | None:
         return Path(f"{database.get_reference_draws_path(name)}.zip")
 
 
-def read_reference_draws(database: Any, name: str, *, draws: int | None = None) -> Draws:
+def read_reference_draws(database: "PosteriorDatabase | None", name: str, *, draws: int | None = None) -> Draws:
     """The reference draws of one posterior, by parameter.
 
     Args:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
@@ -15,6 +15,10 @@ from bayesrecon.posteriors.made.nuts import Convergence, check_records, sample
 from bayesrecon.posteriors.made.programs import served_by
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.releases import PosteriorDraws
+
+if TYPE_CHECKING:
+    from posteriordb import PosteriorDatabase
+
 
 Say = Callable[[str], None]
 
@@ -110,7 +114,7 @@ def _sampled(
     model: Model,
     records: Records,
     run: Run,
-    key: Any,
+    key: object,
     say: Say,
     other: Convergence | None = None,
 ) -> Convergence:
@@ -165,7 +169,7 @@ def _to_stderr(line: str) -> None:
     sys.stderr.flush()
 
 
-def built_file(database: Any, name: str) -> Path | None:
+def built_file(database: "PosteriorDatabase", name: str) -> Path | None:
     """The cache's file of the default run of a posterior of posteriordb, None if it holds none."""
 
     if not any(cache_folder().glob(f"{name.partition('-')[0]}-*.npz")):

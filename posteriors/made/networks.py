@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import scipy.linalg
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.score import gradients
 from bayesrecon.knowledge import check_knowledge
@@ -25,7 +26,12 @@ _LBFGS, _TRUST = 500, 2000  # steps of larger ones: far from quadratic, and then
 
 @in_float64
 def train_network(
-    model: Model, params: Any, records: Mapping[str, Any], *, tolerance: float = 1e-10, steps: int = 20_000
+    model: Model,
+    params: Mapping[str, Array | float],
+    records: Mapping[str, object],
+    *,
+    tolerance: float = 1e-10,
+    steps: int = 20_000,
 ) -> Trained:
     """Train a model on its summed loss until the gradient vanishes: L-BFGS, then Newton's method.
 
@@ -127,21 +133,21 @@ def _krylov(model: Model, theta: np.ndarray, slope: np.ndarray, records: Records
     return np.asarray(cg(curve, slope, rtol=1e-6, maxiter=size)[0])
 
 
-def _total(model: Model, theta: Any, records: Records) -> Any:
+def _total(model: Model, theta: Array, records: Records) -> Any:
     return -jax.vmap(model.log_lik, in_axes=(None, 0))(theta, records).sum() - model.log_prior(theta)
 
 
 @partial(jax.jit, static_argnames="model")
-def _objective(model: Model, theta: Any, records: Records) -> Any:
+def _objective(model: Model, theta: Array, records: Records) -> tuple[jax.Array, jax.Array]:
     return jax.value_and_grad(lambda t: _total(model, t, records))(theta)
 
 
 @partial(jax.jit, static_argnames="model")
-def _curve(model: Model, theta: Any, direction: Any, records: Records) -> Any:
+def _curve(model: Model, theta: Any, direction: object, records: Records) -> Any:
     """The Hessian times a direction."""
     return jax.jvp(jax.grad(lambda t: _total(model, t, records)), (theta,), (direction,))[1]
 
 
 @partial(jax.jit, static_argnames="model")
-def _hessian(model: Model, theta: Any, records: Records) -> Any:
+def _hessian(model: Model, theta: Array, records: Records) -> jax.Array:
     return jax.hessian(lambda t: _total(model, t, records))(theta)

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import effective_sample_size, rank_normalised, split_r_hat
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Identity, Model, Records
@@ -73,7 +74,7 @@ def convergence(release: PosteriorDraws, divergences: int = 0) -> Convergence:
     )
 
 
-def check_records(model: Model, records: Mapping[str, Any]) -> Records:
+def check_records(model: Model, records: Mapping[str, object]) -> Records:
     """The model's fields as arrays of one length inside their domains; `BayesreconError` otherwise."""
     checked: Records = {}
     for name, field in model.fields.items():
@@ -113,7 +114,7 @@ def check_run(chains: int, draws: int, warmup: int, thinning: int, target_accept
 
 def nuts(
     model: Model,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     *,
     key: Any = 0,
     chains: int = 4,
@@ -158,7 +159,7 @@ def nuts(
 @in_float64
 def sample(
     model: Model,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     *,
     key: Any = 0,
     chains: int = 4,
@@ -201,7 +202,7 @@ def sample(
 
 
 @partial(jax.jit, static_argnames="model")
-def _constrained(model: Model, theta: Any) -> Any:
+def _constrained(model: Model, theta: Array) -> dict[str, jax.Array]:
     return jax.vmap(model.constrain)(theta)
 
 
@@ -227,7 +228,7 @@ def _bar(visible: bool) -> Iterator[Callable[[float], None]]:
 
 
 @in_float64
-def save_draws(release: PosteriorDraws, path: str | Path, attributes: Mapping[str, Any] | None = None) -> Path:
+def save_draws(release: PosteriorDraws, path: str | Path, attributes: Mapping[str, object] | None = None) -> Path:
     """Write the draws of a release to a netCDF file that ArviZ can open (group `posterior`).
 
     The file holds the draws in the model's own parameters, their weights if these differ, and the name, settings and

@@ -4,7 +4,7 @@ Warm-up and draws are one program, for any number of draws, and records are its 
 call serves the next one with records of the same shapes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 from bayesrecon.precision import in_float64
@@ -79,7 +80,7 @@ def sampled(
             walk(state, at, 0, 1)  # compiled here, once for a device, and not by every thread
 
     @in_float64  # a scope is its thread's own
-    def moved(count: int, every: int, state: Any, at: Any) -> tuple[Any, np.ndarray, int]:
+    def moved(count: int, every: int, state: Any, at: Mapping[str, Array]) -> tuple[Any, np.ndarray, int]:
         state, theta, diverged = walk(state, at, count, every)
         return state, np.asarray(theta)[..., :count, :], int(np.asarray(diverged).sum())
 
@@ -142,7 +143,7 @@ def _programs(model: Model, settings: Settings, together: bool) -> tuple[Any, An
 
     initial, transition = hmc(potential_fn_gen=potential, algo="NUTS")
 
-    def start(seed: Any, theta: Any, records: Records) -> tuple[Any, Any]:
+    def start(seed: Array, theta: Array, records: Records) -> tuple[Any, Any]:
         value, gradient = _value_and_gradient(potential(**records), theta, model.forward)
         state = initial(
             ParamInfo(theta, value, gradient),
@@ -157,7 +158,7 @@ def _programs(model: Model, settings: Settings, together: bool) -> tuple[Any, An
         return state, jnp.isfinite(value) & jnp.isfinite(gradient).all()
 
     def walk(state: Any, records: Records, count: int, every: int) -> tuple[Any, Any, Any]:
-        def one(i: Any, carry: Any) -> Any:
+        def one(i: Array, carry: Any) -> Any:
             state, theta, lost = carry
             state = transition(state, model_kwargs=records)
             return state, theta.at[i // every].set(state.z), lost + state.diverging
@@ -170,11 +171,11 @@ def _programs(model: Model, settings: Settings, together: bool) -> tuple[Any, An
     return jax.jit(start), jax.jit(walk)
 
 
-def _log_density(model: Model, theta: Any, records: Records) -> Any:
+def _log_density(model: Model, theta: Array, records: Records) -> jax.Array:
     """`log p(theta, records)` at one unconstrained vector, up to a constant."""
     terms = jax.vmap(model.log_lik, (None, 0))(theta, records)
     return jnp.sum(terms) + model.log_prior(theta) + model.log_det(theta)
 
 
-def _value_and_gradient(function: Callable[[Any], Any], theta: Any, forward: bool) -> tuple[Any, Any]:
+def _value_and_gradient(function: Callable[[Any], Any], theta: Array, forward: bool) -> tuple[jax.Array, jax.Array]:
     return (function(theta), jax.jacfwd(function)(theta)) if forward else jax.value_and_grad(function)(theta)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
@@ -16,6 +16,9 @@ from bayesrecon.posteriors.made.fitted import fitted
 from bayesrecon.posteriors.made.programs import OwnProgram, Served, served_by
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.releases import PosteriorDraws
+
+if TYPE_CHECKING:
+    from posteriordb import PosteriorDatabase
 
 
 def from_posteriordb(
@@ -68,7 +71,7 @@ def from_posteriordb(
 
 
 def released(
-    database: Any,
+    database: "PosteriorDatabase",
     served: Served,
     *,
     draws: int | None = None,

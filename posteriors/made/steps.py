@@ -17,6 +17,7 @@ import jax
 import numpy as np
 import scipy.linalg
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.score import gradients, total_score
 from bayesrecon.knowledge import check_knowledge
@@ -29,7 +30,7 @@ _FLAT = 1e-11  # of the largest curvature: directions that neither records nor a
 
 
 @in_float64
-def newton_step_without(release: Release, records: Mapping[str, Any], rows: Sequence[int]) -> list[Release]:
+def newton_step_without(release: Release, records: Mapping[str, Array], rows: Sequence[int]) -> list[Release]:
     """A Newton step towards the optimum without one record, for each of several records.
 
     Args:
@@ -68,7 +69,7 @@ def newton_step_without(release: Release, records: Mapping[str, Any], rows: Sequ
 
 @in_float64
 def gradient_step_without(
-    release: Release, records: Mapping[str, Any], rows: Sequence[int], *, rate: float
+    release: Release, records: Mapping[str, Array], rows: Sequence[int], *, rate: float
 ) -> list[Release]:
     """A gradient step that increases the loss of one record, for each of several records.
 
@@ -95,7 +96,7 @@ def gradient_step_without(
     ]
 
 
-def _checked(release: Release, records: Mapping[str, Any], rows: Sequence[int]) -> tuple[Model, np.ndarray, Records]:
+def _checked(release: Release, records: Mapping[str, Array], rows: Sequence[int]) -> tuple[Model, np.ndarray, Records]:
     model = release.model
     table = check_knowledge(model, known=records).known
     if missing := [f for f in model.fields if f not in table]:
@@ -116,8 +117,8 @@ def _score(model: Model, theta: np.ndarray, table: Records) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnames=("model", "prior"))
-def _hessian(model: Model, theta: Any, table: Records, prior: bool) -> Any:
-    def loss(t: Any) -> Any:
+def _hessian(model: Model, theta: Array, table: Records, prior: bool) -> jax.Array:
+    def loss(t: Array) -> Any:
         total = -jax.vmap(model.log_lik, in_axes=(None, 0))(t, table).sum()
         return total - model.log_prior(t) if prior else total
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.outer_products import (
     bends,
@@ -55,7 +56,7 @@ class Trained(NamedTuple):
 class Objective:
     """`sum_n loss + penalty` of one data set, for parameters in the form `(..., K, q)`, the intercept last."""
 
-    def __init__(self, model: Model, records: Mapping[str, Any]):
+    def __init__(self, model: Model, records: Mapping[str, Array]):
         self.model, self.linear = model, predictor_of(model)
         table = check_knowledge(model, known=records).known
         missing = [f for f in model.fields if f not in table]
@@ -172,7 +173,7 @@ class Preconditioner:
         return result - result.mean(axis=1, keepdims=True) + mean / stiff
 
 
-def _factor(matrix: np.ndarray) -> Any:
+def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
     # A flat direction (no penalty, separable or collinear data) gets a curvature at rounding level.
     level = 1e-13 if matrix.dtype == float else 1e-6
     matrix[np.diag_indices(len(matrix))] += level * np.trace(matrix) / len(matrix)
@@ -185,7 +186,7 @@ def _factor(matrix: np.ndarray) -> Any:
 
 
 @in_float64
-def train(model: Model, records: Mapping[str, Any], *, tolerance: float = 1e-8, name: str = "trained") -> Trained:
+def train(model: Model, records: Mapping[str, Array], *, tolerance: float = 1e-8, name: str = "trained") -> Trained:
     """Train a linear predictor to its exact optimum, by L-BFGS followed by Newton's method.
 
     Args:
@@ -231,7 +232,7 @@ def train(model: Model, records: Mapping[str, Any], *, tolerance: float = 1e-8, 
 
 @in_float64
 def retrain_without(
-    release: Release, records: Mapping[str, Any], rows: Sequence[int], *, tolerance: float = 1e-8
+    release: Release, records: Mapping[str, Array], rows: Sequence[int], *, tolerance: float = 1e-8
 ) -> list[Trained]:
     """Retrain exactly without one record, for each of several records.
 

@@ -136,7 +136,7 @@ def _offset(objects: Objects, node: int) -> float:
     return float(at[0]) if len(at) == 1 and len(ended) == 1 and ended[0] == 1 and message == "converged" else math.inf
 
 
-def _spans(f: Any, gradient: list[Any], at: dict[str, float]) -> bool:
+def _spans(f: tuple[str, str, tuple[str, str, str]], gradient: list[Any], at: dict[str, float]) -> bool:
     """Whether the formula is the sum of its parameters, each times its derivative: tried where names are drawn."""
     rng = np.random.default_rng(0)
     others = sorted(names_in(f) - set(at))
@@ -155,7 +155,7 @@ def _spans(f: Any, gradient: list[Any], at: dict[str, float]) -> bool:
 
 def _statistics(
     names: list[str],
-    gradient: list[Any],
+    gradient: list[float | tuple[str, ...]],
     products: np.ndarray,
     squares: float,
     n: float,

@@ -1,7 +1,6 @@
 """Roles of the items in fits of R's usual packages, from their classes, names and lengths."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -140,7 +139,7 @@ def known_class(objects: Objects, node: int) -> str:
     return next((FITS[name] for name in objects.classes(node) if name in FITS), "")
 
 
-def decoded(objects: Objects, node: int) -> Any:
+def decoded(objects: Objects, node: int) -> np.ndarray:
     """Values of a vector; of a factor its levels as texts."""
     if objects.kind(node) == "text":
         return np.array(objects.texts(node), dtype=str)

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.attacks.deletion.alignment import log_likelihood, unlike
 from bayesrecon.attacks.deletion.checked_inputs import parameters_of, thetas_of, whole_records
 from bayesrecon.attacks.deletion.curvature import NODES, curvature_between
@@ -36,7 +37,7 @@ _FLOOR = 1e-9  # of the mean curvature, added where public records and penalty l
 
 
 def by_gradient(
-    pair: Deletion, table: Records, public: Mapping[str, Any] | None, total: float | None
+    pair: Deletion, table: Records, public: Mapping[str, Array] | None, total: float | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Log likelihood of every candidate `(N,)`, up to a constant, and what speaks against all of them."""
     if public is None:

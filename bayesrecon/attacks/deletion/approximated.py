@@ -14,7 +14,6 @@ in D. How many records were deleted is a total as well.
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -171,7 +170,7 @@ def _errors_along(problem: Problem, projection: Projection) -> EquationErrors:
 
 
 def _covariance(errors: EquationErrors) -> np.ndarray:
-    found: Any = errors.normal @ errors.normal.T + errors.bounded @ errors.bounded.T / 3 + errors.rule @ errors.rule.T
+    found = errors.normal @ errors.normal.T + errors.bounded @ errors.bounded.T / 3 + errors.rule @ errors.rule.T
     return found
 
 

@@ -15,8 +15,6 @@ changes is as uncertain as large, `d d'` more in S with d the difference of both
 likelihood that has the label is its probability. Nothing here is fitted to deletions.
 """
 
-from typing import Any
-
 import numpy as np
 from jaxtyping import Float
 
@@ -120,7 +118,7 @@ def _conditional_moments(scores: np.ndarray, eta: np.ndarray) -> tuple[np.ndarra
     return scores - residual, residual.T @ residual / len(residual)
 
 
-def _log_t(difference: np.ndarray, covariance: np.ndarray, freedom: float) -> Any:
+def _log_t(difference: np.ndarray, covariance: np.ndarray, freedom: float) -> np.ndarray:
     """Log density of a t distribution up to a constant, row by row."""
     size = difference.shape[1]
     ridge = _RIDGE * np.trace(covariance, axis1=1, axis2=2)

@@ -1,10 +1,10 @@
 """Two trained parameters and public records, checked."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.outer_products import predictor_of, split_gradient
 from bayesrecon.knowledge import check_knowledge
@@ -36,7 +36,7 @@ def beside_one(step: np.ndarray) -> float:
     return float(np.sqrt((sizes[1:] ** 2).sum() / max((sizes**2).sum(), np.finfo(float).tiny)))
 
 
-def whole_records(model: Model, public: Mapping[str, Any], total: float | None) -> tuple[Records, float]:
+def whole_records(model: Model, public: Mapping[str, Array], total: float | None) -> tuple[Records, float]:
     """Public records with all fields of a model, checked, and how many private ones each stands for."""
     missing = [k for k in model.fields if k not in public]
     if missing:
@@ -48,7 +48,7 @@ def whole_records(model: Model, public: Mapping[str, Any], total: float | None) 
     return table, 1.0 if total is None else float(total) / count
 
 
-def public_records(model: Model, public: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray | None]:
+def public_records(model: Model, public: Mapping[str, Array]) -> tuple[np.ndarray, np.ndarray | None]:
     """Features `(m, p)` and labels of public records, checked; None for labels that are not given."""
     linear = predictor_of(model)
     width = model.fields[linear.x].shape[0]

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.linalg
 from jax.flatten_util import ravel_pytree
 
+from bayesrecon.arrays import Array
 from bayesrecon.attacks.deletion.sketched import Sketched, sketched
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
@@ -113,18 +114,18 @@ def _blocks(model: Model) -> list[np.ndarray]:
     return [identity[i : i + _COLUMNS] for i in range(0, len(identity), _COLUMNS)]
 
 
-def _outputs(model: Model, theta: Any, records: Records) -> int:
+def _outputs(model: Model, theta: Array, records: Records) -> int:
     one = {k: jax.ShapeDtypeStruct(np.shape(v)[1:], np.asarray(v).dtype) for k, v in records.items()}
     return int(jax.eval_shape(partial(_predicted, model), theta, one).size)
 
 
-def _predicted(model: Model, theta: Any, record: Records) -> Any:
+def _predicted(model: Model, theta: Array, record: Records) -> jax.Array:
     assert model.prediction is not None
     return ravel_pytree(model.prediction.output(model.constrain(theta), record))[0]
 
 
 @partial(jax.jit, static_argnames="model")
-def _slopes(model: Model, theta: Any, records: Records) -> tuple[Any, Any]:
+def _slopes(model: Model, theta: Array, records: Records) -> tuple[Any, Any]:
     """Jacobians `(m, K, d)` of the predictions, and minus the Hessians `(m, K, K)` of the likelihood in them."""
     assert model.prediction is not None
     prediction = model.prediction
@@ -138,15 +139,15 @@ def _slopes(model: Model, theta: Any, records: Records) -> tuple[Any, Any]:
 
 
 @partial(jax.jit, static_argnames="model")
-def _hessian_products(model: Model, theta: Any, records: Records, directions: Any) -> Any:
+def _hessian_products(model: Model, theta: Array, records: Records, directions: Array) -> jax.Array:
     """Minus the Hessian of all records' log likelihood along directions `(q, d)`."""
 
-    def loss(t: Any) -> Any:
+    def loss(t: Array) -> Any:
         return -jax.vmap(partial(model.log_lik, t))(records).sum()
 
     return jax.lax.map(lambda v: jax.jvp(jax.grad(loss), (theta,), (v,))[1], directions)
 
 
 @partial(jax.jit, static_argnames="model")
-def _prior_hessian_products(model: Model, theta: Any, directions: Any) -> Any:
+def _prior_hessian_products(model: Model, theta: Array, directions: Array) -> jax.Array:
     return jax.lax.map(lambda v: jax.jvp(jax.grad(lambda t: -model.log_prior(t)), (theta,), (v,))[1], directions)

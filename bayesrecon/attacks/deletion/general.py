@@ -17,10 +17,10 @@ Levenberg and Marquardt's method (`matching.descent`) moves them.
 
 from collections.abc import Mapping
 from itertools import product
-from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.attacks.deletion.alignment import log_likelihood
 from bayesrecon.attacks.deletion.checked_inputs import thetas_of, whole_records
 from bayesrecon.attacks.deletion.curvature import Curvature, curvature_between
@@ -41,7 +41,7 @@ _STARTS, _STEPS = 4, 50  # of the descents, over all labels at least
 
 
 def gradient_of_deleted(
-    pair: Deletion, public: Mapping[str, Any], total: float | None = None, *, path: bool = True
+    pair: Deletion, public: Mapping[str, Array], total: float | None = None, *, path: bool = True
 ) -> tuple[np.ndarray, Curvature | Sketched]:
     """The gradient `(d,)` of the deleted record's log likelihood at the parameter before, and the curvature.
 
@@ -69,7 +69,7 @@ def gradient_of_deleted(
 
 
 def reconstruct_general(
-    pair: Deletion, public: Mapping[str, Any], total: float | None = None, *, path: bool = True
+    pair: Deletion, public: Mapping[str, Array], total: float | None = None, *, path: bool = True
 ) -> DeletedRecord:
     """The deleted record between two trained parameters of any differentiable model.
 

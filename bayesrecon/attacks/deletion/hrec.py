@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import jax
+
+from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.deletion.deleted import Improvements
 from bayesrecon.attacks.deletion.general import reconstruct_general
@@ -41,7 +44,7 @@ class HRec(Attack[DeletedRecord]):
     takes: ClassVar[tuple[type, ...]] = (TrainedPair,)
     uses: ClassVar[tuple[str, ...]] = ("total",)
 
-    public: Mapping[str, Any] | None = option(
+    public: Mapping[str, jax.Array] | None = option(
         None, "Public records {x: (m, p), y: (m,)} from the same distribution; labels fit the temperature."
     )
     improvements: Improvements = option(
@@ -68,7 +71,7 @@ class HRec(Attack[DeletedRecord]):
             self._kept[model, total] = PreparedHRec(model, self.public, total, self.improvements, self.embedding)
         return self._kept[model, total]
 
-    def run(self, release: Deletion, knows: Knows, *, key: Any, progress: Progress) -> DeletedRecord:
+    def run(self, release: Deletion, knows: Knows, *, key: Key, progress: Progress) -> DeletedRecord:
         model, total = release.before.model, knows.get("total")
         if model.linear is not None:
             return self.prepare(model, total).deleted(release)

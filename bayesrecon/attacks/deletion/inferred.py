@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.attacks.deletion.angle import by_gradient
 from bayesrecon.attacks.deletion.approximated import between
 from bayesrecon.attacks.deletion.tilt import by_ratio, by_shift
@@ -21,10 +21,10 @@ from bayesrecon.verbs.verb import opened_pair, verb
 @verb((ApproximatedPair, DrawsPair, TrainedPair), uses=("total",), opens=opened_pair)
 def infer_deletion(
     pair: Deletion,
-    candidates: Mapping[str, Any],
+    candidates: Mapping[str, object],
     *,
     method: str | None = None,
-    public: Mapping[str, Any] | None = None,
+    public: Mapping[str, Array] | None = None,
     total: float | None = None,
 ) -> DeletionInference:
     """The posterior probability of each candidate that it is the deleted record.
@@ -98,7 +98,7 @@ class _Inference:
 
 
 def _of_approximations(
-    pair: Deletion, table: Records, method: str | None, public: Mapping[str, Any] | None, total: float | None
+    pair: Deletion, table: Records, method: str | None, public: Mapping[str, Array] | None, total: float | None
 ) -> _Inference:
     if method not in (None, "totals") or public is not None or total is not None:
         raise BayesreconError("method=, public= and total= have no part in approximations; leave them out")
@@ -109,7 +109,7 @@ def _of_approximations(
 
 
 def _of_trained(
-    pair: Deletion, table: Records, method: str | None, public: Mapping[str, Any] | None, total: float | None
+    pair: Deletion, table: Records, method: str | None, public: Mapping[str, Array] | None, total: float | None
 ) -> _Inference:
     if pair.before.theta.shape[1] != pair.after.theta.shape[1]:
         raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
@@ -120,7 +120,7 @@ def _of_trained(
 
 
 def _of_draws(
-    pair: Deletion, table: Records, method: str | None, public: Mapping[str, Any] | None, total: float | None
+    pair: Deletion, table: Records, method: str | None, public: Mapping[str, Array] | None, total: float | None
 ) -> _Inference:
     if public is not None:
         raise BayesreconError("posterior draws contain the curvature: leave out public")

@@ -5,10 +5,10 @@ The computation is in `attacks.deletion.left_over`.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import jax
 
+from bayesrecon.arrays import Array
 from bayesrecon.attacks.deletion.left_over import all_fields, left_over
 from bayesrecon.model import Params
 from bayesrecon.releases import Release, TrainedParameter
@@ -21,7 +21,7 @@ from bayesrecon.verbs.verb import verb
     uses=(),
     instead="condition on the other records: reconstruct(condition(release, others), n=1, total=1)",
 )
-def missing_record(release: Release, others: Mapping[str, Any], *, tolerance: float | None = None) -> MissingRecord:
+def missing_record(release: Release, others: Mapping[str, Array], *, tolerance: float | None = None) -> MissingRecord:
     """The one unknown record, from a trained linear predictor and all other records.
 
     Args:
@@ -46,7 +46,7 @@ def missing_record(release: Release, others: Mapping[str, Any], *, tolerance: fl
     return left_over(release, others, tolerance)
 
 
-def condition(release: Release, others: Mapping[str, Any]) -> Release:
+def condition(release: Release, others: Mapping[str, Array]) -> Release:
     """The same release under a model whose prior includes the known records.
 
     All verbs then refer to the unknown records only. For example, `reconstruct(condition(release, others), n=1,
@@ -69,7 +69,7 @@ def condition(release: Release, others: Mapping[str, Any]) -> Release:
     model = release.model
     table = all_fields(model, others)
 
-    def log_prior_at(params: Params) -> Any:
+    def log_prior_at(params: Params) -> jax.Array:
         return model.log_prior_at(params) + jax.vmap(model.log_lik_at, in_axes=(None, 0))(params, table).sum()
 
     joined = replace(model, name=f"{model.name} given {len(next(iter(table.values())))} records", identities={})

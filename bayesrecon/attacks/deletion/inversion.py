@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import in_float64
 from bayesrecon.results.deletion import Inversion
@@ -32,12 +33,12 @@ _STEP = 0.05  # first step, in units of a field's range
 @in_float64
 def invert_embedding(
     embedding: Callable[[Any], Any],
-    targets: Any,
-    public: Any,
+    targets: Array,
+    public: Array,
     *,
     starts: int = 3,
     steps: int = 60,
-    bounds: tuple[Any, Any] | None = None,
+    bounds: tuple[Array, Array] | None = None,
 ) -> Inversion:
     """Find the records whose embeddings are closest to the targets.
 
@@ -116,7 +117,7 @@ def _unusable(error: Exception, advice: str = "") -> BayesreconError:
 
 
 @partial(jax.jit, static_argnames="embedding")
-def _embed(embedding: Callable[[Any], Any], records: Any) -> Any:
+def _embed(embedding: Callable[[Any], Any], records: Array) -> jax.Array:
     return jax.vmap(embedding)(records)
 
 
@@ -138,7 +139,7 @@ def feature_metric(features: np.ndarray) -> Mapping[str, Any]:
     return {"directions": directions, "inverse": 1 / (values + ridge), "rest": 1 / (others + ridge)}
 
 
-def inner_product(a: Any, b: Any, metric: Mapping[str, Any]) -> Any:
+def inner_product(a: Array, b: Array, metric: Mapping[str, Array | float]) -> Array:
     """Row-wise inner product `<a, b>` in the metric."""
     inside, outside = a @ metric["directions"], b @ metric["directions"]
     plain = (a * b).sum(axis=-1) - (inside * outside).sum(axis=-1)
@@ -146,7 +147,7 @@ def inner_product(a: Any, b: Any, metric: Mapping[str, Any]) -> Any:
 
 
 @jax.jit
-def _apart(features: Any, about: Any, metric: Mapping[str, Any]) -> Any:
+def _apart(features: Array, about: Array, metric: Mapping[str, Array]) -> Array:
     """Misfit of every public record to every target, `(N, m)`."""
     lengths = jnp.sqrt(inner_product(features, features, metric))
     inside, outside = about @ metric["directions"], features @ metric["directions"]
@@ -157,25 +158,25 @@ def _apart(features: Any, about: Any, metric: Mapping[str, Any]) -> Any:
 @partial(jax.jit, static_argnames=("embedding", "steps"))
 def _descend(
     embedding: Callable[[Any], Any],
-    x: Any,
-    about: Any,
-    low: Any,
-    high: Any,
-    centre: Any,
-    metric: Mapping[str, Any],
+    x: Array,
+    about: Array,
+    low: Array,
+    high: Array,
+    centre: Array,
+    metric: Mapping[str, Array],
     steps: int,
 ) -> Any:
     import optax
 
     unit = about / jnp.sqrt(inner_product(about, about, metric))[:, None]
 
-    def misfits(u: Any) -> Any:
+    def misfits(u: Array) -> Array:
         found = jax.vmap(embedding)(low + u * (high - low)) - centre
         return 1 - inner_product(found, unit, metric) / jnp.sqrt(inner_product(found, found, metric) + 1e-300)
 
     rule = optax.adam(optax.cosine_decay_schedule(_STEP, steps))
 
-    def step(_: Any, carry: Any) -> Any:
+    def step(_: Array, carry: Any) -> Any:
         u, state = carry
         slope = jax.grad(lambda v: misfits(v).sum())(u)
         change, state = rule.update(slope, state)

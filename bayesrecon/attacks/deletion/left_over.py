@@ -12,12 +12,12 @@ the one implied differ by a linear function of delta, which tells its size when 
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
 from scipy.stats import chi2
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.outer_products import label_of, split_gradient
 from bayesrecon.kernels.score import total_score
@@ -33,7 +33,7 @@ _LOST = 0.5  # relative disagreement from which slope and record have nothing to
 _UNSEEN = 0.05
 
 
-def left_over(release: Release, others: Mapping[str, Any], tolerance: float | None = None) -> MissingRecord:
+def left_over(release: Release, others: Mapping[str, Array], tolerance: float | None = None) -> MissingRecord:
     """The one record that is not among the others, from a trained linear predictor; see `missing_record`.
 
     Raises:
@@ -58,7 +58,7 @@ def left_over(release: Release, others: Mapping[str, Any], tolerance: float | No
     return _solve(release, model.linear, model.constrain(theta), gradient, tolerance, rounding)
 
 
-def all_fields(model: Model, others: Mapping[str, Any]) -> Records:
+def all_fields(model: Model, others: Mapping[str, Array]) -> Records:
     """Known records, checked, which need every field of the model."""
     missing = [f for f in model.fields if f not in others]
     if missing:
@@ -133,10 +133,12 @@ def _hidden(entries: int, checks: int) -> float:
 
 
 @partial(jax.jit, static_argnames="linear")
-def _off(linear: LinearPredictor, coef: Any, intercept: Any, outer: Any, label: Any) -> tuple[Any, Any]:
+def _off(
+    linear: LinearPredictor, coef: Array, intercept: Array, outer: Array, label: Array
+) -> tuple[jax.Array, jax.Array]:
     """The slope `(K,)` that the record implies less the one found; its derivative in the gradient, `(K, K, p + 1)`."""
 
-    def difference(outer: Any) -> Any:
+    def difference(outer: Array) -> jax.Array:
         slope = outer[:, -1]
         x = slope @ outer[:, :-1] / (slope @ slope)
         return jax.grad(linear.log_lik)(coef @ x + intercept, label) - slope

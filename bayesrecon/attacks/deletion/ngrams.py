@@ -21,7 +21,7 @@ _WHOLE, _SAME = 1e-3, 1e-9  # off a whole number; relatively off a probability a
 _STEPS, _LEFT = 20_000, 1e-18  # of the chain; mass that is still in it at the last one
 
 
-def are_probabilities(model: Any) -> bool:
+def are_probabilities(model: object) -> bool:
     """Whether a model is `{prefix: {word: probability}}`."""
     return isinstance(model, Mapping) and bool(model) and all(isinstance(v, Mapping) for v in model.values())
 
@@ -62,7 +62,7 @@ def counts_of(
     return found
 
 
-def _whole(table: Mapping[tuple[str, ...], Any]) -> Counter[tuple[str, ...]]:
+def _whole(table: Mapping[tuple[str, ...], int]) -> Counter[tuple[str, ...]]:
     found: Counter[tuple[str, ...]] = Counter()
     for gram, count in table.items():
         try:

@@ -8,10 +8,11 @@ outputs.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack
 from bayesrecon.attacks.deletion.checked_inputs import beside_one, parameters_of
 from bayesrecon.attacks.deletion.doubts import notes_of
@@ -48,7 +49,7 @@ class OneStep(Attack[DeletedRecord]):
     takes: ClassVar[tuple[type, ...]] = (TrainedPair,)
     uses: ClassVar[tuple[str, ...]] = ()
 
-    def run(self, release: Deletion, knows: Knows, *, key: Any, progress: Progress) -> DeletedRecord:
+    def run(self, release: Deletion, knows: Knows, *, key: Key, progress: Progress) -> DeletedRecord:
         model = release.before.model
         linear = predictor_of(model)
         if linear.intercept is None:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from bayesrecon.arrays import Array
 from bayesrecon.attacks.deletion.baselines import changed_most
 from bayesrecon.attacks.deletion.certainty import certainty
 from bayesrecon.attacks.deletion.checked_inputs import beside_one, parameters_of, public_records
@@ -63,7 +64,7 @@ class PreparedHRec:
     def __init__(
         self,
         model: Model,
-        public: Mapping[str, Any],
+        public: Mapping[str, Array],
         total: float | None,
         improvements: Improvements,
         embedding: Callable[[Any], Any] | None,
@@ -244,7 +245,7 @@ class PreparedHRec:
         low, high = sorted((np.log(max(abs(row[-1]), 1e-300)), typical))
         grid = np.linspace(low - 5 * np.sqrt(spread), high + 5 * np.sqrt(spread), 201)
 
-        def misfit(log_multiple: Any) -> Any:
+        def misfit(log_multiple: Array | float) -> np.ndarray | float:
             short = np.exp(log_multiple) - row[-1]
             return short**2 / max(variance, 1e-300) + (log_multiple - typical) ** 2 / spread
 

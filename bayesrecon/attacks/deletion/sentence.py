@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any
 
 from bayesrecon.attacks.deletion.ngrams import are_probabilities, counts_of
 from bayesrecon.attacks.deletion.walks import draw, every, number
@@ -14,8 +13,8 @@ _LONGEST = 2000  # n-grams between the models, beyond which counting walks takes
 
 
 def deleted_sentence(
-    before: Mapping[Any, Any],
-    after: Mapping[Any, Any],
+    before: Mapping[object, object],
+    after: Mapping[object, object],
     *,
     start: str | None = "<s>",
     end: str | None = "</s>",

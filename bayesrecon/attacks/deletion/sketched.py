@@ -19,6 +19,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from scipy.sparse.linalg import LinearOperator
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 
@@ -103,7 +104,7 @@ def sketched(
 
 
 @partial(jax.jit, static_argnames="model")
-def _rows(model: Model, theta: Any, record: Records) -> Any:
+def _rows(model: Model, theta: Array, record: Records) -> jax.Array:
     """`b^1/2 J` `(K, d)` of one record, b minus the Hessian of its likelihood in the prediction."""
     assert model.prediction is not None
     prediction = model.prediction
@@ -115,11 +116,11 @@ def _rows(model: Model, theta: Any, record: Records) -> Any:
 
 
 @partial(jax.jit, static_argnames=("model", "exact"))
-def _product(model: Model, exact: bool, theta: Any, v: Any, records: Records, scale: Any) -> Any:
+def _product(model: Model, exact: bool, theta: Array, v: Array, records: Records, scale: Array) -> jax.Array:
     """`H v`: the whole Hessian, or Gauss and Newton's part of it and the regulariser's."""
     if exact:
 
-        def whole(t: Any) -> Any:
+        def whole(t: Array) -> Array:
             return -scale * jax.vmap(partial(model.log_lik, t))(records).sum() - model.log_prior(t)
 
         return jax.jvp(jax.grad(whole), (theta,), (v,))[1]
@@ -127,7 +128,7 @@ def _product(model: Model, exact: bool, theta: Any, v: Any, records: Records, sc
     prediction = model.prediction
 
     def one(record: Records) -> Any:
-        def predicted(t: Any) -> Any:
+        def predicted(t: Array) -> jax.Array:
             return ravel_pytree(prediction.output(model.constrain(t), record))[0]
 
         _, rebuild = ravel_pytree(prediction.output(model.constrain(theta), record))
@@ -135,7 +136,7 @@ def _product(model: Model, exact: bool, theta: Any, v: Any, records: Records, sc
         hessian = jax.jvp(jax.grad(lambda u: -prediction.log_lik(rebuild(u), record)), (value,), (moved,))[1]
         return jax.vjp(predicted, theta)[1](hessian)[0]
 
-    def add(total: Any, record: Records) -> Any:
+    def add(total: Array, record: Records) -> Any:
         return total + one(record), None
 
     total = jax.lax.scan(add, jnp.zeros_like(theta), records)[0]
@@ -143,5 +144,5 @@ def _product(model: Model, exact: bool, theta: Any, v: Any, records: Records, sc
 
 
 @partial(jax.jit, static_argnames="model")
-def _product_of_prior(model: Model, theta: Any, v: Any) -> Any:
+def _product_of_prior(model: Model, theta: Array, v: Array) -> jax.Array:
     return jax.jvp(jax.grad(lambda t: -model.log_prior(t)), (theta,), (v,))[1]

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.kernels.score import gradients, log_liks
@@ -27,7 +28,7 @@ _BLOCK = 2**22  # log likelihoods held at once
 
 
 @jax.jit
-def profile(u: Any, side: Any, weights: Any) -> tuple[Any, Any]:
+def profile(u: Array, side: Array, weights: Array) -> tuple[Array, Array]:
     """L and its constant c for each column of `u (T, M)`.
 
     Args:
@@ -38,7 +39,7 @@ def profile(u: Any, side: Any, weights: Any) -> tuple[Any, Any]:
     # At its maximum in c the likelihood's slope in u does not depend on how c moves: nothing is differentiated here.
     fixed, offered = jax.lax.stop_gradient(u), jax.lax.stop_gradient(weights)
 
-    def step(state: Any) -> tuple[Any, Any, Any]:
+    def step(state: tuple[Array, Array, Array]) -> tuple[Any, Any, Any]:
         c, _, count = state
         p = jax.nn.sigmoid(fixed - c)
         slope = offered @ (p - side[:, None])

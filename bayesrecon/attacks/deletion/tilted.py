@@ -10,9 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from bayesrecon.arrays import Array, Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.deletion.doubts import notes_of
 from bayesrecon.attacks.deletion.tilt import pooled, profile
+from bayesrecon.domains import Field
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.recovered import solve_release
@@ -47,14 +49,14 @@ class Tilt(Attack[DeletedRecord]):
         if self.starts < 1:
             raise BayesreconError(f"starts={self.starts}: expected a positive whole number")
 
-    def run(self, release: Deletion, knows: Knows, *, key: Any, progress: Progress) -> DeletedRecord:
+    def run(self, release: Deletion, knows: Knows, *, key: Key, progress: Progress) -> DeletedRecord:
         return _reconstruct(release, knows, self.starts, key, progress)
 
 
 ATTACK = Tilt
 
 
-def _reconstruct(pair: Deletion, knows: Knows, most: int, key: Any, progress: Progress) -> DeletedRecord:
+def _reconstruct(pair: Deletion, knows: Knows, most: int, key: Key, progress: Progress) -> DeletedRecord:
     model = pair.before.model
     problem = solve_release(pair.before, key=key, progress=progress, **knows)
     pair = DrawsPair(problem.release, counted_once(pair.after))
@@ -84,23 +86,23 @@ def _reconstruct(pair: Deletion, knows: Knows, most: int, key: Any, progress: Pr
     )
 
 
-def _gain(found: tuple[Any, Any, float]) -> float:
+def _gain(found: tuple[Mapping[str, Array], Mapping[str, Array], float]) -> float:
     return found[2]
 
 
-def _none(side: np.ndarray, weights: np.ndarray) -> Any:
+def _none(side: np.ndarray, weights: np.ndarray) -> float:
     """The likelihood without a tilt."""
     share = (weights * side).sum() / weights.sum()
     return (weights * side).sum() * np.log(share) + (weights * (1 - side)).sum() * np.log(1 - share)
 
 
 @partial(jax.jit, static_argnames="model")
-def _values(model: Model, theta: Any, side: Any, weights: Any, offset: Any, records: Records) -> Any:
+def _values(model: Model, theta: Array, side: Array, weights: Array, offset: Array, records: Records) -> jax.Array:
     return profile(log_liks(model, theta, records) + offset, side, weights)[0]
 
 
 @jax.jit
-def _distance(records: Records, centre: Records, scale: Records) -> Any:
+def _distance(records: Records, centre: Records, scale: Records) -> jax.Array:
     """Minus the log prior of each record, up to a constant."""
     parts = [
         0.5 * (((jnp.asarray(records[k], float) - centre[k]) / scale[k]) ** 2).reshape(len(records[k]), -1).sum(axis=1)
@@ -110,7 +112,14 @@ def _distance(records: Records, centre: Records, scale: Records) -> Any:
 
 
 @partial(jax.jit, static_argnames="model")
-def _objective(model: Model, data: Any, still: Records, moving: Records, centre: Records, scale: Records) -> Any:
+def _objective(
+    model: Model,
+    data: tuple[Array, Array, Array, Array],
+    still: Records,
+    moving: Records,
+    centre: Records,
+    scale: Records,
+) -> tuple[tuple[jax.Array, jax.Array], dict[str, jax.Array]]:
     """Minus the log posterior of one record, its slopes in whitened coordinates, and its likelihood."""
 
     def value(u: Records) -> tuple[Any, Any]:
@@ -123,7 +132,13 @@ def _objective(model: Model, data: Any, still: Records, moving: Records, centre:
 
 
 def _ascend(
-    model: Model, data: Any, pool: Records, i: int, centre: Records, scale: Records, fields: Mapping[str, Any]
+    model: Model,
+    data: tuple[Array, Array, Array, float],
+    pool: Records,
+    i: int,
+    centre: Records,
+    scale: Records,
+    fields: Mapping[str, Field],
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], float]:
     """The best record around one start, its standard errors, and its likelihood."""
     import scipy.optimize

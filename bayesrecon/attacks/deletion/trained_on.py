@@ -20,12 +20,12 @@ public labels best more of them do: `eta0 / T` in the place of eta0, scaled so t
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import scipy.optimize
 from jaxtyping import Float
 
+from bayesrecon.arrays import Array
 from bayesrecon.kernels.outer_products import curvatures, log_liks, slopes
 from bayesrecon.model import LinearPredictor
 
@@ -154,11 +154,11 @@ def _weights(linear: LinearPredictor, eta: np.ndarray, y: np.ndarray, gamma: np.
     return np.swapaxes(np.linalg.solve(np.swapaxes(_inside(curvature, gamma), 1, 2), curvature), 1, 2)
 
 
-def _inside(curvature: Any, gamma: np.ndarray) -> np.ndarray:
+def _inside(curvature: Array, gamma: np.ndarray) -> np.ndarray:
     """`I + Gamma B`."""
     return np.eye(len(gamma)) + gamma[:, None] * np.asarray(curvature)
 
 
-def _mean(weights: Any) -> np.ndarray:
+def _mean(weights: Array) -> np.ndarray:
     """Of every output, `(K,)`."""
     return np.asarray(np.einsum("mkk->k", np.asarray(weights)) / len(weights))

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 
+from bayesrecon.arrays import Array
 from bayesrecon.attacks.matching.equations import Equations, Solution
 from bayesrecon.model import Records
 from bayesrecon.regularisers import Regulariser
@@ -113,7 +114,12 @@ def _bends(regulariser: Regulariser, equations: Equations, x: Records, fixed: Re
 
 @partial(jax.jit, static_argnames=("regulariser", "names", "total"))
 def _derivatives(
-    regulariser: Regulariser, names: tuple[str, ...], total: float | None, unit_weights: Any, x: Records, fixed: Records
+    regulariser: Regulariser,
+    names: tuple[str, ...],
+    total: float | None,
+    unit_weights: Array | None,
+    x: Records,
+    fixed: Records,
 ) -> tuple[Any, Any]:
     def value(y: Records) -> Any:
         weights = (

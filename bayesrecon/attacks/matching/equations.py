@@ -18,6 +18,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
+from bayesrecon.arrays import Array
 from bayesrecon.attacks.duality import CANDIDATES, lowest
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
@@ -249,11 +250,11 @@ def _ends(domain: Any) -> tuple[float, float]:
 
 
 @partial(jax.jit, static_argnames=("model", "moved"))
-def _sensitivity(model: Model, moved: tuple[str, ...], theta: Any, records: Records) -> tuple[Any, Records]:
+def _sensitivity(model: Model, moved: tuple[str, ...], theta: Array, records: Records) -> tuple[Any, Records]:
     """Gradients of the records `(M, d)`, and their derivatives in the moving fields `{field: (M, d, *shape)}`."""
 
     def one(moving: Records, fixed: Records) -> tuple[Any, Records]:
-        def gradient(y: Records) -> Any:
+        def gradient(y: Records) -> jax.Array:
             return jax.grad(model.log_lik)(theta, {**fixed, **y})
 
         return gradient(moving), jax.jacfwd(gradient)(moving)
@@ -263,6 +264,8 @@ def _sensitivity(model: Model, moved: tuple[str, ...], theta: Any, records: Reco
 
 
 @partial(jax.jit, static_argnames="model")
-def _pull(model: Model, theta: Any, u: Any, moving: Records, fixed: Records) -> Any:
+def _pull(
+    model: Model, theta: Array, u: Array, moving: Records, fixed: Records
+) -> tuple[jax.Array, dict[str, jax.Array]]:
     """`<u, grad l(theta, z)>` of one record and its slopes."""
     return jax.value_and_grad(lambda y: jnp.dot(u, jax.grad(model.log_lik)(theta, {**fixed, **y})))(moving)

@@ -2,10 +2,11 @@
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.matching import measure
 from bayesrecon.attacks.matching.agreement import SOLVED, at_floor, confirmed, floor
@@ -74,7 +75,7 @@ class GradientMatching(Attack[Matched]):
         if self.multipliers not in ("free", "one"):
             raise BayesreconError(f"multipliers={self.multipliers!r}: expected 'free' or 'one'")
 
-    def run(self, release: Exact, knows: Knows, *, key: Any, progress: Progress) -> Matched:
+    def run(self, release: Exact, knows: Knows, *, key: Key, progress: Progress) -> Matched:
         began = time.perf_counter()
         equations, rng = self.equations(release, knows), generator(key)
         found, unique = self.descents(equations, rng, progress)

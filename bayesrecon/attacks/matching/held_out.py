@@ -1,11 +1,12 @@
 """The residual of equations that a reconstruction did not see: what chooses a regulariser without the truth."""
 
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import scipy.sparse
 
+from bayesrecon.arrays import Key
 from bayesrecon.attacks.matching.equations import Equations
 from bayesrecon.attacks.matching.gradient import Exact, GradientMatching
 from bayesrecon.errors import BayesreconError
@@ -16,7 +17,7 @@ from bayesrecon.verbs.verb import verb
 
 @verb(uses=None, alone=False)
 def held_out_residual(
-    release: Exact, attack: GradientMatching, *, share: float = 0.2, key: Any = 0, **knows: Unpack[Knows]
+    release: Exact, attack: GradientMatching, *, share: float = 0.2, key: Key = 0, **knows: Unpack[Knows]
 ) -> float:
     """Residual of a random share of the equations, one per parameter, at the solution of the others.
 
@@ -55,7 +56,7 @@ def _some(equations: Equations, rows: np.ndarray) -> Equations:
     """Only these equations."""
     some = np.sort(rows)
     one = np.ones(len(some)), (np.arange(len(some)), some)
-    kept: Any = scipy.sparse.csr_matrix(one, shape=(len(some), equations.size))
+    kept = scipy.sparse.csr_matrix(one, shape=(len(some), equations.size))
     if equations.metric is not None:
         kept = kept @ equations.metric
     found = replace(equations, metric=kept)

@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,6 +36,10 @@ from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Progress
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.records import Column, RecordTable
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
 
 _SERIES = 512  # series whose autocorrelation is looked at
 _STANDS_OUT = 4.0  # standard errors from the guess
@@ -159,7 +163,7 @@ def _visibility(system: System, columns: Any) -> np.ndarray:
     return np.clip(((a.T @ system.visible) ** 2).sum(axis=1) / total, 0, 1)
 
 
-def _error_inflation(system: System, noise: Noise, columns: Any, variance: np.ndarray) -> tuple[float, float]:
+def _error_inflation(system: System, noise: Noise, columns: "csc_array", variance: np.ndarray) -> tuple[float, float]:
     """Squared errors as multiples of the stated ones: of the functionals `columns (M, S)`, and of the whole solution,
     of that which one draw would have.
 

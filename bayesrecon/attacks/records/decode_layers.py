@@ -5,8 +5,6 @@ As `decode`, for rows of one feature: the variances of rows given the sites are 
 once more with their exact variances.
 """
 
-from typing import Any
-
 import numpy as np
 from jaxtyping import Float
 
@@ -24,7 +22,7 @@ _OFF = 0.02  # and how far they may be from the others
 def decode_layers(
     precision: Blocks,
     scale: float,
-    common: Any,
+    common: object,
     solution: Float[np.ndarray, " N"],
     candidates: Float[np.ndarray, "N C"],
     log_prior: Float[np.ndarray, "N C"],

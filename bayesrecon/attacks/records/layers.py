@@ -1,7 +1,6 @@
 """`K s = b` with K as a sum of block-diagonal layers, of persons and of items: nearly linear in their number."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ def is_worthwhile(sets: Sequence[np.ndarray], size: int) -> bool:
 
 
 def in_layers(
-    gram: Blocks, target: np.ndarray, common: Any, half: tuple[Blocks, np.ndarray] | None
+    gram: Blocks, target: np.ndarray, common: object, half: tuple[Blocks, np.ndarray] | None
 ) -> tuple[Solver, tuple[np.ndarray, np.ndarray] | None]:
     """A solver for K, and the solutions of the halves of the draws, None if a half does not show all.
 

@@ -1,8 +1,9 @@
 """`SingleRecords`: every record separately, where a parameter belongs to a person, a hospital or a county."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.records.attack import recover_records
 from bayesrecon.errors import BayesreconError
@@ -30,7 +31,7 @@ class SingleRecords(Attack[RecordTable]):
     unit: str | tuple[str, ...] | None = option(None, "Known field (or fields a,b) that identifies a record.")
     estimator: Estimator = option(Estimator(), "Metric and coordinates.")
 
-    def run(self, release: PosteriorDraws, knows: Knows, *, key: Any, progress: Progress) -> RecordTable:
+    def run(self, release: PosteriorDraws, knows: Knows, *, key: Key, progress: Progress) -> RecordTable:
         unit = self.unit or knows.get("unit")
         if unit is None:
             raise BayesreconError("SingleRecords needs the known field, or fields, that identify a record: unit=")

@@ -12,7 +12,7 @@ Parameters that nearly all rows touch may be left out, given like the others.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
@@ -22,6 +22,10 @@ from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.score import Pairs, feature_gradients
 from bayesrecon.kernels.touched import NONE, coloured
 from bayesrecon.model import Model
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 
 _SHARED = 0.5  # a coordinate touched by more than this share of the rows is shared by them
 
@@ -71,7 +75,7 @@ class Slots:
                     sets.setdefault(rows.tobytes(), ([], rows))[0].append(a)
         return [(np.array(slots), rows) for slots, rows in sets.values()]
 
-    def common(self, values: Float[np.ndarray, "q M"]) -> Any:
+    def common(self, values: Float[np.ndarray, "q M"]) -> "csr_array":
         """`(M, c)` sparse vectors, `values (q, M)` of a slot on the rows that share its coordinate."""
         rows = [np.flatnonzero(column != NONE) for column in self.index.T]
         column = np.concatenate([self.index[own, a] for a, own in enumerate(rows)])

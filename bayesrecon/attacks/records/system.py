@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
@@ -31,6 +31,10 @@ from bayesrecon.kernels.touched import scatter
 from bayesrecon.model import Progress, Records
 from bayesrecon.precision import x64
 from bayesrecon.releases import Release
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 
 blas: Any = scipy.linalg.blas
 
@@ -74,7 +78,7 @@ class System:
     halves: tuple[np.ndarray, np.ndarray] | None
     split: int
     kept: list[Any]
-    common: Any
+    common: "csr_array"
     _score: list[np.ndarray] = field(default_factory=list, repr=False)  # of the solution, from the pass for errors
 
     @property
@@ -133,7 +137,9 @@ class System:
     def _again(self, label: str, progress: Progress | None) -> Any:
         return self.kept or _blocks(self.release, self.slots, self.base, self.pairs, label, progress)
 
-    def _total(self, into: list[Any], d: np.ndarray, u: np.ndarray, solution: np.ndarray | None = None) -> np.ndarray:
+    def _total(
+        self, into: "list[csr_array]", d: np.ndarray, u: np.ndarray, solution: np.ndarray | None = None
+    ) -> np.ndarray:
         """Base and rows together: the score of the reconstructed posterior along the directions."""
         total = np.array(u)
         for x, share in zip(into, d, strict=True):

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.kernels.metric_view import CHUNK
@@ -31,7 +32,7 @@ class Layout:
     fields: tuple[tuple[str, tuple[int, ...]], ...]
     moved: tuple[str, ...]
 
-    def unpack(self, values: Any) -> Records:
+    def unpack(self, values: Array) -> Records:
         """Moving fields from their stacked entries `(..., F)`."""
         parts, start = {}, 0
         for name, shape in self.fields:
@@ -56,12 +57,12 @@ def _descend(
     model: Model,
     layout: Layout,
     likelihood: bool,
-    steps: Any,
+    steps: Array,
     box: Box,
-    theta: Any,
+    theta: Array,
     columns: Any,
-    noise: Any,
-    u: Any,
+    noise: Array,
+    u: Array,
     fixed: Records,
 ) -> tuple[Any, Any, Any]:
     """Levenberg-Marquardt for a block: `columns, noise (B, T)`, `u (B, F)`, `fixed {field: (B, ...)}`.
@@ -69,13 +70,13 @@ def _descend(
     Returns `u`, the objective (half chi-squared, or minus the log likelihood) and the information matrices.
     """
 
-    def values(u: Any, column: Any, fix: Records) -> Any:
+    def values(u: Array, column: Any, fix: Records) -> Array:
         record = {**fix, **layout.unpack(box.centre + box.scale * u)}
         if not likelihood:
             return jax.vmap(lambda t: model.log_lik(t, record))(theta)
         return jax.vmap(lambda t, simulated: model.log_lik(t, {**record, **simulated}))(theta, column)
 
-    def pieces(u: Any, column: Any, sd: Any, fix: Records) -> tuple[Any, Any, Any]:
+    def pieces(u: Array, column: Any, sd: Array, fix: Records) -> tuple[jax.Array, jax.Array, jax.Array]:
         prediction = values(u, column, fix)
         jacobian = jax.jacfwd(lambda w: values(w, column, fix))(u)  # (T, F)
         if likelihood:
@@ -85,12 +86,12 @@ def _descend(
         scaled = jacobian / sd[:, None]
         return 0.5 * (residual**2).sum(), scaled.T @ residual, scaled.T @ scaled
 
-    def cost(u: Any, column: Any, sd: Any, fix: Records) -> Any:
+    def cost(u: Array, column: Any, sd: Array, fix: Records) -> jax.Array:
         prediction = values(u, column, fix)
         return -prediction.sum() if likelihood else 0.5 * (((prediction - column) / sd) ** 2).sum()
 
-    def one(u: Any, column: Any, sd: Any, fix: Records) -> tuple[Any, Any, Any]:
-        def body(state: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
+    def one(u: Array, column: Any, sd: Array, fix: Records) -> tuple[Any, Any, Any]:
+        def body(state: tuple[Array, Array, Array, Array]) -> tuple[Any, Any, Any, Any]:
             u, value, damping, step = state
             _, slope, information = pieces(u, column, sd, fix)
             ridge = damping * jnp.diag(information) + 1e-30 * jnp.trace(information) + 1e-300

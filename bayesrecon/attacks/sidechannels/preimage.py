@@ -133,7 +133,7 @@ def linear_response(
 
 @partial(jax.jit, static_argnames=("model", "layout"))
 def _response(
-    model: Model, layout: Layout, box: Box, theta: Any, errors: Any, noise: Any, u: Any, fixed: Records
+    model: Model, layout: Layout, box: Box, theta: Any, errors: object, noise: object, u: Any, fixed: Records
 ) -> Any:
     def one(u: Any, error: Any, sd: Any, fix: Records) -> Any:
         def values(w: Any) -> Any:

@@ -22,6 +22,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
+from bayesrecon.arrays import Array, Key
 from bayesrecon.attacks.sidechannels.regression import Regression, least_squares, rounded
 from bayesrecon.attacks.sidechannels.resolution import Resolution, resolution
 from bayesrecon.diagnostics import Z95, evenly
@@ -194,13 +195,13 @@ def _rounded_to(values: np.ndarray, digits: int) -> tuple[np.ndarray, np.ndarray
 def recover_from_log_density(
     release: Release,
     *,
-    log_density: Any = None,
+    log_density: Array | None = None,
     written: Resolution | None = None,
     kinetic: bool = False,
-    known: Mapping[str, Any] | None = None,
-    domain: Mapping[str, Any] | None = None,
+    known: Mapping[str, object] | None = None,
+    domain: Mapping[str, object] | None = None,
     statistics: Mapping[str, Any] | None = None,
-    key: Any = 0,
+    key: Key = 0,
     progress: Progress | None = None,
 ) -> DensityRecovery:
     """Recover statistics of the private data from draws that carry their log densities.
@@ -396,5 +397,5 @@ def _points(release: Release, rng: np.random.Generator) -> Release:
 
 
 @partial(jax.jit, static_argnames="model")
-def _base(model: Model, theta: Any) -> Any:
+def _base(model: Model, theta: Array) -> jax.Array:
     return jax.vmap(lambda t: model.log_prior(t) + model.log_det(t))(theta)

@@ -10,7 +10,7 @@ _LEVELS, _LEVEL_DIGITS = 20, 4  # at most this many sorted numbers with this few
 
 
 @np.errstate(all="ignore")  # numbers of a stranger
-def structure_of(values: Any) -> str:
+def structure_of(values: np.ndarray) -> str:
     """The kind of structure that numbers have, or "" if they may be data.
 
     >>> structure_of(range(5)), structure_of([0.1, 0.2, 0.3]), structure_of([5.0, 5.0]), structure_of([10, 10, 5, 2])

@@ -5,7 +5,6 @@ column name.
 """
 
 import re
-from typing import Any
 
 import numpy as np
 
@@ -121,7 +120,7 @@ def _is_of_graph(part: Part) -> bool:
     return part.where.endswith("graph/name") or (part.of.startswith("onnx.") and part.where.endswith(".name"))
 
 
-def _attribute(name: str, value: Any) -> bool:
+def _attribute(name: str, value: object) -> bool:
     if isinstance(value, bool | np.bool_):
         return True
     if isinstance(value, int | float | np.number):
@@ -145,7 +144,7 @@ def _attribute(name: str, value: Any) -> bool:
     return bool(_OF_NAMES.fullmatch(name)) and _is_name(value)
 
 
-def _labels(name: str, values: Any) -> bool:
+def _labels(name: str, values: np.ndarray) -> bool:
     texts = [str(v) for v in np.ravel(np.asarray(values))]
     if all(t in _WORDS or not t for t in texts):
         return True
@@ -163,7 +162,7 @@ def _is_name(text: str) -> bool:
     return bool(_PLAIN_NAME.fullmatch(text)) and not odd_names(re.split(r"[~+*: ]+", text))
 
 
-def _is_prose(text: Any) -> bool:
+def _is_prose(text: str) -> bool:
     """Whether a text is a docstring: few digits and no e-mail address."""
     if not isinstance(text, str) or len(text) > _PROSE or EMAIL.search(text):
         return False

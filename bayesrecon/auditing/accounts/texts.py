@@ -50,7 +50,7 @@ def is_date(text: str) -> bool:
 
 
 def _number(low: float, high: float, whole: bool = False) -> Check:
-    def check(value: Any) -> bool:
+    def check(value: object) -> bool:
         array = np.asarray(value)
         if array.size != 1 or array.dtype.kind not in "biuf":
             return False
@@ -60,7 +60,7 @@ def _number(low: float, high: float, whole: bool = False) -> Check:
     return check
 
 
-def _settings(value: Any, most: int = 4) -> bool:
+def _settings(value: object, most: int = 4) -> bool:
     """Whether a value is a JSON object of a few plain constants, as this package and nutpie write for their models."""
     try:
         content = json.loads(value) if isinstance(value, str) else value if isinstance(value, dict) else None
@@ -98,7 +98,7 @@ def _are_round(value: dict[str, Any]) -> bool:
     return True
 
 
-def _fill(value: Any) -> bool:
+def _fill(value: object) -> bool:
     array = np.asarray(value).reshape(-1)
     if array.size != 1 or array.dtype.kind not in "biuf":
         return array.size == 1 and str(array[0]) in ("", "nan")
@@ -156,7 +156,7 @@ KNOWN: dict[str, Check] = {
 """Known attributes, each with a test of its value."""
 
 
-def is_known(name: str, value: Any) -> bool:
+def is_known(name: str, value: object) -> bool:
     """Whether an attribute has a known name and a plausible value.
 
     >>> is_known("arviz_version", "0.23.4"), is_known("arviz_version", "41, 63, 17"), is_known("note", "0.23.4")
@@ -176,7 +176,7 @@ _CODE = re.compile(
 )
 
 
-def kind_of_labels(values: Any) -> Labels:
+def kind_of_labels(values: np.ndarray) -> Labels:
     """The kind of labels of an axis.
 
     >>> kind_of_labels(["x1", "x2", "x3"]), kind_of_labels(["P4711", "P0815"]), kind_of_labels(["Bern", "Basel"])

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -248,7 +247,7 @@ def _pointwise_remedies(
     return tuple(remedies)
 
 
-def _rows(values: Any, chosen: np.ndarray) -> np.ndarray:
+def _rows(values: object, chosen: np.ndarray) -> np.ndarray:
     return np.asarray(values, float)[chosen].reshape(len(chosen), -1)
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from bayesrecon._version import __version__
@@ -11,7 +12,8 @@ from bayesrecon.cli.ending import check_places, check_suffix
 from bayesrecon.errors import BayesreconError, Note
 
 if TYPE_CHECKING:
-    from bayesrecon.releases import PosteriorDraws
+    from bayesrecon.posteriors.made.nuts import Convergence
+    from bayesrecon.releases import PosteriorDraws, Release
 
 
 def fit(
@@ -144,7 +146,7 @@ def _device() -> str:
     return f"on {device.platform.upper()}" + (f" ({device.device_kind})" if device.platform != "cpu" else "")
 
 
-def _convergence_table(release: Any, state: Any) -> Any:
+def _convergence_table(release: "Release", state: "Convergence") -> Any:
     from rich.markup import escape
     from rich.table import Table
 
@@ -161,7 +163,7 @@ def _convergence_table(release: Any, state: Any) -> Any:
     return table
 
 
-def _own_values(release: Any) -> Any:
+def _own_values(release: "Release") -> np.ndarray:
     """Draws as the model states them, `(T, d)`: a scale, not its logarithm. Unconstrained where numbers are not one to
     one, as those of a simplex are not."""
     import jax

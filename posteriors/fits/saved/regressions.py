@@ -69,7 +69,7 @@ def _estimator(name: str, given: dict[str, Any]) -> str:
     raise BayesreconError(f"{model or name} is not read from a file")
 
 
-def _class(value: Any) -> str:
+def _class(value: object) -> str:
     return str(value["class"]).rpartition(".")[2] if isinstance(value, dict) else ""
 
 
