@@ -2,7 +2,6 @@
 PyMC."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -25,7 +24,7 @@ APPROXIMATIONS = ("MeanField", "FullRank")
 """Approximations that are read, by their names."""
 
 
-def is_pymc_approximation(guide: int | Path) -> bool:
+def is_pymc_approximation(guide: object) -> bool:
     """Whether this is one of PyMC's approximations, read or not."""
     return any(c.__name__ == "Approximation" and c.__module__.startswith("pymc") for c in type(guide).__mro__)
 
