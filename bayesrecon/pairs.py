@@ -1,15 +1,12 @@
 """Pairs of releases around a deletion, one type for each kind of pair."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-
-if TYPE_CHECKING:
-    from bayesrecon.releases import Release
 
 
 def shortly(what: str) -> str:
@@ -55,7 +52,7 @@ class ApproximatedPair(Deletion):
     what: ClassVar[str] = "approximations around a deletion"
 
 
-def paired(before: "Release", after: "Release") -> Deletion:
+def paired(before: Any, after: Any) -> Deletion:
     """A checked pair, of the type that belongs to the kind of the two releases.
 
     Raises:

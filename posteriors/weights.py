@@ -2,15 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, Note, near
-
-if TYPE_CHECKING:
-    from bayesrecon.releases import Release
-
 
 NAMES = ("weight", "weights", "mult", "multiplicity", "log_weight", "log_weights")
 """Variables with one number per draw that are read as weights, unless the model has a parameter of that name."""
@@ -46,9 +42,7 @@ def weight_names(names: Iterable[str], parameters: Iterable[str]) -> list[str]:
     return [name for name in names if name in NAMES and name not in parameters]
 
 
-def weights_among(
-    values: Mapping[str, np.ndarray], parameters: Iterable[str], requested: str | bool = True
-) -> Weights | None:
+def weights_among(values: Mapping[str, Any], parameters: Iterable[str], requested: str | bool = True) -> Weights | None:
     """The weights among variables `(chains, draws, *shape)`.
 
     Args:
@@ -93,7 +87,7 @@ def weights_among(
     return Weights(name, given)
 
 
-def weighted(release: "Release", weights: Weights, kept: np.ndarray) -> Any:
+def weighted(release: Any, weights: Weights, kept: np.ndarray) -> Any:
     """The release with weights, and a note of them.
 
     Args:
@@ -136,5 +130,5 @@ def in_runs(release: Any, weights: Weights, kept: np.ndarray) -> Any:
     return replace(repeated, weights=np.full(len(rows), 1 / len(rows)))
 
 
-def _one_per_draw(values: np.ndarray) -> bool:
+def _one_per_draw(values: Any) -> bool:
     return np.ndim(values) >= 2 and int(np.prod(np.shape(values)[2:])) == 1

@@ -20,7 +20,7 @@ from bayesrecon.posteriors.named_draws import contents_of
 from bayesrecon.releases import PosteriorDraws
 
 if TYPE_CHECKING:
-    from bayesrecon.models.stan.source import StanModel
+    from bayesrecon.models.stan import StanModel
 
 
 def held_by(

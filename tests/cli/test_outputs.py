@@ -90,6 +90,6 @@ def test_arrays_are_data(folder, run):
     (folder / "large.npy").write_bytes(whole.replace(b"(3,)", b"(3000000000000,)").replace(b"            \n", b"\n"))
     assert run(*ASKED, "--outputs", "large.npy").code == 2
     np.savez("two.npz", a=np.ones(3), b=np.ones(3))
-    one_line(run(*ASKED, "--outputs", "two.npz"), "holds a, b; name one 'z'")
+    one_line(run(*ASKED, "--outputs", "two.npz"), "holds a, b; name one of them 'z'")
     np.savez("images.npz", x=X[1:] * 255)
     one_line(run(*ASKED, "--outputs", "z.npy", "--image", "4x4"), "divide by 255")

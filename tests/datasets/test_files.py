@@ -261,7 +261,7 @@ def test_working_adults_are_read_with_their_income(tmp_path):
         (survey([PEOPLE["counted"] | {"COW": ""}, PEOPLE["counted"]]), "an adult at work has no COW"),
         (survey([PEOPLE["sixteen"]]), "nobody above 16"),
         (survey([]), "nobody above 16|not numbers"),
-        (b"", "cannot be read as persons of the survey"),
+        (b"", "the file is empty"),
         (b"\xff\xfe\0\1" * 50, "not persons of the survey|cannot be read"),
     ],
 )

@@ -40,6 +40,7 @@ ON_ENGINES = {"games", "cli"}
 
 VOCABULARY = {
     "_version",
+    "arrays",
     "diagnostics",
     "digits",
     "discovery",

@@ -253,7 +253,7 @@ def write_all(folder):
         *((read, folder / name) for read in (read_draws, read_contents) for name in draws_of),
         *((read_table, folder / name) for name in tables),
         (read_array, folder / "a.npy"),
-        (partial(read_frame, what="the table"), folder / "e.csv"),
+        (partial(read_frame, description="the table"), folder / "e.csv"),
         (load_result, folder / "a.npz"),
         (load_result, fit(folder / "a.nc")),
     ]

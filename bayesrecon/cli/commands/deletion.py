@@ -132,7 +132,7 @@ def _records(path: str, model: "Model", response: str) -> "Records":
             f"{path} has {len(columns)} columns besides {response!r}, the model {width} features; "
             "name the response with --response"
         )
-    found = {linear.x: np.stack(columns, axis=1)}
+    found: Any = {linear.x: np.stack(columns, axis=1)}
     return {**found, linear.y: np.asarray(table[response])} if response in table else found
 
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from bayesrecon._version import __version__
@@ -12,8 +11,7 @@ from bayesrecon.cli.ending import check_places, check_suffix
 from bayesrecon.errors import BayesreconError, Note
 
 if TYPE_CHECKING:
-    from bayesrecon.posteriors.made.nuts import Convergence
-    from bayesrecon.releases import PosteriorDraws, Release
+    from bayesrecon.releases import PosteriorDraws
 
 
 def fit(
@@ -146,7 +144,7 @@ def _device() -> str:
     return f"on {device.platform.upper()}" + (f" ({device.device_kind})" if device.platform != "cpu" else "")
 
 
-def _convergence_table(release: "Release", state: "Convergence") -> Any:
+def _convergence_table(release: Any, state: Any) -> Any:
     from rich.markup import escape
     from rich.table import Table
 
@@ -163,7 +161,7 @@ def _convergence_table(release: "Release", state: "Convergence") -> Any:
     return table
 
 
-def _own_values(release: "Release") -> np.ndarray:
+def _own_values(release: Any) -> Any:
     """Draws as the model states them, `(T, d)`: a scale, not its logarithm. Unconstrained where numbers are not one to
     one, as those of a simplex are not."""
     import jax

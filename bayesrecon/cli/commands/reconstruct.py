@@ -52,7 +52,7 @@ def reconstruct(
     opened = inputs.open_given(given)
     knows = inputs.knows_given(given, opened.model)
     with given.working() as how:
-        result = run(opened, attack=one, n=n, force=given.force, **how, **knows)  # type: ignore[call-overload]
+        result: Any = run(opened, attack=one, n=n, force=given.force, **how, **knows)  # type: ignore[call-overload]
     _deliver(given, result)
 
 
