@@ -1,6 +1,7 @@
 """A NumPyro program's sites, seen without running it on data: shapes, supports, and what is refused."""
 
 import math
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -14,6 +15,9 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Parameter
 
 Program = Callable[..., Any]
+
+_HANDLERS = threading.RLock()
+"""NumPyro has one stack of handlers for all threads: one traces at a time."""
 
 
 class Site(NamedTuple):
@@ -43,7 +47,8 @@ def trace(
     else:
         seeded = handlers.substitute(seeded, data=dict(params))
     try:
-        return dict(handlers.trace(seeded).get_trace(**batch, **constants))
+        with _HANDLERS:
+            return dict(handlers.trace(seeded).get_trace(**batch, **constants))
     except BayesreconError:
         raise
     except (

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from command import PROGRAM, QUICK, document, one_line, statistics
 
+from bayesrecon.auditing.accounts.texts import is_known
 from bayesrecon.posteriors import from_draws
 from bayesrecon.posteriors.made.nuts import convergence
 
@@ -61,6 +62,9 @@ def test_fit_then_recover(run, sampler, tmp_path):
         assert (list(file.groups), list(file.variables)) == (["posterior"], [])
         assert set(file["posterior"].variables) == {"alpha", "beta", "sigma", "chain", "draw"}
         assert file["posterior"].attrs["bayesrecon_model"] == "linear_regression"
+        attributes = dict(file["posterior"].attrs)
+        assert "bayesrecon_seed" not in attributes  # whoever guesses the data could draw again, and compare
+        assert all(is_known(name, value) for name, value in attributes.items()), attributes  # by an audit
         assert float(shown[2]) == pytest.approx(np.mean(file["posterior/sigma"]), rel=1e-4)  # not its logarithm
     found = document(run("recover", "fit.nc", "--json"))
     assert (found["release"], found["model"], found["draws"]) == ("fit", "linear_regression", 200)

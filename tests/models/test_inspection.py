@@ -1,6 +1,8 @@
 """Programs that are no sum over records are refused, with a remedy."""
 
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import jax.numpy as jnp
 import numpy as np
@@ -163,3 +165,18 @@ def test_unsuitable_programs_are_refused_with_a_remedy(program, options, problem
         from_numpyro(program, **{"record": XY, **options})
     assert re.search(remedy, str(caught.value))
     assert "\n" not in str(caught.value)
+
+
+def test_threads_trace_one_after_another():
+    """NumPyro has one stack of handlers for all threads."""
+
+    def slow(y):
+        mean = numpyro.sample("mean", dist.Normal(0, 1))
+        time.sleep(0.01)
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(mean, 1), obs=y)
+
+    model, record = from_numpyro(slow, record={"y": ()}), {"y": np.array(1.0)}
+    with ThreadPoolExecutor(4) as pool:
+        values = list(pool.map(lambda mean: float(model.log_lik(jnp.array([mean]), record)), np.arange(8.0)))
+    np.testing.assert_allclose(values, dist.Normal(np.arange(8.0), 1).log_prob(1.0), rtol=1e-6)

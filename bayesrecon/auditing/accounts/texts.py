@@ -31,6 +31,7 @@ _LICENCES = re.compile(
 _UNIT = re.compile(r"(1|%|[a-zA-Zµμ°Ω%]{1,10}([ ./*^-]{0,2}[a-zA-Zµμ°\d-]{1,7}){0,3})")
 _CONVENTIONS = re.compile(r"(CF|ACDD|COARDS|ArviZ)-?\d{0,2}(\.\d{1,2})?", re.IGNORECASE)
 _WORTH = re.compile(r"worth [0-9.e+]{1,12} draws, cap [0-9]{1,3}")
+_WHOLE, _DECIMAL = re.compile(r"\d+"), re.compile(r"\d+(\.\d+)?(e[+-]\d+)?")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _AXES = {"chain", "draw", "sample", ""}  # "" because netCDF has no empty lists of strings
 
@@ -126,7 +127,9 @@ KNOWN: dict[str, Check] = {
     "modeling_interface_version": _version,
     "bayesrecon_version": _version,
     "bayesrecon_model": _text(_IDENTIFIER.fullmatch),
-    "bayesrecon_settings": _settings,
+    "bayesrecon_model_settings": _settings,
+    "bayesrecon_power": _text(_DECIMAL.fullmatch, 24),
+    **{f"bayesrecon_{name}": _text(_WHOLE.fullmatch, 9) for name in ("chains", "draws", "warmup", "thin")},
     "sampler": _text(lambda t: t.lower() in _SAMPLERS),
     "sampler_version": _version,
     "sampler_kind": _text(_IDENTIFIER.fullmatch, 24),
