@@ -164,11 +164,13 @@ def near(name: str, known: Iterable[str], most: int = 3) -> str:
 
 
 def beside(path: str | os.PathLike[str]) -> str:
-    """A hint about a file that does not exist: similar names in its folder.
+    """A hint about a file that does not exist: that it is a folder, or similar names in its own.
 
     >>> beside("no_such_folder/fit.nc")
     '; check the path: the folder no_such_folder does not exist'
     """
+    if os.path.isdir(path):
+        return "; it is a folder: name a file in it"
     folder, name = os.path.split(os.fspath(path))
     try:
         there = os.listdir(folder or ".")
