@@ -19,7 +19,7 @@ def test_its_python_runs(capsys, tmp_path, monkeypatch):
     assert "9 numbers about the input" in second  # coefficients of the classes add up to zero
     assert third.startswith("incomplete ")
     assert {p.name for p in tmp_path.iterdir()} == {"digit.png", "answers.html"}
-    assert 0.85 < found["found"].coverage < 1
+    assert 0.85 < found["result"].coverage < 1
 
 
 def test_what_it_links_to_is_there():

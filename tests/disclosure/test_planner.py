@@ -61,7 +61,7 @@ def test_planned_effect_of_rounding(database, monkeypatch):
     for outlook in honest.outlooks:
         assert outlook.shift[3] == 0
         assert outlook.shift[1] != 0  # the loss of precision is too large
-    monkeypatch.setattr("bayesrecon.estimation.rounding.Rounding.mended", False)
+    monkeypatch.setattr("bayesrecon.estimation.rounding.Rounding.correctable", False)
     plan = bayesrecon.plan(release, draws=(1000,), digits=(3, 6), summaries=False)
     beta, sigma = np.asarray(release.theta)[:, :2], np.exp(np.asarray(release.theta)[:, 2])
     cut = np.vectorize(lambda v: float(f"{v:.3g}"))

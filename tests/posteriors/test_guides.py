@@ -249,7 +249,7 @@ def elsewhere(x, y=None):
         pytest.param(
             lambda: guide_of("AutoMultivariateNormal", elsewhere),
             {},
-            "transforms variance otherwise",
+            "transforms variance differently",
             marks=pytest.mark.slow,
         ),
         pytest.param(
