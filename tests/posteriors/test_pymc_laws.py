@@ -59,7 +59,7 @@ def test_a_fit_with_its_iterates(pymc, method):
 
 def test_other_transforms_and_models(pymc):
     fit, _ = fitted(pymc, pymc.ADVI, lambda name: pymc.Uniform(name, 0.01, 9), steps=10)
-    with pytest.raises(BayesreconError, match="transforms sigma otherwise"):
+    with pytest.raises(BayesreconError, match="transforms sigma differently"):
         from_guide(from_numpyro(program, {"x": (), "y": ()}), fit)
 
     def other(y):
