@@ -78,41 +78,34 @@ def _sizes(chains: np.ndarray, draws: int) -> np.ndarray:
     m, n, _ = chains.shape
     means = chains.mean(axis=1)
     centred = np.ascontiguousarray(np.moveaxis(chains - means[:, None], 2, 0))
-    total = np.vecdot(centred, centred).mean(axis=1) / n + means.var(axis=0, ddof=1)
-    time = np.ones(len(total))
-    varying = np.flatnonzero(total > 0)
-    time[varying] = _autocorrelation_times(centred[varying], total[varying])
+    within = _lagged(centred, 0)
+    total = within + means.var(axis=0, ddof=1)
+    time, varying = np.ones(len(total)), np.flatnonzero(total > 0)
+    time[varying] = _autocorrelation_times(centred[varying], within[varying], total[varying])
     # Antithetic chains can beat independent draws; the bound is the customary one.
     return draws / np.where(total > 0, np.maximum(time, 1.0 / np.log10(max(m * n, 10))), 1.0)
 
 
-def _autocorrelation_times(centred: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Integrated autocorrelation times of series `(S, chains, n)` of a variance `(S,)`.
+def _autocorrelation_times(centred: np.ndarray, within: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Integrated autocorrelation times of series `(S, chains, n)`, of variances within chains and in all `(S,)`.
 
     The first lags decide about most series. Only those whose sequence goes on beyond them are transformed.
     """
     n = centred.shape[2]
-    within = np.vecdot(centred, centred).mean(axis=1) / n
+    scale = n / (n - 1) / total
     time, lowest, pending = np.full(len(total), -1.0), np.full(len(total), np.inf), np.arange(len(total))
-    for lag in range(0, n - 1, 2):
-        if lag == _FEW_LAGS:
-            covariance = _autocovariance(centred, lag)
-        else:
-            covariance = np.stack([_lagged(centred, lag), _lagged(centred, lag + 1)], axis=1)
-        rho = 1.0 - (within[:, None] - covariance) * n / (n - 1) / total[:, None]
-        if lag == 0:
-            rho[:, 0] = 1.0
-        half = rho.shape[1] // 2
-        pairs = rho[:, : half * 2].reshape(len(rho), half, 2).sum(axis=2)
-        lowest = np.minimum.accumulate(np.c_[lowest, pairs], axis=1)[:, 1:]
-        time[pending] += 2.0 * np.maximum(lowest, 0.0).sum(axis=1)
-        goes_on = lowest[:, -1] > 0
-        if lag == _FEW_LAGS or not goes_on.any():
-            break
-        lowest = lowest[:, -1]
+    for lag in range(0, min(n - 1, _FEW_LAGS), 2):
+        lowest = np.minimum(lowest, sum(1.0 - (within - _lagged(centred, k)) * scale for k in (lag, lag + 1)))
+        time[pending] += 2.0 * np.maximum(lowest, 0.0)
+        goes_on = lowest > 0
         if not goes_on.all():
-            pending, lowest, within, total = (part[goes_on] for part in (pending, lowest, within, total))
-            centred = centred[goes_on]
+            centred, within, scale = (part[goes_on] for part in (centred, within, scale))
+            lowest, pending = lowest[goes_on], pending[goes_on]
+    if pending.size and n - 1 > _FEW_LAGS:
+        rho = 1.0 - (within[:, None] - _autocovariance(centred, _FEW_LAGS)) * scale[:, None]
+        pairs = rho[:, : rho.shape[1] // 2 * 2].reshape(len(rho), -1, 2).sum(axis=2)
+        monotone = np.minimum.accumulate(np.c_[lowest, pairs], axis=1)[:, 1:]
+        time[pending] += 2.0 * np.maximum(monotone, 0.0).sum(axis=1)
     return time
 
 

@@ -35,17 +35,6 @@ _SHARE = 0.25  # of the accelerator's memory for each
 _LONG = 45.0  # seconds from which a processor is not asked again
 _ENOUGH = 10  # seconds without which no case begins
 
-_UNTRIED = (
-    "The program has not been run on an accelerator yet. So no times are known, and nothing shows that results agree "
-    "there. Tests run the same code on CPU devices and let JAX refuse every implicit transfer. A pass over the draws "
-    "reads back once, whether dense, sparse or in closed form.",
-    "",
-    "These computations stay on the host: decompositions of score matrices and kernels (QR, eigenvalues, Cholesky), "
-    "the jackknife, non-negative least squares, the generic records, effective sample sizes, and the equations of "
-    "single records with their derivatives.",
-)
-"""What the page says before there are rows."""
-
 _COLUMNS = (
     "Every case runs in a process of its own, some of them side by side.",
     "",
@@ -253,8 +242,6 @@ def machine() -> Row:
 def page(runs: Any) -> str:
     """What was measured, the accelerator beside the processor."""
     lines = ["# On an accelerator", "", "Made by `python -m benchmarks.draws.device`.", ""]
-    if not runs:
-        return "\n".join([*lines, *_UNTRIED, ""])
     return "\n".join([*lines, *_COLUMNS, "", *(line for run in runs for line in _run(run))])
 
 

@@ -173,3 +173,17 @@ def _polytope_covariance(
         if i >= _BURN_IN:
             total += np.outer(at, at)
     return factor @ (total / (_STEPS - _BURN_IN)) @ factor.T
+
+
+def fit_totals(
+    design: np.ndarray,
+    values: np.ndarray,
+    step: np.ndarray,
+    bounded: bool,
+    rng: np.random.Generator | None = None,
+    start: np.ndarray | None = None,
+) -> Regression:
+    """The totals from the values: between the rounding intervals where rounding is all there is."""
+    if bounded:
+        return rounded(design, values, step, rng, start)
+    return least_squares(design, values, step / np.sqrt(12), relative=True)

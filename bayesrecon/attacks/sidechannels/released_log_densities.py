@@ -11,22 +11,19 @@ same value kernel bounds what draws alone can tell (`MeanEmbedding`). Stan's `lp
 NumPyro's `potential_energy` all include the Jacobian of the constraining map; constants they drop fall into c.
 """
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
-import scipy.linalg
-from jaxtyping import Float
 
 from bayesrecon.arrays import Array, Key
-from bayesrecon.attacks.sidechannels.regression import Regression, least_squares, rounded
-from bayesrecon.attacks.sidechannels.resolution import Resolution, resolution
+from bayesrecon.attacks.sidechannels.density_recovery import DensityRecovery
+from bayesrecon.attacks.sidechannels.regression import Regression, fit_totals
+from bayesrecon.attacks.sidechannels.resolution import ARITHMETIC, Resolution, resolution
 from bayesrecon.diagnostics import Z95, evenly
-from bayesrecon.digits import decimal_step, round_to
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.basis import find_basis
@@ -50,131 +47,7 @@ _POINTS = 512  # parameter vectors on which the basis is built
 _PROBES = 512  # fresh records on which statistics are written in the basis, never those it was built from
 _DECAYING = 200  # features of a decaying spectrum to be ready for: exact values show more of them than draws do
 _FEW = 64  # draws below which a decaying spectrum is not attacked
-_TRIALS, _EQUATIONS = 200, 400_000  # of a remedy, predicted and measured: at most, and as the draws allow
-_FEWEST = 80  # trials from which an error is known to a twelfth
-_DITHER = 2.0  # how far the totals are moved for a new trial, as seen in the log densities, in steps of the rounding
 _MOST = 20_000  # draws at even distances that are used
-_ARITHMETIC = 10.0  # rounding errors of a sum of log densities in a binary format, in units of its spacing
-_STORED = 1.0  # of them the last one, which storing the value takes
-
-
-@dataclass(frozen=True, eq=False)
-class Trials:
-    """A remedy tried many times.
-
-    Attributes:
-        predicted: `(S,)` root mean squared error that should remain, from theory.
-        estimates: `(R, S)` what the attack gave in each trial.
-    """
-
-    predicted: Float[np.ndarray, " S"]
-    estimates: Float[np.ndarray, "R S"]
-
-    def measured(self, now: np.ndarray, errors: np.ndarray) -> Float[np.ndarray, " S"]:
-        """Root mean squared error `(S,)`: how far the estimates move, and the `errors` that they have `now`."""
-        return np.sqrt(np.nanmean((self.estimates - now) ** 2, axis=0) + errors**2)
-
-
-@dataclass(frozen=True, eq=False)
-class DensityRecovery:
-    """Statistics of the private data from log densities.
-
-    Attributes:
-        rows: one `Row` per statistic; `se` is due to rounding (and to kinetic noise, for energies).
-        rank: features of a record that log densities determine.
-        gap: whether there are finitely many.
-        resolution: how the log densities were written.
-        misfit: root mean squared residual in units of the rounding error. Much above one: the values are not this
-            model's log density at these draws.
-        bounded: whether the estimates lie between the rounding intervals (else least squares).
-        draws: how many log densities were used.
-        step: `(T,)` unit in which errors of the log densities are measured: of the last digit that was printed.
-        given, values, design, regression: `given` less the prior is `values = c + design @ totals`, solved for totals.
-        read: from a solution to the determined statistics `(S,)`.
-    """
-
-    rows: tuple[Row, ...]
-    rank: int
-    gap: bool
-    resolution: Resolution
-    misfit: float
-    bounded: bool
-    draws: int
-    step: Float[np.ndarray, " T"]
-    given: np.ndarray
-    design: np.ndarray
-    values: np.ndarray
-    regression: Regression
-    read: Callable[[Regression], np.ndarray]
-
-    def __getitem__(self, name: str) -> Row:
-        return next(row for row in self.rows if row.name == name)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The statistics that are determined, in the order of `read`."""
-        return tuple(row.name for row in self.rows if row.estimate is not None)
-
-    @property
-    def errors(self) -> Float[np.ndarray, " S"]:
-        """Their errors `(S,)`: standard errors, and what the log densities do not show of them."""
-        rows = [row for row in self.rows if row.estimate is not None]
-        ends = np.array([(row.upper or 0.0) - (row.lower or 0.0) for row in rows])
-        se = np.array([row.se or 0.0 for row in rows])
-        return np.hypot(se, np.maximum(0.5 * ends - Z95 * se, 0.0))
-
-    def tried(
-        self,
-        count: int | None,
-        digits: int | None,
-        rng: np.random.Generator,
-        enough: Callable[[int, float], bool] | None = None,
-    ) -> Trials:
-        """Errors that would remain if draws were thinned, or values rounded.
-
-        Both sides run the attack anew, many times. Predicted: on values that are simulated from the design, the fitted
-        totals and the errors that the file's numbers carry now. Measured: on the released values. A trial of
-        thinning takes draws at random. A trial of rounding moves the totals by a known amount, less than the log
-        density itself varies, before the numbers are cut: the rounding errors are then new ones, and the amount is
-        taken off again. (A shift of the constant alone would renew one number only, for all draws.)
-
-        Args:
-            count: draws to keep, all by default.
-            digits: significant digits to keep, as they are by default.
-            enough: whether to end after so many trials, of which the last took so many seconds.
-        """
-        totals, rank = self.regression.coefficients, len(self.regression.coefficients)
-        trials = int(np.clip(_EQUATIONS // (count or len(self.given)), _FEWEST, _TRIALS if self.gap else _FEWEST))
-        base = self.given - self.values
-        fitted, all_draws = self.values.mean() + self.design @ totals, np.arange(len(self.given))
-        r = np.linalg.qr(self.design, mode="r")
-        step = self.step if digits is None else decimal_step(self.given, digits)
-        far = min(_DITHER * float(np.median(step)), 0.5 * float(self.given.std())) * np.sqrt(len(all_draws) / rank)
-        simulated, real = [], []
-        for done in range(1, trials + 1):
-            began = time.process_time()
-            kept = np.sort(rng.permutation(len(all_draws))[:count]) if count else all_draws
-            design, moved = self.design[kept], np.zeros(rank)
-            if digits is not None:
-                moved = scipy.linalg.solve_triangular(r, far * rng.normal(size=rank))
-            for results, values in ((simulated, fitted + self._noise(rng)), (real, self.values)):
-                seen = (values + base + self.design @ moved)[kept]
-                seen, width = (seen, step[kept]) if digits is None else _rounded_to(seen, digits)
-                bounded = self.gap and (digits is not None or self.bounded)
-                refit = _fit_totals(design, seen - base[kept], width, bounded, start=totals + moved)
-                results.append(self.read(replace(refit, coefficients=refit.coefficients - moved)))
-            if enough is not None and enough(done, time.process_time() - began):
-                break
-        centre = self.read(self.regression)
-        hidden = self.errors**2 - np.array([row.se or 0.0 for row in self.rows if row.estimate is not None]) ** 2
-        predicted = np.sqrt(np.nanmean((np.array(simulated) - centre) ** 2, axis=0) + hidden)
-        return Trials(predicted, np.array(real))
-
-    def _noise(self, rng: np.random.Generator) -> np.ndarray:
-        """Errors `(T,)` as the numbers carry them: of rounding, or of arithmetic, whose size the residuals tell."""
-        if self.resolution.digits:
-            return rng.uniform(-0.5, 0.5, len(self.step)) * self.step
-        return max(self.misfit, _STORED / _ARITHMETIC) * self.step / np.sqrt(12) * rng.normal(size=len(self.step))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,12 +56,6 @@ class _Fitted(Span):
 
     basis: Basis
     covariance: np.ndarray
-
-
-def _rounded_to(values: np.ndarray, digits: int) -> tuple[np.ndarray, np.ndarray]:
-    """The values as printed with so many digits, and the unit of the last one."""
-    cut = round_to(values, digits)
-    return cut, decimal_step(cut, digits)
 
 
 @in_float64
@@ -243,7 +110,7 @@ def recover_from_log_density(
     embedding = AdaptiveEmbedding(_points(release, rng), np.eye(release.model.dimension), progress)
     embedding = replace(embedding, metric=metric_factor(embedding.release, "covariance"))
     written = resolution(given) if written is None else replace(written, step=written.step[kept])
-    step = written.step if written.digits else _ARITHMETIC * written.step
+    step = written.step if written.digits else ARITHMETIC * written.step
     if kinetic:
         step = np.maximum(step, np.sqrt(12 * release.model.dimension / 2))
     bounded = written.digits is not None and not kinetic
@@ -340,7 +207,7 @@ def _solve(
     cross = embedding.cross(basis, probes, few)
     design = log_likelihoods(embedding.release.model, theta, basis)
     design = design - design.mean(axis=0)
-    regression = _fit_totals(design, values, step, bounded, rng)
+    regression = fit_totals(design, values, step, bounded, rng)
     fitted = _Fitted(
         spectrum=spectrum,
         basis=basis,
@@ -363,20 +230,6 @@ def _with_unseen_error(fitted: _Fitted, regression: Regression) -> _Fitted:
         ones = fitted.project(np.ones((len(fitted.cross), 1)))
         fitted = replace(fitted, size=max(1.0, float(abs(totals @ ones.beta[:, 0]))))
     return fitted
-
-
-def _fit_totals(
-    design: np.ndarray,
-    values: np.ndarray,
-    step: np.ndarray,
-    bounded: bool,
-    rng: np.random.Generator | None = None,
-    start: np.ndarray | None = None,
-) -> Regression:
-    """The totals from the values: between the rounding intervals where rounding is all there is."""
-    if bounded:
-        return rounded(design, values, step, rng, start)
-    return least_squares(design, values, step / np.sqrt(12), relative=True)
 
 
 def _points(release: Release, rng: np.random.Generator) -> Release:

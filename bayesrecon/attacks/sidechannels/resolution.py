@@ -9,6 +9,7 @@ from bayesrecon.digits import decimal_step
 
 _MOST_DIGITS = 15  # all that double precision holds of any number: more are its own rounding
 _LAST_BITS = 32  # spacings of double precision that a sum of hundreds of terms may be off
+ARITHMETIC = 10.0  # rounding errors of a sum of log densities in a binary format, in units of its spacing
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,8 @@ from functools import partial
 
 import numpy as np
 
-from bayesrecon.attacks.sidechannels.released_log_densities import DensityRecovery, recover_from_log_density
+from bayesrecon.attacks.sidechannels.density_recovery import DensityRecovery
+from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_log_density
 from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, resolution
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.density_columns import Series
