@@ -14,7 +14,7 @@ from bayesrecon.estimation.jackknife import jackknifed, stretches_of
 from bayesrecon.estimation.span import FeatureFit, Fit
 from bayesrecon.estimation.spectrum import Spectrum, eliminated, whole_spectrum
 from bayesrecon.kernels.definite import solution, solver
-from bayesrecon.kernels.embedding import Basis, FeatureBasis, Featured, MeanEmbedding, Moments, features_of
+from bayesrecon.kernels.embedding import Basis, FeatureBasis, Featured, MeanEmbedding, Moments, features_of, moderate
 from bayesrecon.releases import Release
 
 _PROBES = 512  # fresh records on which visibility is judged, to a few per cent of what is unseen
@@ -168,8 +168,9 @@ def _wide(reference: Reference) -> Reference:
 
 
 def _finite_rows(records: Records, cross: np.ndarray) -> tuple[Records, np.ndarray]:
-    """The records whose scores do not overflow at any atom, and their rows."""
-    finite = np.isfinite(cross).all(axis=1)
+    """The records whose scores do not overflow at any atom, nor do the squares that are made of them; and their
+    rows."""
+    finite = moderate(cross).all(axis=1)
     if finite.all():  # without another copy
         return records, cross
     return {k: v[finite] for k, v in records.items()}, cross[finite]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesrecon.kernels.embedding import PART, PARTED, Basis, Moments, Stretch
+from bayesrecon.kernels.embedding import PART, PARTED, Basis, Moments, Stretch, moderate
 from bayesrecon.kernels.metric_view import CHUNK, Part, View, blocks, power_of_two, unwhitened
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
 from bayesrecon.kernels.sums import covariance, kernels, numbers, plus
@@ -43,10 +43,10 @@ def _moments_on_host(
     psi = phi.reshape(-1, phi.shape[-1]) @ coefficients
     psi *= np.repeat(root, phi.shape[1], axis=0)
     target = temperature * (weights @ lap @ coefficients) + psi.T @ (root * np.asarray(base)).ravel()
-    with np.errstate(invalid="ignore"):  # of a record that is impossible at some atom; `fit` looks for others
+    with np.errstate(over="ignore", invalid="ignore"):  # impossible at some atom; `fit` looks for other records
         value = root * (value @ coefficients - shift)
         value[~np.isfinite(value)] = np.nan
-    return psi.T @ psi, -target, root[:, 0] @ value, value.T @ value
+        return psi.T @ psi, -target, root[:, 0] @ value, value.T @ value
 
 
 @partial(jax.jit, static_argnames="model")
@@ -139,9 +139,7 @@ class DenseEmbedding(View):
             finite = np.ones(len(next(iter(part.values()))), bool)
             for metric, t, *_ in self._atoms(self._chunk(part), None, atoms):
                 value, phi, lap = taylor(self.release.model, metric, t, part, self.temperature)
-                finite &= (
-                    np.isfinite(phi).all(axis=(0, 1)) & np.isfinite(lap).all(axis=0) & np.isfinite(value).all(axis=0)
-                )
+                finite &= moderate(phi).all(axis=(0, 1)) & moderate(lap).all(axis=0) & moderate(value).all(axis=0)
             found.append(finite[:count])
         return np.concatenate(found)
 

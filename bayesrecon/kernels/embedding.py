@@ -27,6 +27,12 @@ from bayesrecon.domains import Records
 PART, PARTED = 32, 512
 """Records of a part, and those up to which work is done in parts: programs are compiled for sizes, and with more
 records one of their own is soon worth its compilation."""
+_LARGEST = 1e75  # of a score: errors of squares are made of fourth powers, which are finite below it
+
+
+def moderate(values: Any) -> np.ndarray:
+    """Which values are finite, and small enough that sums of their fourth powers are."""
+    return np.abs(np.asarray(values)) < _LARGEST
 
 
 class LostDigits(ArithmeticError):
@@ -185,8 +191,8 @@ class MeanEmbedding(Protocol):
         ...
 
     def tame(self, records: Records, *, everywhere: bool = False) -> Bool[np.ndarray, " M"]:
-        """Records `(M,)` whose log likelihoods, scores and Laplacians are finite at the atoms farthest out, where they
-        overflow first, or at all atoms; not looked at where sums are taken in closed form or sparse."""
+        """Records `(M,)` whose log likelihoods, scores and Laplacians are `moderate` at the atoms farthest out, where
+        they overflow first, or at all atoms; not looked at where sums are taken in closed form or sparse."""
         ...
 
     def moments(

@@ -1,14 +1,24 @@
 """The embedding of a release in the features of pseudo-records: Stein's identity, and copies of records."""
 
+import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 from families import model_of
 
 import bayesrecon
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.metric import metric_factor
+from bayesrecon.models import from_numpyro
 from bayesrecon.precision import x64
 from bayesrecon.types import PosteriorDraws
+
+
+def _exposed(exposure, y=None):
+    rate = numpyro.sample("rate", dist.Normal(0, 5))
+    with numpyro.plate("records", len(exposure)):
+        numpyro.sample("y", dist.Poisson(jnp.exp(rate + exposure)), obs=y)
 
 
 def test_the_embedding_of_the_data_is_the_target(regression):
@@ -58,6 +68,15 @@ def test_records_whose_scores_overflow_are_told():
             embedding = AdaptiveEmbedding(release, np.eye(model.dimension))
             tame = embedding.tame({"x": np.array([0.0, wild, 1.0]), "y": np.array([0.5, 0.5, 0.2])})
         assert tame.tolist() == [True, False, True], name
+
+
+def test_a_record_whose_squared_scores_overflow_is_told():
+    """The rate of a count with an exposure that nobody knows: `exp(200)` is finite, errors of squares are not."""
+    model = from_numpyro(_exposed, {"exposure": (), "y": ()}, name="exposed")
+    release = PosteriorDraws(np.linspace(-0.1, 0.1, 50)[:, None], model, np.full(50, 1 / 50), np.zeros(50, int))
+    records = {"exposure": np.array([0.0, 200.0, 5.0]), "y": np.array([1, 1, 90])}
+    with x64():
+        assert AdaptiveEmbedding(release, np.eye(1)).tame(records).tolist() == [True, False, True]
 
 
 def test_a_record_that_overflows_at_a_draw_in_the_middle_is_told_on_demand():
