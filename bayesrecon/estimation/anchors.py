@@ -11,6 +11,11 @@ from bayesrecon.domains import Field, Records
 from bayesrecon.errors import BayesreconError
 
 _MOST_ROUNDS, _BATCH = 60, 512  # draws that must yield the records asked for: a law of which fewer fit is refused
+_LARGEST = 1e35  # response: errors of its square are made of eighth powers, which are finite below it
+
+
+class UnusableRecordsError(BayesreconError):
+    """A distribution hardly any of whose records is accepted."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Reference:
 
         Known rows come in a random order, each used equally often, so that every unit is present.
 
-        Raises `BayesreconError` when hardly any record is accepted.
+        Raises `UnusableRecordsError` when hardly any record is accepted.
         """
         records = self._draw(rng, size)
         if self.accept is None:
@@ -62,7 +67,7 @@ class Reference:
             more = _subset(records, self.accept(records))
             accepted = {k: np.concatenate([v, more[k]]) for k, v in accepted.items()}
         if _count(accepted) < min(size, 32):
-            raise BayesreconError(
+            raise UnusableRecordsError(
                 "hardly any generic record has a usable score under this model; narrow the fields with domain="
             )
         return accepted
@@ -100,8 +105,8 @@ class Reference:
         assert self.predict is not None
         predicted, count = self.predict(rng, records), _count(records)
         chosen = rng.random(count) < self.predicted
-        # What overflows is no response.
-        chosen &= np.all([np.isfinite(v.reshape(count, -1)).all(axis=1) for v in predicted.values()], axis=0)
+        # What overflows, or whose powers do, is no response.
+        chosen &= np.all([(np.abs(v.reshape(count, -1)) < _LARGEST).all(axis=1) for v in predicted.values()], axis=0)
         return {k: np.where(chosen.reshape(-1, *(1,) * (v.ndim - 1)), predicted[k], v) for k, v in records.items()}
 
     def _combinations(self, rng: np.random.Generator, size: int) -> Records:

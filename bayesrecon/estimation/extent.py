@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayesrecon.domains import Records
-from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.anchors import Reference, UnusableRecordsError
 from bayesrecon.estimation.deviation import whitener
 from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.one_release import OneRelease
@@ -92,7 +92,10 @@ class Likelihood:
 
     def _at(self, law: Reference, root: np.ndarray) -> "_Candidate":
         drawn = replace(law, broad=0.0, predicted=1.0, tails=None)
-        records = drawn.draw(np.random.default_rng(self.seed), _RECORDS)
+        try:
+            records = drawn.draw(np.random.default_rng(self.seed), _RECORDS)
+        except UnusableRecordsError:
+            return _Candidate.impossible(law, self.fields, self.error)
         features = self.embedding.cross(self.basis, records, self.atoms) @ root
         information = self.judge.information(records)
         finite = np.isfinite(features).all(axis=1) & np.isfinite(information)
@@ -131,6 +134,12 @@ class _Candidate:
     error: float
 
     @classmethod
+    def impossible(cls, law: Reference, fields: tuple[str, ...], error: float) -> "_Candidate":
+        """A distribution most of whose records are impossible."""
+        none, empty = np.zeros(0), np.zeros((0, 0))
+        return cls(law, fields, empty, empty, none, none, none, 0.0, -np.inf, error)
+
+    @classmethod
     def of(
         cls,
         law: Reference,
@@ -141,8 +150,8 @@ class _Candidate:
         target: np.ndarray,
         error: float,
     ) -> "_Candidate":
-        if len(features) <= len(target):  # most records of this distribution are impossible
-            return cls(law, fields, features[:, :0], features, target, target, information, 0.0, -np.inf, error)
+        if len(features) <= len(target):
+            return cls.impossible(law, fields, error)
         values = [np.asarray(records[f], float).reshape(len(features), -1) for f in fields]
         units = np.concatenate([np.zeros((len(features), 0)), *values], axis=1)
         units = (units - units.mean(axis=0)) / np.maximum(units.std(axis=0), 1e-300)

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from bayesrecon.diagnostics import evenly
-from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.anchors import Reference, UnusableRecordsError
 from bayesrecon.estimation.basis import find_basis, per_level, shows_all
 from bayesrecon.estimation.decay import decays
 from bayesrecon.estimation.error_laws import law_of
@@ -278,9 +278,18 @@ def follow_measure(
     judge = judge_of(embedding)
     passes: list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]] = []  # centres and scales
     typical = 1.0
-    reference = replace(reference, broad=_BROAD_SHARE, accept=plausible(judge, _LEAST_INFORMATION))
+    previous = reference = replace(reference, broad=_BROAD_SHARE, accept=plausible(judge, _LEAST_INFORMATION))
     for _ in range(2 * PASSES):
-        solved = fit(embedding, reference, rng, finite=False, atoms=atoms, label="locating the records", shrink=False)
+        try:
+            solved = fit(
+                embedding, reference, rng, finite=False, atoms=atoms, label="locating the records", shrink=False
+            )
+        except UnusableRecordsError:
+            if not passes:
+                raise
+            reference = previous  # the last pass went too far
+            passes.pop()
+            break
         information = judge.information(solved.probes)
         weights = nonnegative_weights(embedding, solved, information)
         if not weights.sum() > 0:

@@ -11,13 +11,14 @@ from bayesrecon.model import Atoms, Model, Records
 from bayesrecon.running.draws_on_disk import as_rows
 
 _AT_ONCE = 512  # records of a call, so that one program serves all numbers of them
+_LARGEST_COUNT = 2**53  # whole numbers up to which are kept exactly on the way
 
 
 def responses(release: Atoms, known: Collection[str]) -> Callable[[np.random.Generator, Records], Records] | None:
     """A sampler of the posterior predictive distribution, `(rng, records) -> records`.
 
-    Every record gets a draw of its own. Fields that are known, or that the model does not draw, stay as they are.
-    None where the model cannot be simulated.
+    Every record gets a draw of its own. Fields that are known, or that the model does not draw, stay as they are, and
+    so does a response whose draw is no number or overflows. None where the model cannot be simulated.
     """
     model, theta = release.model, as_rows(release.theta)
     if model.simulate is None:
@@ -32,9 +33,15 @@ def responses(release: Atoms, known: Collection[str]) -> Callable[[np.random.Gen
             keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), _AT_ONCE)
             found.append(jax.device_get(_responses(model, drawn, some, keys)))
         new = {k: np.concatenate([one[k] for one in found])[:count] for k in records}
-        return {k: v if k in known else new[k].astype(v.dtype) for k, v in records.items()}
+        return {k: v if k in known else _representable(new[k], v) for k, v in records.items()}
 
     return predict
+
+
+def _representable(drawn: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """Drawn values in the type of others, which stand where a value is no number or too large for that type."""
+    whole = np.issubdtype(otherwise.dtype, np.integer)
+    return np.where(np.abs(drawn) < (_LARGEST_COUNT if whole else np.inf), drawn, otherwise).astype(otherwise.dtype)
 
 
 @partial(jax.jit, static_argnames="model")

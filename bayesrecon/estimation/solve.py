@@ -154,7 +154,7 @@ def _unlocated_fields(solved: Fit, law: Reference, records: Records, cross: np.n
         squared_residual = (far - cross @ solved.project(powers(solved.probes)).beta) ** 2
         # Without the few records far out, where the residual exceeds the function itself.
         central = squared_residual <= np.quantile(squared_residual, _CENTRAL_SHARE, axis=0)
-        size = (far - far.mean(axis=0)) ** 2
+        size = (far - (far * central).sum(axis=0) / central.sum(axis=0)) ** 2
         if ((squared_residual * central).sum(axis=0) > (1 - _LOCATED) * (size * central).sum(axis=0)).all():
             unlocated.append(name)
     return unlocated

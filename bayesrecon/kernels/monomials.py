@@ -68,7 +68,7 @@ class Frame:
 
     def design(self, predictor: Any, records: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """`e (M,)` and `x (M, p)`."""
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             e, x, width = predictor.design(self.centre, records)
             return e / width, (x / width[:, None]) @ self.root
 

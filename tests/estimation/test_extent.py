@@ -1,5 +1,6 @@
 """The likelihood of a release tells where its records lie and how far they spread; a line tells a decay."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -89,6 +90,7 @@ def test_a_law_of_impossible_records_stays_where_it_is(logistic):
     solved = fit(embedding, law, rng, finite=False, atoms=atoms, shrink=False)
     impossible = replace(record_weights.judge_of(embedding), metric=np.full_like(embedding.metric, np.nan))
     likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, impossible, 0.3, 5, ("x",))
-    for near in (True, False):
-        found = likelihood.located(law, near)
+    unusable = replace(law, accept=lambda records: np.zeros(len(records["y"]), bool))
+    for near, start in itertools.product((True, False), (law, unusable)):
+        found = likelihood.located(start, near)
         np.testing.assert_array_equal(found.centre["x"], 0.0)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bayesrecon.domains import Field
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.models import from_numpyro
@@ -50,6 +51,28 @@ def test_responses_that_are_known_stay(release):
         records = {"x": np.linspace(-1, 1, 7), "y": np.array([0, 1, 0, 1, 0, 1, 0])}
         found = predict(np.random.default_rng(1), records)
     assert np.array_equal(found["y"], records["y"])
+
+
+def test_a_response_that_overflows_stays(release):
+    def overflowing(theta, records, key):
+        return {"x": records["x"] * 1e200, "y": records["x"] * 1e300}
+
+    with x64():
+        predict = responses(replace(release, model=replace(release.model, simulate=overflowing)), ())
+        assert predict is not None
+        found = predict(np.random.default_rng(1), {"x": np.array([0.0, 1e200]), "y": np.array([3, 4])})
+    assert found["x"].tolist() == [0.0, 1e200]
+    assert found["y"].tolist() == [0, 4]
+
+
+def test_generic_records_have_no_response_whose_powers_overflow():
+    def far(rng, records):
+        return {"y": np.where(np.arange(len(records["y"])) % 2, 1e60, 1.0)}
+
+    reference = Reference({"y": Field()}, predict=far, predicted=1.0)
+    drawn = reference.draw(np.random.default_rng(0), 100)["y"]
+    assert (drawn[::2] == 1).all()
+    assert (np.abs(drawn[1::2]) < 1e30).all()
 
 
 def test_a_model_that_draws_nothing_predicts_nothing(release):

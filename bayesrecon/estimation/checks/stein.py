@@ -27,6 +27,7 @@ _FEWEST = 500  # draws, from which fields are tested: with a hundred, three good
 _SMALLEST_SIZE = 0.05  # violations of one identity below this are not worth a failure however significant
 _PAIRED = 40  # coordinates up to which all pairs are tested
 _RECHECKED = 64  # violations of an identity that are looked at again, the largest first
+_SEARCHED = "Or did the search for the data miss them? Then it passes with another key=, or with domain= and known="
 _NUMBERS = 2**22  # of the series of identities that are looked at together
 
 
@@ -52,6 +53,8 @@ def check_identities(inputs: CheckInput) -> tuple[str, ...]:
             *_field_identities(draws, t, s, errors, unseen, fit_halves, inputs.finite),
         )
     ]
+    if messages and not inputs.finite:
+        messages[-1] += f" {_SEARCHED}"
     if messages and normal(draws):
         messages[-1] = f"{messages[-1]} {READ}"
     return tuple(messages)
