@@ -1,39 +1,13 @@
 """Draws in a file, which are read in parts."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-from bayesrecon.arrays import Array
+from bayesrecon.arrays import Array, Stored
 
 ROWS, COLUMNS = 2**20, 2**22
 """Largest number of entries in a block of rows, and in a block of columns."""
-
-
-class Stored(ABC):
-    """An array `(T, d)` in a file. `numpy.asarray` reads all of it."""
-
-    shape: tuple[int, int]
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    @abstractmethod
-    def __getitem__(self, at: slice | npt.ArrayLike) -> np.ndarray:
-        """Read rows: a slice without step, or increasing positions."""
-
-    @abstractmethod
-    def part(self, start: int, stop: int) -> "Stored":
-        """Rows `start` to `stop`, without reading them."""
-
-    @abstractmethod
-    def columns(self, start: int, stop: int) -> np.ndarray:
-        """Read columns `start` to `stop`, `(T, stop - start)`."""
-
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
-        return self[:].astype(dtype or np.float64, copy=False)
 
 
 def as_rows(theta: Array | Stored) -> np.ndarray | Stored:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bayesrecon.running.draws_on_disk import Stored
+from bayesrecon.arrays import Stored
 from bayesrecon.temporary import locked_file, remove_abandoned
 
 _CHUNK = (2**12, 1)  # single columns are read, or a few thousand rows at a time

@@ -60,11 +60,8 @@ class _Threads:
 
     def _get_controller(self) -> "ThreadpoolController":
         if self._controller is None:  # finding the libraries takes a thousand times as long as setting their threads
-            from importlib import import_module
-
+            import scipy.linalg  # noqa: F401  # pyright: ignore[reportUnusedImport]  # it may have a BLAS of its own
             from threadpoolctl import ThreadpoolController
-
-            import_module("scipy.linalg")  # NumPy and SciPy may have a BLAS each
 
             self._controller = ThreadpoolController()
         return self._controller

@@ -198,7 +198,7 @@ def _release(
         noise = Noise(whitening(model, phi) / np.sqrt(draws), np.zeros((len(phi), 0)))
         how = by_another_rule(model), matching(model, constrained)
         release = Summary(phi[None], derived, metric, model, noise, *how, name=name or derived.name)
-    return release.printed(release.theta, metric, np.array(columns).T) if columns else release
+    return release.printed(phi[None], metric, np.array(columns).T) if columns else release
 
 
 def _check_fit(fit: str, covariance: np.ndarray, coordinates: str, draws: float | None, jacobian: bool | None) -> None:
