@@ -23,7 +23,7 @@ from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximated.normal import unpack
 from bayesrecon.posteriors.contents import Contents
-from bayesrecon.posteriors.fits.mixed import from_known_law
+from bayesrecon.posteriors.fits.mixed import from_known_covariance
 from bayesrecon.posteriors.printed.coarser import estimates_alone, fewer_digits
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates
 from bayesrecon.posteriors.printed.numbers import cell
@@ -315,7 +315,7 @@ def look_at_estimates(
 
 def _release_of(one: Estimates) -> Release:
     if one.kind == "mixed":
-        return from_known_law(one)
+        return from_known_covariance(one)
     assert one.values is not None
     assert one.covariance is not None
     given = one.kind, one.labels, one.response, one.values, one.covariance, one.scale, one.where, one.last_step

@@ -86,7 +86,7 @@ def audit(
     from bayesrecon.auditing.audit import audit as run
     from bayesrecon.auditing.fix import clean, write_audited
     from bayesrecon.cli import console, inputs
-    from bayesrecon.posteriors.approximated.cmdstan_laws import is_law
+    from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
     from bayesrecon.posteriors.formats import read_contents
     from bayesrecon.posteriors.printed.acro import is_acro
     from bayesrecon.results.findings import Thresholds
@@ -132,7 +132,7 @@ def audit(
         for i, source in enumerate(sources):
             result = None
             try:
-                law = is_law(source) or is_acro(source)
+                law = is_cmdstan_approximation(source) or is_acro(source)
                 if law and fix is not None:
                     raise BayesreconError("--fix is for files of draws, and this is none")
                 contents = source if law else read_contents(source, progress=how["progress"], trusted=given.trusted)
@@ -184,10 +184,10 @@ def _table(given: Given, files: list[str], remedies: Any, threshold: int) -> "Au
 
 def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:
     """What to read, and the model that a posteriordb name stands for."""
-    from bayesrecon.posteriors.approximated.cmdstan_laws import is_law
+    from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
     from bayesrecon.posteriors.formats import suffix_of
 
-    chains = [f for f in files if suffix_of(f).startswith(".csv") and not is_law(f)]
+    chains = [f for f in files if suffix_of(f).startswith(".csv") and not is_cmdstan_approximation(f)]
     rest = [f for f in files if f not in chains]
     for i, file in enumerate(files):
         if file in files[:i]:
