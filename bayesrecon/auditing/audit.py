@@ -29,8 +29,8 @@ from bayesrecon.auditing.density_columns import Numbers
 from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, unmeasured_note
 from bayesrecon.auditing.fit_findings import audit_fit, look_at_estimates, told_of
-from bayesrecon.auditing.given import held_by
 from bayesrecon.auditing.held import DRAWS
+from bayesrecon.auditing.input import held_by
 from bayesrecon.auditing.look import Look
 from bayesrecon.auditing.opened import Opened, open_release
 from bayesrecon.auditing.pointwise import look_at_columns

@@ -25,7 +25,7 @@ from bayesrecon.posteriors.printed.headers import INTERCEPT, SIGMA, columns_of
 from bayesrecon.posteriors.printed.lines import NUMBER, grid_of, models_of
 from bayesrecon.posteriors.printed.numbers import Numbers, estimates_of, numbers_of
 from bayesrecon.posteriors.printed.reading import BRACKETS, SUFFIXES, as_printed
-from bayesrecon.posteriors.printed.untold import without_correlations_of
+from bayesrecon.posteriors.printed.without_correlations import without_correlations_of
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
 from bayesrecon.untrusted.csv_table import CsvTable
