@@ -5,12 +5,12 @@ import importlib
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 
 class BayesreconError(ValueError):
@@ -49,7 +49,7 @@ def _text(name: str) -> str:
         return "of no known version"
 
 
-def library(name: str, feature: str, extra: str, *, least: tuple[int, int] = (0, 0)) -> Any:
+def library(name: str, feature: str, extra: str, *, least: tuple[int, int] = (0, 0)) -> ModuleType:
     """Import a module of an optional dependency.
 
     Args:
@@ -138,7 +138,7 @@ def memory() -> int:
 
 
 @contextmanager
-def reading(source: object, kind: str) -> Iterator[None]:
+def reading(source: object, kind: str) -> Generator[None]:
     """Convert whatever a parser raises on a damaged file into a `BayesreconError` of one line."""
     try:
         yield

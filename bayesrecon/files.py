@@ -1,11 +1,12 @@
-"""Where files are kept, and that they are written whole or not at all."""
+"""The cache folder, and files that are written completely or not at all."""
 
 import io
 import os
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.temporary import locked_file, remove_abandoned
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def cache_folder() -> Path:
-    """Where what was made here is kept: BAYESRECON_CACHE, or `bayesrecon` in the user's cache directory.
+    """The folder of cached results: BAYESRECON_CACHE, or `bayesrecon` in the user's cache directory.
 
     The user's cache directory is XDG_CACHE_HOME or `~/.cache`, `~/Library/Caches` on macOS and the local application
     data on Windows.
@@ -34,7 +35,7 @@ def cache_folder() -> Path:
 
 
 def private_folder(path: Path) -> Path:
-    """A folder that is there; what has to be made of it can be entered by the user alone.
+    """The folder. It and its parents are created if missing, and only the user can enter those.
 
     >>> import tempfile
     >>> (private_folder(Path(tempfile.mkdtemp()) / "cache" / "inner").parent.stat().st_mode & 0o777) == 0o700
@@ -46,15 +47,15 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def write_whole(path: Path, write: Any) -> None:
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Call `write(temporary_path)` and move the file into place, so that no half-written file remains.
 
-    The user alone can read it, unless there was a file of another mode in its place: results hold people's data. What
-    runs that were killed left in the folder is removed.
+    Only the user can read the file, because results contain data of people. If it replaces a file, it keeps that file's
+    mode. Temporary files of runs that were killed are removed from the folder.
 
     Raises:
         BayesreconError: there is no such folder.
-        OSError: the file cannot be written, as on a full disk; then what was there is as it was.
+        OSError: the file cannot be written, for example on a full disk. An earlier file is then unchanged.
     """
     folder = path.parent
     if not folder.is_dir():
@@ -63,10 +64,10 @@ def write_whole(path: Path, write: Any) -> None:
     handle, temporary = locked_file(folder, path.name[:100], path.suffix)
     try:
         write(temporary)
-        os.fsync(handle)  # some disks tell only now that they are full
+        os.fsync(handle)  # some full disks only report it now
         if path.exists():
             temporary.chmod(stat.S_IMODE(path.stat().st_mode))
-        if sys.platform == "win32":  # does not rename what is open
+        if sys.platform == "win32":  # open files cannot be renamed there
             os.close(handle)
             handle = -1
         temporary.replace(path)
@@ -77,9 +78,9 @@ def write_whole(path: Path, write: Any) -> None:
 
 
 def write_netcdf(path: Path, dataset: "xr.Dataset", group: str | None = None) -> None:
-    """An xarray dataset as a netCDF file, whole or not at all.
+    """Write an xarray dataset as a netCDF file, completely or not at all.
 
-    It is made in memory: on a disk that is full the HDF5 library ends the process.
+    The file is built in memory, because the HDF5 library ends the process if the disk is full.
     """
     memory = io.BytesIO()
     dataset.to_netcdf(memory, group=group, engine="h5netcdf")

@@ -1,4 +1,4 @@
-"""What separates released numbers from exact ones: noise, rounding, the rest of an optimisation, limits alone."""
+"""Errors of released numbers: noise, rounding and unfinished optimisation; and limits of statistics."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,62 +8,66 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
+from bayesrecon.arrays import Array
+from bayesrecon.domains import Field
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Ascent:
-    """What an optimiser left, in units that may not be known.
+    """The remaining error of an optimiser, up to a factor that may be unknown.
 
-    The gradient of the objective at `theta` is `s * score @ xi`, xi independent standard normal, and what noisy steps
-    make of it.
+    The gradient of the objective at `theta` is `s * score @ xi`, xi independent standard normal, plus the effect of
+    noisy steps.
 
     Args:
         score: `(d, h)`.
-        steps: `(d, g)` directions of what noisy gradients moved, each in steps of the size of its own gradient (Adam
-            and its kin); none where gradients had no noise.
-        points: `(K, d)` parameters at late steps in their order, with `theta` their mean; None where there are none.
-        turned: `(K, d, d)` what a step of the optimiser that moves the mean by v moves each point by, `turned[i] @ v`,
-            where it moved other numbers than these: its gradients average to zero, those in theta need not.
-        freedom: degrees of freedom with which s = 1 is known: infinite where it was stated, 0 where nothing is known of
-            s but what the equations tell.
+        steps: `(d, g)` directions in which noisy gradients moved the parameters. The length of a step is that of its
+            own gradient (Adam and similar). `g` is 0 if gradients had no noise.
+        points: `(K, d)` parameters at late steps in order, whose mean is `theta`; None if there are none.
+        turned: `(K, d, d)` matrices for an optimiser that steps in other coordinates. A step that moves the mean by v
+            moves point i by `turned[i] @ v`. The optimiser's gradients average to zero, while those in theta need not.
+        freedom: degrees of freedom of the estimate s = 1: infinite if it was stated, 0 if s is only known from the
+            equations.
     """
 
-    score: Any
-    steps: Any
-    points: Any = None
-    turned: Any = None
+    score: Array
+    steps: Array
+    points: Array | None = None
+    turned: Array | None = None
     freedom: float = field(default=math.inf, metadata={"static": True})
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """What separates a parameter as it was released from the exact one, in its own coordinates.
+    """The error of a released parameter, in its coordinates.
 
-    The exact one is `theta + normal @ xi + bounded @ delta`, xi independent standard normal and delta in [-1, 1].
+    The exact parameter is `theta + normal @ xi + bounded @ delta`, with independent standard normal xi, and delta in
+    [-1, 1].
 
     Args:
         normal: `(d, g)`, sampling noise.
-        bounded: `(d, b)`, rounding: a column for every number that was printed.
+        bounded: `(d, b)`, rounding: one column for each printed number.
     """
 
-    normal: Any
-    bounded: Any
+    normal: Array
+    bounded: Array
 
-    def rounded(self, columns: Any) -> "Noise":
-        """The same with more `columns (d, b)` of rounding."""
+    def rounded(self, columns: Array) -> "Noise":
+        """The same noise with further `columns (d, b)` of rounding."""
         return Noise(self.normal, np.column_stack([np.asarray(self.bounded), columns]))
 
 
 NO_CORRELATIONS = "the correlations of the estimates were not given"
-"""What limits alone are said for, in notes and in audits."""
+"""The reason, in notes and audits, for which a release gives limits instead of equations."""
 
-_SLACK = 1e-9  # relative, of limits that are one number
+_SLACK = 1e-9  # relative tolerance for a lower limit above an upper one
 
 
 @dataclass(frozen=True)
 class Limit:
-    """Where a statistic lies, whatever else was not told; its value where that is told but for rounding."""
+    """An interval that contains a statistic, and its value if that is known up to rounding."""
 
     lower: float = -math.inf
     upper: float = math.inf
@@ -74,9 +78,9 @@ class Statements(dict[str, Limit]):
     """Limits by the names of statistics, `{statistic: Limit}`.
 
     Attributes:
-        remarks: what else is told, one line each: all whole numbers that print the same table, where they are few.
-        failures: why no data print the table, one line each.
-        presumed: what nobody stated and limits rest on, to be read behind "if".
+        remarks: further statements, one line each, such as all whole numbers that print the same table, if few.
+        failures: reasons why no data can print the table, one line each.
+        presumed: assumptions behind the limits that nobody stated, each a clause that can follow "if".
     """
 
     def __init__(
@@ -90,27 +94,29 @@ class Statements(dict[str, Limit]):
         self.remarks, self.failures, self.presumed = tuple(remarks), tuple(failures), tuple(presumed)
 
     def meeting(self, other: "Statements") -> "Statements":
-        """What two ways of reading say, whose limits are cut with each other.
+        """The intersection of the limits of two methods.
 
         >>> both = Statements({"n": Limit(3.0)}).meeting(Statements({"n": Limit(1.0, 8.0)}))
         >>> both["n"].lower, both["n"].upper
         (3.0, 8.0)
         """
-        found, failures = dict(self), [*self.failures, *other.failures]
+        combined, failures = dict(self), [*self.failures, *other.failures]
         for name, limit in other.items():
-            before = found.get(name, Limit())
-            low, high = max(before.lower, limit.lower), min(before.upper, limit.upper)
-            estimate = before.estimate if before.estimate is not None else limit.estimate
+            mine = combined.get(name, Limit())
+            low, high = max(mine.lower, limit.lower), min(mine.upper, limit.upper)
+            estimate = mine.estimate if mine.estimate is not None else limit.estimate
             if low > high + _SLACK * (1 + abs(high)):
                 failures.append(f"no data give this table: {name} would be at least {low:.6g}, and at most {high:.6g}")
             elif estimate is not None:
                 estimate = min(max(estimate, low), max(low, high))
-            found[name] = Limit(low, max(low, high), estimate)
-        return Statements(found, (*self.remarks, *other.remarks), failures, (*self.presumed, *other.presumed))
+            combined[name] = Limit(low, max(low, high), estimate)
+        return Statements(combined, (*self.remarks, *other.remarks), failures, (*self.presumed, *other.presumed))
 
 
 class Limits(Protocol):
-    """What a release says of statistics, given the fields with their domains, the number of records where it is known,
-    and the factors that somebody stated."""
+    """A function that computes limits of statistics from a release.
 
-    def __call__(self, fields: Mapping[str, Any], total: float | None, factors: Sequence[Any] = ()) -> Statements: ...
+    Its arguments are the fields with their domains, the number of records if known, and the stated factors.
+    """
+
+    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Any] = ()) -> Statements: ...

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
-from bayesrecon.arrays import Array
+from bayesrecon.arrays import Array, Stored
 from bayesrecon.domains import Field as Field
 from bayesrecon.domains import Records as Records
 from bayesrecon.errors import BayesreconError
@@ -30,9 +31,9 @@ Progress = Callable[[str, float], None]
 class Transform(Protocol):
     """A bijection from unconstrained to constrained values. NumPyro's transforms have this interface."""
 
-    def __call__(self, x: Any) -> Any: ...
-    def _inverse(self, y: Any) -> Any: ...
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any: ...
+    def __call__(self, x: Array) -> Any: ...
+    def _inverse(self, y: Array) -> Any: ...
+    def log_abs_det_jacobian(self, x: Array, y: Array) -> Any: ...
     def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]: ...
 
 
@@ -94,7 +95,7 @@ class LinearPredictor:
     intercept: str | None
     x: str
     y: str
-    log_lik: Callable[[Any, Any], Any]
+    log_lik: Callable[[Array, Array], Array]
     loss: str
     labels: tuple[int, ...] = ()
 
@@ -108,8 +109,8 @@ class Prediction:
         log_lik: h, a function `(array, record) -> scalar`.
     """
 
-    output: Callable[[Any, Any], Any]
-    log_lik: Callable[[Any, Any], Any]
+    output: Callable[[Params, Records], Array]
+    log_lik: Callable[[Array, Records], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,14 +128,14 @@ class GaussianPredictor:
     """
 
     MOST: ClassVar[int] = 64
-    """Coefficients, beyond which their products are more than the records that a kernel is written on where a record
-    has few of them, as one of a group does."""
+    """Largest number of coefficients if a record has few of them, as in a group. Their products would otherwise
+    outnumber the records of a kernel's basis."""
 
     MOST_DENSE: ClassVar[int] = 128
-    """The same where a record has most of them: the kernel then takes memory of a gigabyte or more."""
+    """Largest number of coefficients if a record has most of them. The kernel then takes at least a gigabyte."""
 
     coefficients: tuple[int, ...]
-    design: Callable[[np.ndarray, Records], tuple[Any, Any, Any]]
+    design: Callable[[np.ndarray, Records], tuple[Array, Array, Array]]
     scale: int | None = None
     power: float = 1.0
     logarithm: bool = True
@@ -174,13 +175,13 @@ class Model:
     name: str
     parameters: tuple[Parameter, ...]
     fields: Mapping[str, Field]
-    log_lik_at: Callable[[Params, Records], Any]
-    log_prior_at: Callable[[Params], Any]
+    log_lik_at: Callable[[Params, Records], jax.Array]
+    log_prior_at: Callable[[Params], jax.Array]
     prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None
     program: Callable[..., Any] | None = None
-    simulate: Callable[[Params, Records, Any], Records] | None = None
+    simulate: Callable[[Params, Records, jax.Array], Records] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    identities: Mapping[str, tuple[Callable[[Records], Any], float]] = field(default_factory=dict)
+    identities: Mapping[str, tuple[Callable[[Records], Array], float]] = field(default_factory=dict)
     linear: LinearPredictor | None = None
     prediction: Prediction | None = None
     gaussian: GaussianPredictor | None = None
@@ -190,7 +191,7 @@ class Model:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """A line: what there is to estimate, and what a record holds."""
+        """One line: the coordinates and the fields of a record."""
         tempered = "" if self.power == 1 else f", power {self.power:g}"
         return f"Model({self.name!r}: {listed(self.coordinates)}; record of {listed(tuple(self.fields))}{tempered})"
 
@@ -234,11 +235,11 @@ class Model:
         value = self.log_lik_at(self.constrain(theta), record)
         return value if self.power == 1 else self.power * value
 
-    def log_prior(self, theta: Any) -> jax.Array:
+    def log_prior(self, theta: Array) -> jax.Array:
         """log pi0 at one unconstrained vector, without the Jacobian of the transforms."""
         return self.log_prior_at(self.constrain(theta))
 
-    def log_det(self, theta: Any) -> jax.Array:
+    def log_det(self, theta: Array) -> jax.Array:
         """Log absolute determinant of the constraining map at one unconstrained vector."""
         free = self.split(theta)
         terms = [
@@ -271,27 +272,27 @@ class Model:
 
 
 class Atoms(Protocol):
-    """What kernels use of a release: weighted atoms and a model, for any kind of release (`bayesrecon.releases`)."""
+    """The part of a release that kernels use: weighted atoms and a model."""
 
     temperature: ClassVar[float]
 
     @property
-    def theta(self) -> Any: ...
+    def theta(self) -> Array | Stored: ...
     @property
-    def weights(self) -> Any: ...
+    def weights(self) -> Array: ...
     @property
-    def chain(self) -> Any: ...
+    def chain(self) -> Array: ...
     @property
     def model(self) -> Model: ...
     @property
     def default_metric(self) -> str: ...
-    def own_metric(self) -> Any: ...
+    def own_metric(self) -> np.ndarray: ...
     @property
     def size(self) -> int: ...
 
 
 def power_suffix(power: float) -> str:
-    """What the name of a tempered model ends with."""
+    """End of the name of a tempered model."""
     return "" if power == 1 else f" to the power {power:g}"
 
 
@@ -309,10 +310,10 @@ def as_html(text: str) -> str:
 class PseudoData:
     """The measure `sum_m w_m delta_{z_m}`: `weights` `(M,)` and `records` `{field: (M, *shape)}`."""
 
-    weights: Any
+    weights: Array
     records: Records
 
-    def to_dataframe(self, **more: Any) -> "pd.DataFrame":
+    def to_dataframe(self, **more: npt.ArrayLike) -> "pd.DataFrame":
         """One row per record: its weight, `more` columns, and its fields."""
         import pandas as pd
 

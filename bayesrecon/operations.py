@@ -1,8 +1,8 @@
-"""A program as a list of its elementary operations, and what every value in it is.
+"""A program as a list of its elementary operations, and how each value depends on the parameters.
 
-A program's trace is walked once. Every value is marked: free of the parameters, an affine function of some, a multiple
-of a power of one, or anything else. Operations that are not known here make anything else, so that what is found out is
-so for every value of parameters and records.
+Every value gets a mark: independent of the parameters, an affine function of them, a multiple of a power of one of
+them, or anything else. Results of unknown operations count as anything else, so marks hold for all parameters and
+records.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.extend import core
 
 CALLS = frozenset({"closed_call", "core_call", "jit", "pjit"})
-"""Operations that are programs themselves, and nothing but them."""
+"""Operations that only call a program."""
 
 _MOVES = {"broadcast_in_dim", "copy", "dynamic_slice", "gather", "reshape", "rev", "slice", "squeeze", "transpose"}
 _SUMS = {"add", "add_any", "concatenate", "cumsum", "neg", "pad", "reduce_sum", "stack", "sub"}
@@ -23,20 +23,25 @@ _POWERS = {"sqrt": 0.5, "rsqrt": -0.5, "square": 2.0}
 
 @dataclass(frozen=True)
 class Step:
-    """One operation: `takes` and `gives` are numbers of values."""
+    """One operation.
 
-    operation: Any
+    Attributes:
+        operation: an equation of the trace.
+        takes, gives: numbers of the values that it takes and returns.
+    """
+
+    operation: core.JaxprEqn
     takes: tuple[int, ...]
     gives: tuple[int, ...]
 
     def run(self, values: dict[int, Any]) -> None:
-        """Put what it gives beside what it takes."""
-        primitive, given = self.operation.primitive, [values[k] for k in self.takes]
+        """Compute the results, and add them to the values by their numbers."""
+        primitive, arguments = self.operation.primitive, [values[k] for k in self.takes]
         bound: Any = primitive.get_bind_params(self.operation.params)
-        more, params = bound if isinstance(bound, tuple) else ((), bound)  # JAX before 0.10 has functions apart
+        functions, params = bound if isinstance(bound, tuple) else ((), bound)  # JAX before 0.10 separates functions
         with self.operation.ctx.manager:
-            found = primitive.bind(*more, *given, **params)
-        values.update(zip(self.gives, found if primitive.multiple_results else [found], strict=True))
+            result: Any = primitive.bind(*functions, *arguments, **params)
+        values.update(zip(self.gives, result if primitive.multiple_results else [result], strict=True))
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class Operations:
     Attributes:
         steps: in order.
         arguments, results: numbers of values.
-        known: values that are known already, by their numbers.
+        known: values of constants, by their numbers.
     """
 
     steps: list[Step]
@@ -55,16 +60,16 @@ class Operations:
     results: list[int]
 
 
-def operations_of(closed: Any, inlined: Collection[str] = CALLS) -> Operations:
+def operations_of(closed: core.ClosedJaxpr, inlined: Collection[str] = CALLS) -> Operations:
     """The operations of a trace.
 
     Args:
-        closed: what `jax.make_jaxpr` returns.
-        inlined: the operations whose own programs stand in their place.
+        closed: a trace, made by `jax.make_jaxpr`.
+        inlined: operations that are replaced by the programs that they call.
     """
     steps: list[Step] = []
     known: dict[int, Any] = {}
-    seen: dict[Any, Any] = {}  # the same operation of the same values is one: parameters are taken apart at every use
+    seen: dict[Any, Any] = {}  # repeated operations on the same values count once: each use splits parameters anew
     count = 0
 
     def fresh() -> int:
@@ -73,32 +78,32 @@ def operations_of(closed: Any, inlined: Collection[str] = CALLS) -> Operations:
         return count
 
     def constant(value: Any) -> int:
-        same = (str(getattr(value, "dtype", type(value))), str(value)) if jnp.ndim(value) == 0 else id(value)
-        if same not in seen:
-            seen[same] = fresh()
-            known[seen[same]] = value
-        return seen[same]
+        key = (str(getattr(value, "dtype", type(value))), str(value)) if jnp.ndim(value) == 0 else id(value)
+        if key not in seen:
+            seen[key] = fresh()
+            known[seen[key]] = value
+        return seen[key]
 
-    def walk(jaxpr: Any, consts: Sequence[Any], arguments: Sequence[int]) -> list[int]:
+    def walk(jaxpr: core.Jaxpr, consts: Sequence[Any], arguments: Sequence[int]) -> list[int]:
         numbers = dict(zip(jaxpr.constvars, map(constant, consts), strict=True))
         numbers |= dict(zip(jaxpr.invars, arguments, strict=True))
 
-        def of(atom: Any) -> int:
+        def number_of(atom: core.Literal | core.Var) -> int:
             return constant(atom.val) if isinstance(atom, core.Literal) else numbers[atom]
 
         for step in jaxpr.eqns:
-            takes = [of(a) for a in step.invars]
+            takes = [number_of(a) for a in step.invars]
             inner = step.params.get("jaxpr") or step.params.get("call_jaxpr")
-            if step.primitive.name in inlined and hasattr(inner, "consts"):
+            if step.primitive.name in inlined and isinstance(inner, core.ClosedJaxpr):
                 gives = walk(inner.jaxpr, inner.consts, takes)
             else:
-                same = (step.primitive.name, str(step.params), *takes)
-                if same not in seen:
-                    seen[same] = [fresh() for _ in step.outvars]
-                    steps.append(Step(step, tuple(takes), tuple(seen[same])))
-                gives = seen[same]
+                key = (step.primitive.name, str(step.params), *takes)
+                if key not in seen:
+                    seen[key] = [fresh() for _ in step.outvars]
+                    steps.append(Step(step, tuple(takes), tuple(seen[key])))
+                gives = seen[key]
             numbers |= dict(zip(step.outvars, gives, strict=True))
-        return [of(a) for a in jaxpr.outvars]
+        return [number_of(a) for a in jaxpr.outvars]
 
     arguments = [fresh() for _ in closed.jaxpr.invars]
     results = walk(closed.jaxpr, closed.consts, arguments)
@@ -107,14 +112,14 @@ def operations_of(closed: Any, inlined: Collection[str] = CALLS) -> Operations:
 
 @dataclass(frozen=True)
 class Mark:
-    """What a value is.
+    """How a value depends on the parameters.
 
     Attributes:
-        names: parameters that enter it.
-        affine: in them.
-        power: power of the one parameter that it is a multiple of, the factor free of parameters; None where it is not.
-        plain: the factor is one.
-        logged: it is a power of that parameter's exponential.
+        names: parameters on which it depends.
+        affine: whether it is an affine function of them.
+        power: exponent k if the value is `c p^k` for one parameter p and a c that depends on none; else None.
+        plain: whether c is one.
+        logged: whether the value is `c exp(p)^k` instead.
     """
 
     names: frozenset[str] = frozenset()
@@ -125,16 +130,16 @@ class Mark:
 
     @classmethod
     def of(cls, name: str) -> "Mark":
-        """That of a parameter itself."""
+        """The mark of a parameter itself."""
         return cls(frozenset([name]), power=1.0, plain=True)
 
     @property
     def linear(self) -> bool:
-        """Whether parameters enter it, as an affine function."""
+        """Whether it is an affine function of at least one parameter."""
         return bool(self.names) and self.affine
 
     def to(self, power: float) -> "Mark":
-        """A power of this."""
+        """The mark of a power of the value."""
         return replace(self, affine=False, power=None if self.power is None else power * self.power)
 
 
@@ -142,32 +147,33 @@ FREE = Mark()
 
 
 def marked(program: Operations, parameters: Mapping[int, Mark]) -> dict[int, Mark]:
-    """The marks of all values that are not free of the parameters.
+    """Marks of all values that depend on parameters, by their numbers.
 
     Args:
-        parameters: those of the arguments that are not.
+        program: the operations.
+        parameters: marks of the arguments that depend on parameters.
     """
     marks = dict(parameters)
     for step in program.steps:
-        given = [marks.get(k, FREE) for k in step.takes]
-        if any(mark.names for mark in given):
-            marks |= dict.fromkeys(step.gives, _made(step.operation, given))
+        inputs = [marks.get(k, FREE) for k in step.takes]
+        if any(mark.names for mark in inputs):
+            marks |= dict.fromkeys(step.gives, _result_of(step.operation, inputs))
     return marks
 
 
-def _made(operation: Any, given: Sequence[Mark]) -> Mark:
-    """The mark of what an operation makes."""
-    name, names = operation.primitive.name, frozenset().union(*(mark.names for mark in given))
-    moving = [mark for mark in given if mark.names]
-    first, alone = given[0], moving == [given[0]]
+def _result_of(operation: core.JaxprEqn, inputs: Sequence[Mark]) -> Mark:
+    """The mark of an operation's result."""
+    name, names = operation.primitive.name, frozenset().union(*(mark.names for mark in inputs))
+    varying = [mark for mark in inputs if mark.names]
+    first, alone = inputs[0], varying == [inputs[0]]
     if alone and (name in _MOVES or name == "convert_element_type") and _is_real(operation.outvars[0]):
-        return first  # where to does not depend on them
+        return first  # the positions do not depend on parameters
     if name in _SUMS or (name == "select_n" and not first.names):
-        return Mark(names, affine=all(mark.affine for mark in given))
-    if name in _PRODUCTS and len(moving) == 1:
-        return replace(moving[0], plain=False, power=moving[0].power if name == "mul" else None)
-    if name == "div" and len(moving) == 1:
-        return replace(first if alone else moving[0].to(-1.0), plain=False)
+        return Mark(names, affine=all(mark.affine for mark in inputs))
+    if name in _PRODUCTS and len(varying) == 1:
+        return replace(varying[0], plain=False, power=varying[0].power if name == "mul" else None)
+    if name == "div" and len(varying) == 1:
+        return replace(first if alone else varying[0].to(-1.0), plain=False)
     if name == "exp" and first.plain and first.power == 1.0:
         return replace(first, affine=False, plain=False, logged=True)
     if name in _POWERS:

@@ -10,7 +10,7 @@ from bayesrecon.errors import BayesreconError
 
 
 def shortly(what: str) -> str:
-    """A line without what explains it.
+    """A description up to its first colon or comma.
 
     >>> shortly("limits of statistics, without equations of the data")
     'limits of statistics'
@@ -62,11 +62,11 @@ def paired(before: Any, after: Any) -> Deletion:
         sizes = before.theta.shape[1], after.theta.shape[1]
         if before.model.name == after.model.name and sizes[0] != sizes[1]:
             raise BayesreconError(
-                f"before has {sizes[0]} parameters and after {sizes[1]}: they are not of one model, so no record lies "
-                "between them; retrain with the same features and classes"
+                f"before has {sizes[0]} parameters and after {sizes[1]}, so their models differ by more than a record; "
+                "retrain with the same features and classes"
             )
-        one, two = before.model.settings, after.model.settings
-        changed = [f"{k} {one[k]} and {two[k]}" for k in one if k in two and one[k] != two[k]]
+        first, second = before.model.settings, after.model.settings
+        changed = [f"{k} {first[k]} and {second[k]}" for k in first if k in second and first[k] != second[k]]
         if before.model.name == after.model.name and changed:
             raise BayesreconError(
                 f"before and after were trained differently ({', '.join(changed)}), which moves the parameters "
@@ -77,8 +77,9 @@ def paired(before: Any, after: Any) -> Deletion:
             "read both with the same model object"
         )
     if before.pair is not after.pair:
-        one, other = shortly(before.what), shortly(after.what)
-        raise BayesreconError(f"one release holds {one} and the other {other}; supply two alike")
+        raise BayesreconError(
+            f"one release holds {shortly(before.what)} and the other {shortly(after.what)}; supply two of one kind"
+        )
     same = before.model is after.model and before.theta.shape == after.theta.shape
     if same and np.array_equal(before.theta, after.theta):
         raise BayesreconError("before and after are identical: nothing was deleted, or one file was given twice")

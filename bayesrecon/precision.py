@@ -1,8 +1,9 @@
-"""A local double-precision scope: kernel solves need float64 whatever the user's global setting."""
+"""Double and single precision of JAX inside a block, whatever the user's global setting."""
 
 import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from contextlib import AbstractContextManager
+from typing import ParamSpec, TypeVar
 
 import jax
 
@@ -10,8 +11,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def x64() -> Any:
-    """Context manager that turns on 64-bit JAX types inside the block only."""
+def x64() -> AbstractContextManager[object]:
+    """Context manager in which JAX has 64-bit types."""
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
     from jax.experimental import enable_x64  # type: ignore[attr-defined]
@@ -20,7 +21,7 @@ def x64() -> Any:
 
 
 def in_float64(function: Callable[P, R]) -> Callable[P, R]:
-    """Run `function` inside the 64-bit scope."""
+    """Decorator that runs `function` with 64-bit JAX types."""
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -31,17 +32,17 @@ def in_float64(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def in_float32(function: Callable[P, R]) -> Callable[P, R]:
-    """Run `function` with 32-bit JAX types: networks keep their precision whatever the user's global setting."""
+    """Decorator that runs `function` with 32-bit JAX types, the usual ones of networks."""
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _single():
+        with _x32():
             return function(*args, **kwargs)
 
     return wrapped
 
 
-def _single() -> Any:
+def _x32() -> AbstractContextManager[object]:
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(False)
     from jax.experimental import disable_x64  # type: ignore[attr-defined]

@@ -1,12 +1,11 @@
-"""Penalties that choose among reconstructions which a release cannot tell apart.
+"""Penalties that select among reconstructions that a release does not distinguish.
 
 A regulariser is any function `(weights, records) -> scalar` in `jax.numpy`, added to the divergence or to half the
-squared residual. Two are ready-made for images, and sum with `+`.
+squared residual. Two for images are ready-made. Regularisers can be added with `+`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +15,14 @@ from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Records
 
-Regulariser = Callable[[Any, Records], Any]
+Regulariser = Callable[[Array, Records], jax.Array | float]
 """`(weights (M,), records) -> scalar`."""
 
 
 class Penalty:
-    """A ready-made regulariser, which another one can be added to."""
+    """A ready-made regulariser, to which others can be added."""
 
-    def __call__(self, weights: Any, records: Records) -> Any:
+    def __call__(self, weights: Array, records: Records) -> jax.Array | float:
         raise NotImplementedError
 
     def __add__(self, other: Regulariser) -> "Penalty":
@@ -37,13 +36,13 @@ class Both(Penalty):
     one: Regulariser
     other: Regulariser
 
-    def __call__(self, weights: Any, records: Records) -> Any:
+    def __call__(self, weights: Array, records: Records) -> jax.Array | float:
         return self.one(weights, records) + self.other(weights, records)
 
 
 @dataclass(frozen=True)
 class TotalVariation(Penalty):
-    """Total variation of images: the absolute differences of neighbouring pixels, a mean over each image, summed.
+    """Total variation of images: absolute differences of neighbouring pixels, averaged in each image and summed.
 
     A difference d counts as `sqrt(d^2 + smooth^2) - smooth` (Rudin, Osher and Fatemi 1992, smoothed), so that Newton's
     steps see a curvature where an image is flat.
@@ -72,7 +71,7 @@ class TotalVariation(Penalty):
         if not self.smooth > 0:
             raise BayesreconError(f"smooth={self.smooth}: expected a positive number")
 
-    def __call__(self, weights: Array, records: Records) -> Any:
+    def __call__(self, weights: Array, records: Records) -> jax.Array | float:
         images = _images(records, self.field, self.shape)
         steps = (jnp.diff(images, axis=1), jnp.diff(images, axis=2))
         total = sum(jnp.sum(jnp.sqrt(d**2 + self.smooth**2) - self.smooth) for d in steps)
@@ -83,7 +82,7 @@ class TotalVariation(Penalty):
 class Box(Penalty):
     """The squared distance from `low <= value <= high`, a mean over each record's values, summed over records.
 
-    For what no domain can state: a soft box, or one in which records start outside.
+    Unlike a domain, it is a soft limit, and records may start outside.
 
     >>> float(Box(0.0, 1.0, strength=1.0)(np.ones(1), {"x": np.array([[0.5, 3.0]])}))
     2.0
@@ -106,7 +105,7 @@ class Box(Penalty):
 
 
 def described(regulariser: Regulariser | None) -> str:
-    """Its name, for files that must tell one from another: with its numbers where it is ready-made."""
+    """Name of a regulariser in files, with its parameters if it is ready-made."""
     if isinstance(regulariser, Penalty):
         return repr(regulariser)
     return "" if regulariser is None else getattr(regulariser, "__qualname__", type(regulariser).__qualname__)

@@ -8,17 +8,19 @@ Shapes follow the notation table in docs/glossary.md: T atoms, d unconstrained c
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import jax
 import numpy as np
+import numpy.typing as npt
 
+from bayesrecon.arrays import Array, Stored
 from bayesrecon.errors import BayesreconError
 from bayesrecon.inexact import Ascent, Limits, Noise
 from bayesrecon.model import Model, PseudoData, as_html
 from bayesrecon.pairs import ApproximatedPair, Deletion, DrawsPair, TrainedPair, shortly
 
-_STATIC = {"static": True}  # part of the structure of the tree that JAX sees, no leaf of it
+_STATIC = {"static": True}  # for JAX, part of the tree's structure instead of a leaf
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,19 +43,19 @@ class Release:
     what: ClassVar[str]
     temperature: ClassVar[float]
 
-    theta: Any
+    theta: Array | Stored
     model: Model = field(metadata=_STATIC)
     name: str = field(default="release", kw_only=True, metadata=_STATIC)
     notes: tuple[str, ...] = field(default=(), kw_only=True, metadata=_STATIC)
 
-    if TYPE_CHECKING:  # fields of draws, and properties of one atom
+    if TYPE_CHECKING:  # these are fields of draws, and properties of a single atom
 
         @property
-        def weights(self) -> Any: ...
+        def weights(self) -> Array: ...
         @property
-        def chain(self) -> Any: ...
+        def chain(self) -> Array: ...
         @property
-        def log_density(self) -> Any: ...
+        def log_density(self) -> Array | None: ...
 
     def __repr__(self) -> str:
         """A line: what it is, of which model."""
@@ -103,7 +105,7 @@ class Release:
         """Whether a function is either exactly in the span of the equations or not in it at all."""
         return False
 
-    def printed(self, theta: Any, directions: Any, columns: Any) -> "Release":
+    def printed(self, theta: Array, directions: Array, columns: Array) -> "Release":
         """The release with its parameter rounded to `theta (1, d)`.
 
         `columns (d, b)` are the rounding errors, one column per number.
@@ -127,9 +129,9 @@ class PosteriorDraws(Release):
     what: ClassVar[str] = "posterior draws"
     temperature: ClassVar[float] = 1.0
 
-    weights: Any
-    chain: Any
-    log_density: Any = None
+    weights: Array
+    chain: Array
+    log_density: Array | None = None
 
     def _sized(self, count: int, width: int) -> str:
         beside = ", with log densities" if self.log_density is not None else ""
@@ -143,10 +145,11 @@ class PosteriorDraws(Release):
     def pair(self) -> type[Deletion]:
         return DrawsPair
 
-    def take(self, at: Any) -> "PosteriorDraws":
+    def take(self, at: slice | npt.ArrayLike) -> "PosteriorDraws":
         """The draws at the positions `at`, in this order, with weights rescaled to sum to one."""
+        at = at if isinstance(at, slice) else np.asarray(at)
         weights = np.asarray(self.weights)[at]
-        rows = self.theta if hasattr(self.theta, "part") else np.asarray(self.theta)  # some lie in a file
+        rows = self.theta if isinstance(self.theta, Stored) else np.asarray(self.theta)
         return replace(
             self,
             theta=rows[at],
@@ -218,7 +221,7 @@ class Derived(OneAtom):
         of: the model whose posterior it describes.
     """
 
-    directions: Any = field()
+    directions: Array = field()
     of: Model = field(metadata=_STATIC)
 
     @property
@@ -253,7 +256,7 @@ class Approximation(Derived):
 
     what: ClassVar[str] = "an approximation of a posterior, whose equations are exact along some directions"
 
-    def printed(self, theta: Any, directions: Any, columns: Any) -> "Release":
+    def printed(self, theta: Array, directions: Array, columns: Array) -> "Release":
         noise = Noise(np.zeros((len(columns), 0)), columns)
         return Summary(theta, self.model, directions, self.of, noise, name=self.name, notes=self.notes)
 
@@ -271,7 +274,7 @@ class VariationalOptimum(Derived):
 
     refined: Model = field(metadata=_STATIC)
 
-    def printed(self, theta: Any, directions: Any, columns: Any) -> "Release":
+    def printed(self, theta: Array, directions: Array, columns: Array) -> "Release":
         noise = Noise(np.zeros((len(columns), 0)), columns)
         return Summary(theta, self.model, directions, self.of, noise, self.refined, name=self.name, notes=self.notes)
 
@@ -284,8 +287,8 @@ class Summary(Derived):
     Args:
         noise: errors from rounding and from the finite number of draws.
         refined: as in `VariationalOptimum`, if there are expectations.
-        matched: for a summary whose equations only hold approximately: function `(given (d,), theta (d,), PseudoData)
-            -> theta`. It returns the parameter for which the equations give data whose posterior has the given
+        matched: for a summary whose equations only hold approximately: function `(target (d,), theta (d,), PseudoData)
+            -> theta`. It returns the parameter for which the equations give data whose posterior has the target
             parameter.
     """
 
@@ -293,9 +296,9 @@ class Summary(Derived):
 
     noise: Noise
     refined: Model | None = field(default=None, metadata=_STATIC)
-    matched: Callable[[Any, Any, PseudoData], Any] | None = field(default=None, metadata=_STATIC)
+    matched: Callable[[Array, Array, PseudoData], Array] | None = field(default=None, metadata=_STATIC)
 
-    def printed(self, theta: Any, directions: Any, columns: Any) -> "Release":
+    def printed(self, theta: Array, directions: Array, columns: Array) -> "Release":
         return replace(self, theta=theta, directions=directions, noise=self.noise.rounded(columns))
 
 
@@ -316,7 +319,7 @@ class OptimisedFit(Derived):
     ascent: Ascent
     refined: Model | None = field(default=None, metadata=_STATIC)
 
-    def printed(self, theta: Any, directions: Any, columns: Any) -> "Release":
+    def printed(self, theta: Array, directions: Array, columns: Array) -> "Release":
         return replace(self, theta=theta, directions=directions, noise=self.noise.rounded(columns))
 
 
@@ -348,7 +351,7 @@ class StatedLimits(OneAtom):
         )
 
 
-def refuse_others(release: Any, takes: Sequence[Any], verb: str, instead: str) -> None:
+def refuse_others(release: object, takes: Sequence[type], verb: str, instead: str) -> None:
     """Raise an error for a release of a kind that a verb or an attack does not accept.
 
     Args:
@@ -358,14 +361,15 @@ def refuse_others(release: Any, takes: Sequence[Any], verb: str, instead: str) -
     """
     if isinstance(release, tuple(takes)):
         return
-    if not hasattr(release, "what"):
+    what = getattr(release, "what", None)
+    if what is None:
         raise BayesreconError(
             f"expected a release (bayesrecon.posteriors makes one) or a deletion pair, got a {type(release).__name__}"
         )
-    raise BayesreconError(f"{verb} takes {in_words(takes)}, and this is {release.what}; {instead}")
+    raise BayesreconError(f"{verb} takes {in_words(takes)}, and this is {what}; {instead}")
 
 
-def in_words(takes: Sequence[Any]) -> str:
+def in_words(takes: Sequence[type]) -> str:
     """Kinds of releases that a verb or an attack accepts, in words.
 
     >>> in_words([PosteriorDraws, TrainedParameter])
@@ -377,7 +381,7 @@ def in_words(takes: Sequence[Any]) -> str:
 
 
 LIMITED = "`recover` says which, or supply the correlations of its estimates"
-"""What is done with limits of statistics, which no other verb takes."""
+"""How an error message about limits of statistics ends. No other verb accepts them."""
 
 EQUATIONS = (PosteriorDraws, Trained, Derived)
-"""Kinds that have equations of their data, and what is derived from them."""
+"""Kinds of releases that have equations of their data."""

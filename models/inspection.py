@@ -71,7 +71,7 @@ def trace(
 
 def log_prob(site: Mapping[str, Any]) -> Any:
     """Log probability of a sample site, with its scale."""
-    from bayesrecon.models._smooth_laws import smooth
+    from bayesrecon.models._smooth_distributions import smooth
 
     value = smooth(site["fn"]).log_prob(site["value"])
     return value if site["scale"] is None else site["scale"] * value

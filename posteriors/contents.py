@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesrecon.json_types import Json
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates
 
@@ -63,7 +64,7 @@ class Variable:
     shape: tuple[int, ...]
     per_draw: bool
     values: np.ndarray
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Json = field(default_factory=dict)
     dimensions: tuple[str, ...] = ()
 
     @property
@@ -198,7 +199,7 @@ class Contents:
     files: tuple[Stamp, ...] = ()
     variables: tuple[Variable, ...] = ()
     coordinates: Mapping[str, np.ndarray] = field(default_factory=dict)
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Json = field(default_factory=dict)
     comments: tuple[str, ...] = ()
     draws: Draws | None = None
     rows: np.ndarray = field(default_factory=lambda: np.zeros(0, int))

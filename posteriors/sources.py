@@ -1,7 +1,7 @@
 """Releases from draws. All sources go through `from_draws`, which checks the draws."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -212,7 +212,7 @@ def _on_boundary(parameter: Parameter, values: np.ndarray) -> np.ndarray:
     return edge.reshape(len(values), -1).any(axis=1)
 
 
-def _listed_names(names: Sequence[str] | Mapping[str, Any]) -> str:
+def _listed_names(names: Iterable[str]) -> str:
     listed = list(names)
     return ", ".join(listed[:6]) + (f" and {len(listed) - 6} more" if len(listed) > 6 else "")
 

@@ -1,18 +1,18 @@
 """Tables of records from files: private data, known designs, public records."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, beside, reading
+from bayesrecon.json_types import Json
 from bayesrecon.posteriors.formats.npz import load_npz
 from bayesrecon.untrusted.csv_table import CsvTable
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.json_file import JsonFile
 
 
-def read_table(path: str) -> dict[str, Any]:
+def read_table(path: str) -> Json:
     """Columns of a data file: CSV with a header, JSON object of arrays, or a NumPy archive."""
     file = Path(path)
     if not file.is_file():

@@ -1,4 +1,4 @@
-"""Weights of draws that stand beside them: importance weights, and how often a chain was in each of its states."""
+"""Weights of draws: importance weights, and the number of visits of a chain to each state."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError, Note, near
 
 NAMES = ("weight", "weights", "mult", "multiplicity", "log_weight", "log_weights")
 """Variables with one number per draw that are read as weights, unless the model has a parameter of that name."""
 
-_FEWEST = 100  # effective draws, below which a few of the draws are nearly all that count
-_OFTEN, _NUMBERS = 100, 2**25  # states are repeated up to so many times on average, and up to so many numbers in all
+_FEWEST = 100  # smallest effective sample size that is accepted
+_OFTEN, _NUMBERS = 100, 2**25  # most repetitions per state on average, and most numbers in all
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +30,7 @@ class Weights:
 
     @property
     def counted(self) -> bool:
-        """Whether they are whole numbers: visits to a state."""
+        """Whether weights are whole numbers, the visits to each state."""
         return not self.name.startswith("log") and bool((self.values == np.round(self.values)).all())
 
 
@@ -42,16 +43,18 @@ def weight_names(names: Iterable[str], parameters: Iterable[str]) -> list[str]:
     return [name for name in names if name in NAMES and name not in parameters]
 
 
-def weights_among(values: Mapping[str, Any], parameters: Iterable[str], requested: str | bool = True) -> Weights | None:
-    """The weights among variables `(chains, draws, *shape)`.
+def weights_among(
+    values: Mapping[str, Array], parameters: Iterable[str], requested: str | bool = True
+) -> Weights | None:
+    """The weights among variables of draws, or None.
 
     Args:
-        values: by name.
-        parameters: names that the model has.
-        requested: the name of the weights; True looks for one of `NAMES`, False for none.
+        values: `{name: (chains, draws, *shape)}`.
+        parameters: names of the model's parameters, which are not weights.
+        requested: the name of the weights. True looks for one of `NAMES`, False for none.
 
     Raises:
-        BayesreconError: no such variable, several, or values that are no weights.
+        BayesreconError: there is no such variable, there are several, or its values cannot be weights.
 
     >>> weights_among({"mu": np.zeros((1, 3)), "log_weight": np.log([[1.0, 2.0, 1.0]])}, ["mu"]).values.tolist()
     [[0.5, 1.0, 0.5]]
@@ -73,53 +76,55 @@ def weights_among(values: Mapping[str, Any], parameters: Iterable[str], requeste
     if not candidates:
         return None
     (name,) = candidates
-    given = np.asarray(values[name], float)
-    if not _one_per_draw(given):
-        raise BayesreconError(f"weights={name!r}: its shape is {given.shape}, but one number per draw is needed")
-    given = given.reshape(given.shape[:2])
+    numbers = np.asarray(values[name], float)
+    if not _one_per_draw(numbers):
+        raise BayesreconError(f"weights={name!r}: its shape is {numbers.shape}, but one number per draw is needed")
+    numbers = numbers.reshape(numbers.shape[:2])
     if name.startswith("log"):
-        given = np.exp(given - given.max()) if np.isfinite(given.max()) else given
-    if not (np.isfinite(given).all() and (given >= 0).all()):
+        numbers = np.exp(numbers - numbers.max()) if np.isfinite(numbers.max()) else numbers
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
         raise BayesreconError(
             f"{name} holds the weights of the draws, but some are negative or not finite; weights=False "
             "(--weights none) gives all draws equal weight"
         )
-    return Weights(name, given)
+    return Weights(name, numbers)
 
 
-def weighted(release: Any, weights: Weights, kept: np.ndarray) -> Any:
-    """The release with weights, and a note of them.
+def weighted(release: Any, weights: Weights, positions: np.ndarray) -> Any:
+    """The release with weights, and a note about them.
 
     Args:
-        kept: `(T,)` positions of its draws among those of the weights, chain by chain.
+        release: the draws.
+        weights: weights of these and perhaps other draws.
+        positions: `(T,)`, positions of the release's draws among those of the weights, chain by chain.
     """
-    own = weights.values.reshape(-1)[kept]
-    if not own.any():
+    numbers = weights.values.reshape(-1)[positions]
+    if not numbers.any():
         raise BayesreconError(f"{weights.name} holds the weights of the draws, but all are zero")
-    if np.ptp(own) == 0:
+    if np.ptp(numbers) == 0:
         return release
-    own = own / own.sum()
-    effective = 1 / np.sum(own**2)
-    if effective < min(_FEWEST, len(own)):
+    numbers = numbers / numbers.sum()
+    effective = 1 / np.sum(numbers**2)
+    if effective < min(_FEWEST, len(numbers)):
         raise BayesreconError(
-            f"the effective sample size of {len(own)} draws weighted by {weights.name} is {effective:.0f}, below "
+            f"the effective sample size of {len(numbers)} draws weighted by {weights.name} is {effective:.0f}, below "
             f"{_FEWEST}: draw from a distribution closer to the posterior, or pass weights=False (--weights none) if "
             "these are not weights"
         )
     if weights.counted:
         meaning = f"each state is repeated as often as {weights.name} says"
     else:
-        meaning = f"draws are weighted by {weights.name}: effective sample size {effective:.0f} of {len(own)}"
+        meaning = f"draws are weighted by {weights.name}: effective sample size {effective:.0f} of {len(numbers)}"
     note = Note(f"{meaning}; weights=False (--weights none) gives all draws equal weight")
-    return replace(release, weights=own, notes=(*release.notes, note))
+    return replace(release, weights=numbers, notes=(*release.notes, note))
 
 
-def in_runs(release: Any, weights: Weights, kept: np.ndarray) -> Any:
-    """The draws with every state repeated as often as the chain stayed in it, which errors are computed from.
+def in_runs(release: Any, weights: Weights, positions: np.ndarray) -> Any:
+    """The draws with each state repeated as often as the chain visited it, so that errors can be computed.
 
-    As it is where weights are no counts, or there would be too many.
+    The release is unchanged if weights are not counts, or if there would be too many draws.
     """
-    count = weights.values.reshape(-1)[kept]
+    count = weights.values.reshape(-1)[positions]
     if not weights.counted or np.ptp(count) == 0:
         return release
     total = count.sum()
@@ -130,5 +135,5 @@ def in_runs(release: Any, weights: Weights, kept: np.ndarray) -> Any:
     return replace(repeated, weights=np.full(len(rows), 1 / len(rows)))
 
 
-def _one_per_draw(values: Any) -> bool:
+def _one_per_draw(values: Array) -> bool:
     return np.ndim(values) >= 2 and int(np.prod(np.shape(values)[2:])) == 1

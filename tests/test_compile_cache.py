@@ -15,8 +15,8 @@ SETTLED = {"JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_S
 
 RUN = """
 import sys
-from bayesrecon.running.compiled import keep_by_default
-keep_by_default()
+from bayesrecon.running.compiled import cache_by_default
+cache_by_default()
 import jax
 found = []
 jax.monitoring.register_event_listener(lambda event, **rest: found.append(event))
@@ -30,8 +30,8 @@ finally:
 ASKED = """
 import os, sys
 assert "jax" not in sys.modules
-from bayesrecon.running.compiled import keep_by_default
-keep_by_default()
+from bayesrecon.running.compiled import cache_by_default
+cache_by_default()
 print(os.environ.get("JAX_COMPILATION_CACHE_DIR"))
 """
 
@@ -170,7 +170,7 @@ def test_a_folder_that_others_can_write_to_is_refused(tmp_path, monkeypatch, mod
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder))
     monkeypatch.delitem(sys.modules, "jax", raising=False)
     with pytest.raises(BayesreconError, match="other users can write to"):
-        compiled.keep_by_default()
+        compiled.cache_by_default()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="owners of folders")

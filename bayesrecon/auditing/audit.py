@@ -29,8 +29,8 @@ from bayesrecon.auditing.density_columns import Numbers
 from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, unmeasured_note
 from bayesrecon.auditing.fit_findings import audit_fit, look_at_estimates, told_of
-from bayesrecon.auditing.given import held_by
 from bayesrecon.auditing.held import DRAWS
+from bayesrecon.auditing.input import held_by
 from bayesrecon.auditing.look import Look
 from bayesrecon.auditing.opened import Opened, open_release
 from bayesrecon.auditing.pointwise import look_at_columns
@@ -45,7 +45,7 @@ from bayesrecon.estimation.problem import Problem
 from bayesrecon.knowledge import KNOWS, of_model, refuse_renamed
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
-from bayesrecon.posteriors.approximated.cmdstan_laws import is_law
+from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.door import is_fit, release_of
 from bayesrecon.posteriors.formats import read_contents
@@ -159,7 +159,7 @@ def audit(
         given: dict[str, Any] = {"knows": knows, "remedies": bool(remedies), "effort": effort, "thresholds": limits}
         fitted = audit_fit(fit[0], **fit[1], **given, key=key, progress=progress)
         fitted = with_data(fitted, data, tuple(known or ()))
-        if is_law(source):
+        if is_cmdstan_approximation(source):
             fitted = _with_file(fitted, audit(read_contents(source), data=data, remedies=remedies, key=key))
         return fitted if name is None else replace(fitted, name=name)
     stated = model is not None
@@ -260,7 +260,7 @@ def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release 
     if table:
         raise BayesreconError(f"{next(iter(table))}= belongs to a table of estimates with standard errors")
     source = getattr(source, "release", source)  # of a `Trained`
-    if isinstance(source, OneAtom) or is_fit(source) or (model is not None and is_law(source)):
+    if isinstance(source, OneAtom) or is_fit(source) or (model is not None and is_cmdstan_approximation(source)):
         return release_of(source, model), {}
     return None
 

@@ -175,10 +175,10 @@ def _finding(
     width = values[1] - values[0]
     outputs_seen = int(np.linalg.matrix_rank(queries.logits - queries.logits.mean(axis=0)))
     covariance = np.atleast_2d(np.cov(queries.x, rowvar=False))
-    kept = _rank_above(covariance, queries.cut)
-    apart = mahalanobis(queries.records - guess, 0.0, covariance, rtol=queries.cut)
+    rank = _rank_above(covariance, queries.cut)
+    distances = mahalanobis(queries.records - guess, 0.0, covariance, rtol=queries.cut)
     ratios = mahalanobis(queries.records, queries.x.mean(axis=0), covariance, rtol=queries.cut) / np.maximum(
-        apart, 1e-300
+        distances, 1e-300
     )
     items = [
         Item("PSNR, dB", _psnr(guess, queries, width), truth=None),
@@ -188,8 +188,8 @@ def _finding(
         Item(f"risk R at cut {queries.cut:g}", float(ratios.mean()), float(ratios.std() / np.sqrt(len(ratios)))),
         Item("R of the mean record", 1.0),
     ]
-    if outputs_seen <= kept - 2:
-        items.append(Item(f"R of any linear model, {outputs_seen} outputs", linear_risk(kept, outputs_seen)))
+    if outputs_seen <= rank - 2:
+        items.append(Item(f"R of any linear model, {outputs_seen} outputs", linear_risk(rank, outputs_seen)))
     gain = _psnr(guess, queries, width) - _psnr(mean, queries, width)
     return Finding(
         kind="outputs",

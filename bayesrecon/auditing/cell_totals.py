@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from bayesrecon.auditing.dominance import Ends, Sum, dominating
+from bayesrecon.auditing.dominance import Bounds, Sum, dominating
 from bayesrecon.auditing.held import DROP_DRAWS
 from bayesrecon.diagnostics import Z95
 from bayesrecon.estimation.categories import level_label
@@ -120,7 +120,7 @@ def _add(library: Library, label: str, cell: tuple[str, float], c: Component) ->
     )
 
 
-def _ends(row: Row | None) -> Ends | None:
+def _bounds(row: Row | None) -> Bounds | None:
     if row is None or row.verdict != "determined" or row.estimate is None or row.lower is None or row.upper is None:
         return None
     ends = row.estimate + _WIDER * (row.lower - row.estimate), row.estimate + _WIDER * (row.upper - row.estimate)
@@ -130,7 +130,7 @@ def _ends(row: Row | None) -> Ends | None:
 def _sums(label: str, name: str, rows: Mapping[str, Row]) -> list[Sum]:
     """The sum with the smallest and with the largest possible number of records, which bound the shares."""
     of = f"[{label}]" if label else ""
-    count, mean, variance = (_ends(rows.get(row)) for row in (f"n{of}", f"mean({name}){of}", f"var({name}){of}"))
+    count, mean, variance = (_bounds(rows.get(row)) for row in (f"n{of}", f"mean({name}){of}", f"var({name}){of}"))
     if count is None or mean is None or variance is None:
         return []
     low, high = max(math.ceil(count[0]), 2), math.floor(count[1])

@@ -29,12 +29,14 @@ class Channel:
 
 def channels() -> tuple[tuple[Channel, ...], tuple[NotRun, ...]]:
     """All channels besides the draws, in order, and plug-ins that could not be loaded."""
-    own: list[Channel] = discover("bayesrecon.auditing.channels", "CHANNEL")
-    every = added("channels", "channel", lambda given: isinstance(given, Channel), lambda channel: channel.name, own)
-    ours = {channel.name for channel in own}
-    found = [channel if name in ours else _of_plugin(channel) for name, channel in every.found.items()]
-    skipped = (NotRun(plugin.name, plugin.reason, "repair the plug-in or uninstall it") for plugin in every.skipped)
-    return tuple(sorted(found, key=lambda channel: channel.rank)), tuple(skipped)
+    shipped: list[Channel] = discover("bayesrecon.auditing.channels", "CHANNEL")
+    available = added(
+        "channels", "channel", lambda value: isinstance(value, Channel), lambda channel: channel.name, shipped
+    )
+    names = {channel.name for channel in shipped}
+    listed = [channel if name in names else _of_plugin(channel) for name, channel in available.found.items()]
+    skipped = (NotRun(plugin.name, plugin.reason, "repair the plug-in or uninstall it") for plugin in available.skipped)
+    return tuple(sorted(listed, key=lambda channel: channel.rank)), tuple(skipped)
 
 
 def _of_plugin(channel: Channel) -> Channel:

@@ -34,7 +34,7 @@ _FEWEST = 2  # smallest number of records of a sum
 _HALF = 0.5  # a record with a larger share of a sum dominates it
 _REMEDIES = (Remedy("leave the residual standard error out, or merge the cell with another one"),)
 
-Ends = tuple[float, float]
+Bounds = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -50,38 +50,38 @@ class Sum:
 
     cell: str
     count: float
-    mean: Ends
-    squares: Ends
+    mean: Bounds
+    squares: Bounds
 
 
-def shares(one: Sum) -> Ends:
+def shares(total: Sum) -> Bounds:
     """Bounds on the largest share in a sum of non-negative numbers.
 
     >>> [round(end, 3) for end in shares(Sum("", 4, (25.0, 25.0), (5292.0, 5292.0)))]  # as of 88, 4, 4 and 4
     [0.874, 0.88]
     """
-    n, (low, high) = one.count, one.mean
-    least, most = (1 / n + q / (n * m) ** 2 for q, m in zip(one.squares, (high, low), strict=True))
+    n, (low, high) = total.count, total.mean
+    least, most = (1 / n + q / (n * m) ** 2 for q, m in zip(total.squares, (high, low), strict=True))
     least, most = max(least, 1 / n), min(most, 1.0)
     begin = 0.5 * (1 + math.sqrt(2 * least - 1)) if least > _HALF else least
     return min(begin, 1.0), min((1 + math.sqrt((n - 1) * max(n * most - 1, 0.0))) / n, 1.0)
 
 
-def largest(one: Sum) -> Ends:
+def largest(total: Sum) -> Bounds:
     """Bounds on the largest of these numbers.
 
     >>> [round(end, 6) for end in largest(Sum("", 2, (10.0, 10.0), (32.0, 32.0)))]  # 14 and 6
     [14.0, 14.0]
     """
-    n = one.count
+    n = total.count
     return (
-        one.mean[0] + math.sqrt(one.squares[0] / (n * (n - 1))),
-        one.mean[1] + math.sqrt(one.squares[1] * (n - 1) / n),
+        total.mean[0] + math.sqrt(total.squares[0] / (n * (n - 1))),
+        total.mean[1] + math.sqrt(total.squares[1] * (n - 1) / n),
     )
 
 
 def dominance(
-    release: Release, found: Recovery, knows: Mapping[str, object], needs: str = "the model", more: str = ""
+    release: Release, recovery: Recovery, knows: Mapping[str, object], needs: str = "the model", more: str = ""
 ) -> list[Finding]:
     """One finding for each sum of the response that one record certainly dominates.
 
@@ -89,22 +89,22 @@ def dominance(
 
     Args:
         release: a table.
-        found: what was recovered from it.
+        recovery: its statistics.
         knows: what an attacker knows.
         needs: what an attacker needs, in words.
         more: presumptions in words, starting with a comma.
     """
     y = release.about.settings.get("response")
-    if y is None or found.failures:
+    if y is None or recovery.failures:
         return []
     presumed = "" if _positive(release, knows, str(y)) else f"{' and' if more else ', if'} {y} is not negative"
-    sums = _sums({row.name: row for row in found}, release, str(y))
-    if any(one.mean[0] <= 0 for one in sums):
+    sums = _sums({row.name: row for row in recovery}, release, str(y))
+    if any(total.mean[0] <= 0 for total in sums):
         return []
     return [
         finding
-        for one in sums
-        for finding in dominating([one], str(y), (release.name,), needs, more + presumed, _REMEDIES)
+        for total in sums
+        for finding in dominating([total], str(y), (release.name,), needs, more + presumed, _REMEDIES)
     ]
 
 
@@ -126,17 +126,17 @@ def dominating(
         more: presumptions in words, starting with a comma.
         how: the confidence in words, starting with a comma.
     """
-    if any(one.count < _FEWEST or one.mean[0] <= 0 for one in possible):
+    if any(total.count < _FEWEST or total.mean[0] <= 0 for total in possible):
         return []
-    parts, sizes = [shares(one) for one in possible], [largest(one) for one in possible]
+    parts, sizes = [shares(total) for total in possible], [largest(total) for total in possible]
     share = min(low for low, _ in parts), max(high for _, high in parts)
     if share[0] <= _HALF:
         return []
-    totals = [(one.count * one.mean[0], one.count * one.mean[1]) for one in possible]
-    each = list(zip(sizes, parts, totals, strict=True))
+    totals = [(total.count * total.mean[0], total.count * total.mean[1]) for total in possible]
+    bounds = list(zip(sizes, parts, totals, strict=True))
     value = (
-        min(max(size[0], part[0] * total[0]) for size, part, total in each),
-        max(min(size[1], part[1] * total[1]) for size, part, total in each),
+        min(max(size[0], part[0] * total[0]) for size, part, total in bounds),
+        max(min(size[1], part[1] * total[1]) for size, part, total in bounds),
     )
     return [_finding(possible, share, value, y, where, needs, more, remedies, how)]
 
@@ -151,7 +151,7 @@ def _positive(release: Release, knows: Mapping[str, Any], y: str) -> bool:
 
 def _sums(rows: Mapping[str, Row], release: Release, y: str) -> list[Sum]:
     """The sums over all records, and over the cells of a least-squares table if their counts are known."""
-    n, mean, variance = (_ends(rows.get(name)) for name in ("n", f"mean({y})", f"var({y})"))
+    n, mean, variance = (_bounds(rows.get(name)) for name in ("n", f"mean({y})", f"var({y})"))
     found = []
     if n is not None and n[0] == n[1] and mean is not None and variance is not None:
         found.append(Sum("", n[0], mean, (n[0] * variance[0], n[0] * variance[1])))
@@ -161,7 +161,7 @@ def _sums(rows: Mapping[str, Row], release: Release, y: str) -> list[Sum]:
     cells = {}
     for name in rows:
         begin, cell = name.partition("[")[0], name.partition("[")[2].removesuffix("]")
-        count, own = _ends(rows.get(f"n[{cell}]")), _ends(rows[name])
+        count, own = _bounds(rows.get(f"n[{cell}]")), _bounds(rows[name])
         if begin == f"mean({y})" and own is not None and count is not None and count[0] == count[1]:
             cells[cell] = (count[0], own)
     if not cells or n is None or sum(count for count, _ in cells.values()) != n[0] or n[0] != n[1]:
@@ -176,7 +176,7 @@ def _sums(rows: Mapping[str, Row], release: Release, y: str) -> list[Sum]:
     return found
 
 
-def _ends(row: Row | None) -> Ends | None:
+def _bounds(row: Row | None) -> Bounds | None:
     if row is None or row.lower is None or row.upper is None or not math.isfinite(row.upper - row.lower):
         return None
     return row.lower, row.upper
@@ -184,8 +184,8 @@ def _ends(row: Row | None) -> Ends | None:
 
 def _finding(
     possible: Sequence[Sum],
-    share: Ends,
-    value: Ends,
+    share: Bounds,
+    value: Bounds,
     y: str,
     where: tuple[str, ...],
     needs: str,

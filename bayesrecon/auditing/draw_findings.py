@@ -96,26 +96,27 @@ def draws_remedies(
     if not names or problem.knowledge.known or not recovery.gap:
         return ()
     outlook = predicted_outlooks(problem, thinnings or (10,), _DIGITS)
-    at = {r.name: (float(r.estimate), float(r.se)) for r in recovery if r.estimate is not None and r.se}
+    estimates = {r.name: (float(r.estimate), float(r.se)) for r in recovery if r.estimate is not None and r.se}
     remedies = []
     for digits in _DIGITS:
-        again = _again(_rounded(release, digits), key) if budget.allows(recovery.seconds) else None
+        rounded = _again(_rounded(release, digits), key) if budget.allows(recovery.seconds) else None
         action = f"round the draws to {digits} digits"
         for name in names:
-            whole, se = at[name]
-            left = None if again is None or again.get(name) is None else float(np.hypot(se, again[name] - whole))  # type: ignore[operator]
-            remedies.append(Remedy(action, name, se, float(np.hypot(se, outlook[name].shift[digits])), left))
+            estimate, se = estimates[name]
+            repeated = None if rounded is None else rounded.get(name)
+            error = None if repeated is None else float(np.hypot(se, repeated - estimate))
+            remedies.append(Remedy(action, name, se, float(np.hypot(se, outlook[name].shift[digits])), error))
     for t in thinnings:
         expected = t >= _AMPLE * recovery.rank and not budget.thorough
-        found = [] if expected else _tried_subsets(release, t, rng, key, budget, recovery.seconds)
+        subsets = [] if expected else _tried_subsets(release, t, rng, key, budget, recovery.seconds)
         for name in names:
-            whole, se = at[name]
-            values = [f[name] for f in found if f is not None and f.get(name) is not None]
-            left = None
+            estimate, se = estimates[name]
+            values = [f[name] for f in subsets if f is not None and f.get(name) is not None]
+            error = None
             if len(values) >= FEWEST:
                 # Subsets share draws with the whole, so differences do not include the error of the whole.
-                left = float(np.sqrt(float(np.mean((np.array(values, float) - whole) ** 2)) + se**2))
-            remedies.append(Remedy(f"keep {t} draws", name, se, outlook[name].se[t], left))
+                error = float(np.sqrt(float(np.mean((np.array(values, float) - estimate) ** 2)) + se**2))
+            remedies.append(Remedy(f"keep {t} draws", name, se, outlook[name].se[t], error))
     return tuple(sorted(remedies, key=lambda r: not r.action.startswith("keep")))
 
 
@@ -125,13 +126,13 @@ def _tried_subsets(
     """Recoveries from as many subsets as time allows; none if they are too few to estimate an error."""
     if not budget.allows(FEWEST * seconds):
         return []
-    found = []
+    recoveries = []
     for _ in range(_SUBSETS):
         if not budget.allows(seconds):
             break
-        one, seconds = budget.timed(lambda: _again(_subset(release, count, rng), key))
-        found.append(one)
-    return found
+        recovery, seconds = budget.timed(lambda: _again(_subset(release, count, rng), key))
+        recoveries.append(recovery)
+    return recoveries
 
 
 def _again(release: PosteriorDraws | None, key: int) -> dict[str, float | None] | None:
@@ -175,5 +176,5 @@ def start(
     release: PosteriorDraws, knows: Mapping[str, Any], key: int, progress: Progress | None
 ) -> tuple[Problem, Recovery]:
     """The solved problem and the recovery of a release."""
-    problem, found = recovered_with_problem(release, **knows, key=key, progress=progress)
-    return problem, found.judged(force=True)
+    problem, recovery = recovered_with_problem(release, **knows, key=key, progress=progress)
+    return problem, recovery.judged(force=True)

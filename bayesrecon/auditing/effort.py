@@ -92,8 +92,8 @@ class Open:
 
     def closed(self, budget: Budget) -> Finding:
         """The finding with the remedies that were tried."""
-        tried, own = self.try_remedies(budget), self.finding.remedies
-        return replace(self.finding, remedies=(*tried, *own) if self.first else (*own, *tried))
+        measured, stated = self.try_remedies(budget), self.finding.remedies
+        return replace(self.finding, remedies=(*measured, *stated) if self.first else (*stated, *measured))
 
 
 def unmeasured_note(findings: list[Finding]) -> str:

@@ -23,7 +23,7 @@ from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximated.normal import unpack
 from bayesrecon.posteriors.contents import Contents
-from bayesrecon.posteriors.fits.mixed import from_known_law
+from bayesrecon.posteriors.fits.mixed import from_known_covariance
 from bayesrecon.posteriors.printed.coarser import estimates_alone, fewer_digits
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates
 from bayesrecon.posteriors.printed.numbers import cell
@@ -95,23 +95,23 @@ def audit_fit(
     if release is not None and tells_all_fields(release, knows):
         findings, untried = last_record(release, knows, untried)
     elif release is not None:
-        found = recovered(release, **knows, key=key, progress=progress).judged()
-        warnings, rows = found.warnings, stated(found)
-        if found.whole:  # correlations would reveal nothing more
+        recovery = recovered(release, **knows, key=key, progress=progress).judged()
+        warnings, rows = recovery.warnings, stated(recovery)
+        if recovery.whole:  # correlations would reveal nothing more
             untried = tuple(n for n in untried if n.reason != NO_CORRELATIONS)
-        untried += tuple(NotRun(attack, failure, _MEND, (release.name,)) for failure in found.failures)
+        untried += tuple(NotRun(attack, failure, _MEND, (release.name,)) for failure in recovery.failures)
         tried = (alternatives_of(release) if alternatives is None else alternatives) if remedies else ()
         if rows:
-            findings = (_finding(found, attack, limits, tried_out(found, tried, knows, key, budget)),)
+            findings = (_finding(recovery, attack, limits, tried_out(recovery, tried, knows, key, budget)),)
         hint: tuple[str, ...] = ()
-        if not found.failures:
-            needs, more = _resting(found, "the model"), f", if {found.ranges}" if found.ranges else ""
-            counts = counts_of(found, release.about, _HOW)
+        if not recovery.failures:
+            needs, more = _resting(recovery, "the model"), f", if {recovery.ranges}" if recovery.ranges else ""
+            counts = counts_of(recovery, release.about, _HOW)
             findings += tuple(small_counts(counts, limits.small_count, (release.name,), needs, more))
-            findings += tuple(dominance(release, found, knows, needs, more))
+            findings += tuple(dominance(release, recovery, knows, needs, more))
             if names := with_the_number(release, knows):
                 hint = (f"if an attacker knows n (total=): {places(names, _NAMED)} are determined, too",)
-        presumed, notes = _presumed(release, found, attack, limits, knows, tried, key, budget)
+        presumed, notes = _presumed(release, recovery, attack, limits, knows, tried, key, budget)
         findings += presumed
         warnings = (*hint, *notes, *warnings)
         if not findings and not untried:
@@ -137,14 +137,14 @@ def audit_fit(
 
 def told_of(knows: Mapping[str, Any]) -> dict[str, Any]:
     """The attacker's knowledge for the audit's settings: names of fields and numbers, but no values of records."""
-    kept = {k: v for k, v in knows.items() if k in ("total", "unit", "fit_weights", "offset")}
-    kept |= {k: sorted(map(str, v)) for k, v in knows.items() if k in ("domain", "factors")}
-    return {"known": sorted(knows.get("known") or ()), **kept}
+    shared = {k: v for k, v in knows.items() if k in ("total", "unit", "fit_weights", "offset")}
+    shared |= {k: sorted(map(str, v)) for k, v in knows.items() if k in ("domain", "factors")}
+    return {"known": sorted(knows.get("known") or ()), **shared}
 
 
 def _presumed(
     release: Release,
-    found: Recovery,
+    recovery: Recovery,
     attack: str,
     limits: Thresholds,
     knows: Mapping[str, object],
@@ -153,32 +153,34 @@ def _presumed(
     budget: Budget,
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """Findings under presumptions that nobody stated, and a note on presumptions that the numbers contradict."""
-    before = {row.name for row in stated(found)}
+    before = {row.name for row in stated(recovery)}
     findings: list[Finding] = []
     notes: list[str] = []
-    for one in presumptions(release, knows, "n" in before):
-        then = recovered(release, **one.knows, key=key).judged()
-        if then.failures:
-            notes.append(Note(f"the table contradicts that {one.words}: {then.failures[0]}"))
+    for presumption in presumptions(release, knows, "n" in before):
+        presumed = recovered(release, **presumption.knows, key=key).judged()
+        if presumed.failures:
+            notes.append(Note(f"the table contradicts that {presumption.words}: {presumed.failures[0]}"))
             continue
-        new = [row for row in stated(then) if row.name not in before]
-        n = next((row for row in stated(then) if row.name == "n"), None)
+        new = [row for row in stated(presumed) if row.name not in before]
+        n = next((row for row in stated(presumed) if row.name == "n"), None)
         if not new or n is None or n.lower is None or n.upper is None or n.upper - n.lower > _VAGUE * n.upper:
             continue
-        remedies = tried_out(then, alternatives, one.knows, key, budget)
-        finding = _finding(then, attack, limits, remedies)
-        needs = _resting(then, f"the model, and that {one.words}")
-        findings.append(replace(finding, title=f"{finding.title}, if {one.words}", needs=needs))
-        counts = counts_of(then, release.about, _HOW)
-        findings += small_counts(counts, limits.small_count, (release.name,), needs, f", if {one.words}")
-        findings += dominance(release, then, one.knows, needs, f", if {one.words}")
-        notes += [labelled(f"if {one.words}", line) for line in then.warnings if line not in found.warnings]
+        remedies = tried_out(presumed, alternatives, presumption.knows, key, budget)
+        finding = _finding(presumed, attack, limits, remedies)
+        needs = _resting(presumed, f"the model, and that {presumption.words}")
+        findings.append(replace(finding, title=f"{finding.title}, if {presumption.words}", needs=needs))
+        counts = counts_of(presumed, release.about, _HOW)
+        findings += small_counts(counts, limits.small_count, (release.name,), needs, f", if {presumption.words}")
+        findings += dominance(release, presumed, presumption.knows, needs, f", if {presumption.words}")
+        notes += [
+            labelled(f"if {presumption.words}", line) for line in presumed.warnings if line not in recovery.warnings
+        ]
         break
     return tuple(findings), tuple(notes)
 
 
-def _finding(found: Recovery, attack: str, limits: Thresholds, remedies: tuple[Remedy, ...]) -> Finding:
-    rows = stated(found)
+def _finding(recovery: Recovery, attack: str, limits: Thresholds, remedies: tuple[Remedy, ...]) -> Finding:
+    rows = stated(recovery)
     count = next((r for r in rows if r.name == "n"), None)
     bounded = count is not None and count.lower is not None and count.upper is not None
     exact = bounded and count.upper - count.lower < 2 * limits.exact_count  # type: ignore[operator,union-attr]
@@ -187,22 +189,22 @@ def _finding(found: Recovery, attack: str, limits: Thresholds, remedies: tuple[R
         attack,
         "medium" if exact else "low",
         f"the {attack} gives statistics of the data{' exactly' if exact else ''}",
-        (found.release,),
-        f"{between}{len(rows)} of {len(found)} statistics determined",
-        _resting(found, "the model and its prior"),
+        (recovery.release,),
+        f"{between}{len(rows)} of {len(recovery)} statistics determined",
+        _resting(recovery, "the model and its prior"),
         items(rows),
         remedies,
     )
 
 
-def _resting(found: Recovery, needs: str) -> str:
+def _resting(recovery: Recovery, needs: str) -> str:
     """What an attack needs, including presumptions, in words."""
-    return f"{needs}, and that {found.ranges}" if found.ranges else needs
+    return f"{needs}, and that {recovery.ranges}" if recovery.ranges else needs
 
 
-def stated(found: Recovery) -> list[Row]:
+def stated(recovery: Recovery) -> list[Row]:
     """The statistics that were determined."""
-    return [r for r in found if r.estimate is not None and r.verdict != "undetermined"]
+    return [r for r in recovery if r.estimate is not None and r.verdict != "undetermined"]
 
 
 def alternatives_of(release: Any) -> list[Alternative]:
@@ -216,29 +218,29 @@ def alternatives_of(release: Any) -> list[Alternative]:
 
 
 def tried_out(
-    found: Recovery, alternatives: Sequence[Alternative], knows: Mapping[str, Any], key: int, budget: Budget
+    recovery: Recovery, alternatives: Sequence[Alternative], knows: Mapping[str, Any], key: int, budget: Budget
 ) -> tuple[Remedy, ...]:
     """Try every remedy and repeat the attack. The most effective remedies come first.
 
     The measured error of a statistic is its shift plus its error before the remedy. The predicted error is the one that
     the attack states after the remedy.
     """
-    rows, results = stated(found), []
-    late, seconds = [], found.seconds
+    rows, results = stated(recovery), []
+    late, seconds = [], recovery.seconds
     for action, make in alternatives:
         if not budget.allows(seconds):
             late.append(Remedy(action, untried=True))
             continue
         try:
-            then, seconds = budget.timed(lambda make=make: recovered(make(), **knows, key=key).judged())
+            repeated, seconds = budget.timed(lambda make=make: recovered(make(), **knows, key=key).judged())
         except BayesreconError:
             continue  # the remedy does not apply to this kind of release
-        after = {r.name: r for r in stated(then)}
-        left = sum(r.name in after for r in rows)
-        remedies = [_remedy(action, row, after.get(row.name), bool(then.failures)) for row in rows[:_LISTED]]
-        whole = f"{action}: {left} of {len(rows)} statistics remain determined"
-        whole += ", because this attack then fails, which does not prove that others do" if then.failures else ""
-        results.append((bool(then.failures), left, [Remedy(whole), *remedies]))
+        after = {r.name: r for r in stated(repeated)}
+        remaining = sum(r.name in after for r in rows)
+        remedies = [_remedy(action, row, after.get(row.name), bool(repeated.failures)) for row in rows[:_LISTED]]
+        summary = f"{action}: {remaining} of {len(rows)} statistics remain determined"
+        summary += ", because this attack then fails, which does not prove that others do" if repeated.failures else ""
+        results.append((bool(repeated.failures), remaining, [Remedy(summary), *remedies]))
     ordered = sorted(results, key=lambda r: r[:2])
     return (*(remedy for *_, group in ordered for remedy in group), *late)
 
@@ -313,13 +315,13 @@ def look_at_estimates(
     return findings, untried
 
 
-def _release_of(one: Estimates) -> Release:
-    if one.kind == "mixed":
-        return from_known_law(one)
-    assert one.values is not None
-    assert one.covariance is not None
-    given = one.kind, one.labels, one.response, one.values, one.covariance, one.scale, one.where, one.last_step
-    return of_estimator(*given, penalty=one.penalty)
+def _release_of(fit: Estimates) -> Release:
+    if fit.kind == "mixed":
+        return from_known_covariance(fit)
+    assert fit.values is not None
+    assert fit.covariance is not None
+    numbers = fit.kind, fit.labels, fit.response, fit.values, fit.covariance, fit.scale, fit.where, fit.last_step
+    return of_estimator(*numbers, penalty=fit.penalty)
 
 
 def places_of(contents: Contents, estimates: Estimates) -> tuple[str, ...]:

@@ -49,10 +49,10 @@ class Look:
 
     def is_parameter(self, variable: Variable) -> bool:
         """Whether a variable is a parameter of the model, or without a model, may be one."""
-        own = parameters_of(self.model)
+        parameters = parameters_of(self.model)
         if variable.group != "posterior" or not variable.per_draw:
             return False
-        return variable.name in own if own is not None else variable.name not in LOG_DENSITIES
+        return variable.name in parameters if parameters is not None else variable.name not in LOG_DENSITIES
 
     @cached_property
     def rows(self) -> set[str]:
@@ -69,8 +69,8 @@ class Look:
     def record_axes(self) -> set[str]:
         """Names of dimensions with an entry per record: of data, log likelihoods, predictions, and arrays of rows."""
         groups = (*DATA, *WIDE, "prior_predictive")
-        own = (v for v in self.contents.variables if v.group in groups or v.where in self.rows)
-        return {dimension for variable in own for dimension in variable.dimensions} - {"chain", "draw", "sample"}
+        variables = (v for v in self.contents.variables if v.group in groups or v.where in self.rows)
+        return {dimension for variable in variables for dimension in variable.dimensions} - {"chain", "draw", "sample"}
 
 
 def rows_of(variable: Variable) -> np.ndarray | None:

@@ -41,34 +41,34 @@ class Count:
 def counts_of(rows: Iterable[Row], model: Model | None, how: str) -> list[Count]:
     """All counts that statistics determine: levels, cells, events, non-events, and residual degrees of freedom."""
     table = {row.name: row for row in rows}
-    found = [
+    counts = [
         Count(match[1], row.estimate, _low(row), _high(row), how)
         for name, row in table.items()
         if (match := _CELL.match(name)) is not None
     ]
-    found += _without_events(table, model, how)
+    counts += _without_events(table, model, how)
     n = table.get("n")
     if n is not None:
-        found.append(Count("all records", n.estimate, _low(n), _high(n), how))
+        counts.append(Count("all records", n.estimate, _low(n), _high(n), how))
         if model is not None and model.name in ESTIMATORS:
             p = len(model.settings["covariates"]) + bool(model.settings["intercept"])
-            left = None if n.estimate is None else n.estimate - p
-            found.append(Count("residual degrees of freedom", left, _low(n) - p, _high(n) - p, how))
-    return found
+            residual = None if n.estimate is None else n.estimate - p
+            counts.append(Count("residual degrees of freedom", residual, _low(n) - p, _high(n) - p, how))
+    return counts
 
 
 def _without_events(table: Mapping[str, Row], model: Model | None, how: str) -> list[Count]:
     if model is None or "response" not in model.settings:
         return []
-    found, y = [], model.settings["response"]
+    counts, y = [], model.settings["response"]
     for name, row in table.items():
         cell = name.removeprefix("n[").removesuffix(f",{y}=1]")
-        whole = table.get(f"n[{cell}]")
-        if name.endswith(f",{y}=1]") and whole is not None:
-            rest = None if row.estimate is None or whole.estimate is None else whole.estimate - row.estimate
-            ends = max(_low(whole) - _high(row), 0.0), _high(whole) - _low(row)
-            found.append(Count(f"{cell},{y}=0", rest, *ends, how))
-    return found
+        cell_row = table.get(f"n[{cell}]")
+        if name.endswith(f",{y}=1]") and cell_row is not None:
+            estimate = None if row.estimate is None or cell_row.estimate is None else cell_row.estimate - row.estimate
+            bounds = max(_low(cell_row) - _high(row), 0.0), _high(cell_row) - _low(row)
+            counts.append(Count(f"{cell},{y}=0", estimate, *bounds, how))
+    return counts
 
 
 def _low(row: Row) -> float:
@@ -102,7 +102,7 @@ def small_counts(
         where, needs: of the findings.
         more: presumptions in words, starting with a comma.
     """
-    return [_finding(one, threshold, where, needs, more) for one in small(counts, threshold)]
+    return [_finding(count, threshold, where, needs, more) for count in small(counts, threshold)]
 
 
 def _finding(count: Count, threshold: int, where: tuple[str, ...], needs: str, more: str) -> Finding:

@@ -104,7 +104,7 @@ def _is_tree(left: np.ndarray, right: np.ndarray) -> bool:
     )
 
 
-def of_rpart(own: Mapping[str, Entry], entries: Mapping[str, Entry], root: str) -> Tree | None:
+def of_rpart(parts: Mapping[str, Entry], entries: Mapping[str, Entry], root: str) -> Tree | None:
     """A tree of rpart whose nodes contain means of a response; None for other trees and for modified ones.
 
     Args:
@@ -113,12 +113,12 @@ def of_rpart(own: Mapping[str, Entry], entries: Mapping[str, Entry], root: str) 
         root: place of the object.
     """
     rows = entries.get(f"{root}frame@row.names")
-    if rows is None or not {"n", "yval", "var", "dev"} <= set(own):
+    if rows is None or not {"n", "yval", "var", "dev"} <= set(parts):
         return None
     try:
         number = np.ravel(np.asarray(rows.values)).astype(float)
-        count, value, squares = (np.ravel(np.asarray(own[k].values, float)) for k in ("n", "yval", "dev"))
-        names = [str(v) for v in np.ravel(own["var"].values)]
+        count, value, squares = (np.ravel(np.asarray(parts[k].values, float)) for k in ("n", "yval", "dev"))
+        names = [str(v) for v in np.ravel(parts["var"].values)]
     except (TypeError, ValueError, OverflowError):
         return None
     sizes = {len(number), len(count), len(value), len(squares), len(names)}
@@ -126,7 +126,7 @@ def of_rpart(own: Mapping[str, Entry], entries: Mapping[str, Entry], root: str) 
         return None
     at = {n: k for k, n in enumerate(number.tolist())}
     left, right = (np.array([at.get(2 * n + s, -1) for n in number.tolist()], int) for s in (0, 1))
-    tree = Tree(left, right, value, count, squares, *_ways(own, entries, root, names, left))
+    tree = Tree(left, right, value, count, squares, *_ways(parts, entries, root, names, left))
     return tree if _is_tree(left, right) and _adds_up(tree) else None
 
 
@@ -212,7 +212,7 @@ def _ways(
     return split_names, cut, turned
 
 
-def of_forest(own: Mapping[str, Entry], names: list[str]) -> list[Tree]:
+def of_forest(saved: Mapping[str, Entry], names: list[str]) -> list[Tree]:
     """Trees of a regression forest of randomForest, with their counts; none if the parts do not fit together.
 
     Args:
@@ -220,11 +220,11 @@ def of_forest(own: Mapping[str, Entry], names: list[str]) -> list[Tree]:
         names: names of the covariates.
     """
     parts = ("leftDaughter", "rightDaughter", "nodepred", "bestvar", "xbestsplit", "ndbigtree")
-    if not set(parts) <= set(own):
+    if not set(parts) <= set(saved):
         return []
     try:
-        left, right, value, best, cut = (np.asarray(own[k].values, float) for k in parts[:5])
-        sizes = np.ravel(own["ndbigtree"].values).astype(int)
+        left, right, value, best, cut = (np.asarray(saved[k].values, float) for k in parts[:5])
+        sizes = np.ravel(saved["ndbigtree"].values).astype(int)
     except (TypeError, ValueError, OverflowError):
         return []
     left, right, value, best, cut = (a[:, None] if a.ndim == 1 else a for a in (left, right, value, best, cut))

@@ -34,7 +34,7 @@ def options_of() -> dict[str, tuple[Any, Any]]:
     return found
 
 
-def attack_of(name: str | None, chosen: Mapping[str, Any], given: Any) -> "tuple[Attack[Any] | None, int | None]":
+def attack_of(name: str | None, chosen: Mapping[str, Any], args: Any) -> "tuple[Attack[Any] | None, int | None]":
     """The attack that was asked for; None, and the number of records, where the release chooses.
 
     Raises `BayesreconError` for an option that the attack does not have.
@@ -44,9 +44,9 @@ def attack_of(name: str | None, chosen: Mapping[str, Any], given: Any) -> "tuple
 
     stated = {k: v for k, v in chosen.items() if v is not None}
     own = {k for k in stated if k != "n"}
-    if name is None and not own and not (given.metric or given.coordinates):
+    if name is None and not own and not (args.metric or args.coordinates):
         return None, stated.get("n")
-    if name is None and given.unit:
+    if name is None and args.unit:
         name = "single-records"
     made = _named(name or "weighted-records")
     for option in stated:
@@ -55,8 +55,8 @@ def attack_of(name: str | None, chosen: Mapping[str, Any], given: Any) -> "tuple
             flag = f"--{option.replace('_', '-')}"
             raise BayesreconError(f"{flag} is no option of {made.name}; it belongs to {owners} (--attack)")
     if "estimator" in made.options():
-        stated["estimator"] = Estimator(given.metric, given.coordinates)
-    elif given.metric or given.coordinates:
+        stated["estimator"] = Estimator(args.metric, args.coordinates)
+    elif args.metric or args.coordinates:
         raise BayesreconError(f"{made.name} has no metric and coordinates to choose")
     return made(**stated), None
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bayesrecon.cli.command import Given
+from bayesrecon.cli.command import Arguments
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -103,13 +103,13 @@ def so_far(done: "list[Audit]", current: "Audit | None", stop: KeyboardInterrupt
     return [*found[:-1], replace(found[-1], not_run=(*found[-1].not_run, *missing))]
 
 
-def finish(given: Given, found: "Audit", html: Path | None, fail_on: str | None, interrupted: bool = False) -> None:
+def finish(args: Arguments, found: "Audit", html: Path | None, fail_on: str | None, interrupted: bool = False) -> None:
     """Write and show it, and leave with the exit code."""
     from bayesrecon.cli import console
 
     if html is not None:
-        console.wrote(found.save_report(html, _typed(given)))
-    given.deliver(found, "audit.plot_audit", _show)
+        console.wrote(found.save_report(html, _typed(args)))
+    args.deliver(found, "audit.plot_audit", _show)
     if interrupted:
         console.say("interrupted: this is what was found until then; nothing else is cleared")
         raise typer.Exit(_INTERRUPTED)
@@ -120,9 +120,9 @@ def finish(given: Given, found: "Audit", html: Path | None, fail_on: str | None,
         raise typer.Exit(_INCOMPLETE)
 
 
-def _typed(given: Given) -> str | None:
+def _typed(args: Arguments) -> str | None:
     """The call of `audit`, without where its report goes; None where another command reports."""
-    if "model" not in given.values:
+    if "model" not in args.values:
         return None
     typed, kept = sys.argv[1:], []
     skip = False

@@ -54,8 +54,8 @@ def only(block: Parameters, *names: str) -> Parameters:
     return {name: block[name] for name in names}
 
 
-class Given:
-    """What the shared options of one call say."""
+class Arguments:
+    """Values of the shared options of a call, as attributes."""
 
     def __init__(self, values: Mapping[str, object]):
         self.values = dict(values)
@@ -91,7 +91,7 @@ def check_files(values: Mapping[str, object]) -> None:
 def command(
     *blocks: Parameters, written: tuple[str, ...] = (), more: Parameters | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command with shared options: its function takes `given`, what they say, and options of its own.
+    """A command with shared options: its function takes their values (`Arguments`) and options of its own.
 
     Args:
         blocks: blocks of shared options.
@@ -108,11 +108,11 @@ def command(
         every = {**shared, **own}
 
         def call(**values: Any) -> None:
-            given = Given({name: values[name] for name in shared if name not in own})
+            args = Arguments({name: values[name] for name in shared if name not in own})
             check_suffix(values.get("out"), written, "--out")
             check_suffix(values.get("plot"), FIGURES, "--plot")
             check_files(values)
-            function(given, **{name: values[name] for name in own})
+            function(args, **{name: values[name] for name in own})
 
         needed = [name for name, (_, default) in every.items() if default is inspect.Parameter.empty]
         ordered = {name: every[name] for name in (*needed, *(name for name in every if name not in needed))}

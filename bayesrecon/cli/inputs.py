@@ -183,8 +183,8 @@ def open_release(
         raise BayesreconError("--formula belongs to a table of estimates with standard errors")
     if column:
         raise BayesreconError("--column belongs to a table of estimates with standard errors")
-    given = with_constants(parse_settings(settings), constants, model)
-    return _opened(sources, model, given, draws, download, trusted, power, weights)
+    values = with_constants(parse_settings(settings), constants, model)
+    return _opened(sources, model, values, draws, download, trusted, power, weights)
 
 
 def at_power(model: Model, power: float | None) -> Model:
@@ -197,18 +197,18 @@ def at_power(model: Model, power: float | None) -> Model:
 def _opened(
     sources: Sequence[str],
     model: str | None,
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     draws: int | None,
     download: bool,
     trusted: bool,
     power: float | None,
     weights: str | None,
 ) -> Release:
-    if given and model is None:
+    if values and model is None:
         raise BayesreconError("--settings belong to a model: name it with --model")
     from bayesrecon.posteriors.door import is_file, release_of
 
-    chosen = load_model(model, given, sources) if model else None
+    chosen = load_model(model, values, sources) if model else None
     if len(sources) == 1 and not is_file(sources[0]):
         from bayesrecon.cli.console import say
         from bayesrecon.posteriors.made.reference import from_posteriordb
@@ -229,15 +229,15 @@ def table_of(file: str, model: str | None, settings: str | None) -> dict[str, An
 
     if model is None:
         raise BayesreconError(f"{file} is a table of estimates: name its model, --model {' or '.join(ESTIMATORS)}")
-    given = parse_settings(settings)
+    values = parse_settings(settings)
     own = ":" in model or model.endswith((".py", ".stan"))
     if model not in ESTIMATORS and not own and model not in shipped():
         raise BayesreconError(f"{file} is a table of estimates: --model {model} is none of {', '.join(ESTIMATORS)}")
     if model not in ESTIMATORS:
-        return {"model": load_model(model, given)}
-    if set(given) - {"response"}:
+        return {"model": load_model(model, values)}
+    if set(values) - {"response"}:
         raise BayesreconError("the lines of the table are the covariates; --settings has 'response' only")
-    return {"model": model, **given}
+    return {"model": model, **values}
 
 
 def _open_table(
@@ -262,19 +262,19 @@ def _open_table(
     return from_table(file, correlations=correlations, formula=formula, column=column[0] if column else None, **read)
 
 
-def open_given(given: Any) -> Release:
+def open_given(args: Any) -> Release:
     """The release that the shared options name."""
-    return open_release(given.release, **_how(given))
+    return open_release(args.release, **_how(args))
 
 
-def open_all_given(given: Any) -> list[Release]:
+def open_all_given(args: Any) -> list[Release]:
     """The releases of one data set that the shared options name."""
-    return open_releases(given.release, **_how(given))
+    return open_releases(args.release, **_how(args))
 
 
-def _how(given: Any) -> dict[str, Any]:
+def _how(args: Any) -> dict[str, Any]:
     return {
-        name: getattr(given, name)
+        name: getattr(args, name)
         for name in (
             "model",
             "settings",
@@ -291,17 +291,17 @@ def _how(given: Any) -> dict[str, Any]:
     }
 
 
-def knows_given(given: Any, model: Model | None) -> dict[str, Any]:
+def knows_given(args: Any, model: Model | None) -> dict[str, Any]:
     """What the attacker knows by the shared options, as the verbs take it."""
-    unit = tuple(given.unit.split(",")) if given.unit else None
+    unit = tuple(args.unit.split(",")) if args.unit else None
     found = {
-        "known": None if model is None else known_fields(given.known, model),
+        "known": None if model is None else known_fields(args.known, model),
         "unit": unit[0] if unit and len(unit) == 1 else unit,
-        "total": given.total,
-        "domain": parse_domains(given.domain or ()) or None,
-        "factors": parse_factors(given.values.get("factors") or ()) or None,
-        "fit_weights": given.values.get("fit_weights"),
-        "offset": given.values.get("offset"),
+        "total": args.total,
+        "domain": parse_domains(args.domain or ()) or None,
+        "factors": parse_factors(args.values.get("factors") or ()) or None,
+        "fit_weights": args.values.get("fit_weights"),
+        "offset": args.values.get("offset"),
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -359,21 +359,21 @@ def open_data(
         from bayesrecon.posteriors.made.database import open_database, read_data
 
         table = read_data(open_database(), data)
-    given = parse_settings(settings)
+    values = parse_settings(settings)
     if model_name.endswith(".stan"):
         from bayesrecon.models import stan_data
 
-        return stan_data(model_name, table, **given)
+        return stan_data(model_name, table, **values)
     if ":" in model_name or model_name.endswith(".py"):
-        model = load_model(model_name, given)
+        model = load_model(model_name, values)
         return model, {f: table[f] for f in model.fields if f in table}
     entry = find(model_name)
     if entry.records is not None and (response or covariates):
         raise BayesreconError(f"--response and --covariates are for generic regressions; {model_name} has fixed fields")
     if entry.records is None:
         names = covariates.split(",") if covariates else [c for c in table if c != (response or "y")]
-        given = {"covariates": names, "response": response or "y", **given}
-        for column in (given["response"], *given["covariates"]):
+        values = {"covariates": names, "response": response or "y", **values}
+        for column in (values["response"], *values["covariates"]):
             if column not in table:
                 raise BayesreconError(
                     f"{data} has no column {column!r} (it has {', '.join(table)}); "
@@ -381,8 +381,8 @@ def open_data(
                 )
     try:
         if entry.constants is not None:
-            given = {**entry.constants(table), **given}
-        model = load_model(model_name, given)
+            values = {**entry.constants(table), **values}
+        model = load_model(model_name, values)
         if entry.records is None or all(f in table for f in model.fields):
             return model, {f: table[f] for f in model.fields}
         return model, entry.records(table)

@@ -23,7 +23,7 @@ from bayesrecon._version import __version__
 from bayesrecon.cli.usage import explained
 from bayesrecon.discovery import plugins
 from bayesrecon.errors import BayesreconError, near, visible
-from bayesrecon.running.compiled import keep_by_default
+from bayesrecon.running.compiled import cache_by_default
 from bayesrecon.temporary import remove_abandoned
 
 _PIPE = 141  # as a shell reports a program that a closed pipe ended
@@ -74,7 +74,7 @@ class _Commands(TyperGroup):
             summary = _summary(cmd_name) if own else _first_line(_added()[cmd_name].__doc__)
             description = f"{summary} Example: bayesrecon {example}" if example else summary
             return TyperCommand(cmd_name, help=description, short_help=description, rich_help_panel=group)
-        keep_by_default()  # the command's name is resolved, and its module imported, before anything is called
+        cache_by_default()  # the command's name is resolved, and its module imported, before anything is called
         app = typer.Typer(pretty_exceptions_enable=False, context_settings=_CONTEXT, add_completion=False)
         _, example = SHOWN.get(cmd_name, (None, ""))
         function = importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND if own else _added()[cmd_name]

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from bayesrecon.running.draws_on_disk import Stored, mean_and_covariance, row_blocks
+from bayesrecon.arrays import Stored
+from bayesrecon.running.draws_on_disk import mean_and_covariance, row_blocks
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.running.draws_on_disk import Stored
+from bayesrecon.arrays import Stored
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,7 +71,7 @@ def joint_test(release: Release, records: Records, **options: Any) -> JointTest:
         raise BayesreconError(f"the records lack field {missing[0]!r}")
     arrays = {f: np.asarray(records[f], float) for f in release.model.fields}
     true = solved.embedding.cross(solved.basis, arrays).sum(axis=0)
-    means = _batches(solved.influence(np.eye(len(true)))[0], release.chain, release.weights)
+    means = _batches(solved.influence(np.eye(len(true)))[0], np.asarray(release.chain), np.asarray(release.weights))
     scale = means.std(axis=0)
     error = (solved.target - true) / scale
     statistic = float(error @ np.linalg.solve(np.cov((means / scale).T) / len(means), error))

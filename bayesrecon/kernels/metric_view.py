@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -15,6 +15,8 @@ from bayesrecon.model import Atoms, Progress, Records
 from bayesrecon.running.draws_on_disk import as_rows, column_blocks, mean_and_covariance, part_of
 from bayesrecon.running.engine import Work, block_entries, mapped, on_host
 from bayesrecon.running.scratch import Series
+
+R = TypeVar("R")
 
 CHUNK = 2**22
 """Largest block of the score tensor, in doubles (32 MiB): memory is bounded by it whatever the number of atoms."""
@@ -175,7 +177,9 @@ class View:
                 done += block[3]
                 self._tell(label, done / whole)
 
-    def _pass(self, work: Work, shared: Any, parts: list[Part], label: str | None) -> Iterator[tuple[Part, Any]]:
+    def _pass(
+        self, work: Work[Any, Any, Part, R], shared: Any, parts: list[Part], label: str | None
+    ) -> Iterator[tuple[Part, R]]:
         """What `work(model, shared, part)` gives for every part, in their order, by the engine in use."""
         done, whole = 0, sum(len(part.weights) for part in parts)
         for part, found in zip(parts, mapped(work, self.release.model, shared, parts), strict=True):

@@ -139,7 +139,8 @@ def _cut(steps: Sequence[Step], marks: dict[int, Mark], theta: int, result: int)
 
 
 def _shapes(step: Step) -> list[tuple[int, tuple[int, ...]]]:
-    return [(k, tuple(v.aval.shape)) for k, v in zip(step.gives, step.operation.outvars, strict=True)]
+    variables: list[Any] = step.operation.outvars
+    return [(k, tuple(v.aval.shape)) for k, v in zip(step.gives, variables, strict=True)]
 
 
 def _size(shape: tuple[int, ...]) -> int:

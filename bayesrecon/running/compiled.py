@@ -13,11 +13,10 @@ import stat
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError
@@ -27,7 +26,7 @@ SWITCH = "BAYESRECON_COMPILE_CACHE"
 """Environment variable. If it is 0, the command line does not cache programs."""
 
 _FOLDER = "JAX_COMPILATION_CACHE_DIR"
-_EVERYTHING = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
+_CACHE_ALL = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
 
 
 def compile_cache(folder: str | Path | None = None) -> Path:
@@ -54,10 +53,10 @@ def compile_cache(folder: str | Path | None = None) -> Path:
     'compiled'
     >>> jax.config.update("jax_compilation_cache_dir", before)  # restore it
     """
-    given = folder or os.environ.get(_FOLDER)
-    path = Path(given).expanduser().absolute() if given else _own()
+    chosen = folder or os.environ.get(_FOLDER)
+    path = Path(chosen).expanduser().absolute() if chosen else _default_folder()
     try:
-        _refuse_others(private_folder(path))
+        _refuse_shared(private_folder(path))
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
@@ -71,71 +70,73 @@ def compile_cache(folder: str | Path | None = None) -> Path:
         compilation_cache.reset_cache()  # JAX reads the folder only once
     else:
         os.environ[_FOLDER] = str(path)
-        for name, value in _EVERYTHING.items():
+        for name, value in _CACHE_ALL.items():
             os.environ.setdefault(name, value)
     return path
 
 
-def keep_by_default() -> None:
-    """Cache programs as the command line does.
+def cache_by_default() -> None:
+    """Cache programs on disk in later calls of this process, as the command line does.
 
-    It does nothing if caching is switched off, already configured or not possible.
+    It does nothing if caching is switched off, already configured or impossible.
 
     Raises:
         BayesreconError: the environment names a folder that other users can write to.
     """
     if os.environ.get(SWITCH) == "0" or "jax" in sys.modules or _crashes():
         return
-    # XLA logs an error for every entry that it reads on some processors, and goes on: it takes preferences of its
-    # compiler for instructions that they lack (jax-ml/jax#38445). What really fails raises.
+    # On some processors XLA logs an error for every entry that it reads, and continues: it mistakes preferences of its
+    # compiler for instructions that the processor lacks (jax-ml/jax#38445). Real failures raise exceptions.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if _FOLDER in os.environ:
-        if given := os.environ[_FOLDER]:
-            _refuse_others(Path(given))
+        if folder := os.environ[_FOLDER]:
+            _refuse_shared(Path(folder))
         return
     try:
         compile_cache()
     except BayesreconError:
         return
-    _overlook_errors()
+    _ignore_cache_warnings()
 
 
-def _overlook_errors() -> None:
+def _ignore_cache_warnings() -> None:
     """Ignore warnings about cache entries that cannot be read or written: they only cost a compilation."""
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
 
 
 @contextmanager
-def kept() -> Iterator[None]:
-    """Context manager in which programs are cached as by the command line.
+def caching() -> Generator[None]:
+    """Context manager in which programs are cached on disk, as the command line does.
 
-    It does not override the user's settings or BAYESRECON_COMPILE_CACHE=0, and restores all settings afterwards.
+    It neither overrides the user's settings nor BAYESRECON_COMPILE_CACHE=0. It restores all settings afterwards.
     """
     import jax
 
-    config: Any = jax.config
-    configured = _FOLDER in os.environ or config.jax_compilation_cache_dir
+    configured = _FOLDER in os.environ or jax.config.values["jax_compilation_cache_dir"]
     if os.environ.get(SWITCH) == "0" or configured or _crashes():
         yield
         return
-    path = _own()
+    path = _default_folder()
     try:
-        _refuse_others(private_folder(path))
+        _refuse_shared(private_folder(path))
     except (OSError, BayesreconError):
         yield
         return
-    settings = {"jax_compilation_cache_dir": str(path), **{name.lower(): int(n) for name, n in _EVERYTHING.items()}}
-    before = {name: getattr(config, name) for name in settings}
-    with warnings.catch_warnings(), _unlogged():
-        _overlook_errors()
-        _settle(settings)
+    settings = {
+        "jax_compilation_cache_dir": str(path),
+        **{name.lower(): int(value) for name, value in _CACHE_ALL.items()},
+    }
+    before = {name: jax.config.values[name] for name in settings}
+    with warnings.catch_warnings(), _without_logs():
+        _ignore_cache_warnings()
+        _configure(settings)
         try:
             yield
         finally:
-            _settle(before)
+            _configure(before)
 
 
-def _settle(settings: dict[str, Any]) -> None:
+def _configure(settings: Mapping[str, object]) -> None:
     import jax
     from jax.experimental.compilation_cache import compilation_cache
 
@@ -145,23 +146,22 @@ def _settle(settings: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _unlogged() -> Iterator[None]:
+def _without_logs() -> Generator[None]:
     """Context manager that hides XLA's log messages about cache entries after JAX was imported."""
     import jax
 
-    config: Any = jax.config
-    before = config.jax_logging_level
-    levels = {"0": "INFO", "1": "WARNING", "2": "ERROR", "3": "CRITICAL"}  # by the values of XLA's own variable
-    config.update("jax_logging_level", "CRITICAL")
+    before = jax.config.values["jax_logging_level"]
+    levels = {"0": "INFO", "1": "WARNING", "2": "ERROR", "3": "CRITICAL"}  # by values of TF_CPP_MIN_LOG_LEVEL
+    jax.config.update("jax_logging_level", "CRITICAL")
     try:
         yield
     finally:
-        own = levels.get(os.environ.get("TF_CPP_MIN_LOG_LEVEL", ""), "WARNING")
-        config.update("jax_logging_level", own if before in (None, "NOTSET") else before)
-        config.update("jax_logging_level", before)  # this may leave XLA's own level unchanged
+        xla_level = levels.get(os.environ.get("TF_CPP_MIN_LOG_LEVEL", ""), "WARNING")
+        jax.config.update("jax_logging_level", xla_level if before in (None, "NOTSET") else before)
+        jax.config.update("jax_logging_level", before)  # this may leave the level of XLA unchanged
 
 
-def _refuse_others(path: Path) -> None:
+def _refuse_shared(path: Path) -> None:
     """Check that no other user can put programs into the folder.
 
     Raises:
@@ -169,19 +169,19 @@ def _refuse_others(path: Path) -> None:
     """
     if sys.platform == "win32" or not path.is_dir():
         return
-    found = path.stat()
-    if found.st_uid not in (os.getuid(), 0):
+    status = path.stat()
+    if status.st_uid not in (os.getuid(), 0):
         raise BayesreconError(
             f"compiled programs run as you, and {path} belongs to another user; name a folder of your own"
         )
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise BayesreconError(
             f"compiled programs run as you, and other users can write to {path}; chmod go-w, or name another folder"
         )
 
 
-def _own() -> Path:
-    parts = [f"{name}-{found}" for name, found in _versions().items()]
+def _default_folder() -> Path:
+    parts = [f"{name}-{number}" for name, number in _versions().items()]
     return cache_folder() / "compiled" / "_".join([*parts, sys.platform, platform.machine(), _processor()])
 
 

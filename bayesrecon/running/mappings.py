@@ -8,7 +8,9 @@ import gc
 import sys
 from pathlib import Path
 
-_SHARE = 0.6  # of what is allowed: a call compiles a hundred programs or so, and a few hundred fit into the rest
+_SHARE = (
+    0.6  # of the allowed mappings: a call compiles about a hundred programs, and the rest has room for several hundred
+)
 
 
 def used() -> int:

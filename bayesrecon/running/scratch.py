@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
-from bayesrecon.running.draws_on_disk import Stored
+from bayesrecon.arrays import Stored
 from bayesrecon.temporary import locked_file, remove_abandoned
 
 _CHUNK = (2**12, 1)  # single columns are read, or a few thousand rows at a time
@@ -18,28 +19,32 @@ _SPOOLED = 2**24  # series with more numbers are stored in a file
 
 @dataclass(frozen=True)
 class HDF5Rows(Stored):
-    """Rows `start` to `start + shape[0]` of a file that `RowWriter` wrote. Every access opens the file."""
+    """Rows `start` to `start + shape[0]` of a file that `RowWriter` wrote. Every access opens the file.
+
+    Attributes:
+        owner: the temporary file, which exists as long as an object refers to it; None if the file is permanent.
+    """
 
     path: str
     shape: tuple[int, int]
     start: int = 0
     owner: "Scratch | None" = field(default=None, repr=False, compare=False)
 
-    def __getitem__(self, at: object) -> np.ndarray:
+    def __getitem__(self, at: slice | npt.ArrayLike) -> np.ndarray:
         if isinstance(at, slice):
             first, last, step = at.indices(len(self))
             if step != 1:
                 raise IndexError("slices of rows must not have a step")
             return self._read(slice(self.start + first, self.start + max(first, last)), slice(None))
-        at = np.asarray(at)
-        if at.dtype == bool:
-            at = np.flatnonzero(at)
-        some, which = np.unique(at, return_inverse=True)
-        edges = np.flatnonzero(np.diff(some, prepend=-_CHUNK[0] - 1) > _CHUNK[0])
-        pieces = [self._scattered(one) for one in np.split(some, edges) if one.size]
-        return np.concatenate([np.empty((0, self.shape[1])), *pieces])[which]
+        positions = np.asarray(at)
+        if positions.dtype == bool:
+            positions = np.flatnonzero(positions)
+        distinct, inverse = np.unique(positions, return_inverse=True)
+        edges = np.flatnonzero(np.diff(distinct, prepend=-_CHUNK[0] - 1) > _CHUNK[0])
+        pieces = [self._nearby(group) for group in np.split(distinct, edges) if group.size]
+        return np.concatenate([np.empty((0, self.shape[1])), *pieces])[inverse]
 
-    def _scattered(self, at: np.ndarray) -> np.ndarray:
+    def _nearby(self, at: np.ndarray) -> np.ndarray:
         """Rows at increasing positions that are close together."""
         steps = np.array_split(at, -(-(int(at[-1] - at[0]) + 1) // (16 * _CHUNK[0])))
         return np.concatenate([self[int(x[0]) : int(x[-1]) + 1][x - x[0]] for x in steps if x.size])
@@ -77,7 +82,7 @@ class RowWriter:
         self._file.close()
 
     def done(self) -> HDF5Rows:
-        """What was written."""
+        """Close the file, and return its rows."""
         self.close()
         return HDF5Rows(str(self._path), (self._count, self._width))
 
@@ -102,6 +107,7 @@ class Scratch:
         self._writer.close()
 
     def done(self) -> HDF5Rows:
+        """Close the file, and return its rows."""
         return replace(self._writer.done(), owner=self)
 
 
@@ -115,15 +121,16 @@ class Series:
 
     def __init__(self, count: int, width: int) -> None:
         self._scratch = Scratch(width) if count * width > _SPOOLED else None
-        self._kept = np.empty((count if self._scratch is None else 0, width))
-        self._at = 0
+        self._rows = np.empty((count if self._scratch is None else 0, width))
+        self._count = 0
 
     def add(self, rows: np.ndarray) -> None:
         if self._scratch is not None:
             self._scratch.write(rows)
         else:
-            self._kept[self._at : self._at + len(rows)] = rows
-        self._at += len(rows)
+            self._rows[self._count : self._count + len(rows)] = rows
+        self._count += len(rows)
 
     def done(self) -> np.ndarray | Stored:
-        return self._kept if self._scratch is None else self._scratch.done()
+        """All rows, `(T, S)`."""
+        return self._rows if self._scratch is None else self._scratch.done()

@@ -6,9 +6,12 @@ a triangular solve with six unknowns can then take a thousand times as long.
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 _LARGE = 2**31  # multiplications, about half a second on one thread; smaller products do not profit from threads
 P = ParamSpec("P")
@@ -23,39 +26,41 @@ class _Threads:
     """
 
     def __init__(self) -> None:
-        self._lock, self._few, self._many = threading.Lock(), 0, 0
+        self._lock = threading.Lock()
+        self._single, self._multiple = 0, 0  # open blocks that requested one thread, and all threads
         self._owner: int | None = None
-        self._controller: Any = None
-        self._limit: Any = None
+        self._controller: ThreadpoolController | None = None
+        self._limit: AbstractContextManager[object] | None = None
 
     @contextmanager
-    def requested(self, few: int, many: int) -> Iterator[None]:
+    def requested(self, single: int, multiple: int) -> Generator[None]:
         with self._lock:
-            mine = self._owner in (None, threading.get_ident())
-            self._owner = threading.get_ident() if mine else self._owner
-        if not mine:
+            owns = self._owner in (None, threading.get_ident())
+            self._owner = threading.get_ident() if owns else self._owner
+        if not owns:
             yield
             return
-        self._change(few, many)
+        self._change(single, multiple)
         try:
             yield
         finally:
-            self._change(-few, -many)
+            self._change(-single, -multiple)
 
-    def _change(self, few: int, many: int) -> None:
-        self._few, self._many = self._few + few, self._many + many
-        one = self._few > 0 and not self._many
-        if one and self._limit is None:
-            self._limit = self._get_controller().limit(limits=1, user_api="blas").__enter__()
-        elif not one and self._limit is not None:
+    def _change(self, single: int, multiple: int) -> None:
+        self._single, self._multiple = self._single + single, self._multiple + multiple
+        limited = self._single > 0 and not self._multiple
+        if limited and self._limit is None:
+            self._limit = self._get_controller().limit(limits=1, user_api="blas")
+            self._limit.__enter__()
+        elif not limited and self._limit is not None:
             self._limit.__exit__(None, None, None)
             self._limit = None
-        if not self._few + self._many:
+        if not self._single + self._multiple:
             self._owner = None
 
-    def _get_controller(self) -> Any:
+    def _get_controller(self) -> "ThreadpoolController":
         if self._controller is None:  # finding the libraries takes a thousand times as long as setting their threads
-            import scipy.linalg  # noqa: F401  # NumPy and SciPy may have one each
+            import scipy.linalg  # noqa: F401  # pyright: ignore[reportUnusedImport]  # it may have a BLAS of its own
             from threadpoolctl import ThreadpoolController
 
             self._controller = ThreadpoolController()
@@ -65,12 +70,12 @@ class _Threads:
 _THREADS = _Threads()
 
 
-def one_thread() -> Any:
+def one_thread() -> AbstractContextManager[None]:
     """Context manager in which BLAS uses one thread."""
     return _THREADS.requested(1, 0)
 
 
-def threads_for(multiplications: float) -> Any:
+def threads_for(multiplications: float) -> AbstractContextManager[None]:
     """Context manager for a product or decomposition inside `one_thread`. Large ones get all threads."""
     return _THREADS.requested(0, int(multiplications > _LARGE))
 

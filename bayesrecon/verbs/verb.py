@@ -1,8 +1,8 @@
-"""What all verbs share: a decorator for their first and last steps.
+"""A decorator for the first and last steps of all verbs.
 
-First, the argument becomes a release (with its `model`), and keywords and kinds of releases that the verb does not
-accept are refused. Everything runs in double precision and with one BLAS thread. Last, progress is set to one. If
-release and model do not belong together, numbers are only shown with `force`.
+First, the argument becomes a release (with its `model`). Keywords and kinds of releases that the verb does not accept
+are refused. The verb runs in double precision, and with one BLAS thread by default. Last, progress
+is set to one. If release and model do not belong together, numbers are only shown with `force`.
 """
 
 import functools
@@ -23,55 +23,58 @@ from bayesrecon.running.threads import one_thread
 P = ParamSpec("P")
 R = TypeVar("R")
 
+Released = Release | Deletion | Outputs
+"""What verbs accept once it has been read."""
+
 
 @functools.singledispatch
-def opened(held: object, model: object = None) -> Any:
-    """The release, pair or outputs behind an argument: as it is, or read with its `model`.
+def opened(source: object, model: object = None) -> Released:
+    """The release, pair or outputs of an argument. Anything else is read with its `model`.
 
     Raises:
         BayesreconError: it cannot be read, or a model is given for a release that already has one.
     """
-    from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
+    from bayesrecon.posteriors.door import release_of  # imported late, since it loads all readers
 
-    return release_of(held, model)
-
-
-@opened.register
-def _(held: Release, model: object = None) -> Any:
-    if model is not None and model is not held.model:
-        raise BayesreconError(f"{held.name} is a release with its own model; omit model=")
-    return held
+    return release_of(source, model)
 
 
 @opened.register
-def _(held: Outputs, model: object = None) -> Any:
+def _(source: Release, model: object = None) -> Release:
+    if model is not None and model is not source.model:
+        raise BayesreconError(f"{source.name} is a release with its own model; omit model=")
+    return source
+
+
+@opened.register
+def _(source: Outputs, model: object = None) -> Outputs:
     refuse_given("outputs", model=model)
-    return held
+    return source
 
 
 @opened.register
-def read_pair(held: Deletion, model: object = None) -> Deletion:
-    """The pair as a pair of its own kind. Members that are not releases yet are read."""
-    return deletion(held.before, held.after, model=model)
+def _(source: Deletion, model: object = None) -> Deletion:
+    """The pair in the type of its kind. Members that are not releases yet are read."""
+    return deletion(source.before, source.after, model=model)
 
 
-def opened_pair(held: Deletion | Release, model: object = None) -> Deletion:
+def opened_pair(source: object, model: object = None) -> Deletion:
     """Like `opened`, for an argument that must be a pair."""
-    if not isinstance(held, Deletion):
-        raise BayesreconError(f"a pair is needed, deletion(before, after), not a {type(held).__name__}")
-    return read_pair(held, model)
+    if not isinstance(source, Deletion):
+        raise BayesreconError(f"a pair is needed, deletion(before, after), not a {type(source).__name__}")
+    return deletion(source.before, source.after, model=model)
 
 
-def opened_all(held: object, model: object = None) -> Any:
+def opened_all(source: object, model: object = None) -> Released | list[Release]:
     """Like `opened`. A list or tuple of anything but paths is a list of several releases of one data set."""
-    if not isinstance(held, list | tuple):
-        return opened(held, model)
+    if not isinstance(source, list | tuple):
+        return opened(source, model)
     from bayesrecon.posteriors.door import releases_of
 
-    return releases_of(held, model)
+    return releases_of(source, model)
 
 
-def deletion(before: Release, after: Release, *, model: object = None) -> Deletion:
+def deletion(before: object, after: object, *, model: object = None) -> Deletion:
     """A `Deletion`: a pair of releases before and after a deletion.
 
     Args:
@@ -94,7 +97,7 @@ def deletion(before: Release, after: Release, *, model: object = None) -> Deleti
     """
     if model is not None:
         from bayesrecon.models.estimators import ESTIMATORS
-        from bayesrecon.posteriors.door import model_for  # only then: what reads loads every reader
+        from bayesrecon.posteriors.door import model_for  # imported late, since it loads all readers
 
         model = model if isinstance(model, str) and model in ESTIMATORS else model_for(model, before)
     return paired(opened(before, model), opened(after, model))
@@ -105,7 +108,7 @@ def verb(
     *,
     uses: Sequence[str] | None = KNOWS,
     instead: str = "`recover` takes it",
-    opens: Callable[[Any, Any], Any] = opened,
+    opens: Callable[[object, object], Released | list[Release]] = opened,
     alone: bool = True,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorator that turns a function of an opened release and keywords into a verb.
@@ -115,33 +118,33 @@ def verb(
 
     Args:
         takes: accepted kinds of releases; all kinds if the attack decides.
-        uses: names of what an attacker knows that the verb makes use of; None if the attack decides.
-        instead: what accepts the other kinds, or why nothing does; for the error message.
+        uses: names of the attacker's knowledge that the verb uses; None if the attack decides.
+        instead: what accepts other kinds of releases, or why nothing does; the end of the error message.
         opens: function that turns an argument and its model into a release.
         alone: whether to use one BLAS thread, which is fastest for small solves.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         name = function.__name__
-        first, *named = inspect.signature(function).parameters
+        first, *keywords = inspect.signature(function).parameters
 
         @functools.wraps(function)
-        def walked(*args: P.args, **kwargs: P.kwargs) -> R:
+        def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
             options: dict[str, Any] = dict(kwargs)
-            held, rest = (args[0], args[1:]) if args else (options.pop(first), ())
+            source, positional = (args[0], args[1:]) if args else (options.pop(first), ())
             model, force = options.pop("model", None), options.pop("force", False)
             if uses is not None:
-                check_keywords({k: v for k, v in options.items() if k in KNOWS or k not in named}, name, uses)
+                check_keywords({k: v for k, v in options.items() if k in KNOWS or k not in keywords}, name, uses)
             make_room()
             with x64(), one_thread() if alone else nullcontext():
-                release = opens(held, model)
-                for one in release if isinstance(release, list) else [release]:
-                    refuse_others(one, takes, name, instead)
-                found = function(release, *rest, **options)  # type: ignore[call-arg,arg-type]
+                release = opens(source, model)
+                for member in release if isinstance(release, list) else [release]:
+                    refuse_others(member, takes, name, instead)
+                result = function(release, *positional, **options)  # type: ignore[call-arg,arg-type]
                 if options.get("progress") is not None:
                     options["progress"]("done", 1.0)
-                return found.judged(force) if "force" in named else found
+                return result.judged(force) if "force" in keywords else result
 
-        return walked
+        return wrapped
 
     return decorate

@@ -145,7 +145,7 @@ def endless(kind: str, n: int, p: int, steps: int) -> list[bool]:
     with x64():
         for i, (x, y) in enumerate(sets):
             last = {k: np.asarray(v[i, -1], float) for k, v in fitted.items()}
-            law = autoguides.autoguide_law(model, guide, last, ())
+            law = autoguides.autoguide_distribution(model, guide, last, ())
             records = {"x": jnp.asarray(x, float), "y": jnp.asarray(y, float)}
 
             def loss(u, law=law, records=records):

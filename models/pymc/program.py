@@ -167,10 +167,8 @@ class _Reader:
             name=self.title,
             parameters=tuple(map(self._parameter, self.free)),
             fields=fields,
-            log_lik_at=lambda params, z: sum(jnp.sum(t) for t in terms(self.with_shifted_intercepts(params), z)),
-            log_prior_at=lambda params: sum(
-                jnp.sum(t) for t in prior(*one.ordered(self.with_shifted_intercepts(params)))
-            ),
+            log_lik_at=lambda params, z: _total(terms(self.with_shifted_intercepts(params), z)),
+            log_prior_at=lambda params: _total(prior(*one.ordered(self.with_shifted_intercepts(params)))),
             prepare=offsets(one.names) if self.matrices else None,
         )
         self._check(result, terms, record.held)
@@ -315,6 +313,10 @@ class _OneRecord:
 
         first_records = {k: v[:2] for k, v in self.record.held.items()}
         return gaussian_predictor(model, response, model.constrain(np.zeros(model.dimension)), first_records)
+
+
+def _total(terms: Sequence[jax.Array]) -> jax.Array:
+    return jnp.asarray(sum(jnp.sum(term) for term in terms))
 
 
 def _start(program: object, free: Sequence[Any]) -> list[Any]:

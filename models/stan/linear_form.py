@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesrecon.model import GaussianPredictor, Model, Params, Records
 from bayesrecon.models.recognition import gaussian_predictor
-from bayesrecon.models.stan.densities_met import DensityVisitor
+from bayesrecon.models.stan.density_visitor import DensityVisitor
 from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.named_densities import linear_predictor

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from bayesrecon.model import Model
+from bayesrecon.model import Model, Params, Records
 from bayesrecon.models.stan.record_term import Parts
 
 
 def numpyro_program(parts: Parts, model: Model) -> Callable[..., None]:
-    """Latents of flat priors in free coordinates, and one factor: the whole log density."""
+    """A program of latent variables with flat priors in unconstrained coordinates, and a factor for the log density."""
 
     def program(**batch: Any) -> None:
         import numpyro
@@ -21,17 +21,17 @@ def numpyro_program(parts: Parts, model: Model) -> Callable[..., None]:
 
         params, total = {}, jnp.zeros(())
         for p in model.parameters:
-            x = numpyro.sample(f"{p.name}__free", ImproperUniform(constraints.real, (), p.free_shape))
+            x = jnp.asarray(numpyro.sample(f"{p.name}__free", ImproperUniform(constraints.real, (), p.free_shape)))
             y = p.transform(x)
             total = total + jnp.sum(p.transform.log_abs_det_jacobian(x, y))
             params[p.name] = numpyro.deterministic(p.name, y)
-        numpyro.factor("density", total + _whole(parts, model, params, batch))
+        numpyro.factor("density", total + _log_density(parts, model, params, batch))
 
     return program
 
 
-def _whole(parts: Parts, model: Model, params: Any, batch: Any) -> Any:
-    """The log density of all records: of the program run on all of them, where each is of no unit."""
+def _log_density(parts: Parts, model: Model, params: Params, batch: Records) -> jax.Array:
+    """The log density of all records, by one run of the program if records are known and have no units."""
     known = not any(isinstance(v, Tracer) for v in batch.values())
     if parts.unit is None and known and parts.count is not None:
         records = {k: np.asarray(v) for k, v in batch.items()}

@@ -16,7 +16,7 @@ from jax import random
 
 from bayesrecon.model import Params, Records
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.densities_met import DensityVisitor
+from bayesrecon.models.stan.density_visitor import DensityVisitor
 from bayesrecon.models.stan.frame import Frame, Run, fork
 from bayesrecon.models.stan.machine import Machine, summands
 from bayesrecon.models.stan.named_densities import density_of_call

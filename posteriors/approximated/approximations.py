@@ -25,11 +25,11 @@ from bayesrecon.precision import in_float64
 from bayesrecon.releases import Approximation, Release, Summary, VariationalOptimum
 
 FULL_RANK, MEAN_FIELD = "full rank", "mean field"
-"""Distributions that a variational fit is an optimum of."""
+"""Families of normal distributions that a variational fit optimises over."""
 
-_SYMMETRIC = 1e-8  # relative
-_FEWEST = 2  # draws per entry of the mean and the covariance, below which their noise is no small one
-_STEP = 1e-5  # of a half unit of the last digit, for what it moves
+_SYMMETRIC = 1e-8  # relative asymmetry that is accepted
+_FEWEST = 2  # fewest draws per entry of the mean and the covariance
+_STEP = 1e-5  # step of finite differences, in half units of the last digit
 
 
 @in_float64
@@ -121,9 +121,17 @@ def printed(
     name: str | None,
     silent: int = 0,
 ) -> Release:
-    """The release of numbers that were rounded, each with half the unit of its last digit; the correlations below the
-    diagonal row by row. The model is in the coordinates of the numbers; of the last `silent` parameters no error was
-    released, and the other errors are those given them."""
+    """The release of a printed mean, standard errors and correlations.
+
+    Args:
+        model: in the coordinates of the numbers.
+        mean, sd, correlation: `(d,)`, `(d,)` and `(d, d)`.
+        mean_half, sd_half, correlation_half: half units of their last digits. Correlations are those below the
+            diagonal, row by row.
+        draws, jacobian, coordinates, name: as in `gaussian`.
+        silent: number of parameters, the last ones, whose errors were not released. The other errors are conditional on
+            them.
+    """
     half = np.concatenate([mean_half, sd_half, correlation_half])
     return _release(model, mean, sd, correlation, half[None], coordinates, draws, jacobian, name, silent)
 
@@ -145,20 +153,20 @@ def _release(
     constrained = coordinates == "constrained"
 
     def phi_of(numbers: np.ndarray) -> np.ndarray:
-        at, spread, related = np.split(numbers, [len(mean), 2 * len(mean)])
+        centre, errors, correlations = np.split(numbers, [len(mean), 2 * len(mean)])
         r = np.eye(len(mean))
-        r[lower] = related
-        covariance = (r + np.tril(r, -1).T) * np.outer(spread, spread)
+        r[lower] = correlations
+        covariance = (r + np.tril(r, -1).T) * np.outer(errors, errors)
         if draws is not None and constrained:
-            at, covariance = unconstrained_moments(model, at, covariance)
-        return pack(model, at, covariance)
+            centre, covariance = unconstrained_moments(model, centre, covariance)
+        return pack(model, centre, covariance)
 
     numbers = np.concatenate([mean, sd, correlation[lower]])
     try:
         phi = phi_of(numbers)
-        moved = np.array(half[0]) * _STEP if half.size else np.zeros(0)
+        steps = np.array(half[0]) * _STEP if half.size else np.zeros(0)
         columns = [
-            (phi_of(numbers + step) - phi_of(numbers - step)) / (2 * _STEP) for step in np.diag(moved) if step.any()
+            (phi_of(numbers + step) - phi_of(numbers - step)) / (2 * _STEP) for step in np.diag(steps) if step.any()
         ]
     except np.linalg.LinAlgError:
         raise BayesreconError(
@@ -198,7 +206,7 @@ def _release(
         noise = Noise(whitening(model, phi) / np.sqrt(draws), np.zeros((len(phi), 0)))
         how = by_another_rule(model), matching(model, constrained)
         release = Summary(phi[None], derived, metric, model, noise, *how, name=name or derived.name)
-    return release.printed(release.theta, metric, np.array(columns).T) if columns else release
+    return release.printed(phi[None], metric, np.array(columns).T) if columns else release
 
 
 def _check_fit(fit: str, covariance: np.ndarray, coordinates: str, draws: float | None, jacobian: bool | None) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
-from bayesrecon.model import Model
-from bayesrecon.posteriors.approximated.fitted_law import (
-    FittedLaw,
+from bayesrecon.model import Model, Transform
+from bayesrecon.posteriors.approximated.fitted_distribution import (
+    FittedDistribution,
     check_transforms,
     named_entries,
     numbers,
@@ -24,7 +24,7 @@ from bayesrecon.posteriors.approximated.normal import pack
 
 _FLAT = ("AutoDiagonalNormal", "AutoMultivariateNormal", "AutoLowRankMultivariateNormal", "AutoLaplaceApproximation")
 GUIDES = ("AutoDelta", "AutoNormal", *_FLAT)
-"""Guides that are read, by their names."""
+"""Names of the supported guides."""
 
 _SLOW = "low-rank factors converge slowly in some directions, and in others not at all"
 _REMEMBERED = 64  # guides, so that compiled functions are reused
@@ -32,11 +32,11 @@ _LOG_PRIOR = 1e-4  # relative, from which two priors differ: guides are often fi
 
 
 def is_autoguide(guide: object) -> bool:
-    """Whether this is one of NumPyro's automatic guides, read or not."""
+    """Whether this is one of NumPyro's automatic guides, supported or not."""
     return any(c.__name__ == "AutoGuide" and c.__module__.startswith("numpyro") for c in type(guide).__mro__)
 
 
-def autoguide_law(model: Model, guide: object, params: Any, iterates: Sequence[object]) -> FittedLaw:
+def autoguide_distribution(model: Model, guide: object, params: Any, iterates: Sequence[object]) -> FittedDistribution:
     """The distribution of a guide that was run.
 
     Raises:
@@ -48,33 +48,36 @@ def autoguide_law(model: Model, guide: object, params: Any, iterates: Sequence[o
     if getattr(guide, "prototype_trace", None) is None:
         raise BayesreconError("the guide has not run, so its sites are unknown; call it once, with any records")
     _check_program(model, guide)
-    read = _flat if kind in _FLAT else _by_site
-    names, shapes, native_of, phi = read(model, guide, kind)
+    layout = _flat if kind in _FLAT else _by_site
+    names, shapes, native_of, phi = layout(model, guide, kind)
 
     def native(values: object, label: str) -> np.ndarray:
         entries = named_entries(values, names, label)
         return np.asarray(native_of([numbers(v, k, s) for (k, v), s in zip(entries.items(), shapes, strict=True)]))
 
-    here = native(params, "the parameters of the guide")
-    if not np.isfinite(here).all():
+    fitted = native(params, "the parameters of the guide")
+    if not np.isfinite(fitted).all():
         raise BayesreconError(f"the parameters of the {kind} lie on or outside their support")
     if kind == "AutoLaplaceApproximation":
         phi = _laplace(model, guide, params, phi)
-    return FittedLaw(
+    return FittedDistribution(
         kind={"AutoDelta": "mode", "AutoLaplaceApproximation": "laplace"}.get(kind, "variational"),
         name=f"{kind} of {model.name}",
-        native=here,
+        native=fitted,
         phi=phi,
         iterates=tuple(native(values, f"iterate {i}") for i, values in enumerate(iterates, 1)),
         slow=_SLOW if kind == "AutoLowRankMultivariateNormal" else "",
     )
 
 
-_Read = tuple[list[str], list[tuple[int, ...]], Callable[[Any], Any], Callable[[Any], Any]]
+_Map = Callable[[Array], Array]
+_FromEntries = Callable[[Sequence[Array]], jax.Array]
+_Layout = tuple[list[str], list[tuple[int, ...]], _FromEntries, _Map]
+"""Names and shapes of a guide's parameters, the map from them to `native`, and the map from `native` to phi."""
 
 
-def _flat(model: Model, guide: Any, kind: str) -> _Read:
-    """Guides over one vector of all latents."""
+def _flat(model: Model, guide: Any, kind: str) -> _Layout:
+    """The layout of a guide over one vector of all latents."""
     d, prefix = guide.latent_dim, guide.prefix
     at = positions_in_model(model, {k: np.asarray(v) for k, v in guide._unpack_latent(np.arange(d)).items()}, "guide")
     names, shapes = [f"{prefix}_loc"], [(d,)]
@@ -88,12 +91,12 @@ def _flat(model: Model, guide: Any, kind: str) -> _Read:
 
 
 @lru_cache(_REMEMBERED)
-def _flat_maps(model: Model, kind: str, places: tuple[int, ...]) -> tuple[Any, Any]:
+def _flat_maps(model: Model, kind: str, places: tuple[int, ...]) -> tuple[_FromEntries, _Map]:
     """`native` of the guide's parameters in order, and phi of `native`."""
     d, at = model.dimension, np.array(places)
     transform = _scale(kind)
 
-    def native(values: Sequence[Any]) -> jax.Array:
+    def native(values: Sequence[Array]) -> jax.Array:
         *plain, last = values
         scale = last if transform is None else transform._inverse(last)
         return jnp.concatenate([jnp.ravel(x) for x in (*plain, scale)])
@@ -112,8 +115,8 @@ def _flat_maps(model: Model, kind: str, places: tuple[int, ...]) -> tuple[Any, A
     return jax.jit(native), jax.jit(phi)
 
 
-def _by_site(model: Model, guide: Any, kind: str) -> _Read:
-    """Guides with parameters of their own for every latent."""
+def _by_site(model: Model, guide: Any, kind: str) -> _Layout:
+    """The layout of a guide with separate parameters for each latent."""
     which = ("loc",) if kind == "AutoDelta" else ("loc", "scale")
     names = [f"{p.name}_{guide.prefix}_{suffix}" for suffix in which for p in model.parameters]
     shapes = [p.shape if kind == "AutoDelta" else p.free_shape for _ in which for p in model.parameters]
@@ -121,25 +124,25 @@ def _by_site(model: Model, guide: Any, kind: str) -> _Read:
 
 
 @lru_cache(_REMEMBERED)
-def _site_maps(model: Model, kind: str) -> tuple[Any, Any]:
+def _site_maps(model: Model, kind: str) -> tuple[_FromEntries, _Map]:
     d, count = model.dimension, len(model.parameters)
 
-    def theta(values: Sequence[Any]) -> Any:
+    def theta(values: Sequence[Array]) -> jax.Array:
         return model.unconstrain({p.name: v for p, v in zip(model.parameters, values, strict=True)})
 
     transform = _scale(kind)
     if transform is None:
         return jax.jit(theta), lambda x: x
 
-    def native(values: Sequence[Any]) -> jax.Array:
+    def native(values: Sequence[Array]) -> jax.Array:
         scales = (transform._inverse(v) for v in values[count:])
         return jnp.concatenate([jnp.ravel(x) for x in (*values[:count], *scales)])
 
     return jax.jit(native), jax.jit(lambda x: phi_of(model, x[:d], jnp.diag(transform(x[d:]))))
 
 
-def _laplace(model: Model, guide: Any, params: Any, at: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The mode with the inverse of minus the Hessian there, which the guide takes from its own data."""
+def _laplace(model: Model, guide: Any, params: Any, at: _Map) -> _Map:
+    """The map to phi of a mode and its covariance, the inverse of minus the Hessian that the guide computes."""
     try:
         covariance = np.asarray(guide.get_posterior(params).covariance_matrix, float)
     except Exception as error:  # whatever the user's program raises
@@ -157,7 +160,7 @@ def _laplace(model: Model, guide: Any, params: Any, at: Callable[[Any], Any]) ->
     return lambda x: jnp.concatenate([at(x), jnp.asarray(scale)])
 
 
-def _scale(kind: str) -> Any:
+def _scale(kind: str) -> Transform | None:
     """The transform of a guide's scale, None if it has none."""
     from numpyro.infer import autoguide
 
@@ -166,7 +169,7 @@ def _scale(kind: str) -> Any:
     return None if constraint is None else _transform(constraint)
 
 
-def _transform(constraint: object) -> Any:
+def _transform(constraint: object) -> Transform:
     from numpyro.distributions import biject_to
 
     return biject_to(constraint)
@@ -188,9 +191,9 @@ def _check_program(model: Model, guide: Any) -> None:
     at = probes(model)
     values = {name: site["value"] for name, site in latents.items()}
 
-    def compared() -> tuple[Any, Any, Any]:
+    def compared() -> tuple[dict[str, Array], Array, Array | float]:
         moved = {name: _transform(site["fn"].support)(jnp.asarray(at[name])) for name, site in latents.items()}
-        theirs = sum(jnp.sum(site["fn"].log_prob(site["value"])) for site in latents.values())
+        theirs = jnp.asarray(sum(jnp.sum(site["fn"].log_prob(site["value"])) for site in latents.values()))
         return moved, theirs, 0.0 if model.program is None else model.log_prior_at(values)
 
     moved, theirs, ours = jax.jit(compared)()
@@ -198,6 +201,5 @@ def _check_program(model: Model, guide: Any) -> None:
     if model.program is not None and not abs(theirs - ours) <= _LOG_PRIOR * max(1.0, abs(ours)):
         raise BayesreconError(
             f"the prior of the guide's program differs from that of model {model.name} (log density "
-            f"{float(theirs):.6g} and "
-            f"{float(ours):.6g} at one point): it belongs to another model"
+            f"{float(theirs):.6g} and {float(ours):.6g} at one point): it belongs to another model"
         )

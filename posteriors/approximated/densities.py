@@ -1,9 +1,9 @@
 """Densities that can be evaluated, as releases: normalising flows, neural posterior estimates."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError, first_line
@@ -13,13 +13,13 @@ from bayesrecon.posteriors.approximated.derived_densities import contrasts, eval
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import LogDensity, Release
 
-_MOST = 1000  # points that are used: what a log density is off does not average out over more of them
+_MOST = 1000  # points used: the error of a log density does not average out over more of them
 
 
 @in_float64
 def from_log_density(
     model: Model,
-    log_q: Callable[[Any], Any],
+    log_q: Callable[[np.ndarray], npt.ArrayLike],
     points: object = None,
     *,
     power: float | None = None,
@@ -60,10 +60,9 @@ def from_log_density(
     40.0
     """
     model = model if power is None else tempered(model, power)
-    at = _points(model, points)
-    values = _values(log_q, at)
-    derived = evaluated(model, at, values)
-    return LogDensity(np.zeros((1, len(at))), derived, contrasts(len(at)), model, name=name)
+    checked = _points(model, points)
+    derived = evaluated(model, checked, _values(log_q, checked))
+    return LogDensity(np.zeros((1, len(checked))), derived, contrasts(len(checked)), model, name=name)
 
 
 def _points(model: Model, points: object) -> np.ndarray:
@@ -90,13 +89,13 @@ def _points(model: Model, points: object) -> np.ndarray:
     return result[evenly(len(result), _MOST)]
 
 
-def _values(log_q: Callable[[Any], Any], points: np.ndarray) -> np.ndarray:
-    """`(T,)`, from one call for all points, or from one for each where that does not give one number a point."""
+def _values(log_q: Callable[[np.ndarray], npt.ArrayLike], points: np.ndarray) -> np.ndarray:
+    """Values `(T,)` of a log density, by one call for all points, or one call per point if that fails."""
     if not callable(log_q):
         raise BayesreconError(f"log_q is a {type(log_q).__name__}: expected a function of points (T, d)")
     try:
         result = np.asarray(log_q(points), float)
-    except Exception:  # of one point only, or broken: the next call tells
+    except Exception:  # a function of single points, or a broken one, which the next call shows
         result = np.zeros(0)
     if result.shape == (len(points), 1):
         result = result[:, 0]

@@ -4,12 +4,12 @@ Where q is the posterior itself, its logarithm at any points theta_1 ... theta_T
 
     log q(theta_t) - log pi0(theta_t) - log det(theta_t) = sum_n l(theta_t, x_n) + c.
 
-With a parameter e `(T,)` for what log q is off at the points, these are the equations of a stationary point at e = 0 of
+Let e `(T,)` be the errors of log q at the points. These are the equations of a stationary point at e = 0 of
 
-    sum_n <e', l(., x_n)> + <e', log pi0 + log det - log q> - |e'|^2 / 2,      e' = e less its mean,
+    sum_n <e', l(., x_n)> + <e', log pi0 + log det - log q> - |e'|^2 / 2,      e' = e - mean(e).
 
-so that the release is a trained parameter of a model whose record term is `<e', l(., z)>`. A log q that is off by e is
-e away from being stationary, whatever the data.
+So the release is a trained parameter of a model whose record term is `<e', l(., z)>`. If log q has the error e, the
+stationary point is at e, whatever the data.
 """
 
 import jax
@@ -29,15 +29,15 @@ def evaluated(model: Model, points: np.ndarray, log_density: np.ndarray) -> Mode
     at = np.asarray(points, float)
     base = np.asarray(_base(model, at)) - log_density
 
-    def off(params: dict[str, jax.Array]) -> jax.Array:
+    def centred(params: dict[str, jax.Array]) -> jax.Array:
         return params["error"] - jnp.mean(params["error"])
 
     return Model(
         name=f"{model.name}, log density",
         parameters=(Parameter("error", (len(at),)),),
         fields=model.fields,
-        log_lik_at=lambda params, z: off(params) @ jax.vmap(model.log_lik, in_axes=(0, None))(jnp.asarray(at), z),
-        log_prior_at=lambda params: off(params) @ (base - base.mean()) - 0.5 * jnp.sum(off(params) ** 2),
+        log_lik_at=lambda params, z: centred(params) @ jax.vmap(model.log_lik, in_axes=(0, None))(jnp.asarray(at), z),
+        log_prior_at=lambda params: centred(params) @ (base - base.mean()) - 0.5 * jnp.sum(centred(params) ** 2),
         identities=model.identities,
     )
 

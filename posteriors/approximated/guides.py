@@ -1,8 +1,7 @@
 """Variational fits and modes as releases: NumPyro's autoguides, PyMC's ADVI, CmdStan's `variational` and `laplace`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -15,12 +14,20 @@ from bayesrecon.kernels.score import prior_score
 from bayesrecon.model import Model
 from bayesrecon.models.door import model_of
 from bayesrecon.models.power import tempered
-from bayesrecon.posteriors.approximated.autoguides import GUIDES, autoguide_law, is_autoguide
-from bayesrecon.posteriors.approximated.cmdstan_laws import cmdstan_law, is_csv, is_law
-from bayesrecon.posteriors.approximated.fitted_law import FittedLaw
+from bayesrecon.posteriors.approximated.autoguides import GUIDES, autoguide_distribution, is_autoguide
+from bayesrecon.posteriors.approximated.cmdstan_distributions import (
+    cmdstan_distribution,
+    is_cmdstan_approximation,
+    is_path,
+)
+from bayesrecon.posteriors.approximated.fitted_distribution import FittedDistribution
 from bayesrecon.posteriors.approximated.normal import by_another_rule, laplace, variational, whitening
 from bayesrecon.posteriors.approximated.prior_derivatives import check_smooth
-from bayesrecon.posteriors.approximated.pymc_laws import APPROXIMATIONS, is_pymc_approximation, pymc_law
+from bayesrecon.posteriors.approximated.pymc_distributions import (
+    APPROXIMATIONS,
+    is_pymc_approximation,
+    pymc_distribution,
+)
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import (
     Approximation,
@@ -32,7 +39,7 @@ from bayesrecon.releases import (
     VariationalOptimum,
 )
 
-_REDUNDANT = 1e-9  # relative, of directions that the parameters of a guide do not move in
+_REDUNDANT = 1e-9  # relative size of directions in which a guide's parameters do not move
 
 
 @in_float64
@@ -109,13 +116,13 @@ def from_guide(
     'program, normal approximation'
     """
     model = model if power is None else tempered(model, power)
-    law = _law(model, guide, params, tuple(iterates or ()))
-    if law.iterates and law.kind != "variational":
+    fit = _fitted(model, guide, params, tuple(iterates or ()))
+    if fit.iterates and fit.kind != "variational":
         raise BayesreconError(
-            f"{law.name}: the gradients of a mode are exact, so iterates do not give its errors; supply residual="
+            f"{fit.name}: the gradients of a mode are exact, so iterates do not give its errors; supply residual="
         )
-    parts = {"variational": _variational, "laplace": _laplace, "mode": _mode}
-    release = parts[law.kind](model, law, residual, name or law.name)
+    build = {"variational": _variational, "laplace": _laplace, "mode": _mode}
+    release = build[fit.kind](model, fit, residual, name or fit.name)
     if not np.isfinite(release.theta).all():
         raise BayesreconError("the parameters lie on or outside their support")
     directions = metric_factor(release, release.default_metric)
@@ -126,46 +133,48 @@ def from_guide(
     return release
 
 
-def release_of_law(source: object, model: object, power: float | None) -> Release | None:
+def release_of_approximation(source: object, model: object, power: float | None) -> Release | None:
     """The release of a file of CmdStan's `variational` or `laplace`; None for anything else.
 
     Raises:
         BayesreconError: no model, and what `from_guide` refuses.
     """
-    if not is_law(source):
+    if not is_cmdstan_approximation(source):
         return None
     if model is None:
         raise BayesreconError(f"{source} does not name its model; pass one (model=, or --model)")
     return from_guide(model_of(model), source, power=power)
 
 
-def _law(model: Model, guide: Any, params: Any, iterates: tuple[Mapping[str, Array], ...]) -> FittedLaw:
+def _fitted(
+    model: Model, guide: object, params: object, iterates: tuple[Mapping[str, Array], ...]
+) -> FittedDistribution:
     if is_autoguide(guide):
-        return autoguide_law(model, guide, params, iterates)
+        return autoguide_distribution(model, guide, params, iterates)
     if is_pymc_approximation(guide):
-        return pymc_law(model, guide, params, iterates)
-    if is_csv(guide):
-        return cmdstan_law(model, guide, params, iterates)
+        return pymc_distribution(model, guide, params, iterates)
+    if is_path(guide):
+        return cmdstan_distribution(model, guide, params, iterates)
     raise BayesreconError(
         f"a {type(guide).__name__} is not supported; expected one of NumPyro's {', '.join(GUIDES)}, of PyMC's "
         f"{', '.join(APPROXIMATIONS)}, or the path of CmdStan's output"
     )
 
 
-def _variational(model: Model, law: FittedLaw, residual: float | str | None, name: str) -> Release:
-    derived, points = variational(model), _points(law)
-    phis = np.array([np.asarray(law.phi(x)) for x in points])
+def _variational(model: Model, fit: FittedDistribution, residual: float | str | None, name: str) -> Release:
+    derived, points = variational(model), _points(fit)
+    phis = np.array([np.asarray(fit.phi(x)) for x in points])
     phi = phis.mean(axis=0)
     white = whitening(model, phi)
-    slope = np.asarray(_slope(law.phi, points.mean(axis=0)))
+    slope = np.asarray(_slope(fit.phi, points.mean(axis=0)))
     moves = np.linalg.solve(white, slope)
     directions, size, _ = np.linalg.svd(moves / np.linalg.norm(moves, axis=0).clip(1e-300), full_matrices=False)
-    seen = directions[:, size > _REDUNDANT * size[0]]
-    metric = white if seen.shape[1] == len(phi) else white @ seen
-    if residual is None and law.slow:
+    spanned = directions[:, size > _REDUNDANT * size[0]]
+    metric = white if spanned.shape[1] == len(phi) else white @ spanned
+    if residual is None and fit.slow:
         raise BayesreconError(
-            f"{law.name}: {law.slow}, so iterates do not show how far it is from its optimum; fit a full-"
-            "rank guide, or supply residual= (0 at the optimum)"
+            f"{fit.name}: {fit.slow}, so iterates do not show how far it is from its optimum; fit a "
+            "full-rank guide, or supply residual= (0 at the optimum)"
         )
     none = np.zeros((len(phi), 0))
     if residual is not None:
@@ -173,16 +182,16 @@ def _variational(model: Model, law: FittedLaw, residual: float | str | None, nam
     elif len(points) > 1:
         check_memory(8 * len(points) * len(phi) ** 2, f"slopes of {len(points)} iterates", "supply fewer iterates")
         back = np.linalg.pinv(slope, rcond=_REDUNDANT)
-        turned = np.array([np.asarray(_slope(law.phi, x)) @ back for x in points])
+        turned = np.array([np.asarray(_slope(fit.phi, x)) @ back for x in points])
         ascent = Ascent(none, white @ moves, phis, turned)
     else:
         ascent = Ascent(none, white @ moves, freedom=0.0)
     normal = none
-    if law.draws is not None:
+    if fit.draws is not None:
         d = model.dimension
-        normal = metric @ np.linalg.lstsq(metric, white[:, d:], rcond=None)[0] / np.sqrt(law.draws)
-        if law.printed is not None:
-            normal = np.column_stack([normal, np.eye(len(phi))[:, :d] * law.printed / np.sqrt(3)])
+        normal = metric @ np.linalg.lstsq(metric, white[:, d:], rcond=None)[0] / np.sqrt(fit.draws)
+        if fit.printed is not None:
+            normal = np.column_stack([normal, np.eye(len(phi))[:, :d] * fit.printed / np.sqrt(3)])
     atom, other_rule, noise = phi[None], by_another_rule(model), _noise(normal)
     if ascent is not None:
         return OptimisedFit(atom, derived, metric, model, noise, ascent, other_rule, name=name)
@@ -192,20 +201,20 @@ def _variational(model: Model, law: FittedLaw, residual: float | str | None, nam
 
 
 @partial(jax.jit, static_argnames="phi")
-def _slope(phi: Any, native: Array) -> jax.Array:
+def _slope(phi: Callable[[Array], Array], native: Array) -> jax.Array:
     return jax.jacfwd(phi)(native)
 
 
-def _laplace(model: Model, law: FittedLaw, residual: Any, name: str) -> Release:
-    """The Hessian is exact wherever it was taken; only the gradient can be left of an optimisation."""
-    phi, d = np.asarray(law.phi(law.native)), model.dimension
+def _laplace(model: Model, fit: FittedDistribution, residual: float | str | None, name: str) -> Release:
+    """The release of a mode with its covariance. Its Hessian is exact, and its gradient may not be zero yet."""
+    phi, d = np.asarray(fit.phi(fit.native)), model.dimension
     check_smooth(model, phi[:d])
     metric, none = whitening(model, phi), np.zeros((len(phi), 0))
-    derived, atom = laplace(model, law.jacobian), phi[None]
-    normal = none if law.draws is None else metric / np.sqrt(law.draws)
+    derived, atom = laplace(model, fit.jacobian), phi[None]
+    normal = none if fit.draws is None else metric / np.sqrt(fit.draws)
     if residual is not None:
         ascent = _stated(residual, metric)
-    elif law.draws is None:
+    elif fit.draws is None:
         ascent = Ascent(np.linalg.solve(metric.T, np.eye(len(phi))[:, :d]), none, freedom=0.0)
     else:
         ascent = None
@@ -216,8 +225,8 @@ def _laplace(model: Model, law: FittedLaw, residual: Any, name: str) -> Release:
     return Approximation(atom, derived, metric, model, name=name)
 
 
-def _mode(model: Model, law: FittedLaw, residual: float, name: str) -> Release:
-    theta, directions = np.asarray(law.native), np.eye(model.dimension)
+def _mode(model: Model, fit: FittedDistribution, residual: float | str | None, name: str) -> Release:
+    theta, directions = np.asarray(fit.native), np.eye(model.dimension)
     if np.isfinite(theta).all():
         check_smooth(model, theta)
     none = np.zeros((model.dimension, 0))
@@ -227,15 +236,15 @@ def _mode(model: Model, law: FittedLaw, residual: float, name: str) -> Release:
     return OptimisedMode(theta[None], model, ascent, name=name)
 
 
-def _points(law: FittedLaw) -> np.ndarray:
-    """The native parameters of all steps, each once; of the last one alone where there are no others, `(K, g)`."""
-    points = np.array([*law.iterates, law.native])
-    if not law.iterates:
+def _points(fit: FittedDistribution) -> np.ndarray:
+    """Distinct native parameters `(K, g)` of all steps; only the last ones if there are no iterates."""
+    points = np.array([*fit.iterates, fit.native])
+    if not fit.iterates:
         return points
-    kept = [i for i, x in enumerate(points) if not any(np.array_equal(x, other) for other in points[:i])]
-    if len(kept) == 1:
+    distinct = [i for i, x in enumerate(points) if not any(np.array_equal(x, other) for other in points[:i])]
+    if len(distinct) == 1:
         raise BayesreconError("all iterates are equal; supply residual=0 if the fit is at its optimum")
-    return points[kept]
+    return points[distinct]
 
 
 def _stated(residual: float | str, metric: np.ndarray) -> Ascent | None:
@@ -256,4 +265,4 @@ def _noise(normal: np.ndarray) -> Noise:
     return Noise(normal, np.zeros((len(normal), 0)))
 
 
-SOURCE = release_of_law
+SOURCE = release_of_approximation

@@ -12,48 +12,48 @@ which in `mean` and L says `E_q[grad log p] = 0` and `E_q[Hess log p] = -Sigma^-
     sum_n grad l(m, x_n) = -grad p(m),    sum_n Hess l(m, x_n) = -Sigma^-1 - Hess p(m)               (Laplace)
 
 Both are Dirac releases: one atom phi at temperature 0. The mean and covariance of posterior draws satisfy the first
-nearly, up to a share of about d / N; `matching` takes out what is left.
+equations up to a relative error of about d / N, which `matching` removes.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
-from bayesrecon.model import Model, Parameter, PseudoData
+from bayesrecon.model import Model, Parameter, Params, PseudoData, Records
 from bayesrecon.posteriors.approximated.quadrature import rule, student
 
 MOST = 40
-"""Coordinates of a posterior, of whose covariance all entries are equations."""
+"""Largest dimension of a posterior for which all entries of the covariance are used as equations."""
 
 _REMEMBERED = 256  # derived models, so that compiled functions are reused
-_FREEDOM, _NODES = 6.0, 2**13  # of the t distribution that moments are taken over
-_EVEN = 0.1  # share of the nodes that carries the weight, below which moments are not trusted
+_FREEDOM, _NODES = 6.0, 2**13  # degrees of freedom and nodes of the t distribution that integrates moments
+_EVEN = 0.1  # smallest effective share of the nodes with which moments are trusted
 _NEWTON, _SETTLED, _STILL = 60, 1e-12, 1e-10
 _CHUNK = 2**22
 
 
 def order_of(model: Model) -> np.ndarray:
-    """Positions `(d,)` of the coordinates in the order in which the scale is factored: that of a regression first."""
+    """Positions `(d,)` of the coordinates in the order of the Cholesky factor: a regression's scale comes first."""
     order, gaussian = np.arange(model.dimension), model.gaussian
     if gaussian is None or gaussian.scale is None:
         return order
     return np.concatenate([[gaussian.scale], np.delete(order, gaussian.scale)])
 
 
-def pack(model: Model, mean: Any, covariance: Any) -> np.ndarray:
+def pack(model: Model, mean: Array, covariance: Array) -> np.ndarray:
     """phi `(k,)` of a mean `(d,)` and a covariance `(d, d)`."""
     order = order_of(model)
     factor = np.linalg.cholesky(np.asarray(covariance)[np.ix_(order, order)])
     return np.concatenate([np.asarray(mean, float), factor[np.tril_indices(len(order))]])
 
 
-def unpack(model: Model, phi: Any) -> tuple[Any, Any]:
+def unpack(model: Model, phi: Array) -> tuple[Array, jax.Array]:
     """Mean `(d,)` and factor `F (d, d)` with `F F' = Sigma`, its rows in the model's own order."""
     d, order = model.dimension, order_of(model)
     factor = jnp.zeros((d, d)).at[np.tril_indices(d)].set(phi[d:])
@@ -61,8 +61,11 @@ def unpack(model: Model, phi: Any) -> tuple[Any, Any]:
 
 
 def whitening(model: Model, phi: np.ndarray) -> np.ndarray:
-    """Directions `(k, k)` of `mean = m0 + L0 u` and `L = L0 (1 + A)` at `u = 0`, `A = 0`, those of the diagonal of A
-    over sqrt(2): the sampling noise of a mean and covariance of draws is the same in all (Wishart)."""
+    """Directions `(k, k)` in which the sampling noise of a mean and covariance of draws has equal size (Wishart).
+
+    They are the derivatives of `mean = m0 + L0 u` and `L = L0 (1 + A)` at `u = 0`, `A = 0`. Those in the diagonal of A
+    are divided by sqrt(2).
+    """
     d, order = model.dimension, order_of(model)
     factor = np.zeros((d, d))
     factor[np.tril_indices(d)] = phi[d:]
@@ -76,7 +79,12 @@ def whitening(model: Model, phi: np.ndarray) -> np.ndarray:
     return result
 
 
-def _derived(model: Model, name: str, log_lik_at: Any, log_prior_at: Any) -> Model:
+def _derived(
+    model: Model,
+    name: str,
+    log_lik_at: Callable[[Params, Records], jax.Array],
+    log_prior_at: Callable[[Params], jax.Array],
+) -> Model:
     d = model.dimension
     if d > MOST:
         raise BayesreconError(f"{model.name} has {d} parameters: covariances of more than {MOST} are not supported")
@@ -90,7 +98,7 @@ def _derived(model: Model, name: str, log_lik_at: Any, log_prior_at: Any) -> Mod
     )
 
 
-def _phi(params: dict[str, Any]) -> Any:
+def _phi(params: Params) -> jax.Array:
     return jnp.concatenate([params["mean"], params["scale"]])
 
 
@@ -106,17 +114,17 @@ def laplace(model: Model, jacobian: bool) -> Model:
     9
     """
 
-    def expanded(f: Callable[[Any], Any], params: dict[str, Any]) -> Any:
+    def expanded(f: Callable[[Array], jax.Array], params: Params) -> jax.Array:
         mean, factor = unpack(model, _phi(params))
-        # The second derivatives are those at the mode: they do not move with it.
+        # The second derivatives at the mode are constants here.
         hessian = jax.lax.stop_gradient(jax.hessian(f)(mean))
         return f(mean) + 0.5 * jnp.sum(factor * (hessian @ factor))
 
-    def log_lik_at(params: dict[str, Any], record: dict[str, Any]) -> Any:
+    def log_lik_at(params: Params, record: Records) -> jax.Array:
         return expanded(lambda t: model.log_lik(t, record), params)
 
-    def log_prior_at(params: dict[str, Any]) -> Any:
-        def log_base(t: Any) -> Any:
+    def log_prior_at(params: Params) -> jax.Array:
+        def log_base(t: Array) -> jax.Array:
             return model.log_prior(t) + (model.log_det(t) if jacobian else 0.0)
 
         return expanded(log_base, params) + _entropy(model, params)
@@ -140,7 +148,7 @@ def variational(model: Model) -> Model:
 
 @lru_cache(_REMEMBERED)
 def by_another_rule(model: Model) -> Model:
-    """`variational(model)` with its expectations taken by another rule, which tells how far they are off.
+    """`variational(model)` with expectations by another quadrature rule, to estimate their error.
 
     >>> from bayesrecon.models.registry import load
     >>> by_another_rule(load("kidscore_momiq")) is variational(load("kidscore_momiq"))
@@ -150,27 +158,27 @@ def by_another_rule(model: Model) -> Model:
 
 
 def _variational(model: Model, nodes: np.ndarray, weights: np.ndarray) -> Model:
-    def expectation(f: Callable[[Any], Any], params: dict[str, Any]) -> Any:
+    def expectation(f: Callable[[Array], jax.Array], params: Params) -> jax.Array:
         mean, factor = unpack(model, _phi(params))
         return jnp.asarray(weights) @ jax.vmap(f)(mean + jnp.asarray(nodes) @ factor.T)
 
-    def log_lik_at(params: dict[str, Any], record: dict[str, Any]) -> Any:
+    def log_lik_at(params: Params, record: Records) -> jax.Array:
         return expectation(lambda t: model.log_lik(t, record), params)
 
-    def log_prior_at(params: dict[str, Any]) -> Any:
+    def log_prior_at(params: Params) -> jax.Array:
         return expectation(lambda t: model.log_prior(t) + model.log_det(t), params) + _entropy(model, params)
 
     return _derived(model, "normal approximation", log_lik_at, log_prior_at)
 
 
-def _entropy(model: Model, params: dict[str, Any]) -> Any:
+def _entropy(model: Model, params: Params) -> jax.Array:
     rows, columns = np.tril_indices(model.dimension)
     return jnp.sum(jnp.log(jnp.abs(params["scale"][rows == columns])))
 
 
 @lru_cache(_REMEMBERED)
 def moments_of_draws(model: Model) -> Model:
-    """The derived model of a mean and covariance of posterior draws: the variational one, to be matched.
+    """The derived model of a mean and covariance of posterior draws: `variational`, under another name.
 
     >>> from bayesrecon.models.registry import load
     >>> moments_of_draws(load("kidscore_momiq")).name
@@ -180,9 +188,10 @@ def moments_of_draws(model: Model) -> Model:
 
 
 @lru_cache(_REMEMBERED)
-def matching(model: Model, constrained: bool) -> Callable[[Any, Any, PseudoData], np.ndarray]:
-    """What matches a mean and covariance of posterior draws: `(given (d,), theta (d,), PseudoData) -> theta`, the
-    parameter that the equations give the data for which the posterior has the given one.
+def matching(model: Model, constrained: bool) -> Callable[[Array, Array, PseudoData], np.ndarray]:
+    """A function `(target (d,), theta (d,), PseudoData) -> theta` that corrects a mean and covariance of draws.
+
+    It returns the parameter for which the equations give data whose posterior has the target mean and covariance.
 
     Args:
         constrained: the mean and covariance are those of the constrained values.
@@ -190,14 +199,14 @@ def matching(model: Model, constrained: bool) -> Callable[[Any, Any, PseudoData]
     return partial(_matched, model, variational(model), constrained)
 
 
-def unconstrained_moments(model: Model, mean: Any, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance in unconstrained coordinates to first order, of those of the stacked constrained values."""
+def unconstrained_moments(model: Model, mean: Array, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First-order mean and covariance in unconstrained coordinates, from those of the constrained values."""
     inverse = partial(_from_stacked, model)
     slope = np.asarray(jax.jacfwd(inverse)(jnp.asarray(mean)))
     return np.asarray(inverse(jnp.asarray(mean))), slope @ covariance @ slope.T
 
 
-def _from_stacked(model: Model, values: Any) -> Any:
+def _from_stacked(model: Model, values: Array) -> jax.Array:
     params, start = {}, 0
     for p in model.parameters:
         size = int(np.prod(p.shape))
@@ -206,19 +215,21 @@ def _from_stacked(model: Model, values: Any) -> Any:
     return model.unconstrain(params)
 
 
-def _stacked(model: Model, theta: Any) -> Any:
+def _stacked(model: Model, theta: Array) -> jax.Array:
     params = model.constrain(theta)
     return jnp.concatenate([jnp.reshape(params[p.name], (-1,)) for p in model.parameters])
 
 
-def _matched(model: Model, derived: Model, constrained: bool, given: Any, phi: Any, pseudo: PseudoData) -> np.ndarray:
-    """`given + N(data) - M(data)`: what the equations give the pseudo-data, where `given` is what the posterior of the
-    pseudo-data should have and M what it has (indirect inference; Gourieroux, Monfort and Renault 1993). Both are taken
-    over the same nodes, whose error cancels as far as the posterior is normal.
+def _matched(
+    model: Model, derived: Model, constrained: bool, target: Array, phi: Array, pseudo: PseudoData
+) -> np.ndarray:
+    """`target + N(data) - M(data)`, an update of indirect inference (Gourieroux, Monfort and Renault 1993).
+
+    N is the parameter of the normal approximation for the pseudo-data, and M that of their posterior. Both are computed
+    with the same nodes, whose error cancels if the posterior is normal.
 
     Raises:
-        BayesreconError: the posterior of the pseudo-data is not near enough to a normal distribution to take its
-            moments.
+        BayesreconError: the posterior of the pseudo-data is too far from a normal distribution to compute its moments.
     """
     normal = fitted_normal(model, derived, phi, pseudo)
     nodes, log_t = student(model.dimension, _FREEDOM, _NODES)
@@ -226,11 +237,11 @@ def _matched(model: Model, derived: Model, constrained: bool, given: Any, phi: A
     theta = mean + nodes @ factor.T
     log_p, values = _posterior(model, constrained, theta, pseudo)
     usable = np.isfinite(log_p) & np.isfinite(values).all(axis=1)
-    has = _moments(np.where(usable[:, None], values, 0.0), np.where(usable, log_p - log_t, -np.inf))
+    posterior = _moments(np.where(usable[:, None], values, 0.0), np.where(usable, log_p - log_t, -np.inf))
     if constrained:
-        has = unconstrained_moments(model, *has)
-    same = _moments(theta, -0.5 * (nodes**2).sum(axis=1) - log_t)
-    return np.asarray(given) + pack(model, *same) - pack(model, *has)
+        posterior = unconstrained_moments(model, *posterior)
+    normal_moments = _moments(theta, -0.5 * (nodes**2).sum(axis=1) - log_t)
+    return np.asarray(target) + pack(model, *normal_moments) - pack(model, *posterior)
 
 
 def _moments(values: np.ndarray, log_w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -257,25 +268,27 @@ def _posterior(model: Model, constrained: bool, theta: np.ndarray, pseudo: Pseud
 
 
 @partial(jax.jit, static_argnames=("model", "constrained"))
-def _density(model: Model, constrained: bool, theta: Any, records: Any, weights: Any) -> tuple[Any, Any]:
-    def one(t: Any) -> tuple[Any, Any]:
+def _density(model: Model, constrained: bool, theta: Array, records: Records, weights: Array) -> tuple[Array, Array]:
+    def at(t: Array) -> tuple[Array, Array]:
         logs = jax.vmap(model.log_lik, in_axes=(None, 0))(t, records)
         return weights @ logs + model.log_prior(t) + model.log_det(t), _stacked(model, t) if constrained else t
 
-    return jax.vmap(one)(theta)
+    return jax.vmap(at)(theta)
 
 
 @partial(jax.jit, static_argnames="derived")
-def _slope(derived: Model, phi: Any, records: Any, weights: Any) -> Any:
-    def elbo(phi: Any) -> Any:
+def _slope(derived: Model, phi: Array, records: Records, weights: Array) -> jax.Array:
+    def elbo(phi: Array) -> Array:
         return weights @ jax.vmap(derived.log_lik, in_axes=(None, 0))(phi, records) + derived.log_prior(phi)
 
     return jax.grad(elbo)(phi)
 
 
-def fitted_normal(model: Model, derived: Model, phi: Any, pseudo: PseudoData) -> np.ndarray:
-    """The normal distribution that the equations give the pseudo-data, from one near it: Newton's method with the
-    Hessian that a normal posterior has, in whitened coordinates."""
+def fitted_normal(model: Model, derived: Model, phi: Array, pseudo: PseudoData) -> np.ndarray:
+    """The parameter phi that solves the equations for the pseudo-data, from a starting value near it.
+
+    Newton's method in whitened coordinates, with the Hessian of a normal posterior.
+    """
     phi = np.asarray(phi)
     for _ in range(_NEWTON):
         metric = whitening(model, phi)
@@ -289,9 +302,13 @@ def fitted_normal(model: Model, derived: Model, phi: Any, pseudo: PseudoData) ->
     return phi
 
 
-def fitted_mean_field(model: Model, derived: Model, mean: Any, sd: Any, pseudo: PseudoData) -> tuple[Any, Any]:
-    """Mean and standard deviations `(d,)` of the normal distribution of independent coordinates that maximises the ELBO
-    of the pseudo-data, by Newton's method from one near it; not finite where there is none."""
+def fitted_mean_field(
+    model: Model, derived: Model, mean: Array, sd: Array, pseudo: PseudoData
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviations `(d,)` of the mean-field optimum of the ELBO for the pseudo-data.
+
+    Newton's method from a starting value near it. The result is not finite if there is no optimum.
+    """
     mean, log_sd = np.asarray(mean, float), np.log(np.asarray(sd, float))
     for _ in range(_NEWTON):
         slope, hessian = (
@@ -309,10 +326,12 @@ def fitted_mean_field(model: Model, derived: Model, mean: Any, sd: Any, pseudo: 
 
 
 @partial(jax.jit, static_argnames=("model", "derived"))
-def _field_slopes(model: Model, derived: Model, mean: Any, log_sd: Any, records: Any, weights: Any) -> tuple[Any, Any]:
+def _field_slopes(
+    model: Model, derived: Model, mean: Array, log_sd: Array, records: Records, weights: Array
+) -> tuple[jax.Array, jax.Array]:
     order, d = order_of(model), model.dimension
 
-    def elbo(u: Any) -> Any:
+    def elbo(u: Array) -> Array:
         scale = jnp.diag(jnp.exp(u[d:])[order])[np.tril_indices(d)]
         phi = jnp.concatenate([u[:d], scale])
         return weights @ jax.vmap(derived.log_lik, in_axes=(None, 0))(phi, records) + derived.log_prior(phi)

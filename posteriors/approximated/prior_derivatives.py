@@ -1,4 +1,4 @@
-"""Whether a prior has derivatives where a mode was released."""
+"""A check that a prior has derivatives at a released mode."""
 
 from functools import partial
 
@@ -9,17 +9,17 @@ from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 
-_SIDES = np.array([1e-5, 1e-7])  # distances, in units of the largest coordinate or of one
-_JUMP = 1e-4  # of the gradient
+_SIDES = np.array([1e-5, 1e-7])  # distances, relative to the largest coordinate or to one
+_JUMP = 1e-4  # smallest jump of the gradient that counts as a kink, relative to the gradient
 
 
 def check_smooth(model: Model, theta: np.ndarray) -> None:
-    """Refuse a prior that has a kink at a parameter `(d,)`, where its gradient is not a number.
+    """Refuse a prior that has a kink at a parameter `(d,)`.
 
-    The gradients on both sides of a smooth one differ in proportion to the distance.
+    For a smooth prior, the gradients on both sides differ in proportion to the distance.
 
     Raises:
-        BayesreconError: a kink along a coordinate.
+        BayesreconError: there is a kink along a coordinate.
     """
     slopes = [
         np.array([_prior_slope(model, theta + h * e) - _prior_slope(model, theta - h * e) for e in np.eye(len(theta))])

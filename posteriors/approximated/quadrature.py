@@ -1,31 +1,36 @@
-"""Rules for expectations under a standard normal distribution: nodes and weights, chosen once for a model."""
+"""Quadrature rules for a standard normal distribution: nodes and weights."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import roots_hermitenorm
 
 from bayesrecon.model import GaussianPredictor
 
-_TENSOR = 3  # dimensions up to which a product of one-dimensional rules is taken
+if TYPE_CHECKING:
+    from scipy.stats import qmc
+
+_TENSOR = 3  # largest dimension with a product of one-dimensional rules
 _POINTS = {1: 32, 2: 24, 3: 16}
 _LOGARITHM = 24  # points along the logarithm of a scale
 _DRAWN = 2**10  # quasi-random nodes, and as many with the opposite sign
 
 Rule = tuple[np.ndarray, np.ndarray]
-"""Nodes `(S, d)` and weights `(S,)` that sum to one; mean and covariance of the distribution are exact."""
+"""Nodes `(S, d)` and weights `(S,)` that sum to one. The mean and covariance are exact."""
 
 
 def rule(d: int, gaussian: GaussianPredictor | None = None, *, other: bool = False) -> Rule:
     """A rule in d dimensions.
 
-    Linear regressions with a logarithm of their scale get one that is exact: its first coordinate is the scale's, along
-    which Gauss-Hermite points converge faster than rounding; in the others their log likelihood is a quadratic. Few
-    dimensions get products of Gauss-Hermite points, more get quasi-random points (Sobol) and their negatives, scaled to
-    the covariance of the distribution.
+    For a linear regression with the logarithm of its scale as first coordinate, the rule is exact to rounding. The log
+    likelihood is a quadratic in the other coordinates, and Gauss-Hermite points are used for the first. Otherwise, few
+    dimensions have products of Gauss-Hermite points. More dimensions have quasi-random points (Sobol) and their
+    negatives, scaled to the covariance of the distribution.
 
     Args:
-        other: another rule as good as this, so that the difference tells the error of both.
+        d: number of dimensions.
+        gaussian: the regression, if the model is one.
+        other: whether to return a second rule of the same quality. The difference estimates the error of both.
 
     >>> nodes, weights = rule(2)
     >>> float(np.round(weights @ nodes[:, 0] ** 4, 9))
@@ -45,15 +50,15 @@ def _hermite(points: int) -> Rule:
 
 def _along_scale(d: int, other: bool) -> Rule:
     nodes, weights = _hermite(_LOGARITHM + 4 * other)
-    rest = d - 1
-    if not rest:
+    count = d - 1
+    if not count:
         return nodes[:, None], weights
-    turned = np.eye(rest)
+    rotation = np.eye(count)
     if other:
-        turned = np.linalg.qr(np.random.default_rng(0).normal(size=(rest, rest)))[0]
-    arms = np.sqrt(rest) * np.concatenate([turned, -turned])
-    both = np.column_stack([np.repeat(nodes, len(arms)), np.tile(arms, (len(nodes), 1))])
-    return both, np.repeat(weights, len(arms)) / len(arms)
+        rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(count, count)))[0]
+    arms = np.sqrt(count) * np.concatenate([rotation, -rotation])
+    grid = np.column_stack([np.repeat(nodes, len(arms)), np.tile(arms, (len(nodes), 1))])
+    return grid, np.repeat(weights, len(arms)) / len(arms)
 
 
 def _tensor(d: int, points: int) -> Rule:
@@ -74,8 +79,7 @@ def _drawn(d: int, seed: int) -> Rule:
 
 
 def student(d: int, freedom: float, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Quasi-random nodes `(count, d)` of a multivariate t distribution, and its log density there, `(count,)`, except
-    for a constant."""
+    """Quasi-random nodes `(count, d)` of a multivariate t distribution, and its log density up to a constant."""
     from scipy.special import gammaincinv, ndtri
 
     sobol = _sobol(d + 1, seed=7)
@@ -85,8 +89,8 @@ def student(d: int, freedom: float, count: int) -> tuple[np.ndarray, np.ndarray]
     return nodes, -0.5 * (freedom + d) * np.log1p((nodes**2).sum(axis=1) / freedom)
 
 
-def _sobol(d: int, seed: int) -> Any:
-    from scipy.stats import qmc  # a third of a second
+def _sobol(d: int, seed: int) -> "qmc.Sobol":
+    from scipy.stats import qmc  # this import takes a third of a second
 
     make: Any = qmc.Sobol
     return make(d, seed=seed)

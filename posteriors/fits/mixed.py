@@ -1,12 +1,13 @@
-"""Mixed models that statsmodels fitted by maximum likelihood, as releases.
+"""Releases of mixed models that statsmodels fitted by maximum likelihood.
 
-What `MixedLM` prints as the covariance of its coefficients and of `ratio`, the variance of the intercepts over that of
-the errors, is the inverse of minus the Hessian with the scale profiled out: a block of the inverse with it. With
-`C` that block, the entries of `C^-1` for two coefficients, or a coefficient and the ratio, are those of minus the whole
-Hessian, since the score of every coefficient is zero and the scale multiplies it; the one of the ratio twice is not,
-and is left out. With random slopes or variance components their distribution is taken as it was fitted. Given it, the
-block of `C^-1` of the coefficients is `X' V^-1 X / scale`, summed over groups whose rows have the covariance
-`scale V`.
+Let `ratio` be the variance of the intercepts over that of the errors. `MixedLM` prints a covariance C of the
+coefficients and the ratio: the inverse of minus the Hessian of the likelihood with the scale profiled out. The entries
+of `C^-1` for two coefficients, or for a coefficient and the ratio, equal those of minus the full Hessian, because the
+score of each coefficient is zero and the scale multiplies it. The diagonal entry of the ratio does not, and is left
+out.
+
+Random slopes and variance components keep their fitted distribution. The block of `C^-1` of the coefficients is then
+`X' V^-1 X / scale`, summed over groups whose rows have the covariance `scale V`.
 """
 
 from typing import Any
@@ -14,25 +15,25 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model
 from bayesrecon.posteriors.approximated.normal import laplace, pack
-from bayesrecon.posteriors.fits.mixed_laws import correlated, mixed, uneven
+from bayesrecon.posteriors.fits.mixed_likelihoods import correlated, mixed, uneven
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates, field_name
 from bayesrecon.releases import Approximation, Release
 
-_TOLERANCE = 1e-5  # to which statsmodels' optimisers make the slope of the mean log likelihood of a row vanish
-_MOST_ROWS = 100_000  # each of which may be the size of a group
-_FAR = 0.1  # standard errors of the ratio that are left of the optimisation, beyond which it is at the boundary
+_TOLERANCE = 1e-5  # at which statsmodels' optimisers stop: the slope of the mean log likelihood per row
+_MOST_ROWS = 100_000  # largest number of rows, which bounds the possible sizes of groups
+_FAR = 0.1  # remaining standard errors of the ratio beyond which it is at the boundary
 
 
 def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
-    """A `MixedLM`, groups as records.
+    """The release of a `MixedLM` of statsmodels. Its records are groups.
 
-    Where groups have several sizes, or the fit random slopes or variance components, the numbers of groups and rows and
-    the smallest and largest group are taken from the summary, which prints them: without them no mean over groups is
-    determined.
+    If groups have several sizes, or there are random slopes or variance components, the numbers of groups and rows and
+    the smallest and largest group come from the summary. Without them, no mean over groups is determined.
 
     Raises:
-        BayesreconError: REML, groups of one row alone, a variance of intercepts at zero, or a fit that has not
+        BayesreconError: the fit is by REML, has only groups of one row, has a variance of intercepts at zero, has not
             converged or has no covariance.
     """
     fitted = result.model
@@ -56,7 +57,7 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
         raise BayesreconError("this MixedLM has no covariance of its estimates")
     if fitted.k_vc or fitted.k_re != 1 or np.any(np.concatenate(fitted.exog_re_li) != 1):
         model = correlated(covariates, response, bool(constant), sizes)
-        # Given the distribution of the random effects, what is left of minus the Hessian.
+        # The part of minus the Hessian that remains for a fixed distribution of the random effects.
         block = np.linalg.inv(np.linalg.inv(covariance)[np.ix_(order, order)])
         return _release(model.in_constrained_coordinates, np.append(coefficient, sigma), block, p, 0.0, name)
     ratio = float(np.asarray(result.cov_re)[0, 0] / result.scale)
@@ -66,7 +67,8 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
         model = mixed(covariates, response, bool(constant), sizes[0])
     at = [*order, p]
     block = covariance[np.ix_(at, at)]
-    slope = _TOLERANCE * len(fitted.endog) / (2 * np.sqrt(max(ratio, 1e-300)))  # the root of the ratio is what is moved
+    # The optimiser moves the root of the ratio.
+    slope = _TOLERANCE * len(fitted.endog) / (2 * np.sqrt(max(ratio, 1e-300)))
     if not slope * np.sqrt(block[-1, -1]) < _FAR:
         raise BayesreconError(
             "the variance of the intercepts is zero: estimates on the boundary are not stationary; fit OLS"
@@ -75,16 +77,16 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
     return _release(model.in_constrained_coordinates, mean, block, p, slope, name)
 
 
-def from_known_law(estimates: Estimates) -> Release:
-    """A linear mixed model with one grouping factor, given the distribution of its random effects.
+def from_known_covariance(estimates: Estimates) -> Release:
+    """The release of a linear mixed model with one grouping factor and a fixed distribution of random effects.
 
     With `sigma^2 V` the covariance of a group's rows, the estimates `b` are those of generalised least squares,
-    `sum_g X_g' V^-1 (y_g - X_g b) = 0`, their covariance is `sigma^2 (sum_g X_g' V^-1 X_g)^-1`, and the variance of
-    maximum likelihood is `sum_g r_g' V^-1 r_g / n`: that of a fit by REML as well, with its own V (Pinheiro and Bates
-    2000, section 2.2). How many rows each group has is not told, their number and that of groups are.
+    `sum_g X_g' V^-1 (y_g - X_g b) = 0`. Their covariance is `sigma^2 (sum_g X_g' V^-1 X_g)^-1`. The variance of maximum
+    likelihood is `sum_g r_g' V^-1 r_g / n`, also for a fit by REML with its own V (Pinheiro and Bates 2000, section
+    2.2). The numbers of rows and groups are known, but not the rows of each group.
 
     Raises:
-        BayesreconError: numbers that are those of no fit.
+        BayesreconError: no fit has these numbers.
     """
     values, covariance, labels = estimates.values, estimates.covariance, list(estimates.labels)
     if values is None or covariance is None or not 0 < estimates.groups < estimates.rows <= _MOST_ROWS:
@@ -97,13 +99,17 @@ def from_known_law(estimates: Estimates) -> Release:
     return _release(model, mean, covariance[np.ix_(order, order)], len(order), 0.0, estimates.where)
 
 
-def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: float, name: str) -> Release:
-    """Equations of all scores, and of the Hessian's entries with a coefficient.
+def _release(model: Model, mean: np.ndarray, block: np.ndarray, p: int, slope: float, name: str) -> Release:
+    """A release with equations of all scores, and of the Hessian's entries that involve a coefficient.
 
     Args:
-        block: block of the coefficients and the ratio, if it is a parameter; the scale stands apart, in a unit of
-            length that was not released.
-        slope: what may be left of the score of the ratio.
+        model: the model of a group.
+        mean: the estimates, the scale last.
+        block: covariance of the coefficients and of the ratio, if it is a parameter. The scale has no released error,
+            and gets a unit of its own.
+        p: number of coefficients.
+        slope: bound on the remaining score of the ratio.
+        name: name for display.
     """
     d = len(mean)
     covariance = np.zeros((d, d))

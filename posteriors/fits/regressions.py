@@ -1,12 +1,13 @@
 """Results of statsmodels as releases: tables of estimates in full precision."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.posteriors.fits.mixed import from_mixed
 from bayesrecon.posteriors.printed.estimates_in_files import field_name, last_step
 from bayesrecon.posteriors.printed.summaries import of_estimator
@@ -90,7 +91,7 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
     return replace(release, notes=(*release.notes, note))
 
 
-def how_fitted(estimator: str, options: Mapping[str, Any], records: float | None) -> dict[str, Any]:
+def how_fitted(estimator: str, options: Json, records: float | None) -> Json:
     """Weights and offset of a fit, as `models.estimators.fitted_with` takes them.
 
     Args:
@@ -108,7 +109,7 @@ def how_fitted(estimator: str, options: Mapping[str, Any], records: float | None
         )
     if used and estimator == "MixedLM":
         raise BayesreconError(f"{next(iter(used))} of a MixedLM is not supported; fit without it")
-    result: dict[str, Any] = {"offset": True} if used.keys() & {"offset", "exposure"} else {}
+    result: Json = {"offset": True} if used.keys() & {"offset", "exposure"} else {}
     counts = used.get("freq_weights")
     counted = counts is None or bool(np.all(counts == np.round(counts)))
     others = used.keys() & {"var_weights", "weights"}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, beside, library, reading
+from bayesrecon.json_types import Json
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File
@@ -61,7 +62,7 @@ def read_arviz(source: Any, *, name: str | None = None, trusted: bool = False) -
     return convert(posterior, _group(source, "sample_stats"), root, name or "draws")
 
 
-def is_extract(source: Any) -> bool:
+def is_extract(source: object) -> bool:
     """Whether this is the one Dataset that `az.extract` returns."""
     return hasattr(source, "data_vars") and not hasattr(source, "children") and one_chain(source) is not source
 
@@ -115,7 +116,7 @@ def opened_netcdf(path: Path, trusted: bool = False) -> AbstractContextManager[H
     return opened(NetCDF3File, path, trusted) if classic else opened(HDF5File, path, trusted)
 
 
-def description_of(file: HDF5File | NetCDF3File | ZarrFolder, groups: list[str] | None = None) -> dict[str, Any]:
+def description_of(file: HDF5File | NetCDF3File | ZarrFolder, groups: list[str] | None = None) -> Json:
     """What a file holds; what lies along draws at the root of one without groups is its posterior.
 
     `to_netcdf` of `az.extract(fit)` and of `fit.posterior` write such files.
@@ -130,7 +131,7 @@ def description_of(file: HDF5File | NetCDF3File | ZarrFolder, groups: list[str] 
     return {**result, "groups": ["posterior"], "contents": {"posterior": root}, "root": list(root["variables"])}
 
 
-def _read_groups(path: Path, name: str, groups: list[str], root: dict[str, Any], open_: Callable[[str], Any]) -> Draws:
+def _read_groups(path: Path, name: str, groups: list[str], root: Json, open_: Callable[[str], Any]) -> Draws:
     if "posterior" not in groups:
         available = f"its groups are {', '.join(groups[:10])}" if groups else "it has no groups"
         raise BayesreconError(f"{path}: there is no group 'posterior' ({available})")
@@ -215,7 +216,7 @@ def log_density_of(posterior: Any, stats: Any, leading: tuple[int, ...]) -> np.n
     return None
 
 
-def _is_energy(attrs: dict[str, Any]) -> bool:
+def _is_energy(attrs: Json) -> bool:
     """Whether `lp` holds NumPyro's potential energy with its own sign.
 
     ArviZ before 0.23 and arviz-base before 1.3 renamed it without negating it (arviz issue 2468, arviz-base

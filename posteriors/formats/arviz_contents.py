@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.json_types import Json
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import (
     GROUPS,
@@ -79,9 +80,7 @@ def read_arviz_contents(
         return replace(result, files=(stamp(path),), entries=(*result.entries, *entries), unread=unread)
 
 
-def _open(
-    path: Path, stack: ExitStack, trusted: bool
-) -> tuple[dict[str, Any], dict[str, Any], list[Entry], tuple[Unread, ...]]:
+def _open(path: Path, stack: ExitStack, trusted: bool) -> tuple[Json, Json, list[Entry], tuple[Unread, ...]]:
     """Groups as datasets, attributes of the root, all else, and what could not be walked."""
     from bayesrecon.posteriors.formats.hdf5 import dataset_of
 
@@ -136,7 +135,7 @@ def _contents(groups: "dict[str, xr.Dataset]", root: Any, name: str, form: str) 
             draws = convert(groups["posterior"], groups.get("sample_stats"), root, name)
         chains, length = draws.chains, draws.length
     variables, coordinates, entries = [], {}, []
-    attributes: dict[str, Any] = {f"/{k}": text_of(v) for k, v in dict(root).items()}
+    attributes: Json = {f"/{k}": text_of(v) for k, v in dict(root).items()}
     wide = sum(_per_draw_size(v) for g in WIDE if g in groups for v in variables_of(groups[g]).values())
     drawn = {g: one_chain(dataset) if g in _DRAWN else dataset for g, dataset in groups.items()}
     step = stride(chains * length, wide)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, Note, reading
+from bayesrecon.json_types import Json
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Variable, entry_of_bytes, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
@@ -56,7 +57,7 @@ def read_dynesty(source: object, *, name: str | None = None, trusted: bool = Fal
         return _draws(_parts(given, trusted)[0], title)
 
 
-def _parts(source: Any, trusted: bool) -> tuple[dict[str, Any], list[Entry]]:
+def _parts(source: Any, trusted: bool) -> tuple[Json, list[Entry]]:
     """Everything in the results by its name, and what is in the file beside it."""
     if not isinstance(source, Path):
         return dict(source.asdict()), []

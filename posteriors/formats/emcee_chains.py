@@ -1,6 +1,5 @@
 """Draws of emcee: its HDF5 backend, and a sampler or a backend in memory. emcee gives its parameters no names."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, Note, reading
+from bayesrecon.json_types import Json
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Unread, Variable, entry_of_bytes, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
@@ -55,7 +55,7 @@ def _draws(chain: np.ndarray, name: str) -> Draws:
 
 def _arrays(
     path: Path, file: HDF5File, trusted: bool
-) -> tuple[np.ndarray, np.ndarray | None, dict[str, np.ndarray], Mapping[str, Any]]:
+) -> tuple[np.ndarray, np.ndarray | None, dict[str, np.ndarray], Json]:
     """The chain, its log densities, other arrays, and attributes of the group."""
     group = file.describe([_GROUP])["contents"][_GROUP]
     if not trusted:

@@ -5,12 +5,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bayesrecon.errors import BayesreconError, first_line
 
 if TYPE_CHECKING:
     from bayesrecon.posteriors.draws import Draws
+
+R = TypeVar("R")
 
 
 def never(source: object) -> bool:
@@ -37,7 +39,7 @@ class Format:
 
     name: str
     suffixes: tuple[str, ...]
-    draws: Callable[..., Any]
+    draws: Callable[..., "Draws"]
     contents: Callable[..., Any]
     holds: Callable[[Any], bool] = never
     rank: int = 50
@@ -55,33 +57,35 @@ class Format:
         return self.several or len(paths) == 1
 
 
-def of_plugin(given: Format) -> Format:
-    """A format of another package. Files from strangers reach it only where it opens them in the guarded process; where
-    it fails to say whether something is its own, that is not."""
+def of_plugin(plugin: Format) -> Format:
+    """The format of a plug-in, with two restrictions.
+
+    Without a guarded reader, it only gets trusted files. If its `claims` or `holds` fails, the answer is no.
+    """
 
     def checked_claim(question: Callable[[Any], bool]) -> Callable[[Any], bool]:
         def ask(source: object) -> bool:
             try:
                 return bool(question(source))
-            except Exception as error:  # code of strangers fails in every way
-                warnings.warn(f"the plug-in for {given.name} is skipped: {first_line(error)}", stacklevel=2)
+            except Exception as error:  # foreign code can fail in any way
+                warnings.warn(f"the plug-in for {plugin.name} is skipped: {first_line(error)}", stacklevel=2)
                 return False
 
         return ask
 
-    def own(read: Callable[..., Any]) -> Callable[..., Any]:
-        def trusting(source: object, *, trusted: bool = False, **options: Any) -> "Draws":
+    def only_trusted(read: Callable[..., R]) -> Callable[..., R]:
+        def trusting(source: object, *, trusted: bool = False, **options: Any) -> R:
             if not trusted and isinstance(source, str | os.PathLike | list):
                 raise BayesreconError(
-                    f"{source}: the plug-in for {given.name} reads files without limits; if you trust it, read it with "
-                    "trusted=True (--trusted)"
+                    f"{source}: the plug-in for {plugin.name} reads files without limits; if you trust it, read it "
+                    "with trusted=True (--trusted)"
                 )
             return read(source, **options)
 
         return trusting
 
-    claims = None if given.claims is None else checked_claim(given.claims)
-    given = replace(given, holds=checked_claim(given.holds), claims=claims)
-    return (
-        given if given.guarded else replace(given, draws=own(given.draws), contents=own(given.contents), guarded=True)
-    )
+    claims = None if plugin.claims is None else checked_claim(plugin.claims)
+    plugin = replace(plugin, holds=checked_claim(plugin.holds), claims=claims)
+    if plugin.guarded:
+        return plugin
+    return replace(plugin, draws=only_trusted(plugin.draws), contents=only_trusted(plugin.contents), guarded=True)

@@ -4,7 +4,6 @@ The usual backends look dimensions up by name for every variable, which takes mi
 is looked up once, by its address.
 """
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +11,7 @@ import xarray as xr
 from xarray.backends import BackendArray
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 
 
 class Source(Protocol):
@@ -22,7 +22,7 @@ class Source(Protocol):
         ...
 
 
-def dataset_of(source: Source, description: Mapping[str, Any]) -> xr.Dataset:
+def dataset_of(source: Source, description: Json) -> xr.Dataset:
     """The variables of an HDF5 group, not yet read; times are left as the numbers they are.
 
     Args:
@@ -46,7 +46,7 @@ class _Array(BackendArray):
     """An HDF5 dataset that xarray reads when it is indexed: by integers, slices and a vector, or, once its dimensions
     were exchanged, by open grids."""
 
-    def __init__(self, source: Source, description: Mapping[str, Any]) -> None:
+    def __init__(self, source: Source, description: Json) -> None:
         self._source, self._name = source, description["name"]
         self.shape = tuple(description["shape"])
         self.dtype = np.dtype(description["dtype"] or object)

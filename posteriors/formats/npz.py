@@ -5,11 +5,11 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, beside, reading
+from bayesrecon.json_types import Json
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.numpy_file import NumpyFile
@@ -155,7 +155,7 @@ def read_array(path: str | os.PathLike[str], *, name: str = "x", trusted: bool =
     return result
 
 
-def other_attributes(path: Path, array: np.ndarray | None) -> dict[str, Any]:
+def other_attributes(path: Path, array: np.ndarray | None) -> Json:
     """Attributes that are no texts, which nothing reads."""
     return {} if array is None else {k: v for k, v in _document(path, array).items() if not isinstance(v, str)}
 
@@ -164,7 +164,7 @@ def _attributes(path: Path, array: np.ndarray | None) -> dict[str, str]:
     return {} if array is None else {k: v for k, v in _document(path, array).items() if isinstance(v, str)}
 
 
-def _document(path: Path, array: np.ndarray) -> dict[str, Any]:
+def _document(path: Path, array: np.ndarray) -> Json:
     if array.dtype.kind != "U" or array.ndim:
         raise BayesreconError(f"{path}: {ATTRIBUTES} is not valid JSON")
     with reading(path, f"JSON in {ATTRIBUTES}"):

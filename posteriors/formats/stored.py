@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, beside, reading
+from bayesrecon.json_types import Json
 from bayesrecon.model import Model
 from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.formats.arviz import (
@@ -224,7 +225,7 @@ def _csv_pieces(path: Path, model: Model, trusted: bool) -> Iterator[Draws]:
             yield Draws(assemble(values), density, path.stem)
 
 
-def _blocks(file: CmdStanFile, plan: dict[str, Any]) -> Iterator[np.ndarray]:
+def _blocks(file: CmdStanFile, plan: Json) -> Iterator[np.ndarray]:
     at: dict[str, Any] = {}
     while not at.get("end"):
         block = file.block(plan, at)

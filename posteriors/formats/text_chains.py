@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, Note, reading
+from bayesrecon.json_types import Json
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Variable, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws
@@ -81,7 +82,7 @@ def _read(
     return Draws(arrays.arrays() | arrays.sampler, None, title), notes, comments, labels, list(dict.fromkeys(beside))
 
 
-def _named(path: Path, table: dict[str, Any], trusted: bool) -> tuple[list[str], np.ndarray, list[Path]]:
+def _named(path: Path, table: Json, trusted: bool) -> tuple[list[str], np.ndarray, list[Path]]:
     """The names of columns that getdist, cobaya or a first line gives."""
     count = table["values"].shape[1]
     for listed in names_beside(path):

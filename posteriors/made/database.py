@@ -4,11 +4,11 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesrecon.errors import BayesreconError, MissingExtraError, near, reading
+from bayesrecon.json_types import Json
 from bayesrecon.posteriors.draws import Draws, assemble
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.json_file import JsonFile
@@ -67,7 +67,7 @@ def posterior_names(database: "PosteriorDatabase") -> list[str]:
         return sorted(database.posterior_names())
 
 
-def posterior_info(database: Any, name: str) -> dict[str, Any]:
+def posterior_info(database: Any, name: str) -> Json:
     """What the database says of one posterior: its model, data, reference draws, dimensions, keywords.
 
     Raises:
@@ -141,13 +141,13 @@ def read_draws_file(path: Path, *, name: str | None = None, trusted: bool = Fals
         return _draws(path, file.chains(trusted), name or path.name.split(".")[0])
 
 
-def _draws(path: Path, chains: Mapping[str, Any], name: str) -> Draws:
+def _draws(path: Path, chains: Json, name: str) -> Draws:
     with reading(path.name, "reference draws"):
         columns = {key: chains["values"][:, :, k] for k, key in enumerate(chains["names"])}
         return Draws(assemble(columns), name=name)
 
 
-def read_data(database: Any, name: str) -> dict[str, Any]:
+def read_data(database: Any, name: str) -> Json:
     """The data of a posterior, or a data set by its own name, as the JSON object given to Stan.
 
     Raises:
@@ -177,7 +177,7 @@ def read_data(database: Any, name: str) -> dict[str, Any]:
     return content
 
 
-def check_name(name: Any) -> None:
+def check_name(name: object) -> None:
     """Names become file names: refuse what could leave the database before touching the disk."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or ".." in name or name == ".":
         raise BayesreconError(f"{str(name)[:80]!r} is not a name (letters, digits, '_', '.' and '-' only)")

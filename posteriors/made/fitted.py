@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bayesrecon.arrays import Key
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.formats.npz import read_npz
@@ -114,7 +115,7 @@ def _sampled(
     model: Model,
     records: Records,
     run: Run,
-    key: object,
+    key: Key,
     say: Say,
     other: Convergence | None = None,
 ) -> Convergence:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -133,7 +132,7 @@ def _krylov(model: Model, theta: np.ndarray, slope: np.ndarray, records: Records
     return np.asarray(cg(curve, slope, rtol=1e-6, maxiter=size)[0])
 
 
-def _total(model: Model, theta: Array, records: Records) -> Any:
+def _total(model: Model, theta: Array, records: Records) -> jax.Array:
     return -jax.vmap(model.log_lik, in_axes=(None, 0))(theta, records).sum() - model.log_prior(theta)
 
 
@@ -143,7 +142,7 @@ def _objective(model: Model, theta: Array, records: Records) -> tuple[jax.Array,
 
 
 @partial(jax.jit, static_argnames="model")
-def _curve(model: Model, theta: Any, direction: object, records: Records) -> Any:
+def _curve(model: Model, theta: Array, direction: Array, records: Records) -> jax.Array:
     """The Hessian times a direction."""
     return jax.jvp(jax.grad(lambda t: _total(model, t, records)), (theta,), (direction,))[1]
 

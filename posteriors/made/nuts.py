@@ -6,12 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 
-from bayesrecon.arrays import Array
+from bayesrecon.arrays import Array, Key
 from bayesrecon.diagnostics import effective_sample_size, rank_normalised, split_r_hat
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Identity, Model, Records
@@ -102,7 +101,7 @@ def check_records(model: Model, records: Mapping[str, object]) -> Records:
     return checked
 
 
-def check_run(chains: int, draws: int, warmup: int, thinning: int, target_accept: float, key: Any) -> None:
+def check_run(chains: int, draws: int, warmup: int, thinning: int, target_accept: float, key: Key) -> None:
     """Refuse settings of a run that cannot work, before any work is done."""
     if min(chains, draws, thinning) < 1 or warmup < 0:
         raise BayesreconError("chains, draws and thinning must be at least 1, and warmup at least 0")
@@ -116,7 +115,7 @@ def nuts(
     model: Model,
     data: Mapping[str, object],
     *,
-    key: Any = 0,
+    key: Key = 0,
     chains: int = 4,
     draws: int = 1000,
     warmup: int = 1000,
@@ -161,7 +160,7 @@ def sample(
     model: Model,
     data: Mapping[str, object],
     *,
-    key: Any = 0,
+    key: Key = 0,
     chains: int = 4,
     draws: int = 1000,
     warmup: int = 1000,
@@ -206,7 +205,7 @@ def _constrained(model: Model, theta: Array) -> dict[str, jax.Array]:
     return jax.vmap(model.constrain)(theta)
 
 
-def _generator(key: Any) -> np.random.Generator:
+def _generator(key: Key) -> np.random.Generator:
     """NumPy's generator of starting points and of the chains' keys."""
     if isinstance(key, (int, np.integer)):
         return np.random.default_rng(int(key))

@@ -18,7 +18,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 from bayesrecon.precision import in_float64
-from bayesrecon.running.compiled import kept
+from bayesrecon.running.compiled import caching
 
 ChainMethod = Literal["auto", "vectorized", "parallel", "sequential"]
 
@@ -73,7 +73,7 @@ def sampled(
     begin = partial(_points, model, starts, rng)
     there = [jax.device_put(records, device) for device in used[: len(groups)]]
     places = [there[i % len(there)] for i in range(len(groups))]
-    with kept():
+    with caching():
         start, walk = _programs(model, settings, together)
         states = [_begun(model, start, seed, begin, at) for seed, at in zip(groups, places, strict=True)]
         for state, at in zip(states, there, strict=False):

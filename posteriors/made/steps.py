@@ -11,7 +11,6 @@ The owner of the data may release either after a request for deletion. Pair it w
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -118,7 +117,7 @@ def _score(model: Model, theta: np.ndarray, table: Records) -> np.ndarray:
 
 @partial(jax.jit, static_argnames=("model", "prior"))
 def _hessian(model: Model, theta: Array, table: Records, prior: bool) -> jax.Array:
-    def loss(t: Array) -> Any:
+    def loss(t: Array) -> jax.Array:
         total = -jax.vmap(model.log_lik, in_axes=(None, 0))(t, table).sum()
         return total - model.log_prior(t) if prior else total
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.json_types import Json
 from bayesrecon.posteriors.printed.estimates_in_files import field_name
 from bayesrecon.posteriors.printed.headers import EST, SE
 from bayesrecon.posteriors.printed.reading import as_printed, read_printed
@@ -43,7 +44,7 @@ class AcroOutput:
     response: str = "y"
 
 
-def is_acro(source: Any) -> bool:
+def is_acro(source: object) -> bool:
     """Whether this is the path of `results.json`, or of the folder with it, that ACRO wrote.
 
     >>> is_acro("none")
@@ -74,7 +75,7 @@ def read_acro(source: str | Path) -> list[AcroOutput]:
     return [_output(path.parent, str(name), output) for name, output in outputs.items() if isinstance(output, dict)]
 
 
-def _output(folder: Path, name: str, output: dict[str, Any]) -> AcroOutput:
+def _output(folder: Path, name: str, output: Json) -> AcroOutput:
     properties = output.get("properties") if isinstance(output.get("properties"), dict) else {}
     method, summary = str(properties.get("method", "")), str(output.get("summary", ""))  # type: ignore[union-attr]
     kind = _KINDS.get(method, "") if output.get("type") == "regression" else ""
@@ -102,7 +103,7 @@ def _response(files: list[Path]) -> str:
     return "y"
 
 
-def _inside(folder: Path, file: dict[str, Any]) -> Path:
+def _inside(folder: Path, file: Json) -> Path:
     name = str(file.get("name", ""))
     if not name or Path(name).name != name:
         raise BayesreconError(f"{folder}: the name of a file, {json.dumps(name)[:80]}, is not in this folder")

@@ -14,7 +14,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -295,7 +294,7 @@ def _responses(table: Coded, layout: Layout, answer: Answer | None) -> dict[str,
 
 
 def _shares(
-    layout: Layout, counts: Mapping[str, Limit], said: Mapping[str, Limit], fields: Mapping[str, Any]
+    layout: Layout, counts: Mapping[str, Limit], said: Mapping[str, Limit], fields: Mapping[str, Field]
 ) -> dict[str, Limit]:
     """Means of the columns that are 0 or 1, by their counts."""
     n, shares = counts["n"], {}

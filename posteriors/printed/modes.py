@@ -1,7 +1,6 @@
 """A mode with its covariance as a table: one line a coordinate, as `sanitise` writes it."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -9,9 +8,10 @@ from bayesrecon.errors import BayesreconError, near
 from bayesrecon.model import Model
 from bayesrecon.posteriors.approximated.approximations import gaussian
 from bayesrecon.posteriors.printed.summaries import read_frame
+from bayesrecon.releases import Release
 
 
-def mode_of_table(path: str | Path, model: Model) -> Any:
+def mode_of_table(path: str | Path, model: Model) -> Release:
     """The mode of a posterior density in unconstrained coordinates, with the Jacobian, and its covariance.
 
     Args:

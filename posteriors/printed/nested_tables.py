@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limit
 from bayesrecon.model import Field
 from bayesrecon.posteriors.printed.coded_tables import Coded
@@ -21,7 +22,7 @@ from bayesrecon.posteriors.printed.design_cells import squares
 
 
 def between(
-    small: Any, large: Any, fields: Mapping[str, Field], factors: Sequence[Any], rows: Mapping[str, Limit]
+    small: Any, large: Any, fields: Mapping[str, Field], factors: Sequence[Factor], rows: Mapping[str, Limit]
 ) -> dict[str, Limit]:
     """Limits of the mean of the covariate in each cell, and of its moments; nothing for tables that are not nested.
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
+from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limit, Statements
 from bayesrecon.model import Field
 
@@ -53,7 +53,7 @@ class Orthogonal:
     error: tuple[float, float]
     scale: tuple[float, float]
 
-    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Any] = ()) -> Statements:
+    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
         wide, narrow = (self._found(total, width) for width in (1.0, 0.0))
         return Statements({name: Limit(*ends, narrow[name][0]) for name, ends in wide.items()})
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limit, Statements
 from bayesrecon.model import Field
 from bayesrecon.posteriors.printed.footers import Footer, Number
@@ -59,7 +60,7 @@ class Squared:
     scale: Number
     below: Footer = field(default=Footer())
 
-    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Any] = ()) -> Statements:
+    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
         if total is None:
             return Statements({})
         domain = fields[self.covariate].domain
@@ -137,7 +138,7 @@ class SeparatePower:
     error: Number
     scale: Number
 
-    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Any] = ()) -> Statements:
+    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
         if total is None:
             return Statements({})
         least = max(self.scale[0] - self.scale[1], 0.0) ** 2 / (total * (self.error[0] + self.error[1]) ** 2)

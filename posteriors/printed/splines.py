@@ -17,8 +17,8 @@ Other columns of a design only add to squared errors, so that all of this holds 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limit, Statements
 from bayesrecon.model import Field
 from bayesrecon.posteriors.printed.estimates_in_files import field_name
@@ -73,7 +73,7 @@ class Splines:
     errors: tuple[Number, ...]
     scale: Number | None
 
-    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Any] = ()) -> Statements:
+    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
         weight, scale = _WEIGHTS.get(self.kind), 1.0
         if self.kind == "ols":
             scale = 0.0 if self.scale is None else max(self.scale[0] - self.scale[1], 0.0) ** 2

@@ -25,7 +25,7 @@ from bayesrecon.posteriors.printed.headers import INTERCEPT, SIGMA, columns_of
 from bayesrecon.posteriors.printed.lines import NUMBER, grid_of, models_of
 from bayesrecon.posteriors.printed.numbers import Numbers, estimates_of, numbers_of
 from bayesrecon.posteriors.printed.reading import BRACKETS, SUFFIXES, as_printed
-from bayesrecon.posteriors.printed.untold import without_correlations_of
+from bayesrecon.posteriors.printed.without_correlations import without_correlations_of
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
 from bayesrecon.untrusted.csv_table import CsvTable
@@ -353,7 +353,7 @@ def _named(row: Sequence[str]) -> bool:
     return not re.fullmatch(rf"(?:{NUMBER})?", row[0].strip())
 
 
-def is_table(source: Any) -> bool:
+def is_table(source: object) -> bool:
     """Whether this is a DataFrame without marks of draws, or the path of a CSV table of estimates."""
     if isinstance(source, str | Path):
         return as_table(source)
@@ -361,7 +361,7 @@ def is_table(source: Any) -> bool:
     return pandas and not is_frame(source)
 
 
-def release_of_table(source: Any, model: Any, power: float | None) -> Release | None:
+def release_of_table(source: object, model: object, power: float | None) -> Release | None:
     """The release of a regression's table; None for anything else.
 
     Raises:

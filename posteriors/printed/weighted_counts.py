@@ -14,8 +14,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
+from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limit, Statements
 from bayesrecon.model import Field
 
@@ -45,7 +45,7 @@ class WithoutCorrelationsWeighted:
     coefficients: tuple[tuple[float, float], ...]
     errors: tuple[tuple[float, float], ...]
 
-    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Any] = ()) -> Statements:
+    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
         wide, narrow = (self._found(fields, total, width) for width in (1.0, 0.0))
         return Statements(
             {

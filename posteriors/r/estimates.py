@@ -155,7 +155,9 @@ def _mixed(objects: Objects, place: Place, description: str) -> Estimates:
         fields = objects.element(node, "@pp", "@.xData")
         values = np.asarray(objects.numbers(objects.element(node, "@beta")), float)
         names = [*objects.axis_names(objects.element(fields, ".->X")), [], []][1]
-        unscaled = _given_law(*(np.asarray(objects.array(objects.element(fields, f".->{k}")), float) for k in _PARTS))
+        unscaled = _unscaled_given_effects(
+            *(np.asarray(objects.array(objects.element(fields, f".->{k}")), float) for k in _PARTS)
+        )
         levels = [child for _, child in objects.elements(objects.element(node, "@flist"))]
         groups = np.array([objects.size(objects.attributes(child).get("levels", 0)) for child in levels], float)
         call = "@call"
@@ -172,8 +174,8 @@ def _mixed(objects: Objects, place: Place, description: str) -> Estimates:
     return replace(result, groups=int(groups[0]) if len(groups) == 1 else 0, rows=int(rows), unsupported=unsupported)
 
 
-def _given_law(product: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """`(V'V - RZX' RZX)^-1`, of whose first the upper triangle is kept."""
+def _unscaled_given_effects(product: np.ndarray, across: np.ndarray) -> np.ndarray:
+    """`(V'V - RZX' RZX)^-1`. Of `V'V`, only the upper triangle is stored."""
     if product.ndim != 2 or across.ndim != 2 or across.shape[1] != len(product) or len(set(product.shape)) > 1:
         return np.zeros(0)
     schur = np.triu(product) + np.triu(product, 1).T - across.T @ across

@@ -1,12 +1,12 @@
 """Objects of R, as a table of nodes tells them: their values, names, attributes and elements."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.untrusted.r_nodes import ATTRIBUTE, ELEMENT, KINDS, SPECIAL, TAG
 
 MISSING = -(2**31)
@@ -27,7 +27,7 @@ class Objects:
         table: table of `bayesrecon.untrusted.r_file.RFile.read`.
     """
 
-    def __init__(self, table: Mapping[str, Any]) -> None:
+    def __init__(self, table: Json) -> None:
         self._table = table
         order = np.argsort(table["parent"], kind="stable")
         count = len(table["kind"])

@@ -1,11 +1,11 @@
-"""Fits of rstanarm: the program of their model, and the means of the covariates.
+"""Stan programs of fits of rstanarm, and the means of their covariates.
 
-The programs of rstanarm include files of that package and take any of its models. What a fit of `stan_glm` is of stands
-in the object: its family and link, and the scales of its priors. With covariates x of mean m its model is
+The Stan programs of rstanarm include files of that package and cover all of its models. The object of a fit states its
+family, its link and the scales of its priors. With covariates x of mean m, the model is
 
     y_i ~ family(link^-1(alpha + x_i' beta), aux),   alpha + m' beta ~ prior,   beta_k ~ N(location_k, scale_k^2),
 
-(rstanarm, `stan_glm.fit`): the intercept that has the prior is that of centred covariates.
+(rstanarm, `stan_glm.fit`): the prior is on the intercept for centred covariates.
 """
 
 import re
@@ -21,7 +21,7 @@ from bayesrecon.posteriors.r.parts import labels_of, one_number, response_of, un
 from bayesrecon.posteriors.r.r_objects import Objects
 from bayesrecon.posteriors.r.rstanarm_means import MEANS, means_of
 
-LAWS = {
+LIKELIHOODS = {
     ("gaussian", "identity"): "normal_lpdf({y} | eta, aux)",
     ("gaussian", "log"): "normal_lpdf({y} | exp(eta), aux)",
     ("binomial", "logit"): "bernoulli_logit_lpmf({y} | eta)",
@@ -46,15 +46,19 @@ _TAKEN = {
     "false", "repeat", "until", "then", "auto", "bool", "char", "class", "const", "default", "do", "double", "enum",
     "float", "long", "new", "private", "public", "short", "signed", "static", "switch", "this", "union", "unsigned",
 }  # fmt: skip
-"""Words of the language and names of the program that no field can have."""
+"""Keywords of Stan and names of the program, which fields must not have."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Effects on the intercept: `scale tau z`, times the auxiliary parameter where so, and tau of a gamma distribution.
+    """Random intercepts `scale tau z`, with tau from a gamma distribution.
 
     Attributes:
-        levels: one for a new one included.
+        name: name of the field.
+        levels: number of levels, including one for new data.
+        scale: scale of the effects.
+        times_aux: whether the effects are also multiplied by the auxiliary parameter.
+        shape: shape parameter of the gamma distribution.
     """
 
     name: str
@@ -73,11 +77,12 @@ class Design:
     """The parts that a program is generated from.
 
     Attributes:
-        family: with its link.
-        trials: whether the response is a number of successes beside one of failures.
-        response, columns: their names, as a program can have them.
-        group: effects, None if there are none.
-        lowest: the bound of the auxiliary parameter.
+        family: family and link.
+        trials: whether the response is a number of successes and one of failures.
+        response, columns: names in the program.
+        intercept: whether there is an intercept.
+        group: the random intercepts, if any.
+        lowest: lower bound of the auxiliary parameter.
     """
 
     family: tuple[str, str]
@@ -90,13 +95,15 @@ class Design:
 
 
 def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedProgram:
-    """The program of a `stanreg`, or why it gives none, with the means of its covariates where they are told.
+    """The Stan program of a `stanreg` object with the means of its covariates, or the reason why there is none.
 
     Args:
-        names: names of R, of entries of the program's parameters.
+        objects: the file.
+        node: the object.
+        names: `{name of a draw in R: entry of a parameter of the program}`.
     """
     fit = objects.element(node, "stanfit")
-    slopes = [name for name, own in names.items() if own.startswith("beta[")]
+    slopes = [name for name, entry in names.items() if entry.startswith("beta[")]
     intercept = "alpha[1]" in names.values()
     means = means_of(objects, fit, len(slopes)) if slopes and intercept else None
     known = {} if means is None else {MEANS: means}
@@ -107,11 +114,11 @@ def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedPr
         if slopes and intercept and means is None:
             raise BayesreconError(f"the chains do not determine the means of {len(slopes)} columns")
         group = _group(objects, node, names)
-        own = record_fields([_response(objects, node), *labels_of(slopes), *([group.name] if group else [])])
-        group = replace(group, name=own[-1]) if group else None
-        columns, lowest = tuple(own[1 : len(slopes) + 1]), _lowest(objects, node)
-        design = Design(family, _has_trials(objects, fit), own[0], columns, intercept, group, lowest)
-        text = program_text(design, [*_priors(objects, node, intercept, len(slopes), "aux" in LAWS[family])])
+        fields = record_fields([_response(objects, node), *labels_of(slopes), *([group.name] if group else [])])
+        group = replace(group, name=fields[-1]) if group else None
+        columns, lowest = tuple(fields[1 : len(slopes) + 1]), _lowest(objects, node)
+        design = Design(family, _has_trials(objects, fit), fields[0], columns, intercept, group, lowest)
+        text = program_text(design, [*_priors(objects, node, intercept, len(slopes), "aux" in LIKELIHOODS[family])])
     except BayesreconError as error:
         return SavedProgram("", names, constants=known, refused=str(error))
     adds = partial(_effects, group.scale, group.times_aux) if group else None
@@ -119,16 +126,16 @@ def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedPr
 
 
 def _group(objects: Objects, node: int, names: Mapping[str, str]) -> Group | None:
-    """The effects on the intercept of one group, None if there are none."""
-    effects = [name for name, own in names.items() if own.startswith("b[")]
+    """The random intercepts, or None if there are none."""
+    effects = [name for name, entry in names.items() if entry.startswith("b[")]
     if not effects and not objects.element(node, "prior.info", "prior_covariance"):
         return None
     result = {match[1] if (match := _EFFECT.match(name)) else "" for name in effects}
     if len(result) != 1 or "" in result or list(names.values()).count("theta_L[1]") != 1:
         raise BayesreconError(f"fits with effects other than one random intercept {_UNREAD}")
-    law = objects.element(node, "prior.info", "prior_covariance")
-    shape, scale = (one_number(objects, law, name) for name in ("shape", "scale"))
-    if _text(objects, law, "dist") != "decov" or not shape or not scale or min(shape, scale) <= 0:
+    prior = objects.element(node, "prior.info", "prior_covariance")
+    shape, scale = (one_number(objects, prior, name) for name in ("shape", "scale"))
+    if _text(objects, prior, "dist") != "decov" or not shape or not scale or min(shape, scale) <= 0:
         raise BayesreconError(f"fits with another prior of the effects than decov {_UNREAD}")
     scaled = _text(objects, objects.element(node, "stanfit"), "@model_name") == "continuous"
     return Group(next(iter(result)), len(effects), scale, scaled, shape)
@@ -138,7 +145,7 @@ def _family(objects: Objects, node: int, slopes: int) -> tuple[str, str]:
     """Family and link.
 
     Raises:
-        BayesreconError: what keeps a fit from being read.
+        BayesreconError: the fit is not supported.
     """
     family = (
         _text(objects, objects.element(node, "family"), "family"),
@@ -146,18 +153,18 @@ def _family(objects: Objects, node: int, slopes: int) -> tuple[str, str]:
     )
     function, algorithm = (_text(objects, node, part) for part in ("stan_function", "algorithm"))
     if function not in _FUNCTIONS:
-        raise BayesreconError(f"fits of {function[:30] or 'a function that is not in it'} {_UNREAD}")
+        raise BayesreconError(f"fits of {function[:30] or 'an unknown function'} {_UNREAD}")
     if algorithm != "sampling":
         raise BayesreconError(f"its draws come from an approximation ({algorithm[:20]})")
     if not family[0]:
         raise BayesreconError("its family is missing")
-    if family not in LAWS:
+    if family not in LIKELIHOODS:
         raise BayesreconError(f"fits of family {family[0][:30]} with link {family[1][:30]} {_UNREAD}")
     call, fit = objects.element(node, "call"), objects.element(node, "stanfit")
-    given = {name for name, _ in objects.elements(call)} if objects.kind(call) == "call" else set()
-    odd = [name for name in ("QR", "prior_PD") if name in given]
-    if odd:
-        raise BayesreconError(f"fits with {odd[0]} {_UNREAD}")
+    arguments = {name for name, _ in objects.elements(call)} if objects.kind(call) == "call" else set()
+    unsupported = [name for name in ("QR", "prior_PD") if name in arguments]
+    if unsupported:
+        raise BayesreconError(f"fits with {unsupported[0]} {_UNREAD}")
     if _has_trials(objects, fit) and family != ("binomial", "logit"):
         raise BayesreconError(f"trials with link {family[1]} {_UNREAD}")
     if (why := unknown_weights(objects, node)) and "cbind" not in why:
@@ -169,12 +176,12 @@ def _family(objects: Objects, node: int, slopes: int) -> tuple[str, str]:
 
 
 def _has_trials(objects: Objects, fit: int) -> bool:
-    """Whether the response is a number of successes beside one of failures, which has a program of its own."""
+    """Whether the response is a number of successes and one of failures, which has a separate program."""
     return _text(objects, fit, "@model_name") == "binomial"
 
 
 def _response(objects: Objects, node: int) -> str:
-    """The name of the response, of successes beside failures that of the former."""
+    """The name of the response, which is that of the successes if there are failures too."""
     name = response_of(objects, node)
     return name.removeprefix("cbind_").split("__")[0] if name.startswith("cbind_") else name
 
@@ -183,7 +190,7 @@ def _priors(objects: Objects, node: int, intercept: bool, slopes: int, auxiliary
     """Statements of the priors.
 
     Raises:
-        BayesreconError: one that is not read.
+        BayesreconError: a prior is not supported.
     """
     info = objects.element(node, "prior.info")
     if intercept:
@@ -207,15 +214,15 @@ def _prior(objects: Objects, prior: int, coefficients: list[str], description: s
         raise BayesreconError(f"the prior of the {description} is missing")
     if _is_flat(objects, prior):
         return
-    law = _text(objects, prior, "dist")
+    distribution = _text(objects, prior, "dist")
     location, scale, degrees = (
         vector_of(objects, prior, "location"),
         _scales(objects, prior),
         vector_of(objects, prior, "df"),
     )
-    if law not in ("normal", *(() if description == "slopes" else ("student_t", "cauchy"))):
-        raise BayesreconError(f"priors of the {description} that are {law[:30] or 'without a name'} {_UNREAD}")
-    nu = np.ones(1) if law == "cauchy" else degrees if law == "student_t" else np.full(1, np.inf)
+    if distribution not in ("normal", *(() if description == "slopes" else ("student_t", "cauchy"))):
+        raise BayesreconError(f"priors of the {description} that are {distribution[:30] or 'without a name'} {_UNREAD}")
+    nu = np.ones(1) if distribution == "cauchy" else degrees if distribution == "student_t" else np.full(1, np.inf)
     try:
         location, scale, nu = (np.broadcast_to(v, len(coefficients)) for v in (location, scale, nu))
     except ValueError:
@@ -226,19 +233,19 @@ def _prior(objects: Objects, prior: int, coefficients: list[str], description: s
         numbers = f"{at!r}, {width!r}"
         yield (
             f"target += normal_lpdf({coefficient} | {numbers});"
-            if law == "normal"
+            if distribution == "normal"
             else (f"target += student_t_lpdf({coefficient} | {n!r}, {numbers});")
         )
 
 
 def _is_flat(objects: Objects, prior: int) -> bool:
-    """Its distribution is missing: `prior = NULL`."""
+    """Whether the prior is flat (`prior = NULL`), so that its distribution is missing."""
     values = vector_of(objects, prior, "dist")
     return len(values) == 1 and bool(np.isnan(values[0]))
 
 
 def _lowest(objects: Objects, node: int) -> float:
-    """The bound of an auxiliary parameter, which rstanarm makes of a positive one: `location + scale u`."""
+    """Lower bound of the auxiliary parameter, which is `location + scale u` with a positive u in rstanarm."""
     aux = objects.element(node, "prior.info", "prior_aux")
     if not aux or _text(objects, aux, "dist") not in ("normal", "student_t", "cauchy"):
         return 0.0
@@ -246,26 +253,26 @@ def _lowest(objects: Objects, node: int) -> float:
 
 
 def _scales(objects: Objects, prior: int) -> np.ndarray:
-    """Those that were used, or where these are not noted those that were asked for; of an exponential distribution 1 /
-    rate."""
+    """Scales of a prior after adjustment if stored, or else the requested ones; 1 / rate for an exponential prior."""
     used, requested = (vector_of(objects, prior, name) for name in ("adjusted_scale", "scale"))
     rate = one_number(objects, prior, "rate")
     return used if len(used) else requested if len(requested) else np.full(1, 1 / rate) if rate else np.zeros(0)
 
 
 def record_fields(names: list[str]) -> list[str]:
-    """Names as a program can have them, the response first."""
+    """Valid names of fields in a program, with the response first."""
     fields: list[str] = []
     for k, name in enumerate(names):
-        good = _FIELD.fullmatch(name) and name not in _TAKEN and name not in fields
-        fields.append(name if good else (f"x{k}" if k else "y"))
+        valid = _FIELD.fullmatch(name) and name not in _TAKEN and name not in fields
+        fields.append(name if valid else (f"x{k}" if k else "y"))
     return fields if len(set(fields)) == len(fields) else [f"x{k}" if k else "y" for k in range(len(names))]
 
 
-def program_text(design: Design, laws: list[str]) -> str:
+def program_text(design: Design, priors: list[str]) -> str:
+    """The Stan program of a design, with statements of the priors."""
     counted = "array[N] int<lower=0> {y}"
     declared = counted if design.trials else {**_DECLARED, **_COUNTED}.get(design.family[0], counted)
-    law, slopes = (_TRIALS if design.trials else LAWS[design.family]), len(design.columns)
+    likelihood, slopes = (_TRIALS if design.trials else LIKELIHOODS[design.family]), len(design.columns)
     terms = (["rep_vector(alpha[1], N)"] if design.intercept else []) + [
         f"beta[{k + 1}] * {name}" for k, name in enumerate(design.columns)
     ]
@@ -276,21 +283,21 @@ def program_text(design: Design, laws: list[str]) -> str:
         + [f"vector[{slopes}] {MEANS};"] * bool(slopes and design.intercept),
         "parameters": ["array[1] real alpha;"] * design.intercept
         + [f"vector[{slopes}] beta;"] * bool(slopes)
-        + [f"real<lower={design.lowest!r}> aux;"] * ("aux" in law),
+        + [f"real<lower={design.lowest!r}> aux;"] * ("aux" in likelihood),
     }
     if (group := design.group) is not None:
         terms.append(f"b[{group.name}]")
-        laws = [*laws, "target += normal_lpdf(z_b | 0, 1);", f"target += gamma_lpdf(tau | {group.shape!r}, 1);"]
+        priors = [*priors, "target += normal_lpdf(z_b | 0, 1);", f"target += gamma_lpdf(tau | {group.shape!r}, 1);"]
         lines["data"].append(f"array[N] int<lower=1, upper={group.levels}> {group.name};")
         lines["parameters"] += [f"vector[{group.levels}] z_b;", "real<lower=0> tau;"]
         lines["transformed parameters"] = [f"vector[{group.levels}] b = {group.spread} * z_b;"]
     eta = f"vector[N] eta = {' + '.join(terms)};"
-    lines["model"] = [eta, *laws, f"target += {law.format(y=design.response)};"]
+    lines["model"] = [eta, *priors, f"target += {likelihood.format(y=design.response)};"]
     return "\n".join(f"{name} {{\n  " + "\n  ".join(statements) + "\n}" for name, statements in lines.items())
 
 
 def _effects(scale: float, times_aux: bool, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Standard effects, and what their standard deviation is a multiple of; `theta_L` holds its square."""
+    """Draws of z and tau from those of the effects and of `theta_L`, the variance of the effects."""
     spread = np.sqrt(draws["theta_L"])
     unit = scale * (draws["aux"] if times_aux else 1.0)
     return {"z_b": draws["b"] / spread, "tau": spread[..., 0] / unit}

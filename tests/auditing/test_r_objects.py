@@ -14,7 +14,7 @@ from r_written import FIXTURES
 import bayesrecon
 from bayesrecon.auditing.around import look_around
 from bayesrecon.auditing.column_matches import Matching
-from bayesrecon.auditing.given import stored_model_of
+from bayesrecon.auditing.input import stored_model_of
 from bayesrecon.auditing.look import Look
 from bayesrecon.posteriors.formats import read_contents, read_draws
 from bayesrecon.posteriors.sources import accepted_draws

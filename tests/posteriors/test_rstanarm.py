@@ -4,10 +4,10 @@ import pytest
 from quick import quick
 
 from bayesrecon.models.stan import from_stan
-from bayesrecon.posteriors.r.rstanarm import LAWS, Design, Group, program_text, record_fields
+from bayesrecon.posteriors.r.rstanarm import LIKELIHOODS, Design, Group, program_text, record_fields
 
 
-@pytest.mark.parametrize("family", quick(LAWS, list(LAWS)[:1]))
+@pytest.mark.parametrize("family", quick(LIKELIHOODS, list(LIKELIHOODS)[:1]))
 def test_every_family_has_a_program_that_is_read(family):
     group = Group("clinic", 3, 1.0, family[0] == "gaussian", 1.0)
     design = Design(family, False, "y", ("age", "bmi"), True, group, 0.0)

@@ -101,7 +101,7 @@ class _Task:
 def _bends(regulariser: Regulariser, equations: Equations, x: Records, fixed: Records) -> tuple[np.ndarray, np.ndarray]:
     """First and second derivatives of the penalty in all variables, in the order of `Equations.flatten`."""
     names, total = tuple(equations.names(x)), equations.knowledge.total
-    unit_weights = np.ones(len(next(iter(x.values())))) if equations.unit_multipliers else None
+    unit_weights = np.ones(len(next(iter(x.values()))))
     slope, bend = _derivatives(regulariser, names, total, unit_weights, {k: x[k] for k in names}, fixed)
     size = sum(np.size(x[k]) for k in names)
     rows = [
@@ -117,7 +117,7 @@ def _derivatives(
     regulariser: Regulariser,
     names: tuple[str, ...],
     total: float | None,
-    unit_weights: Array | None,
+    unit_weights: Array,
     x: Records,
     fixed: Records,
 ) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
-from bayesrecon.attacks.outputs.public_law import PriorLaw, fitted_law, log_likelihood, log_prior
+from bayesrecon.attacks.outputs.public_law import PriorLaw, fitted_distribution, log_likelihood, log_prior
 from bayesrecon.diagnostics import split_r_hat
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.estimator import generator
@@ -72,7 +72,7 @@ class PosteriorSampling(Attack[InputEstimate]):
                 f"{2 * (self.calibration + self.checked)}, or lower calibration= and checked="
             )
         held = rest[: self.calibration + self.checked]
-        law = fitted_law(release, at.fit, self.components, self.clusters, self.scale, int(rng.integers(2**31)))
+        law = fitted_distribution(release, at.fit, self.components, self.clusters, self.scale, int(rng.integers(2**31)))
         progress("sampling", 0.1)
         answers = np.concatenate(
             [np.repeat(release.z[None], _CHAINS, axis=0), release.noisy(release.answers[held], rng)]

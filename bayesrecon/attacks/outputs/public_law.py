@@ -52,7 +52,9 @@ class PriorLaw:
         return np.asarray(self.arrays["mean"] + c @ self.arrays["basis"].T)
 
 
-def fitted_law(release: Outputs, at: np.ndarray, components: int, clusters: int, scale: float, seed: int) -> PriorLaw:
+def fitted_distribution(
+    release: Outputs, at: np.ndarray, components: int, clusters: int, scale: float, seed: int
+) -> PriorLaw:
     """The distribution of public records at some positions.
 
     Args:

@@ -40,7 +40,7 @@ class Trace:
         return time.perf_counter() - self.started
 
     def add(self, iteration: int, objective: float, gap: float, pseudo: PseudoData) -> None:
-        total, mean, variance = moments_of(pseudo.weights, pseudo.records, list(self.fields))
+        total, mean, variance = moments_of(np.asarray(pseudo.weights), pseudo.records, list(self.fields))
         self.rows.append([iteration, self.seconds, objective, gap, total, *mean, *variance])
 
 

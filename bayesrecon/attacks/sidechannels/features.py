@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import scipy.linalg
 
+from bayesrecon.arrays import Array
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.kernels.score import log_lik
 from bayesrecon.model import Model, Records
@@ -53,20 +54,20 @@ def base_functions(model: Model, theta: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 @partial(jax.jit, static_argnames="model")
-def _values(model: Model, theta: object, records: Records) -> object:
+def _values(model: Model, theta: Array, records: Records) -> jax.Array:
     value = jax.vmap(partial(log_lik, model), in_axes=(None, 0))
     return jax.lax.map(lambda t: value(t, records), theta, batch_size=_BLOCK)
 
 
 @partial(jax.jit, static_argnames="model")
-def _scores(model: Model, theta: object, records: Records) -> object:
+def _scores(model: Model, theta: Array, records: Records) -> jax.Array:
     score = jax.vmap(jax.grad(partial(log_lik, model)), in_axes=(None, 0))
     return jax.lax.map(lambda t: score(t, records), theta, batch_size=_BLOCK)
 
 
 @partial(jax.jit, static_argnames="model")
-def _base(model: Model, theta: object) -> tuple[object, object]:
-    def both(t: object) -> object:
+def _base(model: Model, theta: Array) -> tuple[jax.Array, jax.Array]:
+    def both(t: Array) -> jax.Array:
         return jax.numpy.stack([model.log_prior(t), model.log_det(t)])
 
     return jax.vmap(both)(theta), jax.vmap(jax.jacrev(both))(theta)

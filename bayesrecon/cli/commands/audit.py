@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrecon.cli.audits import Announced, check_writable, declared, finish, so_far
-from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Given, command, only
+from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Arguments, command, only
 from bayesrecon.cli.ending import check_suffix
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.errors import BayesreconError
@@ -26,7 +26,7 @@ Files = Annotated[
 
 @command(MODEL, only(RELEASE, "download"), KNOWS, ENDING, written=(".json", ".csv"))
 def audit(
-    given: Given,
+    args: Arguments,
     files: Files,
     data: Annotated[
         str | None, typer.Option(help="The private data (.csv, .json, .npz): findings are scored against them.")
@@ -75,7 +75,7 @@ def audit(
     """
     check_suffix(html, (".html", ".htm"), "--html")
     check_suffix(fix, (".nc", ".npz"), "--fix")
-    check_writable(html, fix, given.out)
+    check_writable(html, fix, args.out)
     allowed = declared(public or ())
     if fail_on not in (None, "low", "medium", "high"):
         raise BayesreconError(f"--fail-on {fail_on}: expected low, medium or high")
@@ -86,39 +86,39 @@ def audit(
     from bayesrecon.auditing.audit import audit as run
     from bayesrecon.auditing.fix import clean, write_audited
     from bayesrecon.cli import console, inputs
-    from bayesrecon.posteriors.approximated.cmdstan_laws import is_law
+    from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
     from bayesrecon.posteriors.formats import read_contents
     from bayesrecon.posteriors.printed.acro import is_acro
     from bayesrecon.results.findings import Thresholds
 
     if all(is_table(file) for file in files):
-        unused = {"--fix": fix, "--data": data, "--unit": given.unit, "--known": given.known, "--power": given.power}
+        unused = {"--fix": fix, "--data": data, "--unit": args.unit, "--known": args.known, "--power": args.power}
         for option, value in unused.items():
             if value is not None:
                 raise BayesreconError(f"{option} has no part in the audit of a table of estimates")
-        finish(given, _table(given, files, remedies and effort, threshold), html, fail_on)
+        finish(args, _table(args, files, remedies and effort, threshold), html, fail_on)
         return
-    if given.column:
+    if args.column:
         raise BayesreconError("--column belongs to a table of estimates with standard errors")
-    if given.correlations:
+    if args.correlations:
         raise BayesreconError("--correlations belong to one table of estimates with standard errors")
-    settings = inputs.with_constants(inputs.parse_settings(given.settings), given.constants, given.model)
-    if settings and given.model is None:
+    settings = inputs.with_constants(inputs.parse_settings(args.settings), args.constants, args.model)
+    if settings and args.model is None:
         raise BayesreconError("--settings belong to a model: name it with --model")
-    chosen = inputs.load_model(given.model, settings, files) if given.model else None
-    sources, named = _sources(files, given.download)
+    chosen = inputs.load_model(args.model, settings, files) if args.model else None
+    sources, named = _sources(files, args.download)
     if fix is not None and len(sources) > 1:
         raise BayesreconError("--fix takes one file, or the chains of one fit")
     chosen = chosen or named
-    if given.power is not None:
+    if args.power is not None:
         if chosen is None:
             raise BayesreconError("--power belongs to a model: name it with --model")
-        chosen = inputs.at_power(chosen, given.power)
-    if given.known is not None and chosen is None:
+        chosen = inputs.at_power(chosen, args.power)
+    if args.known is not None and chosen is None:
         raise BayesreconError("--known are fields of a model: name it with --model")
-    knows = inputs.knows_given(given, chosen)
+    knows = inputs.knows_given(args, chosen)
     interrupted = False
-    with given.working() as how:
+    with args.working() as how:
         measured = remedies and effort
         options: dict[str, Any] = {
             "data": data,
@@ -132,10 +132,10 @@ def audit(
         for i, source in enumerate(sources):
             result = None
             try:
-                law = is_law(source) or is_acro(source)
+                law = is_cmdstan_approximation(source) or is_acro(source)
                 if law and fix is not None:
                     raise BayesreconError("--fix is for files of draws, and this is none")
-                contents = source if law else read_contents(source, progress=how["progress"], trusted=given.trusted)
+                contents = source if law else read_contents(source, progress=how["progress"], trusted=args.trusted)
                 result = run(contents, chosen, **{**options, "progress": Announced(how["progress"])})
                 if fix is not None:
                     used = chosen or result.used
@@ -148,33 +148,33 @@ def audit(
                 results, interrupted = so_far(results, result, stop, [str(s) for s in sources[i:]]), True
                 break
             results.append(result)
-    finish(given, merge(results), html, fail_on, interrupted)
+    finish(args, merge(results), html, fail_on, interrupted)
 
 
 COMMAND = audit
 
 
-def _table(given: Given, files: list[str], remedies: Any, threshold: int) -> "Audit":
+def _table(args: Arguments, files: list[str], remedies: Any, threshold: int) -> "Audit":
     """The audit of a printed table, or of several of them."""
     from bayesrecon.auditing.audit import audit as run
     from bayesrecon.cli.inputs import knows_given, table_of
     from bayesrecon.results.findings import Thresholds
 
-    related = correlations_of(files, given.correlations)
-    read = table_of(files[0], given.model, given.settings)
-    chosen: dict[str, Any] = {"column": given.column[0]} if given.column and len(given.column) == 1 else {}
+    related = correlations_of(files, args.correlations)
+    read = table_of(files[0], args.model, args.settings)
+    chosen: dict[str, Any] = {"column": args.column[0]} if args.column and len(args.column) == 1 else {}
     source: Any = files[0] if len(files) == 1 else files
-    if given.column and len(given.column) > 1:
-        if len(files) > 1 or given.correlations:
+    if args.column and len(args.column) > 1:
+        if len(files) > 1 or args.correlations:
             raise BayesreconError("several --column are those of one table, without --correlations")
-        chosen, related = {"column": given.column}, [None]
-    with given.working() as how:
+        chosen, related = {"column": args.column}, [None]
+    with args.working() as how:
         return run(
             source,
             **read,
-            **knows_given(given, None),
+            **knows_given(args, None),
             correlations=related[0] if len(related) == 1 else related,
-            formula=given.formula,
+            formula=args.formula,
             **chosen,
             remedies=remedies,
             thresholds=Thresholds(small_count=threshold),
@@ -184,10 +184,10 @@ def _table(given: Given, files: list[str], remedies: Any, threshold: int) -> "Au
 
 def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:
     """What to read, and the model that a posteriordb name stands for."""
-    from bayesrecon.posteriors.approximated.cmdstan_laws import is_law
+    from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
     from bayesrecon.posteriors.formats import suffix_of
 
-    chains = [f for f in files if suffix_of(f).startswith(".csv") and not is_law(f)]
+    chains = [f for f in files if suffix_of(f).startswith(".csv") and not is_cmdstan_approximation(f)]
     rest = [f for f in files if f not in chains]
     for i, file in enumerate(files):
         if file in files[:i]:

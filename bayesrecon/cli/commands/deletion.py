@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesrecon.cli.command import ENDING, KNOWS, MODEL, Given, command, only
+from bayesrecon.cli.command import ENDING, KNOWS, MODEL, Arguments, command, only
 from bayesrecon.cli.ending import FIGURES, check_suffix
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.errors import BayesreconError
@@ -21,7 +21,7 @@ _MOST_ROWS = 30
 
 @command(MODEL, only(KNOWS, "total", "domain"), ENDING, written=(".json", ".csv", ".npz"))
 def deletion(
-    given: Given,
+    args: Arguments,
     before: Annotated[str, typer.Argument(help="Draws, a trained parameter or a table of estimates, with the record.")],
     after: Annotated[list[str], typer.Argument(help="The same without the record; several for several deletions.")],
     public: Annotated[
@@ -53,22 +53,22 @@ def deletion(
         raise BayesreconError("--cdf compares: it needs --truth and more than one AFTER")
     if candidates is not None and (len(after) > 1 or truth is not None):
         raise BayesreconError("--candidates takes one AFTER and no --truth")
-    if given.plot is not None and shape is None and candidates is None and len(after) > 1:
+    if args.plot is not None and shape is None and candidates is None and len(after) > 1:
         raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or take --cdf")
     within: dict[str, Any] = {
-        "domain": inputs.parse_domains(given.domain or ()) or None,
+        "domain": inputs.parse_domains(args.domain or ()) or None,
     }
-    how = {name: getattr(given, name) for name in ("model", "settings", "power", "trusted")}
-    if given.settings is None and is_table(before):
+    how = {name: getattr(args, name) for name in ("model", "settings", "power", "trusted")}
+    if args.settings is None and is_table(before):
         how["settings"] = json.dumps({"response": response})
-    if given.formula is not None:
+    if args.formula is not None:
         raise BayesreconError("--formula counts the levels of one table (recover, audit); a deletion has no use for it")
-    related = [None if file is None else [file] for file in correlations_of([before, *after], given.correlations)]
+    related = [None if file is None else [file] for file in correlations_of([before, *after], args.correlations)]
     first = inputs.open_release([before], correlations=related[0], **how)
     pairs = []
     for source, file in zip(after, related[1:], strict=True):
         second = inputs.open_release([source], correlations=file, **how)
-        if given.model is not None and not is_table(source) and first.theta.shape[1] == second.theta.shape[1]:
+        if args.model is not None and not is_table(source) and first.theta.shape[1] == second.theta.shape[1]:
             second = replace(second, model=first.model)  # a model file that was read twice
         pairs.append(paired(first, second))
     pair = pairs[0]
@@ -76,31 +76,31 @@ def deletion(
     if candidates is not None:
         from bayesrecon.attacks.deletion.inferred import infer_deletion
 
-        found = infer_deletion(pair, _records(candidates, first.model, response), public=known, total=given.total)
-        given.deliver(found, "deletion.plot_inference", _show_inference)
+        found = infer_deletion(pair, _records(candidates, first.model, response), public=known, total=args.total)
+        args.deliver(found, "deletion.plot_inference", _show_inference)
         return
     if len(after) == 1 and truth is None and shape is None:
         from bayesrecon.attacks.choice import suited
         from bayesrecon.attacks.reconstruction import reconstruct
 
         attack = suited(pair, {}, public=known)
-        result = reconstruct(pair, attack=attack, total=given.total, **within, key=given.seed)
-        given.deliver(result, "deletion.plot_deleted", _show_record)
+        result = reconstruct(pair, attack=attack, total=args.total, **within, key=args.seed)
+        args.deliver(result, "deletion.plot_deleted", _show_record)
         return
     from bayesrecon.cli.deletions import draw_images, several
 
     true = None if truth is None else _records(truth, first.model, response)
-    every = several(pairs, public=known, truth=true, total=given.total, **within, seed=given.seed)
-    if given.plot is not None and shape is not None:
-        draw_images(every, shape, given.plot, public=known, truth=true)
+    every = several(pairs, public=known, truth=true, total=args.total, **within, seed=args.seed)
+    if args.plot is not None and shape is not None:
+        draw_images(every, shape, args.plot, public=known, truth=true)
     if cdf is not None:
         from bayesrecon.plots import plot_similarity
 
         plot_similarity(every.cosines, path=cdf)
-    given.values["plot"] = None
+    args.values["plot"] = None
     if len(after) == 1 and truth is None:
-        return given.deliver(every.found[0], "", _show_record)
-    given.deliver(every, "", _show_all)
+        return args.deliver(every.found[0], "", _show_record)
+    args.deliver(every, "", _show_all)
 
 
 COMMAND = deletion

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Given, command
+from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Arguments, command
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _MOST_ROWS = 60
 
 @command(RELEASE, KNOWS, ESTIMATOR, ENDING, written=(".json", ".csv", ".npz"))
 def diagnose(
-    given: Given,
+    args: Arguments,
     order: Annotated[int, typer.Option(help="Highest degree of the monomials of the fields.")] = 3,
     plan: Annotated[
         bool, typer.Option("--plan", help="Also predict what fewer or rounder draws, tables or fits would reveal.")
@@ -44,22 +44,22 @@ def diagnose(
         raise BayesreconError("--plan and --bound answer different questions: give one of them at a time")
     if order < 0:
         raise BayesreconError(f"--order {order}: expected 0 or more")
-    estimator = Estimator(given.metric, given.coordinates)
-    opened = inputs.open_given(given)
-    knows = inputs.knows_given(given, opened.model)
-    with given.working() as how:
+    estimator = Estimator(args.metric, args.coordinates)
+    opened = inputs.open_given(args)
+    knows = inputs.knows_given(args, opened.model)
+    with args.working() as how:
         if bound:
-            found = run_bound(opened, estimator=estimator, force=given.force, **how, **knows)
-            return given.deliver(found, "bounds.plot_bounds", lambda r: [bounds_table(r)])
+            found = run_bound(opened, estimator=estimator, force=args.force, **how, **knows)
+            return args.deliver(found, "bounds.plot_bounds", lambda r: [bounds_table(r)])
         planned = run_plan(opened, **how, **knows) if plan else None
-        result = run(opened, order=order, estimator=estimator, force=given.force, **how, **knows)
+        result = run(opened, order=order, estimator=estimator, force=args.force, **how, **knows)
     notes: tuple[str, ...] = ()
     if planned is not None:
         result, notes = replace(result, plan=planned), planned.warnings
-    given.deliver(
+    args.deliver(
         result,
         "diagnosis.plot_diagnosis",
-        lambda r: _tables(r, given.details),
+        lambda r: _tables(r, args.details),
         [note for note in notes if note not in result.warnings],
     )
 

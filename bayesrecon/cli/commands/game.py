@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesrecon.cli.command import ENDING, Given, command
+from bayesrecon.cli.command import ENDING, Arguments, command
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _LISTED = 8  # columns that a message names
 
 @command(ENDING, written=(".json", ".csv", ".npz"))
 def game(
-    given: Given,
+    args: Arguments,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -69,7 +69,7 @@ def game(
     if name is None:
         if response is not None or learner is not None:
             raise BayesreconError("name the table: bayesrecon game customers.csv --response churned")
-        return _list(given.json)
+        return _list(args.json)
     flags: dict[str, Any] = {"given": show, "single": single, "outside": outside, "deletions": deletions}
     flags |= {"others": others} | ({} if share is None else {"share": share})
     if choose is not None:
@@ -85,7 +85,7 @@ def game(
     chosen = _game(name, response, learner, adversary or [], flags)
     from bayesrecon.games.playing import play
 
-    with given.working() as working:
+    with args.working() as working:
         result = play(
             chosen,
             rounds,
@@ -94,7 +94,7 @@ def game(
             folder=folder,
             progress=working["progress"],
         )
-    given.deliver(result, None, _show)
+    args.deliver(result, None, _show)
     if result.failures:
         raise typer.Exit(1)
 

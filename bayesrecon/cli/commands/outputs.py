@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrecon.cli import options
-from bayesrecon.cli.command import ENDING, Given, command
+from bayesrecon.cli.command import ENDING, Arguments, command
 from bayesrecon.cli.ending import check_suffix
 from bayesrecon.errors import BayesreconError
 
@@ -21,7 +21,7 @@ _METHODS = ("linear-decoding", "posterior-sampling", "output-inversion", "traine
 
 @command(ENDING, written=(".json", ".csv", ".npz"))
 def outputs(
-    given: Given,
+    args: Arguments,
     model: Annotated[str, typer.Argument(help="FILE.py:predict, a function of records (m, *shape) to outputs (m, k).")],
     public: Annotated[
         str, typer.Option(help="Records from the same distribution (.npy, or .npz with one array or x).")
@@ -58,7 +58,7 @@ def outputs(
     from bayesrecon.posteriors.formats.npz import read_array
 
     check_suffix(html, (".html", ".htm"), "--html")
-    check_writable(html, given.out)
+    check_writable(html, args.out)
     shape = inputs.image_shape(image)
     _check(audit, outputs, html, fail_on, attack, decoder)
     predict = _function(model, "the model's function", "MODEL")
@@ -71,10 +71,10 @@ def outputs(
         from bayesrecon.auditing.audit_outputs import audit_outputs
         from bayesrecon.cli.audits import finish
 
-        if given.out is not None and given.out.suffix == ".npz":
-            raise BayesreconError(f"--out {given.out}: an audit is written to .csv or .json")
-        found = audit_outputs(predict, records, decoder=decode, values=values, name=model, key=given.seed)
-        finish(given, found, html, fail_on)
+        if args.out is not None and args.out.suffix == ".npz":
+            raise BayesreconError(f"--out {args.out}: an audit is written to .csv or .json")
+        found = audit_outputs(predict, records, decoder=decode, values=values, name=model, key=args.seed)
+        finish(args, found, html, fail_on)
         return
     from bayesrecon.attacks.attack import attacks
     from bayesrecon.attacks.reconstruction import reconstruct
@@ -92,12 +92,12 @@ def outputs(
         name=str(outputs),
     )
     chosen = attacks()[attack](**({} if decode is None else {"decoder": decode}))
-    with given.working() as how:
+    with args.working() as how:
         result = reconstruct(release, attack=chosen, **how)
-    if given.plot is not None:
-        result.plot(shape=shape, path=given.plot)
-    given.values["plot"] = None
-    given.deliver(result, None, lambda r: [r.headline, table(r, details)])
+    if args.plot is not None:
+        result.plot(shape=shape, path=args.plot)
+    args.values["plot"] = None
+    args.deliver(result, None, lambda r: [r.headline, table(r, details)])
 
 
 COMMAND = outputs

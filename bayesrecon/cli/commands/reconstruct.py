@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from bayesrecon.cli.attacks import attack_of, options_of, options_table
-from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Given, command
+from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Arguments, command
 from bayesrecon.cli.ending import check_suffix
 from bayesrecon.errors import BayesreconError
 
@@ -20,7 +20,7 @@ _MOST_ROWS = 60
 
 @command(RELEASE, KNOWS, ESTIMATOR, ENDING, written=(".nc", ".csv", ".json", ".npz"), more=options_of())
 def reconstruct(
-    given: Given,
+    args: Arguments,
     release: Annotated[
         list[str] | None,
         typer.Argument(help="posteriordb name, or a file of draws (.nc, .zarr, .npz, CmdStan .csv: one per chain)."),
@@ -46,49 +46,49 @@ def reconstruct(
         console.out.print(options_table(attack))
         return
     check_suffix(chosen.get("checkpoint"), (".npz",), "--checkpoint")
-    given.values["release"] = release
-    one, n = attack_of(attack, chosen, given)
-    _check_written(one, given)
-    opened = inputs.open_given(given)
-    knows = inputs.knows_given(given, opened.model)
-    with given.working() as how:
-        result: Any = run(opened, attack=one, n=n, force=given.force, **how, **knows)  # type: ignore[call-overload]
-    _deliver(given, result)
+    args.values["release"] = release
+    one, n = attack_of(attack, chosen, args)
+    _check_written(one, args)
+    opened = inputs.open_given(args)
+    knows = inputs.knows_given(args, opened.model)
+    with args.working() as how:
+        result: Any = run(opened, attack=one, n=n, force=args.force, **how, **knows)  # type: ignore[call-overload]
+    _deliver(args, result)
 
 
 COMMAND = reconstruct
 
 
-def _check_written(one: "Attack[Any] | None", given: Given) -> None:
+def _check_written(one: "Attack[Any] | None", args: Arguments) -> None:
     """Refuse files that there are not of what the attack finds, before the work and not after it."""
     from bayesrecon.results.records import RecordTable
 
-    kind = (RecordTable if given.unit else None) if one is None else get_type_hints(type(one).run)["return"]
+    kind = (RecordTable if args.unit else None) if one is None else get_type_hints(type(one).run)["return"]
     if kind is None:
         return
-    if given.out is not None and given.out.suffix == ".nc" and not hasattr(kind, "to_dataset"):
-        raise BayesreconError(f"--out {given.out}: a {kind.__name__} is written to .csv, .json or .npz")
-    if given.plot is not None and not hasattr(kind, "plot"):
-        raise BayesreconError(f"--plot {given.plot}: there is no drawing of a {kind.__name__}")
+    if args.out is not None and args.out.suffix == ".nc" and not hasattr(kind, "to_dataset"):
+        raise BayesreconError(f"--out {args.out}: a {kind.__name__} is written to .csv, .json or .npz")
+    if args.plot is not None and not hasattr(kind, "plot"):
+        raise BayesreconError(f"--plot {args.plot}: there is no drawing of a {kind.__name__}")
 
 
-def _deliver(given: Given, result: Any) -> None:
+def _deliver(args: Arguments, result: Any) -> None:
     from bayesrecon.results.reconstruction import Reconstruction
     from bayesrecon.results.records import RecordTable
 
     if isinstance(result, RecordTable):
         from bayesrecon.cli.record_tables import exposure_table, records_headline, records_table
 
-        return given.deliver(
+        return args.deliver(
             result, "records.plot_records", lambda r: [records_headline(r), records_table(r), exposure_table(r)]
         )
     if not isinstance(result, Reconstruction):
-        return given.deliver(result, None, lambda r: [repr(r)])
+        return args.deliver(result, None, lambda r: [repr(r)])
     interrupted = ["interrupted: these are the best records so far"] if result.stopped == "interrupted" else []
-    given.deliver(
+    args.deliver(
         result,
         "reconstruction.plot_reconstruction",
-        lambda r: _shown(r, given.details),
+        lambda r: _shown(r, args.details),
         interrupted,
     )
 

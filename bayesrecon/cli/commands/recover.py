@@ -1,10 +1,10 @@
 """`bayesrecon recover`: statistics of the private data, with errors."""
 
-from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Given, command
+from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Arguments, command
 
 
 @command(RELEASE, KNOWS, ESTIMATOR, ENDING, written=(".nc", ".json", ".csv", ".npz"))
-def recover(given: Given) -> None:
+def recover(args: Arguments) -> None:
     """Recover statistics of the private data behind a release, with standard errors.
 
     Several posteriordb names, several .nc, .zarr or .npz files, or several tables of estimates, are taken as releases
@@ -14,14 +14,14 @@ def recover(given: Given) -> None:
     from bayesrecon.cli import inputs, rich_tables
     from bayesrecon.estimation.estimator import Estimator
 
-    estimator, opened = Estimator(given.metric, given.coordinates), inputs.open_all_given(given)
-    with given.working() as how:
+    estimator, opened = Estimator(args.metric, args.coordinates), inputs.open_all_given(args)
+    with args.working() as how:
         one_or_all = opened if len(opened) > 1 else opened[0]
         result = run(
-            one_or_all, estimator=estimator, force=given.force, **how, **inputs.knows_given(given, opened[0].model)
+            one_or_all, estimator=estimator, force=args.force, **how, **inputs.knows_given(args, opened[0].model)
         )
-    given.deliver(
-        result, "recovery_summary.plot_summary", lambda r: [rich_tables.recovery_table(r, details=given.details)]
+    args.deliver(
+        result, "recovery_summary.plot_summary", lambda r: [rich_tables.recovery_table(r, details=args.details)]
     )
 
 

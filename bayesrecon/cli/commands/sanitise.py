@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrecon.cli.audits import check_writable
-from bayesrecon.cli.command import ENDING, RELEASE, Given, command, only
+from bayesrecon.cli.command import ENDING, RELEASE, Arguments, command, only
 from bayesrecon.cli.ending import check_suffix, deliver
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
@@ -26,7 +26,7 @@ _ROWS = 30  # of a table, the first ones
     written=(".nc", ".npz", ".csv"),
 )
 def sanitise(
-    given: Given,
+    args: Arguments,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Write the sanitised draws to this .nc or .npz file, a mode to .csv.")
     ],
@@ -87,11 +87,11 @@ def sanitise(
         raise BayesreconError(
             f"--ledger {book}: a ledger never lies beside a release; name a folder that stays private"
         )
-    mode = len(given.release) == 1 and is_table(given.release[0])
+    mode = len(args.release) == 1 and is_table(args.release[0])
     if mode != (out.suffix == ".csv"):
         kinds = "a mode with its covariance is written to .csv" if mode else "draws are written to .nc or .npz"
         raise BayesreconError(f"--out {out}: {kinds}")
-    opened = _mode(given) if mode else _draws(given)
+    opened = _mode(args) if mode else _draws(args)
     with console.progress_bar() as progress:
         found = run(
             opened,
@@ -109,35 +109,35 @@ def sanitise(
     if table is not None:
         _written_table(found, table)
         console.wrote(table)
-    deliver(found, out=page, plot=None, draw=None, json=given.json, show=lambda r: _show(r, audited))
+    deliver(found, out=page, plot=None, draw=None, json=args.json, show=lambda r: _show(r, audited))
 
 
 COMMAND = sanitise
 
 
-def _draws(given: Given) -> Any:
+def _draws(args: Arguments) -> Any:
     from bayesrecon.cli import inputs
 
     return inputs.open_release(
-        given.release,
-        model=given.model,
-        settings=given.settings,
-        download=given.download,
-        trusted=given.trusted,
-        power=given.power,
-        constants=given.constants,
+        args.release,
+        model=args.model,
+        settings=args.settings,
+        download=args.download,
+        trusted=args.trusted,
+        power=args.power,
+        constants=args.constants,
     )
 
 
-def _mode(given: Given) -> Any:
+def _mode(args: Arguments) -> Any:
     from bayesrecon.cli import inputs
     from bayesrecon.posteriors.printed.modes import mode_of_table
 
-    (path,) = given.release
-    if given.model is None:
+    (path,) = args.release
+    if args.model is None:
         raise BayesreconError(f"{path} is a table of a mode: name its model with --model")
-    settings = inputs.with_constants(inputs.parse_settings(given.settings), given.constants, given.model)
-    return mode_of_table(path, inputs.at_power(inputs.load_model(given.model, settings), given.power))
+    settings = inputs.with_constants(inputs.parse_settings(args.settings), args.constants, args.model)
+    return mode_of_table(path, inputs.at_power(inputs.load_model(args.model, settings), args.power))
 
 
 def _written_table(found: "Sanitised", path: Path) -> None:

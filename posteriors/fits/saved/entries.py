@@ -3,10 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
+from bayesrecon.json_types import Json
 from bayesrecon.posteriors.contents import Part, entry_of_bytes
 from bayesrecon.posteriors.fits.saved.kept import kept
 from bayesrecon.posteriors.roles import RECORD
@@ -26,7 +26,7 @@ _COLUMN = "a pandas table whose rows may be records"
 _LENGTH = "it has as many entries as there are records"
 
 
-def parts_of(items: Iterable[Mapping[str, Any]], objects: Iterable[tuple[str, str]]) -> tuple[Part, ...]:
+def parts_of(items: Iterable[Json], objects: Iterable[tuple[str, str]]) -> tuple[Part, ...]:
     """Items of `SavedFile.everything` with their roles."""
     classes = dict(objects)
     parts = [_part(item, classes) for item in items]
@@ -35,7 +35,7 @@ def parts_of(items: Iterable[Mapping[str, Any]], objects: Iterable[tuple[str, st
     return tuple(_by_length(part, count) for part in parts if part.kind != "name" or part.values)
 
 
-def _part(item: Mapping[str, Any], classes: Mapping[str, str]) -> Part:
+def _part(item: Json, classes: Mapping[str, str]) -> Part:
     where, values, of = str(item["where"]), item["values"], str(item["of"])
     kind = _KINDS.get(item["kind"], "bytes")
     if kind == "bytes":

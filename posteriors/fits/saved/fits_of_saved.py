@@ -5,14 +5,14 @@ A module of `bayesrecon.posteriors.fits.saved` that has `SAVED` reads some class
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.posteriors.contents import SavedFit
 from bayesrecon.releases import Release
 
-Values = Callable[[str, list[str]], dict[str, Any]]
+Values = Callable[[str, list[str]], Json]
 """Attributes of the object at a place, by their paths: `SavedFile.values`."""
 
 MOST = 4

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.posteriors.fits.regressions import how_fitted, labelled
 from bayesrecon.posteriors.fits.saved.fits_of_saved import SavedReader, Values
 from bayesrecon.posteriors.printed.estimates_in_files import field_name
@@ -54,7 +55,7 @@ def read(where: str, name: str, values: Values) -> Release:
     return of_estimator(kind, labelled(names, constant), field_name(response), params, covariance, scale, name, **how)
 
 
-def _estimator(name: str, given: dict[str, Any]) -> str:
+def _estimator(name: str, given: Json) -> str:
     model = _class(given.get("model"))
     if name == "GLMResults":
         pair = _class(given.get("model.family")), _class(given.get("model.family._link")).lower()
@@ -73,7 +74,7 @@ def _class(value: object) -> str:
     return str(value["class"]).rpartition(".")[2] if isinstance(value, dict) else ""
 
 
-def _covariance(kind: str, given: dict[str, Any]) -> tuple[np.ndarray, float]:
+def _covariance(kind: str, given: Json) -> tuple[np.ndarray, float]:
     """Covariance of the estimates including the scale, as `cov_params()` of a non-robust fit returns it."""
     stated = given.get("scale", given.get("_cache.scale"))
     default = given.get("cov_params_default")
@@ -89,7 +90,7 @@ def _covariance(kind: str, given: dict[str, Any]) -> tuple[np.ndarray, float]:
     return np.asarray(given["normalized_cov_params"], float) * scale, scale
 
 
-def _names(given: dict[str, Any], count: int) -> list[str]:
+def _names(given: Json, count: int) -> list[str]:
     for stated in (given.get("model.data._cache.xnames"), given.get("model.data.orig_exog")):
         names = [str(n) for n in np.ravel(np.asarray(stated))] if stated is not None else []
         if len(names) == count:
@@ -107,7 +108,7 @@ def _first(*stated: Any) -> str:
     return ""
 
 
-def _constant(given: dict[str, Any], names: list[str]) -> list[int]:
+def _constant(given: Json, names: list[str]) -> list[int]:
     for design in (given.get("model.exog"), given.get("model.data.exog")):
         if isinstance(design, np.ndarray) and design.ndim == 2 and design.shape[1] == len(names):
             return [i for i in range(len(names)) if len(design) and np.all(design[:, i] == 1)]

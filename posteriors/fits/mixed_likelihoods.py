@@ -1,14 +1,14 @@
-"""Linear mixed models by maximum likelihood: a record is a group.
+"""Models of linear mixed models by maximum likelihood, whose records are groups.
 
-With an intercept for every group, m rows in one, means over them and W what is left of the squared residuals about
-theirs, the distribution of the group is normal with covariance `sigma^2 (1 + ratio 11')`, and
+With an intercept for each group, its m rows are normal with covariance `sigma^2 (1 + ratio 11')`. With the mean
+residual of the group, and W the sum of squared residuals about it,
 
     log p = -(m log sigma^2 + log(1 + m ratio) + (W + m / (1 + m ratio) mean residual^2) / sigma^2) / 2
 
-(Pinheiro and Bates 2000, section 2.2), so that the rows of a group enter by their means and scatter alone. Where groups
-have several sizes, what a fit sees of them are sums over groups of `w`, of `w` times the means, and of the scatter and
-`w` times the means' products, with `w = m / (1 + m ratio)` at the ratio that was fitted. Other random effects enter by
-the covariance that they give a group's rows (`correlated`).
+(Pinheiro and Bates 2000, section 2.2). So the rows of a group enter through their means and scatter. If groups have
+several sizes, a fit depends on sums over groups of `w`, of `w` times the means, and of the scatter plus `w` times the
+products of means, with `w = m / (1 + m ratio)` at the fitted ratio. Other random effects enter through the covariance
+of a group's rows (`correlated`).
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ import numpy as np
 from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
-from bayesrecon.model import Field, Model, Parameter
+from bayesrecon.model import Field, Model, Parameter, Params, Records
 
 
 def mixed(covariates: Sequence[str], response: str, intercept: bool, size: int) -> Model:
@@ -63,7 +63,7 @@ def uneven(covariates: Sequence[str], response: str, intercept: bool, sizes: Seq
     _check((*covariates, response, "weight", "products"))
     names, count = (*covariates, response), len(covariates) + 1
 
-    def log_lik(params: dict[str, Array | float], record: dict[str, Any]) -> Any:
+    def log_lik(params: Params, record: Records) -> jax.Array:
         weight = jnp.asarray(record["weight"], float)
         means = jnp.stack([jnp.asarray(record[name], float) for name in names]) / weight
         scatter = _symmetric(record["products"], count) - weight * jnp.outer(means, means)
@@ -111,7 +111,7 @@ def correlated(covariates: Sequence[str], response: str, intercept: bool, sizes:
     _check((*covariates, response, "rows", "products"))
     count = len(covariates) + 1 + intercept
 
-    def log_lik(params: dict[str, Any], record: dict[str, Any]) -> Any:
+    def log_lik(params: Params, record: Records) -> jax.Array:
         across, variance = jnp.append(-params["coefficient"], 1.0), params["sigma"] ** 2
         squares = across @ _symmetric(record["products"], count) @ across
         size = jnp.asarray(record["rows"], float) if several else sizes[0]
@@ -137,15 +137,15 @@ def correlated(covariates: Sequence[str], response: str, intercept: bool, sizes:
 
 def _check(names: tuple[str, ...]) -> None:
     if len(set(names)) < len(names):
-        own = " or ".join(repr(name) for name in names if name in ("within", "weight", "rows", "products"))
-        raise BayesreconError(f"covariates must be distinct, must not include the response, and must not be {own}")
+        reserved = " or ".join(repr(name) for name in names if name in ("within", "weight", "rows", "products"))
+        raise BayesreconError(f"covariates must be distinct, must not include the response, and must not be {reserved}")
 
 
 @cache  # releases of one model belong together by the model object
 def _mixed(covariates: tuple[str, ...], response: str, intercept: bool, size: int) -> Model:
     count = len(covariates) + 1
 
-    def log_lik(params: dict[str, Array | float], record: dict[str, Array | float]) -> Any:
+    def log_lik(params: Params, record: Records) -> jax.Array:
         means = jnp.stack([jnp.asarray(record[name], float) for name in (*covariates, response)])
         return _log_lik(params, intercept, size, means, _symmetric(record["within"], count))
 
@@ -172,17 +172,17 @@ def _entries(count: int) -> int:
     return count * (count + 1) // 2
 
 
-def _symmetric(lower: Any, count: int) -> jax.Array:
+def _symmetric(lower: Array, count: int) -> jax.Array:
     """The symmetric matrix of a lower triangle, row by row."""
     half = jnp.zeros((count, count)).at[np.tril_indices(count)].set(jnp.asarray(lower, float))
     return half + half.T - jnp.diag(jnp.diag(half))
 
 
-def _log_lik(params: dict[str, Any], intercept: bool, size: Array | float, means: Array, scatter: Array) -> Array:
+def _log_lik(params: Params, intercept: bool, size: Array | float, means: Array, scatter: Array) -> jax.Array:
     """Log likelihood of a group of `size` rows, from the means and the scatter of covariates and response."""
     slopes, start = params["coefficient"][int(intercept) :], params["coefficient"][0] if intercept else 0.0
     across = jnp.append(-slopes, 1.0)
     ratio, variance = params["ratio"], params["sigma"] ** 2
     between = size / (1 + size * ratio) * (across @ means - start) ** 2
     squares = across @ scatter @ across + between
-    return -0.5 * (size * jnp.log(variance) + jnp.log1p(size * ratio) + squares / variance)
+    return jnp.asarray(-0.5 * (size * jnp.log(variance) + jnp.log1p(size * ratio) + squares / variance))

@@ -1,10 +1,9 @@
-"""CmdStan's `variational` and `laplace` output as distributions: the draws that they write are those of a normal
-distribution."""
+"""Normal distributions from the draws that CmdStan's `variational` and `laplace` write."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -14,32 +13,32 @@ from bayesrecon.arrays import Array
 from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError, beside, reading
 from bayesrecon.model import Model
-from bayesrecon.posteriors.approximated.fitted_law import FittedLaw, phi_of
+from bayesrecon.posteriors.approximated.fitted_distribution import FittedDistribution, phi_of
 from bayesrecon.posteriors.draws import Draws, assemble
 from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.untrusted.cmdstan_file import MAX_LINE, CmdStanFile, Settings
 from bayesrecon.untrusted.guarded import opened
 
 _METHODS = ("variational", "laplace")
-_DIGITS = 6  # significant, that CmdStan prints unless told otherwise
+_DIGITS = 6  # significant digits that CmdStan prints by default
 _FEWEST = 20  # draws per parameter
-_ODD = 6.0  # standard errors of a skewness or kurtosis, beyond which draws are not normal: 1e-9 each
+_ODD = 6.0  # standard errors of a skewness or kurtosis beyond which draws are not normal (probability 1e-9 each)
 
 
-def is_csv(guide: object) -> bool:
+def is_path(guide: object) -> TypeGuard[str | os.PathLike[str]]:
     """Whether this is the path of a file."""
     return isinstance(guide, str | os.PathLike)
 
 
-def is_law(source: Any) -> bool:
+def is_cmdstan_approximation(source: object) -> bool:
     """Whether this is the path of a file whose comments say that CmdStan's `variational` or `laplace` wrote it.
 
     >>> Path("fit.csv").write_text("# method = laplace\\nlog_p__,log_q__,theta\\n")
     41
-    >>> is_law("fit.csv")
+    >>> is_cmdstan_approximation("fit.csv")
     True
     """
-    if not is_csv(source) or Path(source).suffix.lower() != ".csv" or not Path(source).is_file():
+    if not is_path(source) or Path(source).suffix.lower() != ".csv" or not Path(source).is_file():
         return False
     with Path(source).open(encoding="utf-8-sig", errors="replace") as file:
         while (line := file.readline(MAX_LINE)).startswith("#"):
@@ -49,10 +48,12 @@ def is_law(source: Any) -> bool:
     return False
 
 
-def cmdstan_law(model: Model, source: Any, params: Any, iterates: object) -> FittedLaw:
-    """The distribution whose draws a CSV file of CmdStan holds.
+def cmdstan_distribution(
+    model: Model, source: str | os.PathLike[str], params: object, iterates: object
+) -> FittedDistribution:
+    """The normal distribution whose draws are in a CSV file of CmdStan.
 
-    Of `variational` the first row is the mean; of `laplace` mean and covariance are those of the draws.
+    For `variational`, the mean is the first row. For `laplace`, the mean is that of the draws.
 
     Raises:
         BayesreconError: as `posteriors.from_guide`.
@@ -86,13 +87,13 @@ def cmdstan_law(model: Model, source: Any, params: Any, iterates: object) -> Fit
         raise BayesreconError(f"{path}: {count} draws are too few for {d} parameters; {_FEWEST * d} are needed")
     if method == "laplace":
         mean = theta.mean(axis=0)
-    about = theta - mean
-    covariance = about.T @ about / (count - (method == "laplace"))
+    residuals = theta - mean
+    covariance = residuals.T @ residuals / (count - (method == "laplace"))
     full = method == "laplace" or settings.get("algorithm") == "fullrank"
     if not full:
         covariance = np.diag(np.diag(covariance))
     root = _root(path, covariance)
-    _check_normal(path, np.linalg.solve(root, about.T), model)
+    _check_normal(path, np.linalg.solve(root, residuals.T), model)
     lower = np.tril_indices(d)
 
     def phi(x: Array) -> jax.Array:
@@ -101,7 +102,7 @@ def cmdstan_law(model: Model, source: Any, params: Any, iterates: object) -> Fit
         return phi_of(model, x[:d], jnp.diag(jnp.exp(x[d:])))
 
     native = np.concatenate([mean, root[lower] if full else np.log(np.diag(root))])
-    return FittedLaw(
+    return FittedDistribution(
         kind=method,
         name=path.stem,
         native=native,
@@ -132,7 +133,7 @@ def _root(path: Path, covariance: np.ndarray) -> np.ndarray:
 
 
 def _half_units(model: Model, theta: np.ndarray, settings: Settings) -> np.ndarray:
-    """Half a unit of the last digit of every printed value, unconstrained; the supports are boxes."""
+    """Half a unit of the last digit of each printed value, in unconstrained coordinates. All supports are boxes."""
     significant = settings.get("sig_figs", "-1")
     digits = int(significant) if significant.isdigit() and int(significant) > 0 else _DIGITS
 
@@ -144,7 +145,7 @@ def _half_units(model: Model, theta: np.ndarray, settings: Settings) -> np.ndarr
 
 
 def _check_normal(path: Path, unit: np.ndarray, model: Model) -> None:
-    """Refuse draws that are not normal in the model's coordinates: the two are not in the same ones."""
+    """Refuse draws that are not normal in the model's coordinates, which must differ from those of the fit."""
     count = unit.shape[1]
     tests: tuple[tuple[Callable[[np.ndarray], np.ndarray], float], ...] = (
         (lambda x: x**3, 15.0),

@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
-from bayesrecon.posteriors.approximated.fitted_law import (
-    FittedLaw,
+from bayesrecon.posteriors.approximated.fitted_distribution import (
+    FittedDistribution,
     check_transforms,
     named_entries,
     numbers,
@@ -21,19 +22,22 @@ from bayesrecon.posteriors.approximated.fitted_law import (
 )
 
 APPROXIMATIONS = ("MeanField", "FullRank")
-"""Approximations that are read, by their names."""
+"""Names of the supported approximations."""
 
 
 def is_pymc_approximation(guide: object) -> bool:
-    """Whether this is one of PyMC's approximations, read or not."""
+    """Whether this is one of PyMC's approximations, supported or not."""
     return any(c.__name__ == "Approximation" and c.__module__.startswith("pymc") for c in type(guide).__mro__)
 
 
-def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[object]) -> FittedLaw:
-    """The distribution of what `pymc.fit` returned.
+def pymc_distribution(model: Model, fit: Any, params: object, iterates: Sequence[object]) -> FittedDistribution:
+    """The distribution of a result of `pymc.fit`.
 
     Args:
-        params: `{"mean", "std"}` or `{"mean", "cov"}`, as a `Tracker` stores them; None for the fit's own.
+        model: the model of the fit.
+        fit: the result.
+        params: `{"mean", "std"}` or `{"mean", "cov"}`, as a `Tracker` stores them; None for those of the result.
+        iterates: earlier `params`.
 
     Raises:
         BayesreconError: as `posteriors.from_guide`.
@@ -53,8 +57,8 @@ def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[object]) ->
     lower = np.tril_indices(d)
     spread = "cov" if full else "std"
 
-    def native(given: object, label: str) -> np.ndarray:
-        entries = named_entries(given, ("mean", spread), label)
+    def native(params: object, label: str) -> np.ndarray:
+        entries = named_entries(params, ("mean", spread), label)
         mean = numbers(entries["mean"], "mean", (d,))
         scale = numbers(entries[spread], spread, (d, d) if full else (d,))
         try:
@@ -68,32 +72,32 @@ def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[object]) ->
         root[np.diag_indices(d)] = _rho(np.diag(root))
         return np.concatenate([mean, root[lower]])
 
-    def phi(x: Any) -> Any:
+    def phi(x: Array) -> jax.Array:
         if not full:
             return phi_of(model, x[:d][at], jnp.diag(jax.nn.softplus(x[d:]))[at])
         root = jnp.zeros((d, d)).at[lower].set(x[d:])
         root = root - jnp.diag(jnp.diag(root)) + jnp.diag(jax.nn.softplus(jnp.diag(root)))
         return phi_of(model, x[:d][at], root[at])
 
-    return FittedLaw(
+    return FittedDistribution(
         kind="variational",
         name=f"PyMC {kind} of {model.name}",
-        native=native(_own(fit, spread) if params is None else params, "the parameters of the fit"),
+        native=native(_params_of(fit, spread) if params is None else params, "the parameters of the fit"),
         phi=phi,
-        iterates=tuple(native(given, f"iterate {i}") for i, given in enumerate(iterates, 1)),
+        iterates=tuple(native(step, f"iterate {i}") for i, step in enumerate(iterates, 1)),
     )
 
 
 def _rho(scale: np.ndarray) -> np.ndarray:
-    """The inverse of softplus, which PyMC has standard deviations through."""
+    """The inverse of softplus, by which PyMC parametrises standard deviations."""
     return np.asarray(scale + np.log(-np.expm1(-scale)))
 
 
-def _own(fit: Any, spread: str) -> Mapping[str, Any]:
+def _params_of(fit: Any, spread: str) -> Mapping[str, np.ndarray]:
     return {"mean": fit.mean.eval(), spread: getattr(fit, spread).eval()}
 
 
-def _constrained(program: Any, variable: Any, value: np.ndarray) -> Any:
+def _constrained(program: Any, variable: Any, value: np.ndarray) -> np.ndarray:
     transform = program.rvs_to_transforms.get(variable)
     if transform is None:
         return value

@@ -1,5 +1,4 @@
-"""What readers of fitted distributions hand on: a normal distribution or a mode in the parameters that it was optimised
-in."""
+"""`FittedDistribution`: a normal distribution or a mode, in the parameters of its optimiser."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,25 +18,26 @@ _ALIKE = 1e-5  # relative: guides are often fitted in single precision
 
 
 @dataclass(frozen=True, eq=False)
-class FittedLaw:
+class FittedDistribution:
     """A fitted distribution.
 
     Attributes:
         kind: "variational", "laplace" (a mode with its covariance) or "mode".
         name: for display.
-        native: `(g,)` what the optimiser moved, unconstrained.
-        phi: the parameter of the derived model (`approximated.normal`; of a mode theta itself) at a native one.
-        iterates: the same at other steps.
-        jacobian: of a mode with its covariance: whether it is one with the Jacobian.
-        draws: how many draws of the distribution it was read from, None if it was released itself.
-        printed: `(d,)` half units of the last digit of its mean.
-        slow: why nothing but a stated residual tells how far it is from its optimum; empty if something does.
+        native: `(g,)`, the optimiser's parameters, unconstrained.
+        phi: function from native parameters to the parameter of the derived model (`approximated.normal`), or to theta
+            for a mode.
+        iterates: native parameters at other steps.
+        jacobian: for a mode with its covariance, whether its density includes the Jacobian of the transforms.
+        draws: number of draws of the distribution if it is estimated from them, else None.
+        printed: `(d,)` half units of the last printed digit of the mean; None if it is not rounded.
+        slow: the reason why only a stated residual shows the distance from the optimum; empty if iterates do too.
     """
 
     kind: str
     name: str
     native: np.ndarray
-    phi: Callable[[Any], Any]
+    phi: Callable[[Array], Array]
     iterates: tuple[np.ndarray, ...] = ()
     jacobian: bool = True
     draws: int | None = None
@@ -54,7 +54,7 @@ def phi_of(model: Model, mean: Array, factor: Array) -> jax.Array:
 
 
 def positions_in_model(model: Model, positions: Mapping[str, Array], label: str) -> np.ndarray:
-    """Positions `(d,)` in a fit's vector of the model's coordinates, from those of every site.
+    """Positions `(d,)` of the model's coordinates in the vector of a fit, from the positions of each site.
 
     Raises:
         BayesreconError: the sites are not the model's parameters.
@@ -64,15 +64,13 @@ def positions_in_model(model: Model, positions: Mapping[str, Array], label: str)
         if name not in positions:
             raise BayesreconError(
                 f"the {label} has no site {name}, which model {model.name} has{near(name, positions)}: it belongs to "
-                "another "
-                "model"
+                "another model"
             )
     for name in positions:
         if name not in expected:
             raise BayesreconError(
                 f"the {label} has a site {name}, which model {model.name} does not have{near(name, expected)}: it "
-                "belongs to "
-                "another model"
+                "belongs to another model"
             )
     for name, p in expected.items():
         if np.shape(positions[name]) != p.free_shape:
@@ -100,10 +98,11 @@ def check_transforms(model: Model, values: Mapping[str, Array], label: str) -> N
     """Refuse a fit in other coordinates than the model's.
 
     Args:
-        values: `{parameter: what the fit's own transform makes of its probe}`.
+        values: `{parameter: value}`, the probes transformed by the fit.
+        label: name of the fit, for the message.
 
     Raises:
-        BayesreconError: one differs.
+        BayesreconError: a transform differs.
     """
     for p in model.parameters:
         here, there = _transformed(model)[p.name], np.asarray(values[p.name])
@@ -115,7 +114,7 @@ def check_transforms(model: Model, values: Mapping[str, Array], label: str) -> N
 
 
 def numbers(values: object, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """One parameter of a fit, checked.
+    """A parameter of a fit as a checked array.
 
     Raises:
         BayesreconError: not numbers, of another shape or not finite.
@@ -131,7 +130,7 @@ def numbers(values: object, name: str, shape: tuple[int, ...]) -> np.ndarray:
     return result
 
 
-def named_entries(params: Any, names: Sequence[str], label: str) -> dict[str, Any]:
+def named_entries(params: object, names: Sequence[str], label: str) -> dict[str, Any]:
     """The named entries of a fit's parameters.
 
     Raises:

@@ -1,11 +1,12 @@
-"""What an audit of draws is given: a file or a release, and its model, passed or stored beside the draws."""
+"""The input of an audit of draws: contents of a file or a release, and the model, passed or stored in the file."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.attacks.sidechannels.centred_prior import PRIOR, law_of_intercept, means_from_log_prior
 from bayesrecon.errors import BayesreconError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def held_by(
     source: object, model: object, name: str | None, progress: Progress | None
 ) -> "tuple[Contents, Model | StanModel | None, str]":
-    """What is in a file, or in memory, its model or None, and why that is missing."""
+    """Contents of a file or a release, its model or None, and the reason if the model is missing."""
     if isinstance(source, PosteriorDraws):
         release = release_of(source, model)
         # The model's own parameters are published: none of another parametrisation has to be mapped.
@@ -39,7 +40,7 @@ def held_by(
 
 
 def stored_model_of(contents: Contents) -> tuple[Model | None, str]:
-    """The model that the file names, and why it cannot be had where it names one."""
+    """The model that a file names or None, and the reason if that model cannot be built."""
     from bayesrecon.posteriors.sources import stored_model
 
     if contents.draws is None:
@@ -53,7 +54,7 @@ def stored_model_of(contents: Contents) -> tuple[Model | None, str]:
 
 
 def _of_program(program: SavedProgram, draws: Draws) -> tuple[Model | None, str]:
-    """The model of the Stan program that a file holds beside its draws, and why it cannot be had."""
+    """The model of a Stan program in the file or None, and the reason if it cannot be built."""
     try:
         return model_of_program(program, draws, partial(_centres, program, draws)), ""
     except BayesreconError as error:
@@ -61,20 +62,22 @@ def _of_program(program: SavedProgram, draws: Draws) -> tuple[Model | None, str]
 
 
 def _centres(
-    program: SavedProgram, draws: Draws, prior: Callable[[str, dict[str, float]], Any]
+    program: SavedProgram, draws: Draws, prior: Callable[[str, dict[str, float]], npt.ArrayLike]
 ) -> dict[str, np.ndarray]:
-    """Means of the covariates, at which brms centres them, where the values of the prior tell them.
+    """Means of the covariates, at which brms centres them, if values of the prior reveal them; else empty.
 
     Args:
-        prior: what the program computes under a name at the draws, some of its parameters being set to a value.
+        program: the Stan program.
+        draws: its draws.
+        prior: function of the name of a variable and of replaced parameters, which computes the variable at the draws.
     """
-    law, columns = law_of_intercept(program.text), {own: name for name, own in program.names.items()}
+    intercept_prior, columns = law_of_intercept(program.text), {entry: name for name, entry in program.names.items()}
     (count,) = program.sizes.get("b", (0,)) or (0,)
     slopes = [columns.get(f"b[{k + 1}]", "") for k in range(count)]
     scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}
-    alone = program.sizes.get("Intercept", ()) == ()  # several have several distributions
-    if law is None or not alone or PRIOR not in scalars or not set(slopes) <= scalars.keys():
+    single = program.sizes.get("Intercept", ()) == ()  # several intercepts have several distributions
+    if intercept_prior is None or not single or PRIOR not in scalars or not set(slopes) <= scalars.keys():
         return {}
-    at_location = np.ravel(prior(PRIOR, {"Intercept": law[1]}))
-    found = means_from_log_prior(program.text, scalars, at_location, slopes)
-    return {} if found is None else {"means_X": found.values}
+    at_location = np.ravel(prior(PRIOR, {"Intercept": intercept_prior[1]}))
+    means = means_from_log_prior(program.text, scalars, at_location, slopes)
+    return {} if means is None else {"means_X": means.values}
