@@ -71,13 +71,21 @@ def diagnose(
     >>> found["x[1]^2"].verdict, found["y^2"].verdict
     ('determined', 'undetermined')
     """
-    return _diagnosis(release, order, statistics, {"estimator": estimator, "key": key, "progress": progress, **knows})
+    return _diagnosis(release, order, statistics, estimator, key, progress, knows)
 
 
 @singledispatch
-def _diagnosis(release: Release, order: int, statistics: Statistics, options: Mapping[str, object]) -> Diagnosis:
+def _diagnosis(
+    release: Release,
+    order: int,
+    statistics: Statistics,
+    estimator: Estimator | None,
+    key: Key,
+    progress: Progress | None,
+    knows: Knows,
+) -> Diagnosis:
     start = time.perf_counter()
-    problem = solve_release(release, **options)
+    problem = solve_release(release, estimator, key=key, progress=progress, **knows)
     solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
     fields = components(knowledge.fields, knowledge.aside, reference.centre, reference.scale)
     categories, undetermined = counted(solved, knowledge.fields, fields)
@@ -132,8 +140,16 @@ def _diagnosis(release: Release, order: int, statistics: Statistics, options: Ma
 
 
 @_diagnosis.register
-def _(release: Outputs, order: int, statistics: Statistics, options: Mapping[str, object]) -> OutputsDiagnosis:
-    refuse_given("outputs", statistics=statistics, **{k: v for k, v in options.items() if k not in ("key", "progress")})
+def _(
+    release: Outputs,
+    order: int,
+    statistics: Statistics,
+    estimator: Estimator | None,
+    key: Key,
+    progress: Progress | None,
+    knows: Knows,
+) -> OutputsDiagnosis:
+    refuse_given("outputs", statistics=statistics, estimator=estimator, **knows)
     return diagnose_outputs(release)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.arrays import Array, Key
@@ -150,7 +151,7 @@ def _derivatives(model: Model, theta: Array, records: Records, weights: Array) -
 
     def log_posterior(point: jax.Array) -> jax.Array:
         logs = jax.vmap(model.log_lik, in_axes=(None, 0))(point, records)
-        return weights @ logs + model.log_prior(point) + model.log_det(point)
+        return jnp.dot(weights, logs) + model.log_prior(point) + model.log_det(point)
 
     return jax.grad(log_posterior)(theta), jax.hessian(log_posterior)(theta)
 

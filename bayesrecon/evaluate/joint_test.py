@@ -1,12 +1,16 @@
 """A joint test of everything that a release determines about its data, against the truth."""
 
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
+from bayesrecon.arrays import Key
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.recovered import solve_release
-from bayesrecon.model import Records
+from bayesrecon.knowledge import Knows
+from bayesrecon.model import Progress, Records
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
 
@@ -30,7 +34,15 @@ class JointTest:
 
 
 @in_float64
-def joint_test(release: Release, records: Records, **options: object) -> JointTest:
+def joint_test(
+    release: Release,
+    records: Records,
+    *,
+    estimator: Estimator | None = None,
+    key: Key = 0,
+    progress: Progress | None = None,
+    **knows: Unpack[Knows],
+) -> JointTest:
     """Test whether all recovered totals together agree with the private records.
 
     The errors of single statistics depend on each other: if one sum is wrong, all statistics made of it are. The draws
@@ -39,7 +51,7 @@ def joint_test(release: Release, records: Records, **options: object) -> JointTe
 
     Args:
         records: `{field: (N, *shape)}`, the private data.
-        options: the arguments of `recover` among `estimator`, `key`, `progress` and what is known.
+        estimator, key, progress, knows: as in `recover`.
 
     Raises:
         BayesreconError: the release's kernel has no finite rank, there are too few draws, or the records lack a field.
@@ -60,7 +72,7 @@ def joint_test(release: Release, records: Records, **options: object) -> JointTe
     >>> joint_test(release, {"x": x, "y": y + 0.1}).probability < 0.001
     True
     """
-    solved = solve_release(release, **options).solved
+    solved = solve_release(release, estimator, key=key, progress=progress, **knows).solved
     if not solved.spectrum.gap:
         raise BayesreconError(f"{release.name}: the spectrum decays, so totals are seen in part and have no joint test")
     required = _BATCHES * _SHORTEST * solved.basis.size

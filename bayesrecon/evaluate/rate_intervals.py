@@ -110,7 +110,7 @@ def bootstrap(
         raise BayesreconError("a bootstrap needs at least two values")
     rng = np.random.default_rng(key)
     resampled = [statistic(sample[rng.integers(len(sample), size=len(sample))], axis=0) for _ in range(resamples)]
-    lower, upper = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+    lower, upper = np.quantile(np.asarray(resampled, float), [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(statistic(sample, axis=0)), float(lower), float(upper))
 
 
