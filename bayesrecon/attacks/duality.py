@@ -19,12 +19,15 @@ CANDIDATES = 4096
 
 REFINED = 8  # number of descents: the best candidate need not lie in the deepest valley
 
+Ends = tuple[float | np.ndarray, float | np.ndarray]
+"""Smallest and largest value of a field, or of each of its entries."""
+
 Slope = Callable[[Records, Records], tuple[jax.Array, Records]]
 """Value and gradient at one record, as a function of its free fields and its fixed fields."""
 
 
 def lowest(
-    values: Float[np.ndarray, " M"], candidates: Records, box: Mapping[str, tuple[float, float]], slope: Slope
+    values: Float[np.ndarray, " M"], candidates: Records, box: Mapping[str, Ends], slope: Slope
 ) -> list[tuple[Records, float]]:
     """End points of descents from the best candidates, and their values.
 
@@ -36,7 +39,7 @@ def lowest(
     return [_descend({k: v[i] for k, v in candidates.items()}, box, slope) for i in best]
 
 
-def _descend(record: Records, box: Mapping[str, tuple[float, float]], slope: Slope) -> tuple[Records, float]:
+def _descend(record: Records, box: Mapping[str, Ends], slope: Slope) -> tuple[Records, float]:
     import scipy.optimize
 
     fixed = {k: v for k, v in record.items() if k not in box}

@@ -25,7 +25,9 @@ from bayesrecon.verbs.verb import opened_all, verb
 
 
 @overload
-def recover(release: Outputs, *, key: Key = 0, progress: Progress | None = None) -> InputEstimate: ...
+def recover(  # pyright: ignore[reportOverlappingOverload]
+    release: Outputs, *, key: Key = 0, progress: Progress | None = None
+) -> InputEstimate: ...
 @overload
 def recover(
     release: object,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesrecon.attacks.sidechannels.centred_prior import PRIOR, law_of_intercept, means_from_log_prior
+from bayesrecon.attacks.sidechannels.centred_prior import PRIOR, means_from_log_prior, prior_of_intercept
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.door import model_of
@@ -68,7 +68,7 @@ def _centres(
     Args:
         prior: what the program computes under a name at the draws, some of its parameters being set to a value.
     """
-    law, columns = law_of_intercept(program.text), {own: name for name, own in program.names.items()}
+    law, columns = prior_of_intercept(program.text), {own: name for name, own in program.names.items()}
     (count,) = program.sizes.get("b", (0,)) or (0,)
     slopes = [columns.get(f"b[{k + 1}]", "") for k in range(count)]
     scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}

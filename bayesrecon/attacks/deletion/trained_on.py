@@ -115,8 +115,9 @@ def _gamma(
         most = (1 / _LEAST - 1) / np.maximum(_mean(curvatures(linear, eta0, y)), np.finfo(float).tiny)
     for i in range(_STEPS):
         weight = _mean(_weights(linear, eta, y, gamma))
-        held = count * np.outer(weight, moments) + np.maximum(penalty, 0.0)[:, None]
-        found = np.minimum((moments / np.maximum(held, np.finfo(float).tiny)).sum(axis=1), most)
+        held = count * weight[:, None] * moments + np.maximum(penalty, 0.0)[:, None]
+        unbounded = (moments / np.maximum(held, np.finfo(float).tiny)).sum(axis=1)
+        found = np.minimum(unbounded, most)
         if np.allclose(found, gamma, rtol=1e-2, atol=0):
             break
         gamma = np.sqrt(found * gamma) if i > 1 else found

@@ -12,6 +12,7 @@ from bayesrecon.attacks.records.candidates import (
     Around,
     Candidates,
     PriorPrediction,
+    Readout,
     candidates_of,
     prior_predictions,
     readout,
@@ -84,7 +85,7 @@ def recover_records(
     noise = noise_of(system)
     read = readout(view, rows, slots, rng)
     # Errors of a sample are estimated from their series. The others are predicted and scaled to agree with them.
-    sample = evenly(np.shape(read.columns)[1], noise.scattered)
+    sample = evenly(read.readable.size, noise.scattered)
     series = system.influence(read.columns[:, sample].toarray(), progress)
     weights = np.asarray(view.weights)
     scatter = weights @ (series - weights @ series) ** 2
@@ -93,7 +94,7 @@ def recover_records(
     inflation = float(np.median(scatter / np.maximum(predicted[sample], 1e-300)))
     variance = inflation * predicted
     variance[sample] = scatter
-    visibility = _visibility(system, read.columns).reshape(rows.count, -1)
+    visibility = _visibility(system, read).reshape(rows.count, -1)
     visibility = np.where(read.readable, visibility, 0.0)
     determined = visibility >= PARTLY
     variance /= draws
@@ -156,11 +157,11 @@ def _effective(series: np.ndarray, chain: np.ndarray) -> float:
     return float(np.median(np.concatenate(sizes)))
 
 
-def _visibility(system: System, columns: "csc_array") -> np.ndarray:
+def _visibility(system: System, read: Readout) -> np.ndarray:
     """Share of each functional that the draws determine, `(S,)`."""
     if system.visible is None:
-        return np.ones(np.shape(columns)[1])
-    scaled = columns / units_of(np.asarray(system.gram))[:, None]
+        return np.ones(read.readable.size)
+    scaled = read.columns / units_of(np.asarray(system.gram))[:, None]
     total = np.maximum((scaled**2).sum(axis=0), 1e-300)
     return np.clip(((scaled.T @ system.visible) ** 2).sum(axis=1) / total, 0, 1)
 

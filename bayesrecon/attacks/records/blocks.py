@@ -110,9 +110,9 @@ class Blocks:
                 result.append((layer[group].index[block], layer[group].values[block, position]))
         return result
 
-    def between(self, vectors: "csr_array") -> np.ndarray:
-        """`Z' Q Z`, `(c, c)`, of sparse `vectors` Z `(M, c)`."""
-        result = np.zeros((np.shape(vectors)[1],) * 2)
+    def between(self, vectors: "csr_array", count: int) -> np.ndarray:
+        """`Z' Q Z`, `(c, c)`, of `count` sparse `vectors` Z `(M, c)`."""
+        result = np.zeros((count, count))
         for layer in self.layers:
             for group in layer:
                 for rows, values in zip(group.index, group.values, strict=True):

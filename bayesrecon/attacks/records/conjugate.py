@@ -49,7 +49,8 @@ class Solver:
     @cached_property
     def _coarse(self) -> tuple[np.ndarray, tuple[np.ndarray, bool]]:
         """Units of the common movements, and the factor of the matrix restricted to them."""
-        between = self.matrix.between(self.common) + (self.common.T * self.added) @ self.common
+        added = ((self.common.T * self.added) @ self.common).toarray()
+        between = self.matrix.between(self.common, len(added)) + added
         unit = np.sqrt(np.maximum(np.diag(between), 1e-300))
         between = between / unit / unit[:, None]
         between[np.diag_indices_from(between)] += _JITTER

@@ -108,7 +108,7 @@ class DenseNoise:
         scaled[np.diag_indices_from(scaled)] += 1e-10
         root = inverse_root(scaled)
         a = scipy.sparse.csc_array(columns / unit[:, None])
-        starts = range(0, a.shape[1], _AT_ONCE)
+        starts = range(0, len(a.indptr) - 1, _AT_ONCE)
         return np.concatenate([((a[:, i : i + _AT_ONCE].T @ root) ** 2).sum(axis=1) for i in starts])
 
     def length(self, x: np.ndarray) -> float:
