@@ -60,7 +60,7 @@ class Attack(Generic[R]):
 
 
 @cache
-def attacks() -> Mapping[str, type[Attack[Result]]]:
+def attacks() -> Mapping[str, type[Attack[Any]]]:
     """All attacks, by name (a read-only mapping)."""
     shipped = discover("bayesrecon.attacks", "ATTACK")
     return added("attacks", "attack", _is_attack, lambda attack: attack.name, shipped).found

@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
+from bayesrecon.kernels.metric_view import Part
 from bayesrecon.kernels.monomials import Expansion, Frame
 from bayesrecon.kernels.products import Fold, Products, Squares
 from bayesrecon.model import GaussianPredictor, Model
@@ -39,25 +41,25 @@ class PassInputs:
     """
 
     frame: Frame
-    functions: Any
+    functions: Array | None
     temperature: float = field(metadata={"static": True})
     prior: Any = field(metadata={"static": True})
-    fitted: Any = None
-    normal: Any = None
+    fitted: Array | None = None
+    normal: tuple[Array, Array] | None = None
 
     @property
     def size(self) -> int:
         """r, the number of functions."""
         return self.frame.features if self.functions is None else self.functions.shape[1]
 
-    def combined(self, rows: Any) -> Any:
+    def combined(self, rows: Array) -> Array:
         """Convert rows for the monomials `(C, F)` to rows for the functions `(C, r)`."""
         return rows if self.functions is None else rows @ self.functions
 
-    def expanded(self, likelihood: Likelihood, theta: Any, metric: Any) -> Expansion:
+    def expanded(self, likelihood: Likelihood, theta: Array, metric: Array) -> Expansion:
         return Expansion.at(likelihood[0], self.frame, likelihood[1], theta, metric)
 
-    def blocks(self, model: Model, part: Any) -> Iterator[tuple[Expansion, np.ndarray, np.ndarray, np.ndarray]]:
+    def blocks(self, model: Model, part: Part) -> Iterator[tuple[Expansion, np.ndarray, np.ndarray, np.ndarray]]:
         """Expansions at the atoms of a part, block by block, in this process.
 
         Each comes with the weights, the atoms, and the scores of prior and transforms `(C, k)`.
@@ -67,7 +69,7 @@ class PassInputs:
             with np.errstate(over="ignore", invalid="ignore"):  # extreme scales, which no data support
                 yield self.expanded(likelihood_of(model), theta[:n], metric), a[:n], theta[:n], base
 
-    def device_blocks(self, model: Model, part: Any, prior: bool = True) -> Iterator[tuple[Any, ...]]:
+    def device_blocks(self, model: Model, part: Part, prior: bool = True) -> Iterator[tuple[Any, ...]]:
         """The atoms of a part, block by block, on the devices.
 
         Each block has metric, atoms, weights, scores of prior and transforms, and its number of atoms without padding.
@@ -77,48 +79,48 @@ class PassInputs:
             t = spread(theta)
             yield metric, t, spread(a), self.prior(model, metric, t, self.temperature) if prior else None, n
 
-    def score(self, expansion: Expansion, theta: Any, base: Any, metric: Any) -> Any:
+    def score(self, expansion: Expansion, theta: Array, base: Array, metric: Array) -> Any:
         """Score of the posterior of the fitted data, or of the normal distribution that replaces it, `(C, k)`."""
         if self.normal is None:
             return expansion.score(self.fitted) + base
         centre, precision = self.normal
         return -(theta - centre) @ precision @ metric
 
-    def aim(self, expansion: Expansion, a: Any, base: Any) -> Any:
+    def aim(self, expansion: Expansion, a: Array, base: Array) -> Any:
         """Minus the embedding of the private data, evaluated at the monomials, `(F,)`."""
         return a @ (self.temperature * expansion.lap + expansion.along(base))
 
-    def residual(self, expansion: Expansion, score: Any) -> Any:
+    def residual(self, expansion: Expansion, score: Array) -> Any:
         """`<phi, score> + tau tr(Sigma Hess l)` for the functions, `(C, r)`."""
         return self.combined(expansion.along(score) + self.temperature * expansion.lap)
 
 
-def moments_of(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, ...]:
+def moments_of(model: Model, inputs: PassInputs, part: Part) -> tuple[Any, ...]:
     """Sums over a part: weight, shift of the values, products of scores, target, mean and products of values."""
     return (_moments_on_host if on_host() else _moments_on_devices)(model, inputs, part)
 
 
-def target_of(model: Model, inputs: PassInputs, part: Any) -> Any:
+def target_of(model: Model, inputs: PassInputs, part: Part) -> Any:
     """The embedding of the private data, evaluated at the monomials, `(F,)`."""
     return (_target_on_host if on_host() else _target_on_devices)(model, inputs, part)
 
 
-def products_of(model: Model, inputs: PassInputs, part: Any) -> Any:
+def products_of(model: Model, inputs: PassInputs, part: Part) -> Any:
     """Products of the scores of a part."""
     return (_products_on_host if on_host() else _products_on_devices)(model, inputs, part)
 
 
-def noise_of(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, Any]:
+def noise_of(model: Model, inputs: PassInputs, part: Part) -> tuple[Any, Any]:
     """Mean `(r,)` and products `(r, r)` of the residuals of a part."""
     return (_noise_on_host if on_host() else _noise_on_devices)(model, inputs, part)
 
 
-def influence_of(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndarray, np.ndarray]:
+def influence_of(model: Model, inputs: PassInputs, part: Part) -> tuple[np.ndarray, np.ndarray]:
     """Residuals `(C, r)` and fitted scores `(C, k)`, in units of the metric, of every atom."""
     return (_influence_on_host if on_host() else _influence_on_devices)(model, inputs, part)
 
 
-def scores_of(model: Model, inputs: PassInputs, part: Any, e: np.ndarray, x: np.ndarray) -> Iterator[tuple[Any, int]]:
+def scores_of(model: Model, inputs: PassInputs, part: Part, e: np.ndarray, x: np.ndarray) -> Iterator[tuple[Any, int]]:
     """Blocks of rows of the score matrix of records with design x and errors e, with their number without padding."""
     if not on_host():
         design = placed((e, x))
@@ -140,14 +142,14 @@ def back(passed: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
     return zip(parts, map(_as_host_sums, jax.device_get(sums)), strict=True)
 
 
-def _moments_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, ...]:
+def _moments_on_host(model: Model, inputs: PassInputs, part: Part) -> tuple[Any, ...]:
     size, features = inputs.size, inputs.frame.features
     target, mean, square = np.zeros(features), np.zeros(size), Squares(size)
     products, shift, weight = Products.none(features), None, 0.0
     for expansion, a, _, base in inputs.blocks(model, part):
         products.add(0, expansion.weighted(a), expansion.fold(a))
         target -= inputs.aim(expansion, a, base)
-        value = inputs.combined(expansion.value)
+        value = np.asarray(inputs.combined(expansion.value))
         # One atom's values as a shift keep the covariance of large log likelihoods accurate.
         shift = value[0].copy() if shift is None else shift
         value = (value - shift) * np.sqrt(a)[:, None]
@@ -157,11 +159,11 @@ def _moments_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, 
     return weight, shift, products, target, mean, square
 
 
-def _target_on_host(model: Model, inputs: PassInputs, part: Any) -> np.ndarray:
+def _target_on_host(model: Model, inputs: PassInputs, part: Part) -> np.ndarray:
     return -np.asarray(sum(inputs.aim(expansion, a, base) for expansion, a, _, base in inputs.blocks(model, part)))
 
 
-def _products_on_host(model: Model, inputs: PassInputs, part: Any) -> Products:
+def _products_on_host(model: Model, inputs: PassInputs, part: Part) -> Products:
     products = None
     for metric, theta, a, n, _ in part.blocks():
         with np.errstate(over="ignore", invalid="ignore"):
@@ -172,7 +174,7 @@ def _products_on_host(model: Model, inputs: PassInputs, part: Any) -> Products:
     return products
 
 
-def _noise_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndarray, np.ndarray]:
+def _noise_on_host(model: Model, inputs: PassInputs, part: Part) -> tuple[np.ndarray, np.ndarray]:
     size = inputs.size
     mean, square = np.zeros(size), np.zeros((size, size))
     for expansion, a, theta, base in inputs.blocks(model, part):
@@ -183,7 +185,7 @@ def _noise_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndar
     return mean, square
 
 
-def _influence_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndarray, np.ndarray]:
+def _influence_on_host(model: Model, inputs: PassInputs, part: Part) -> tuple[np.ndarray, np.ndarray]:
     rows, scores = [], []
     for expansion, _, theta, base in inputs.blocks(model, part):
         score = inputs.score(expansion, theta, base, part.metric)
@@ -204,7 +206,7 @@ class _Summed:
         return _Summed(self.squares + other.squares, self.fold.plus(other.fold))
 
     @classmethod
-    def of(cls, expansion: Expansion, a: Any) -> "_Summed":
+    def of(cls, expansion: Expansion, a: Array) -> "_Summed":
         rows = expansion.weighted(a)
         return cls(rows.T @ rows, expansion.fold(a))
 
@@ -231,7 +233,7 @@ def _plus(total: Any, more: Any) -> Any:
     return (_merged if isinstance(total, _Summed) else _added)(total, more)
 
 
-def _moments_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, ...]:
+def _moments_on_devices(model: Model, inputs: PassInputs, part: Part) -> tuple[Any, ...]:
     likelihood, products, sums = likelihood_of(model), None, None
     shift: Any = None
     for metric, theta, a, base, _ in inputs.device_blocks(model, part):
@@ -244,20 +246,20 @@ def _moments_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[An
 
 
 @_compiled
-def _shift_of(likelihood: Likelihood, inputs: PassInputs, metric: Any, theta: Any) -> Any:
+def _shift_of(likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Array) -> Any:
     return inputs.combined(inputs.expanded(likelihood, theta[:1], metric).value)[0]
 
 
 @_compiled
 def _moments(
-    likelihood: Likelihood, inputs: PassInputs, metric: Any, theta: Any, a: Any, base: Any, shift: Any
+    likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Array, a: Array, base: Array, shift: Array
 ) -> tuple[Any, Any]:
     expansion, root = inputs.expanded(likelihood, theta, metric), jnp.sqrt(a)
     value = (inputs.combined(expansion.value) - shift) * root[:, None]
     return _Summed.of(expansion, a), (-inputs.aim(expansion, a, base), root @ value, value.T @ value)
 
 
-def _target_on_devices(model: Model, inputs: PassInputs, part: Any) -> Any:
+def _target_on_devices(model: Model, inputs: PassInputs, part: Part) -> Any:
     total: Any = None
     for metric, theta, a, base, _ in inputs.device_blocks(model, part):
         total = _plus(total, _target(likelihood_of(model), inputs, metric, theta, a, base))
@@ -265,11 +267,11 @@ def _target_on_devices(model: Model, inputs: PassInputs, part: Any) -> Any:
 
 
 @_compiled
-def _target(likelihood: Likelihood, inputs: PassInputs, metric: Any, theta: Any, a: Any, base: Any) -> Any:
+def _target(likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Array, a: Array, base: Array) -> Any:
     return -inputs.aim(inputs.expanded(likelihood, theta, metric), a, base)
 
 
-def _products_on_devices(model: Model, inputs: PassInputs, part: Any) -> Any:
+def _products_on_devices(model: Model, inputs: PassInputs, part: Part) -> Any:
     total: Any = None
     for metric, theta, a, *_ in inputs.device_blocks(model, part, prior=False):
         total = _plus(total, _products(likelihood_of(model), inputs, metric, theta, a))
@@ -277,11 +279,11 @@ def _products_on_devices(model: Model, inputs: PassInputs, part: Any) -> Any:
 
 
 @_compiled
-def _products(likelihood: Likelihood, inputs: PassInputs, metric: Any, theta: Any, a: Any) -> _Summed:
+def _products(likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Array, a: Array) -> _Summed:
     return _Summed.of(inputs.expanded(likelihood, theta, metric), a)
 
 
-def _noise_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, Any]:
+def _noise_on_devices(model: Model, inputs: PassInputs, part: Part) -> tuple[Any, Any]:
     total: Any = None
     for metric, theta, a, base, _ in inputs.device_blocks(model, part, prior=inputs.normal is None):
         total = _plus(total, _noise(likelihood_of(model), inputs, metric, theta, a, base))
@@ -289,13 +291,15 @@ def _noise_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[Any,
 
 
 @_compiled
-def _noise(likelihood: Likelihood, inputs: PassInputs, metric: Any, theta: Any, a: Any, base: Any) -> tuple[Any, Any]:
+def _noise(
+    likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Array, a: Array, base: Array
+) -> tuple[Any, Any]:
     expansion, root = inputs.expanded(likelihood, theta, metric), jnp.sqrt(a)
     residual = inputs.residual(expansion, inputs.score(expansion, theta, base, metric)) * root[:, None]
     return root @ residual, residual.T @ residual
 
 
-def _influence_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndarray, np.ndarray]:
+def _influence_on_devices(model: Model, inputs: PassInputs, part: Part) -> tuple[np.ndarray, np.ndarray]:
     blocks = [
         (_influence(likelihood_of(model), inputs, metric, theta, base), n)
         for metric, theta, _, base, n in inputs.device_blocks(model, part)
@@ -307,13 +311,15 @@ def _influence_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[
 
 
 @_compiled
-def _influence(likelihood: Likelihood, inputs: PassInputs, metric: Any, theta: Any, base: Any) -> tuple[Any, Any]:
+def _influence(likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Array, base: Array) -> tuple[Any, Any]:
     expansion = inputs.expanded(likelihood, theta, metric)
     score = inputs.score(expansion, theta, base, metric)
     return inputs.residual(expansion, score), score
 
 
 @_compiled
-def _scores(likelihood: Likelihood, inputs: PassInputs, metric: Any, theta: Any, a: Any, e: Any, x: Any) -> Any:
+def _scores(
+    likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Array, a: Array, e: Array, x: Array
+) -> Any:
     phi = inputs.expanded(likelihood, theta, metric).scores(e, x)
     return (phi * jnp.sqrt(a)[:, None, None]).reshape(-1, len(e))

@@ -252,7 +252,7 @@ class PreparedHRec:
         import scipy.optimize
 
         i = int(np.clip(np.argmin(misfit(grid)), 1, len(grid) - 2))
-        refined = scipy.optimize.minimize_scalar(
+        refined: Any = scipy.optimize.minimize_scalar(
             misfit, bounds=(grid[i - 1], grid[i + 1]), method="bounded", options={"xatol": 1e-10}
         )
         return float(np.exp(refined.x))

@@ -20,6 +20,7 @@ public labels best more of them do: `eta0 / T` in the place of eta0, scaled so t
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -102,8 +103,10 @@ def temperature(linear: LinearPredictor, eta: np.ndarray, y: np.ndarray) -> floa
     def misfit(log_t: float) -> float:
         return -float(np.asarray(log_liks(linear, eta / np.exp(log_t), y)).mean())
 
-    found = scipy.optimize.minimize_scalar(misfit, bounds=(0.0, _HOTTEST), method="bounded", options={"xatol": 1e-3})
-    return float(np.exp(found.x))
+    fitted: Any = scipy.optimize.minimize_scalar(
+        misfit, bounds=(0.0, _HOTTEST), method="bounded", options={"xatol": 1e-3}
+    )
+    return float(np.exp(fitted.x))
 
 
 def _gamma(
