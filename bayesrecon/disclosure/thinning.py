@@ -9,6 +9,7 @@ Their average along a statistic is the statistic's shift. If `recover` can resto
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 import jax
 import numpy as np
@@ -73,8 +74,7 @@ def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndar
 
 def _moved(problem: Problem, directions: np.ndarray, digits: int) -> np.ndarray:
     """Change of the totals along `directions (r, S)` when the published parameters are rounded, `(S,)`."""
-    embedding, release = problem.embedding, problem.release
-    assert isinstance(release, PosteriorDraws)
+    embedding, release = problem.embedding, cast(PosteriorDraws, problem.release)
     rounded = replace(release, theta=_rounded(release.model, np.asarray(release.theta), digits))
     rounding = rounding_of(rounded, embedding.independent_size)
     if rounding is not None and rounding.correctable and problem.solved.spectrum.gap:

@@ -1,13 +1,13 @@
 """The statistics of the private data themselves, and how far a recovery lies from them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.categories import library_of
-from bayesrecon.estimation.recovered import Statistics
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Model, Records
 from bayesrecon.precision import in_float64
@@ -22,7 +22,7 @@ def true_statistics(
     model: Model,
     records: Records,
     *,
-    statistics: Statistics = None,
+    statistics: Mapping[str, Callable[[Records], ArrayLike]] | None = None,
     known: tuple[str, ...] = (),
     unit: str | None = None,
 ) -> dict[str, float]:

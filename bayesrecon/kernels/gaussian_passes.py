@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.arrays import Array
-from bayesrecon.kernels.metric_view import Part
 from bayesrecon.kernels.monomials import Expansion, Frame
 from bayesrecon.kernels.products import Fold, Products, Squares
 from bayesrecon.model import GaussianPredictor, Model
@@ -59,7 +58,7 @@ class PassInputs:
     def expanded(self, likelihood: Likelihood, theta: Array, metric: Array) -> Expansion:
         return Expansion.at(likelihood[0], self.frame, likelihood[1], theta, metric)
 
-    def blocks(self, model: Model, part: Part) -> Iterator[tuple[Expansion, np.ndarray, np.ndarray, np.ndarray]]:
+    def blocks(self, model: Model, part: Any) -> Iterator[tuple[Expansion, np.ndarray, np.ndarray, np.ndarray]]:
         """Expansions at the atoms of a part, block by block, in this process.
 
         Each comes with the weights, the atoms, and the scores of prior and transforms `(C, k)`.
@@ -69,7 +68,7 @@ class PassInputs:
             with np.errstate(over="ignore", invalid="ignore"):  # extreme scales, which no data support
                 yield self.expanded(likelihood_of(model), theta[:n], metric), a[:n], theta[:n], base
 
-    def device_blocks(self, model: Model, part: Part, prior: bool = True) -> Iterator[tuple[Any, ...]]:
+    def device_blocks(self, model: Model, part: Any, prior: bool = True) -> Iterator[tuple[Any, ...]]:
         """The atoms of a part, block by block, on the devices.
 
         Each block has metric, atoms, weights, scores of prior and transforms, and its number of atoms without padding.
@@ -95,32 +94,32 @@ class PassInputs:
         return self.combined(expansion.along(score) + self.temperature * expansion.lap)
 
 
-def moments_of(model: Model, inputs: PassInputs, part: Part) -> tuple[Any, ...]:
+def moments_of(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, ...]:
     """Sums over a part: weight, shift of the values, products of scores, target, mean and products of values."""
     return (_moments_on_host if on_host() else _moments_on_devices)(model, inputs, part)
 
 
-def target_of(model: Model, inputs: PassInputs, part: Part) -> Any:
+def target_of(model: Model, inputs: PassInputs, part: Any) -> Any:
     """The embedding of the private data, evaluated at the monomials, `(F,)`."""
     return (_target_on_host if on_host() else _target_on_devices)(model, inputs, part)
 
 
-def products_of(model: Model, inputs: PassInputs, part: Part) -> Any:
+def products_of(model: Model, inputs: PassInputs, part: Any) -> Any:
     """Products of the scores of a part."""
     return (_products_on_host if on_host() else _products_on_devices)(model, inputs, part)
 
 
-def noise_of(model: Model, inputs: PassInputs, part: Part) -> tuple[Any, Any]:
+def noise_of(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, Any]:
     """Mean `(r,)` and products `(r, r)` of the residuals of a part."""
     return (_noise_on_host if on_host() else _noise_on_devices)(model, inputs, part)
 
 
-def influence_of(model: Model, inputs: PassInputs, part: Part) -> tuple[np.ndarray, np.ndarray]:
+def influence_of(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndarray, np.ndarray]:
     """Residuals `(C, r)` and fitted scores `(C, k)`, in units of the metric, of every atom."""
     return (_influence_on_host if on_host() else _influence_on_devices)(model, inputs, part)
 
 
-def scores_of(model: Model, inputs: PassInputs, part: Part, e: np.ndarray, x: np.ndarray) -> Iterator[tuple[Any, int]]:
+def scores_of(model: Model, inputs: PassInputs, part: Any, e: np.ndarray, x: np.ndarray) -> Iterator[tuple[Any, int]]:
     """Blocks of rows of the score matrix of records with design x and errors e, with their number without padding."""
     if not on_host():
         design = placed((e, x))
@@ -142,7 +141,7 @@ def back(passed: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
     return zip(parts, map(_as_host_sums, jax.device_get(sums)), strict=True)
 
 
-def _moments_on_host(model: Model, inputs: PassInputs, part: Part) -> tuple[Any, ...]:
+def _moments_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, ...]:
     size, features = inputs.size, inputs.frame.features
     target, mean, square = np.zeros(features), np.zeros(size), Squares(size)
     products, shift, weight = Products.none(features), None, 0.0
@@ -159,11 +158,11 @@ def _moments_on_host(model: Model, inputs: PassInputs, part: Part) -> tuple[Any,
     return weight, shift, products, target, mean, square
 
 
-def _target_on_host(model: Model, inputs: PassInputs, part: Part) -> np.ndarray:
+def _target_on_host(model: Model, inputs: PassInputs, part: Any) -> np.ndarray:
     return -np.asarray(sum(inputs.aim(expansion, a, base) for expansion, a, _, base in inputs.blocks(model, part)))
 
 
-def _products_on_host(model: Model, inputs: PassInputs, part: Part) -> Products:
+def _products_on_host(model: Model, inputs: PassInputs, part: Any) -> Products:
     products = None
     for metric, theta, a, n, _ in part.blocks():
         with np.errstate(over="ignore", invalid="ignore"):
@@ -174,7 +173,7 @@ def _products_on_host(model: Model, inputs: PassInputs, part: Part) -> Products:
     return products
 
 
-def _noise_on_host(model: Model, inputs: PassInputs, part: Part) -> tuple[np.ndarray, np.ndarray]:
+def _noise_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndarray, np.ndarray]:
     size = inputs.size
     mean, square = np.zeros(size), np.zeros((size, size))
     for expansion, a, theta, base in inputs.blocks(model, part):
@@ -185,7 +184,7 @@ def _noise_on_host(model: Model, inputs: PassInputs, part: Part) -> tuple[np.nda
     return mean, square
 
 
-def _influence_on_host(model: Model, inputs: PassInputs, part: Part) -> tuple[np.ndarray, np.ndarray]:
+def _influence_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndarray, np.ndarray]:
     rows, scores = [], []
     for expansion, _, theta, base in inputs.blocks(model, part):
         score = inputs.score(expansion, theta, base, part.metric)
@@ -233,7 +232,7 @@ def _plus(total: Any, more: Any) -> Any:
     return (_merged if isinstance(total, _Summed) else _added)(total, more)
 
 
-def _moments_on_devices(model: Model, inputs: PassInputs, part: Part) -> tuple[Any, ...]:
+def _moments_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, ...]:
     likelihood, products, sums = likelihood_of(model), None, None
     shift: Any = None
     for metric, theta, a, base, _ in inputs.device_blocks(model, part):
@@ -259,7 +258,7 @@ def _moments(
     return _Summed.of(expansion, a), (-inputs.aim(expansion, a, base), root @ value, value.T @ value)
 
 
-def _target_on_devices(model: Model, inputs: PassInputs, part: Part) -> Any:
+def _target_on_devices(model: Model, inputs: PassInputs, part: Any) -> Any:
     total: Any = None
     for metric, theta, a, base, _ in inputs.device_blocks(model, part):
         total = _plus(total, _target(likelihood_of(model), inputs, metric, theta, a, base))
@@ -271,7 +270,7 @@ def _target(likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Ar
     return -inputs.aim(inputs.expanded(likelihood, theta, metric), a, base)
 
 
-def _products_on_devices(model: Model, inputs: PassInputs, part: Part) -> Any:
+def _products_on_devices(model: Model, inputs: PassInputs, part: Any) -> Any:
     total: Any = None
     for metric, theta, a, *_ in inputs.device_blocks(model, part, prior=False):
         total = _plus(total, _products(likelihood_of(model), inputs, metric, theta, a))
@@ -283,7 +282,7 @@ def _products(likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: 
     return _Summed.of(inputs.expanded(likelihood, theta, metric), a)
 
 
-def _noise_on_devices(model: Model, inputs: PassInputs, part: Part) -> tuple[Any, Any]:
+def _noise_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, Any]:
     total: Any = None
     for metric, theta, a, base, _ in inputs.device_blocks(model, part, prior=inputs.normal is None):
         total = _plus(total, _noise(likelihood_of(model), inputs, metric, theta, a, base))
@@ -299,7 +298,7 @@ def _noise(
     return root @ residual, residual.T @ residual
 
 
-def _influence_on_devices(model: Model, inputs: PassInputs, part: Part) -> tuple[np.ndarray, np.ndarray]:
+def _influence_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[np.ndarray, np.ndarray]:
     blocks = [
         (_influence(likelihood_of(model), inputs, metric, theta, base), n)
         for metric, theta, _, base, n in inputs.device_blocks(model, part)

@@ -12,9 +12,7 @@ lapack: Any = scipy.linalg.lapack
 _SINGULAR = 1e-11  # eigenvalues of K below this share of the largest are rounding
 _PIVOT = 1e-13  # pivots below this are rounding, if K has a unit diagonal
 _LOW = 0.5  # if the rank is below this share of the size, a pivoted Cholesky factor is faster than all eigenvectors
-_CONSTANT = (
-    1e-20  # diagonal entries of K below this share of the largest: the feature does not depend on the parameters
-)
+_CONSTANT = 1e-20  # features with a smaller diagonal of K, relative to the largest, are constant over the draws
 
 
 def units_of(gram: np.ndarray) -> Float[np.ndarray, " M"]:

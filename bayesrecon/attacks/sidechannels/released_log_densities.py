@@ -11,12 +11,13 @@ numbers. There is no sampling error, so rank plus two exact values determine the
 are part of c.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesrecon.arrays import Array, Key
 from bayesrecon.attacks.sidechannels.density_recovery import DensityRecovery
@@ -29,7 +30,6 @@ from bayesrecon.estimation.basis import find_basis
 from bayesrecon.estimation.categories import library_of
 from bayesrecon.estimation.estimator import generator
 from bayesrecon.estimation.locate import follow_moments, locate
-from bayesrecon.estimation.recovered import Statistics
 from bayesrecon.estimation.span import Span
 from bayesrecon.estimation.statistics import Library
 from bayesrecon.estimation.totals import Totals, slopes_of
@@ -38,7 +38,7 @@ from bayesrecon.kernels.dense import log_likelihoods
 from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.knowledge import check_knowledge
-from bayesrecon.model import Model, Progress
+from bayesrecon.model import Model, Progress, Records
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
 from bayesrecon.results.recovery import Row
@@ -67,7 +67,7 @@ def recover_from_log_density(
     kinetic: bool = False,
     known: Mapping[str, object] | None = None,
     domain: Mapping[str, object] | None = None,
-    statistics: Statistics = None,
+    statistics: Mapping[str, Callable[[Records], ArrayLike]] | None = None,
     key: Key = 0,
     progress: Progress | None = None,
 ) -> DensityRecovery:

@@ -3,6 +3,8 @@
 It is a function of the tilted log density alone, so it reveals no more than infinitely many draws with the same tilt.
 """
 
+from typing import cast
+
 import numpy as np
 
 from bayesrecon.disclosure.sanitising.random_streams import public_stream
@@ -37,9 +39,7 @@ def tilted_mode(model: Model, data: Records, tilt: PseudoData, starts: np.ndarra
     if not np.isfinite(phi).all() or (np.abs(next_phi - phi)[: len(sd)] > _CONVERGED * sd).any():
         raise BayesreconError(f"{name}: no mode of the tilted posterior was found; sanitise draws instead")
     mean, factor = (np.asarray(x) for x in unpack(model, phi))
-    release = gaussian(model, mean, factor @ factor.T, jacobian=True, name=name)
-    assert isinstance(release, Approximation)
-    return release
+    return cast(Approximation, gaussian(model, mean, factor @ factor.T, jacobian=True, name=name))
 
 
 def numbers_of(mode: Approximation) -> tuple[np.ndarray, np.ndarray]:
