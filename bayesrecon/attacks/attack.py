@@ -11,19 +11,18 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from bayesrecon.arrays import Key
 from bayesrecon.discovery import added, discover
-from bayesrecon.kernels.output_embedding import Outputs
 from bayesrecon.knowledge import KNOWS, OF_RECORDS, Knows, check_keywords
 from bayesrecon.model import Progress
-from bayesrecon.pairs import Deletion
-from bayesrecon.releases import LIMITED, Release, refuse_others
+from bayesrecon.releases import LIMITED, refuse_others
 from bayesrecon.results.base import Result
 
 R = TypeVar("R", bound=Result, covariant=True)
+T = TypeVar("T")
 
 
-def option(default: object, text: str, **more: Any) -> Any:
+def option(default: T, text: str, **metadata: object) -> T:
     """An option of an attack: a dataclass field with the help text that the command line shows."""
-    return field(default=default, metadata={"help": text, **more})
+    return field(default=default, metadata={"help": text, **metadata})
 
 
 @dataclass(frozen=True)
@@ -47,38 +46,38 @@ class Attack(Generic[R]):
         """The names of the attack's options."""
         return tuple(f.name for f in fields(cls) if f.init)
 
-    def run(self, release: object, knows: Knows, *, key: Key, progress: Progress) -> R:
-        """Run the attack on a release that `check` has accepted."""
+    def run(self, release: Any, knows: Knows, *, key: Key, progress: Progress) -> R:
+        """Run the attack on a release of one of the types in `takes`, which `check` has accepted."""
         raise NotImplementedError
 
-    def check(self, release: Release | Deletion | Outputs, knows: Mapping[str, object]) -> None:
+    def check(self, release: object, knows: Mapping[str, object]) -> None:
         """Raise an error if the attack does not accept this release or these keywords.
 
         Raises `BayesreconError`. The message lists what the attack accepts, and which attacks accept this release.
         """
         refuse_others(release, self.takes, type(self).__name__, takers_of(release))
-        check_keywords(knows, type(self).__name__, self.uses, _owner_of(knows))
+        check_keywords(knows, type(self).__name__, self.uses, _owner_hint(knows))
 
 
 @cache
 def attacks() -> Mapping[str, type[Attack[Any]]]:
     """All attacks, by name (a read-only mapping)."""
-    own = discover("bayesrecon.attacks", "ATTACK")
-    return added("attacks", "attack", _is_attack, lambda one: one.name, own).found
+    shipped = discover("bayesrecon.attacks", "ATTACK")
+    return added("attacks", "attack", _is_attack, lambda attack: attack.name, shipped).found
 
 
-def _is_attack(given: object) -> bool:
-    return isinstance(given, type) and issubclass(given, Attack)
+def _is_attack(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, Attack)
 
 
 def takers_of(release: object) -> str:
     """A hint for error messages: the attacks that accept this release."""
-    names = [one.__name__ for one in attacks().values() if isinstance(release, one.takes)]
+    names = [attack.__name__ for attack in attacks().values() if isinstance(release, attack.takes)]
     return f"use {' or '.join(names)}" if names else LIMITED
 
 
-def _owner_of(knows: Mapping[str, object]) -> str:
-    """Which attacks have the first keyword that nobody knows."""
+def _owner_hint(knows: Mapping[str, object]) -> str:
+    """A hint for error messages: the attack that has the first unknown keyword as an option."""
     unknown = next((name for name in knows if name not in KNOWS), None)
-    owners = [one.__name__ for one in attacks().values() if unknown in one.options()]
+    owners = [attack.__name__ for attack in attacks().values() if unknown in attack.options()]
     return f": it is an option of an attack, attack={owners[0]}({unknown}=...)" if owners else ""

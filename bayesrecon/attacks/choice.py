@@ -1,15 +1,15 @@
-"""The attack that suits a release, chosen in one place."""
+"""The default attack for a release."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from bayesrecon.attacks.attack import Attack, attacks
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.output_embedding import Outputs
 from bayesrecon.pairs import ApproximatedPair, DrawsPair, TrainedPair
 from bayesrecon.releases import Release, TrainedParameter
+from bayesrecon.results.base import Result
 
-_WIDE = 100  # parameters from which a trained model is matched by its gradient: its kernel has as many features
+_WIDE = 100  # with more parameters, networks are attacked by gradient matching: their kernel has too many features
 
 
 def _of_trained(release: TrainedParameter, knows: Mapping[str, object]) -> str:
@@ -25,18 +25,21 @@ _NAMES = {
     TrainedParameter: lambda release, knows: "single-records" if knows.get("unit") else _of_trained(release, knows),
     Release: lambda release, knows: "single-records" if knows.get("unit") else "weighted-records",
 }
-"""By the kind of a release, the first that it is of, and what is known of its data."""
+"""Names of attacks by type of release, as functions of the release and the attacker's knowledge. The first type that
+matches counts."""
 
 
-def suited(release: object, knows: Mapping[str, object], **options: Any) -> Attack[Any]:
-    """The attack that suits a release, with options that are not None.
+def suited(release: object, knows: Mapping[str, object], **options: object) -> Attack[Result]:
+    """The default attack for a release, with the options that are not None.
 
-    Raises `BayesreconError` for an option that it does not have.
+    Raises `BayesreconError` for an option that this attack does not have.
     """
     name = next((choose(release, knows) for kind, choose in _NAMES.items() if isinstance(release, kind)), "")
-    made = attacks().get(name, attacks()["weighted-records"])  # which refuses what is no release
-    given = {k: v for k, v in options.items() if v is not None}
-    for option in given:
-        if option not in made.options():
-            raise BayesreconError(f"{option}= has no part in {name}, which suits this release and what is known of it")
-    return made(**given)
+    attack = attacks().get(name, attacks()["weighted-records"])  # whose check refuses other objects
+    stated = {k: v for k, v in options.items() if v is not None}
+    for option in stated:
+        if option not in attack.options():
+            raise BayesreconError(
+                f"{option}= is not an option of {name}, the default attack here; choose one with attack="
+            )
+    return attack(**stated)

@@ -1,7 +1,8 @@
 """The verb `reconstruct`: run one attack on a release, given what the attacker knows."""
 
-from typing import Any, TypeVar, Unpack, overload
+from typing import TypeVar, Unpack, cast, overload
 
+from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack
 from bayesrecon.attacks.choice import suited
 from bayesrecon.errors import BayesreconError
@@ -21,40 +22,40 @@ Reconstructed = Reconstruction | RecordTable | Matched | DeletedRecord | InputEs
 
 @overload
 def reconstruct(
-    release: Any,
+    release: object,
     *,
-    model: Any = None,
+    model: object = None,
     attack: Attack[R],
     n: None = None,
     force: bool = False,
-    key: Any = 0,
+    key: Key = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> R: ...
 @overload
 def reconstruct(
-    release: Any,
+    release: object,
     *,
-    model: Any = None,
+    model: object = None,
     attack: None = None,
     n: int | None = None,
     force: bool = False,
-    key: Any = 0,
+    key: Key = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Reconstructed: ...
 @verb(uses=None, alone=False)
 def reconstruct(
-    release: Any,
+    release: object,
     *,
-    model: Any = None,
-    attack: Attack[Any] | None = None,
+    model: object = None,
+    attack: Attack[Result] | None = None,
     n: int | None = None,
     force: bool = False,
-    key: Any = 0,
+    key: Key = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
-) -> Any:
+) -> Result:
     """Reconstruct records from a release.
 
     Args:
@@ -90,5 +91,5 @@ def reconstruct(
     elif n is not None:
         raise BayesreconError(f"n= is a shortcut for the default attack: {type(attack).__name__}(n={n})")
     attack.check(release, knows)
-    known: Any = {k: v for k, v in knows.items() if v is not None}
-    return attack.run(release, known, key=key, progress=progress or (lambda label, fraction: None))
+    stated = cast(Knows, {name: value for name, value in knows.items() if value is not None})
+    return attack.run(release, stated, key=key, progress=progress or (lambda label, fraction: None))

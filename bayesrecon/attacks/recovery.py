@@ -1,9 +1,10 @@
 """The verb `recover`: statistics of the private data from a release, with standard errors."""
 
 import time
+from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial, singledispatch
-from typing import Any, Unpack, overload
+from typing import NamedTuple, Unpack, overload
 
 from bayesrecon.arrays import Key
 from bayesrecon.attacks.choice import suited
@@ -24,7 +25,9 @@ from bayesrecon.verbs.verb import opened_all, verb
 
 
 @overload
-def recover(release: Outputs, *, key: Key = 0, progress: Progress | None = None) -> InputEstimate: ...
+def recover(  # pyright: ignore[reportOverlappingOverload]
+    release: Outputs, *, key: Key = 0, progress: Progress | None = None
+) -> InputEstimate: ...
 @overload
 def recover(
     release: object,
@@ -60,7 +63,7 @@ def recover(
     Visibility. `visibility` is `1 - |f - P f|^2 / |f - P_low f|^2` over probe records that were not anchors. P is the
     projection on the functions that the release determines, and P_low the projection on simpler functions. The
     visibility of a ratio is the smaller one of its two parts. If the spectrum decays without a gap, more draws always
-    reveal more. The variance of `P f` then counts as unseen, too.
+    reveal more. The variance of `P f` then also counts as undetermined.
 
     Args:
         release: a release from `bayesrecon.posteriors`, or any object or file that holds draws
@@ -81,8 +84,8 @@ def recover(
 
     Returns:
         A `Recovery` with rows `estimate, se, lower, upper, floor, visibility, verdict`. If draws and model do not
-            belong
-        together, `failures` lists the reasons and no row is determined. For outputs of a model, an `InputEstimate`.
+        belong together, `failures` lists the reasons and no row is determined. For outputs of a model, an
+        `InputEstimate`.
 
     Raises:
         BayesreconError: the input cannot be used. The message says what to change.
@@ -95,37 +98,55 @@ def recover(
     >>> row.verdict, abs(row.estimate - 100) < 4 * row.se
     ('determined', True)
     """
-    return _found(release, statistics, {"estimator": estimator, "key": key, "progress": progress, **knows})
+    return _recovery(release, statistics, _Options(estimator, key, progress, knows))
+
+
+class _Options(NamedTuple):
+    estimator: Estimator | None
+    key: Key
+    progress: Progress | None
+    knows: Knows
 
 
 @singledispatch
-def _found(release: Release, statistics: Statistics, options: dict[str, Any]) -> Any:
-    return recovered(release, statistics, **options)
+def _recovery(release: Release, statistics: Statistics, options: _Options) -> InputEstimate | Recovery:
+    estimator, key, progress, knows = options
+    return recovered(release, statistics, estimator=estimator, key=key, progress=progress, **knows)
 
 
-@_found.register
-def _(release: Outputs, statistics: Statistics, options: dict[str, Any]) -> Any:
-    key, progress = options.pop("key"), options.pop("progress") or (lambda label, fraction: None)
-    refuse_given("outputs", statistics=statistics, **options)
-    return suited(release, {}).run(release, {}, key=key, progress=progress)
+@_recovery.register
+def _(release: Outputs, statistics: Statistics, options: _Options) -> InputEstimate:
+    refuse_given("outputs", statistics=statistics, estimator=options.estimator, **options.knows)
+    progress = options.progress or (lambda label, fraction: None)
+    result = suited(release, {}).run(release, {}, key=options.key, progress=progress)
+    assert isinstance(result, InputEstimate)
+    return result
 
 
-@_found.register(list)
-def _recover_pooled(releases: list[Release], statistics: Statistics, options: dict[str, Any]) -> Recovery:
-    """Releases whose records share their fields are solved as one; what is left combines by inverse variance. Where
-    tables without correlations are among them, their limits are cut with what the others say."""
+@_recovery.register(list)
+def _recover_pooled(releases: list[Release], statistics: Statistics, options: _Options) -> Recovery:
+    """Pool releases of the same data.
+
+    Releases whose records share their fields are solved as one. The results are combined by inverse variance. Limits of
+    tables without correlations are intersected with what the other releases determine.
+    """
+    estimator, key, progress, knows = options
     if any(kind_of(release).states for release in releases):
-        how = {k: options.pop(k) for k in ("estimator", "key", "progress") if k in options}
-        return pooled_limits(releases, partial(recovered, statistics=statistics, **how), options)
-    alone = [solved(release, statistics, **options) for release in releases]
-    # Which checks that they do not contradict each other.
+        solve = partial(recovered, statistics=statistics, estimator=estimator, key=key, progress=progress)
+        return pooled_limits(releases, solve, knows)
+    alone = [
+        solved(release, statistics, estimator=estimator, key=key, progress=progress, **knows) for release in releases
+    ]
+    # This also checks that they do not contradict each other.
     pooled = pool([warned(recovery, warnings) for _, recovery, warnings in alone])
-    groups: dict[Any, list[Solved]] = {}
-    for number, one in enumerate(alone):
-        problem, recovery, _ = one
-        # Errors of draws that were put back into their cells are those of their own solve.
-        own = number if problem.solved.feedback is not None else None
-        groups.setdefault((recovery.temperature, own, *sorted(problem.knowledge.fields.items())), []).append(one)
+    groups: dict[Hashable, list[Solved]] = {}
+    for number, solution in enumerate(alone):
+        problem, recovery, _ = solution
+        # Draws with restored digits have errors of their own solve, so they are not solved with others.
+        separate = number if problem.solved.feedback is not None else None
+        groups.setdefault((recovery.temperature, separate, *sorted(problem.knowledge.fields.items())), []).append(
+            solution
+        )
     knowledge = alone[0][0].knowledge
     if len(groups) == len(alone):
         return shown_of(pooled, knowledge)
@@ -138,20 +159,20 @@ def _recover_pooled(releases: list[Release], statistics: Statistics, options: di
 def _recover_jointly(group: list[Solved], statistics: Statistics) -> Recovery:
     start = time.perf_counter()
     pooled = pool([recovery for _, recovery, _ in group])
-    # The release that sees most located the data best.
-    lead = max(group, key=lambda pair: (pair[1].rank, pair[1].draws))[0]
+    # The release with the most features locates the data best.
+    best = max(group, key=lambda pair: (pair[1].rank, pair[1].draws))[0]
     identities = {k: v for problem, *_ in group for k, v in problem.knowledge.identities.items()}
     embedding = JointEmbedding([problem.embedding for problem, *_ in group])
-    found = fit(embedding, lead.reference, lead.rng, finite=pooled.gap, expected=pooled.rank)
-    problem = replace(lead, knowledge=replace(lead.knowledge, identities=identities), solved=found)
+    joint_fit = fit(embedding, best.reference, best.rng, finite=pooled.gap, expected=pooled.rank)
+    problem = replace(best, knowledge=replace(best.knowledge, identities=identities), solved=joint_fit)
     rows, _, warnings = rows_with(problem, statistics)
     recovery = replace(
         pooled,
         rows=rows,
-        rank=found.spectrum.rank,
-        gap=found.spectrum.gap,
-        spectrum=found.spectrum.values,
-        pseudo=found.pseudo,
+        rank=joint_fit.spectrum.rank,
+        gap=joint_fit.spectrum.gap,
+        spectrum=joint_fit.spectrum.values,
+        pseudo=joint_fit.pseudo,
         seconds=pooled.seconds + time.perf_counter() - start,
     )
     return warned(recovery, warnings)

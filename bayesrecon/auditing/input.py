@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bayesrecon.attacks.sidechannels.centred_prior import PRIOR, law_of_intercept, means_from_log_prior
+from bayesrecon.attacks.sidechannels.centred_prior import PRIOR, means_from_log_prior, prior_of_intercept
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.door import model_of
@@ -71,7 +71,7 @@ def _centres(
         draws: its draws.
         prior: function of the name of a variable and of replaced parameters, which computes the variable at the draws.
     """
-    intercept_prior, columns = law_of_intercept(program.text), {entry: name for name, entry in program.names.items()}
+    intercept_prior, columns = prior_of_intercept(program.text), {entry: name for name, entry in program.names.items()}
     (count,) = program.sizes.get("b", (0,)) or (0,)
     slopes = [columns.get(f"b[{k + 1}]", "") for k in range(count)]
     scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}

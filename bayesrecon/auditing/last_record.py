@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.attacks.deletion.left_over import left_over
+from bayesrecon.attacks.deletion.missing_record import missing_record_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.releases import Release, TrainedParameter, refuse_others
 from bayesrecon.results.findings import Finding, Item, NotRun
@@ -36,7 +36,7 @@ def last_record(
     where = (release.name,)
     try:
         refuse_others(release, (TrainedParameter,), "the informed adversary", _PASS)
-        found = left_over(release, knows["known"])
+        found = missing_record_of(release, knows["known"])
     except BayesreconError as error:
         return (), (*untried, NotRun(_ATTACK, str(error), _PASS, where))
     values = np.concatenate([np.ravel(np.asarray(v, float)) for v in found.record.values()])

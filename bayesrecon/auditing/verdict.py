@@ -234,15 +234,18 @@ def _statistics(
     known = {k: truth[k] for k in design} or None
     result = recover(release, known=known, force=True, progress=progress)
     table = compare(result, true_statistics(release.model, truth, known=tuple(design)))
-    seen = table[table["estimate"].notna()]
-    # Relative to the whole interval, which includes the undetermined part.
-    half = ((seen["upper"] - seen["lower"]) / 2).where(seen["se"].isna() | (seen["se"] > 0))
-    z = (Z95 * (seen["estimate"] - seen["truth"]) / half).dropna().to_numpy()
+    estimate, true, se, lower, upper = (
+        np.asarray(table[name], float) for name in ("estimate", "truth", "se", "lower", "upper")
+    )
+    with np.errstate(all="ignore"):
+        # Relative to the whole interval, which includes the undetermined part.
+        z = Z95 * (estimate - true) / np.where(np.isnan(se) | (se > 0), (upper - lower) / 2, np.nan)
+    z = z[~np.isnan(z)]
     n = result["n"] if known is None else None
     found = StatisticsFound(
         statistics=len(table),
-        estimated=len(seen),
-        determined=int((table["verdict"] == "determined").sum()),
+        estimated=int(np.isfinite(estimate).sum()),
+        determined=sum(row.verdict == "determined" for row in result.rows),
         n=n.estimate if n else None,
         n_se=_stated(n) if n else None,
         n_floor=n.floor if n else None,

@@ -64,13 +64,18 @@ def several(
     from bayesrecon.attacks.choice import suited
     from bayesrecon.attacks.deletion.hrec import HRec
     from bayesrecon.attacks.reconstruction import reconstruct
+    from bayesrecon.results.deletion import DeletedRecord
 
     first = pairs[0].before
     attack = suited(pairs[0], {}, public=public)
-    found = tuple(reconstruct(p, attack=attack, key=seed, total=total, domain=domain) for p in pairs)
+    found: list[DeletedRecord] = []
+    for pair in pairs:
+        result = reconstruct(pair, attack=attack, key=seed, total=total, domain=domain)
+        assert isinstance(result, DeletedRecord), "of a pair"
+        found.append(result)
     warnings = tuple(dict.fromkeys(w for f in found for w in f.warnings))
     if truth is None:
-        return Deletions(found, {}, warnings)
+        return Deletions(tuple(found), {}, warnings)
     from bayesrecon.evaluate import cosine_similarity
 
     field = longest(found[0])
@@ -82,7 +87,7 @@ def several(
         prepared = attack.prepare(first.model, total)
         each = [prepared.baselines(p) for p in pairs]
         guesses |= {"Avg": np.stack([g["avg"] for g in each]), "MaxDiff": np.stack([g["maxdiff"] for g in each])}
-    return Deletions(found, {k: cosine_similarity(v, true) for k, v in guesses.items()}, warnings)
+    return Deletions(tuple(found), {k: cosine_similarity(v, true) for k, v in guesses.items()}, warnings)
 
 
 def longest(found: "DeletedRecord") -> str:

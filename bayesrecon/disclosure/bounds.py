@@ -14,6 +14,7 @@ Totals are linear in w. Means are linear-fractional, and become linear by the Ch
 is the smallest second moment about any centre. It is bounded from both sides by linear programs on a grid of centres.
 """
 
+from collections.abc import Callable
 from typing import Unpack
 
 import numpy as np
@@ -24,7 +25,7 @@ from bayesrecon.arrays import Array, Key
 from bayesrecon.disclosure.categories import counted
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.error_laws import SAMPLED, STATIONARY
+from bayesrecon.estimation.error_laws import SAMPLED, STATIONARY, ErrorLaw
 from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
@@ -99,30 +100,32 @@ def bound(
         raise BayesreconError(f"level={level}: expected a probability between 0.5 and 1, e.g. 0.99")
     stated = domains_of(domain, release.model.fields)
     factors = stated_factors(knows.get("factors") or {}, list(release.model.fields))
-    coded = {column for factor in factors for column in factor.columns}
+    in_factors = {column for factor in factors for column in factor.columns}
     for name, spec in release.model.fields.items():
-        if name not in stated and name not in known and name not in coded and spec.domain.kind not in ("levels",):
+        if name not in stated and name not in known and name not in in_factors and spec.domain.kind not in ("levels",):
             raise BayesreconError(
                 f"bounds need the domain of field {name!r}, which is not known (the model's: {spec.domain.words}): "
                 f"domain={{{name!r}: (low, high)}}, on the command line --domain {name}=LOW:HIGH"
             )
     problem = solve_release(release, estimator, key=key, progress=progress, **knows)
     program = _Program(problem, level)
-    found = components(problem.knowledge.fields, list(problem.knowledge.known), {}, {})
+    unknown = components(problem.knowledge.fields, list(problem.knowledge.known), {}, {})
     intervals = [Interval("n", *program.total(np.ones(program.size)))]
-    categories, others = counted(problem.solved, problem.knowledge.fields, found)
-    for c in found:
-        parts = (categories | others).get(c.name, [])
-        if len(parts) <= _MOST_COUNTED:
-            intervals += [Interval(f"n{part.name}", *program.total(part.values(program.records))) for part in parts]
-        if c.name in categories:
+    categories, partly_determined = counted(problem.solved, problem.knowledge.fields, unknown)
+    for component in unknown:
+        indicators = (categories | partly_determined).get(component.name, [])
+        if len(indicators) <= _MOST_COUNTED:
+            intervals += [
+                Interval(f"n{part.name}", *program.total(part.values(program.records))) for part in indicators
+            ]
+        if component.name in categories:
             continue
-        mean = program.ratio(c.values(program.records))
-        intervals.append(Interval(f"mean({c.name})", *mean))
+        mean = program.ratio(component.values(program.records))
+        intervals.append(Interval(f"mean({component.name})", *mean))
         if variances:
-            intervals.append(Interval(f"var({c.name})", *program.variance(c, mean)))
-    shown = {k: (d.levels or (d.low, d.high)) for k, d in ((k, f.domain) for k, f in problem.knowledge.fields.items())}
-    return Bounds(release.name, level, shown, tuple(intervals), problem.unfit, release.model.name, release.size)
+            intervals.append(Interval(f"var({component.name})", *program.variance(component, mean)))
+    ranges = {k: (d.levels or (d.low, d.high)) for k, d in ((k, f.domain) for k, f in problem.knowledge.fields.items())}
+    return Bounds(release.name, level, ranges, tuple(intervals), problem.unfit, release.model.name, release.size)
 
 
 class _Program:
@@ -132,16 +135,16 @@ class _Program:
         solved, embedding = problem.solved, problem.embedding
         self.records = _candidates(problem)
         cross = embedding.cross(solved.basis, self.records)
-        noise, sure, least = _ERRORS[solved.law](problem, cross)
-        values, vectors = np.linalg.eigh(noise + sure @ sure.T / 3)
+        noise, bounded, smallest = _ERRORS[solved.law](problem, cross)
+        values, vectors = np.linalg.eigh(noise + bounded @ bounded.T / 3)
         # Directions far below the largest noise are rounding; the rest are measured in standard errors.
-        kept = values > least * values[-1]
-        whiten = vectors[:, kept] / np.sqrt(values[kept])
+        resolved = values > smallest * values[-1]
+        whiten = vectors[:, resolved] / np.sqrt(values[resolved])
         self.matrix, self.target = whiten.T @ cross.T, whiten.T @ solved.target
         quantile = -ndtri((1 - level) / (2 * len(self.target)))
         # Rounding errors are bounded, so they are added with their largest value and get no normal quantile.
-        normal = np.sqrt(np.einsum("rk,rs,sk->k", whiten, noise, whiten, optimize=True)) if sure.size else 1.0
-        allowed = np.broadcast_to(quantile * normal + np.abs(whiten.T @ sure).sum(axis=1), self.target.shape)
+        normal = np.sqrt(np.einsum("rk,rs,sk->k", whiten, noise, whiten, optimize=True)) if bounded.size else 1.0
+        allowed = np.broadcast_to(quantile * normal + np.abs(whiten.T @ bounded).sum(axis=1), self.target.shape)
         self.size = cross.shape[0]
         self.fixed = problem.knowledge.total
         self.slack = allowed * max(1.0, _MARGIN * self._least_slack(allowed))
@@ -186,12 +189,14 @@ class _Program:
             right = np.array([1.0, 1 / self.fixed])
         return self._solve(np.append(values, 0.0), upper, np.zeros(len(upper)), equal, right)
 
-    def variance(self, c: Component, mean: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
+    def variance(
+        self, component: Component, mean: tuple[float | None, float | None]
+    ) -> tuple[float | None, float | None]:
         """Range of the variance, which is the smallest second moment about any centre."""
         low, high = mean
         if low is None or high is None:
             return None, None
-        values = c.values(self.records)
+        values = component.values(self.records)
         moments = [self.ratio((values - centre) ** 2) for centre in np.linspace(low, high, _CENTRES)]
         # A centre of the grid is off by at most `step`, so the second moment exceeds the variance by at most its
         # square.
@@ -206,9 +211,9 @@ class _Program:
     ) -> tuple[float | None, float | None]:
         # Columns scaled: HiGHS works with absolute tolerances.
         scale = 1 / np.maximum(np.abs(upper).max(axis=0), 1e-12)
-        ends: list[float | None] = []
+        optima: list[float | None] = []
         for sign in (1.0, -1.0):
-            found = scipy.optimize.linprog(
+            solution = scipy.optimize.linprog(
                 sign * objective * scale,
                 A_ub=upper * scale,
                 b_ub=limit,
@@ -217,8 +222,8 @@ class _Program:
                 bounds=(0, None),
                 method="highs",
             )
-            ends.append(None if found.status == 3 or found.fun is None else float(sign * found.fun))
-        return ends[0], ends[1]
+            optima.append(None if solution.status == 3 or solution.fun is None else float(sign * solution.fun))
+        return optima[0], optima[1]
 
 
 def _of_draws(problem: Problem, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
@@ -247,7 +252,8 @@ def _of_equations(problem: Problem, cross: np.ndarray) -> tuple[np.ndarray, np.n
     return noise + normal @ normal.T, features.T @ np.column_stack([errors.bounded, errors.rule]), 0.0
 
 
-_ERRORS = {SAMPLED: _of_draws, STATIONARY: _of_equations}
+_Errors = Callable[[Problem, np.ndarray], tuple[np.ndarray, np.ndarray, float]]
+_ERRORS: dict[ErrorLaw, _Errors] = {SAMPLED: _of_draws, STATIONARY: _of_equations}
 
 
 def _candidates(problem: Problem) -> Records:
@@ -256,21 +262,21 @@ def _candidates(problem: Problem) -> Records:
     # Wider than the recovered distribution: records in its tails need candidates near them, too.
     wider = {name: 1.4 * np.asarray(scale) for name, scale in problem.reference.scale.items()}
     near = Reference(fields, known, problem.reference.centre, wider).draw(rng, _CANDIDATES * 2 // 3)
-    whole: Records = {}
-    rest = Reference(fields, known).draw(rng, _CANDIDATES // 3)
+    candidates: Records = {}
+    broad = Reference(fields, known).draw(rng, _CANDIDATES // 3)
     for name, spec in fields.items():
         low, high = spec.domain.low, spec.domain.high
         bounded = name not in known and spec.domain.kind in ("interval", "integer") and np.isfinite(low + high)
         if bounded:
-            values = np.linspace(low, high, len(rest[name])) if spec.shape == () else rest[name]
+            values = np.linspace(low, high, len(broad[name])) if spec.shape == () else broad[name]
             values = rng.permutation(values) if spec.shape == () else values
-            rest[name] = np.round(values).astype(np.int64) if spec.domain.kind == "integer" else values
-        whole[name] = np.concatenate([near[name], rest[name]])
+            broad[name] = np.round(values).astype(np.int64) if spec.domain.kind == "integer" else values
+        candidates[name] = np.concatenate([near[name], broad[name]])
     for factor in problem.knowledge.factors:  # columns of one variable are at one level together
         if not set(factor.columns) & set(known):
-            rows = factor.matrix[rng.integers(len(factor.levels), size=len(next(iter(whole.values()))))]
-            whole |= {
-                name: column.astype(whole[name].dtype) for name, column in zip(factor.columns, rows.T, strict=True)
+            rows = factor.matrix[rng.integers(len(factor.levels), size=len(next(iter(candidates.values()))))]
+            candidates |= {
+                name: column.astype(candidates[name].dtype) for name, column in zip(factor.columns, rows.T, strict=True)
             }
-    usable = np.isfinite(problem.embedding.information(whole))
-    return {k: v[usable] for k, v in whole.items()}
+    usable = np.isfinite(problem.embedding.information(candidates))
+    return {name: values[usable] for name, values in candidates.items()}

@@ -9,23 +9,23 @@ from bayesrecon.model import Field
 
 
 def counted(
-    solved: Fit, fields: Mapping[str, Field], found: Sequence[Component]
+    solved: Fit, fields: Mapping[str, Field], unknown: Sequence[Component]
 ) -> tuple[dict[str, list[Part]], dict[str, list[Part]]]:
     """Categories of the fields whose values are codes, by the component's name, in two dictionaries.
 
     The first has the fields whose category counts are determined in the limit of infinitely many draws. The second has
     the others, of which the mean of the codes may still be determined.
     """
-    seen: dict[str, list[Part]] = {}
-    others: dict[str, list[Part]] = {}
-    for c in found:
-        parts = categories(c, fields[c.field].domain)
-        if not parts:
+    determined: dict[str, list[Part]] = {}
+    undetermined: dict[str, list[Part]] = {}
+    for component in unknown:
+        indicators = categories(component, fields[component.field].domain)
+        if not indicators:
             continue
-        library = Library({**moments(()).parts, **{part.name: part for part in parts}})
+        library = Library({**moments(()).parts, **{part.name: part for part in indicators}})
         values = library.evaluate(solved.probes)
         fitted = solved.project(values, limit=True).fitted
         visibility = library.visibility(values, fitted, solved.basis.size)[1:]
-        determined = all(solved.law.verdict(float(v)) == "determined" for v in visibility)
-        (seen if determined else others)[c.name] = parts
-    return seen, others
+        all_determined = all(solved.law.verdict(float(v)) == "determined" for v in visibility)
+        (determined if all_determined else undetermined)[component.name] = indicators
+    return determined, undetermined

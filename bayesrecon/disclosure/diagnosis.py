@@ -4,7 +4,7 @@ import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import singledispatch
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.releases import EQUATIONS, LIMITED, Release
 from bayesrecon.results.diagnosis import Diagnosis, Eigenfunction, Feature
+from bayesrecon.results.input_estimate import OutputsDiagnosis
 from bayesrecon.verbs.verb import verb
 
 _MOST_FEATURES = 400  # largest number of monomials; records with many fields lose the higher degrees
@@ -70,19 +71,27 @@ def diagnose(
     >>> found["x[1]^2"].verdict, found["y^2"].verdict
     ('determined', 'undetermined')
     """
-    return _found(release, order, statistics, {"estimator": estimator, "key": key, "progress": progress, **knows})
+    return _diagnosis(release, order, statistics, estimator, key, progress, knows)
 
 
 @singledispatch
-def _found(release: Release, order: int, statistics: Statistics, options: dict[str, Any]) -> Any:
+def _diagnosis(
+    release: Release,
+    order: int,
+    statistics: Statistics,
+    estimator: Estimator | None,
+    key: Key,
+    progress: Progress | None,
+    knows: Knows,
+) -> Diagnosis:
     start = time.perf_counter()
-    problem = solve_release(release, **options)
+    problem = solve_release(release, estimator, key=key, progress=progress, **knows)
     solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
     fields = components(knowledge.fields, knowledge.aside, reference.centre, reference.scale)
-    categories, others = counted(solved, knowledge.fields, fields)
+    categories, undetermined = counted(solved, knowledge.fields, fields)
     library, orders, highest = monomials([c for c in fields if c.name not in categories], order, categories)
     polynomial = Library(dict(library.parts), [])
-    library.parts.update({part.name: part for parts in others.values() for part in parts})
+    library.parts.update({part.name: part for parts in undetermined.values() for part in parts})
     if knowledge.unit is not None:
         add_units(library, str(knowledge.unit), knowledge.levels, fields)
     if statistics:
@@ -92,22 +101,22 @@ def _found(release: Release, order: int, statistics: Statistics, options: dict[s
     library.statistics[:] = [_average(name, count) for name in library.parts]
     rows = {row.name: row for row in rows_of(library, totals, solved.embedding)}
     values = library.evaluate(solved.probes)
-    in_the_limit = values - solved.project(values, limit=True).fitted
-    limit = library.visibility(values, values - in_the_limit, solved.basis.size)
-    residual = np.sqrt(np.mean(in_the_limit**2, axis=0))
+    residuals = values - solved.project(values, limit=True).fitted
+    limit = library.visibility(values, values - residuals, solved.basis.size)
+    residual = np.sqrt(np.mean(residuals**2, axis=0))
     eigenvalues, noise, functions = mercer(solved, max(count, 1.0))
     features = []
     for i, name in enumerate(library.parts):
         verdict = totals.law.verdict(float(limit[i]), totals.spanned)
-        row, own = rows[name], verdict != "undetermined"
+        row, reported = rows[name], verdict != "undetermined"
         features.append(
             Feature(
                 name.removeprefix("f:"),
                 orders.get(name, 0),
                 float(limit[i]),
                 float(totals.visibility[i]),
-                row.se if own else None,
-                row.floor if own else None,
+                row.se if reported else None,
+                row.floor if reported else None,
                 float(residual[i]),
                 verdict,
             )
@@ -130,9 +139,17 @@ def _found(release: Release, order: int, statistics: Statistics, options: dict[s
     )
 
 
-@_found.register
-def _(release: Outputs, order: int, statistics: Statistics, options: dict[str, Any]) -> Any:
-    refuse_given("outputs", statistics=statistics, **{k: v for k, v in options.items() if k not in ("key", "progress")})
+@_diagnosis.register
+def _(
+    release: Outputs,
+    order: int,
+    statistics: Statistics,
+    estimator: Estimator | None,
+    key: Key,
+    progress: Progress | None,
+    knows: Knows,
+) -> OutputsDiagnosis:
+    refuse_given("outputs", statistics=statistics, estimator=estimator, **knows)
     return diagnose_outputs(release)
 
 
@@ -145,7 +162,7 @@ def _left_out(highest: int, order: int) -> tuple[str, ...]:
 
 
 def monomials(
-    found: Sequence[Component], order: int, categories: Mapping[str, Sequence[Part]]
+    variables: Sequence[Component], order: int, categories: Mapping[str, Sequence[Part]]
 ) -> tuple[Library, dict[str, int], int]:
     """Monomials of the standardised fields, each preceded by those of lower degree.
 
@@ -159,50 +176,50 @@ def monomials(
     orders: dict[str, int] = {}
     highest = 0
     for degree in range(order + 1):
-        room = _MOST_FEATURES - len(library.parts)
-        terms = list(itertools.islice(_terms(found, categories, degree), room + 1))
-        if len(terms) > room:
+        remaining = _MOST_FEATURES - len(library.parts)
+        terms = list(itertools.islice(_terms(variables, categories, degree), remaining + 1))
+        if len(terms) > remaining:
             break
         highest, lower = degree, tuple(library.parts)
         for term in terms:
 
-            def values(records: dict[str, Array], term: tuple[Component | Part, ...] = term) -> np.ndarray:
+            def product(records: dict[str, Array], term: tuple[Component | Part, ...] = term) -> np.ndarray:
                 result = np.ones(len(next(iter(records.values()))))
-                for c in term:
-                    result = result * c.values(records)
+                for factor in term:
+                    result = result * factor.values(records)
                 return result
 
             name = _monomial_name(term)
-            library.parts[name] = Part(name, values, lower)
+            library.parts[name] = Part(name, product, lower)
             orders[name] = degree
     return library, orders, highest
 
 
 def _terms(
-    found: Sequence[Component], categories: Mapping[str, Sequence[Part]], degree: int
+    variables: Sequence[Component], categories: Mapping[str, Sequence[Part]], degree: int
 ) -> Iterator[tuple[Component | Part, ...]]:
     """Factors of the monomials of one degree, with at most one category per field."""
-    for many in range(min(degree, len(categories)) + 1):
-        for fields in itertools.combinations(categories, many):
-            for chosen in itertools.product(*(categories[name] for name in fields)):
-                for rest in itertools.combinations_with_replacement(found, degree - many):
-                    yield (*chosen, *rest)
+    for indicators in range(min(degree, len(categories)) + 1):
+        for fields in itertools.combinations(categories, indicators):
+            for levels in itertools.product(*(categories[name] for name in fields)):
+                for powers in itertools.combinations_with_replacement(variables, degree - indicators):
+                    yield (*levels, *powers)
 
 
 def _monomial_name(term: Sequence[Component | Part]) -> str:
-    powers = [(name, len(list(group))) for name, group in itertools.groupby(c.name for c in term)]
-    return "*".join(name if p == 1 else f"{name}^{p}" for name, p in powers) or "1"
+    powers = [(name, len(list(group))) for name, group in itertools.groupby(factor.name for factor in term)]
+    return "*".join(name if power == 1 else f"{name}^{power}" for name, power in powers) or "1"
 
 
 def _average(part: str, count: float) -> Statistic:
     """The average of a part over the records; for the constant, the count relative to `count`."""
     if part == "1":
-        return Statistic("1", ("1",), lambda t: t["1"] / count, lambda t: {"1": 1 / count})
+        return Statistic("1", ("1",), lambda totals: totals["1"] / count, lambda totals: {"1": 1 / count})
     return Statistic(
         part,
         ("1", part),
-        lambda t: t[part] / t["1"],
-        lambda t: {part: 1 / t["1"], "1": -t[part] / t["1"] ** 2},
+        lambda totals: totals[part] / totals["1"],
+        lambda totals: {part: 1 / totals["1"], "1": -totals[part] / totals["1"] ** 2},
     )
 
 
@@ -216,10 +233,10 @@ def mercer(solved: Fit, count: float) -> tuple[np.ndarray, np.ndarray, np.ndarra
     """
     gram, cross = solved.gram, solved.functions
     values, vectors = np.linalg.eigh(gram)
-    root = vectors / np.sqrt(np.maximum(values, 1e-14 * values[-1]))
-    orthonormal = cross @ root
-    _, singular, turned = np.linalg.svd(orthonormal / np.sqrt(len(cross)), full_matrices=False)
-    directions = root @ turned.T
+    whiten = vectors / np.sqrt(np.maximum(values, 1e-14 * values[-1]))
+    orthonormal = cross @ whiten
+    _, singular, rotation = np.linalg.svd(orthonormal / np.sqrt(len(cross)), full_matrices=False)
+    directions = whiten @ rotation.T
     eigenvalues = np.maximum(singular**2, 1e-300)
     covariance = solved.noise()
     noise = np.einsum("rk,rs,sk->k", directions, covariance, directions, optimize=True) / count**2
@@ -236,7 +253,9 @@ def _describe(
     described = []
     for k in range(min(len(eigenvalues), 12)):
         shares = np.where(alive, (q.T @ functions[:, k]) ** 2, 0.0) / (functions[:, k] @ functions[:, k])
-        top = np.argsort(-shares)[:3]
-        loads = tuple((names[i], float(shares[i])) for i in top if shares[i] > 0.05)
-        described.append(Eigenfunction(float(eigenvalues[k] / eigenvalues[0]), float(noise[k] / eigenvalues[0]), loads))
+        largest = np.argsort(-shares)[:3]
+        loadings = tuple((names[i], float(shares[i])) for i in largest if shares[i] > 0.05)
+        described.append(
+            Eigenfunction(float(eigenvalues[k] / eigenvalues[0]), float(noise[k] / eigenvalues[0]), loadings)
+        )
     return tuple(described)

@@ -30,26 +30,26 @@ def diagnose_outputs(release: Outputs) -> OutputsDiagnosis:
     count, width = release.answers.shape
     if count <= width + 1:
         raise BayesreconError(f"{count} public records for {width} outputs: supply more records than outputs")
-    about = release.answers - release.answers.mean(axis=0)
-    values, vectors = np.linalg.eigh(about.T @ about / count)
+    centred = release.answers - release.answers.mean(axis=0)
+    values, vectors = np.linalg.eigh(centred.T @ centred / count)
     values, vectors = values[::-1], vectors[:, ::-1]
-    kept = values > _RANK * values[0]
-    values, scores = values[kept], about @ vectors[:, kept] / np.sqrt(values[kept])
+    nonzero = values > _RANK * values[0]
+    values, scores = values[nonzero], centred @ vectors[:, nonzero] / np.sqrt(values[nonzero])
     variance = _noise(release) ** 2
-    seen = values / (values + variance)
-    visibility, residual = _visibilities(release.public, scores, seen)
+    shares = values / (values + variance)
+    visibility, residual = _visibilities(release.public, scores, shares)
     features = tuple(
         Feature(
-            entry("x", at),
+            entry("x", index),
             1,
-            float(v),
-            float(v),
-            float(r),
+            float(visible),
+            float(visible),
+            float(sd),
             None,
-            float(r),
-            "determined" if v >= DETERMINED else "partly" if v >= PARTLY else "undetermined",
+            float(sd),
+            "determined" if visible >= DETERMINED else "partly" if visible >= PARTLY else "undetermined",
         )
-        for at, v, r in zip(np.ndindex(*release.answer.shape), visibility, residual, strict=True)
+        for index, visible, sd in zip(np.ndindex(*release.answer.shape), visibility, residual, strict=True)
     )
     return OutputsDiagnosis(
         release=release.name,
@@ -58,7 +58,7 @@ def diagnose_outputs(release: Outputs) -> OutputsDiagnosis:
         rank=len(values),
         gap=True,
         resolved=int((values > variance).sum()),
-        index=float(seen.sum()),
+        index=float(shares.sum()),
         spectrum=values / values[0],
         noise=np.full(len(values), variance / values[0]),
         features=features,
@@ -71,15 +71,15 @@ def diagnose_outputs(release: Outputs) -> OutputsDiagnosis:
     )
 
 
-def _visibilities(x: np.ndarray, scores: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _visibilities(x: np.ndarray, scores: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Visibility of each field, corrected for chance correlation, and its residual standard deviation in its units."""
-    about = x - x.mean(axis=0)
-    variance = (about**2).mean(axis=0)
-    moving = variance > 0
-    correlation = (about.T @ scores) / len(x) / np.sqrt(np.where(moving, variance, 1.0))[:, None]
-    share = (correlation**2) @ seen
-    unexplained = (1 - share) * (len(x) - 1) / max(len(x) - 1 - scores.shape[1], 1)
-    visibility = np.where(moving, np.clip(1 - unexplained, 0.0, 1.0), 0.0)
+    centred = x - x.mean(axis=0)
+    variance = (centred**2).mean(axis=0)
+    varies = variance > 0
+    correlation = (centred.T @ scores) / len(x) / np.sqrt(np.where(varies, variance, 1.0))[:, None]
+    explained = (correlation**2) @ shares
+    unexplained = (1 - explained) * (len(x) - 1) / max(len(x) - 1 - scores.shape[1], 1)
+    visibility = np.where(varies, np.clip(1 - unexplained, 0.0, 1.0), 0.0)
     return visibility, np.sqrt((1 - visibility) * variance)
 
 
@@ -91,7 +91,7 @@ def _noise(release: Outputs) -> float:
 def _bits(release: Outputs, values: np.ndarray) -> float | None:
     view, decimals = release.answer.view, release.answer.decimals
     if view == "argmax":
-        return sum(math.log2(k) for k in release.widths)
+        return sum(math.log2(classes) for classes in release.widths)
     if view == "rounded":
-        return sum(softmax_bits(k, decimals) for k in release.widths if k > 1)
+        return sum(softmax_bits(classes, decimals) for classes in release.widths if classes > 1)
     return float(np.log2(1 + values / release.noise**2).sum() / 2) if release.noise else None

@@ -55,14 +55,14 @@ def reconstruction_bound(
         raise BayesreconError(f"guess={guess}: expected rates between 0 and 1")
     if (epsilon is None) is (mu is None):
         raise BayesreconError("a bound follows from epsilon= or from mu=; give one of them")
-    given = epsilon if mu is None else mu
-    if given is None or not given >= 0 or not 0 <= delta < 1 or (mu is not None and delta):
+    budget = epsilon if mu is None else mu
+    if budget is None or not budget >= 0 or not 0 <= delta < 1 or (mu is not None and delta):
         raise BayesreconError(
             f"epsilon={epsilon}, delta={delta}, mu={mu}: expected no negative number, and delta below 1"
         )
     if mu is not None:
-        found = scipy.special.ndtr(scipy.special.ndtri(kappa) + mu)
+        bound = scipy.special.ndtr(scipy.special.ndtri(kappa) + mu)
     else:
-        found = np.minimum(np.exp(given) * kappa + delta, 1 - np.exp(-given) * (1 - delta - kappa))
-        found = np.clip(found, kappa, 1.0)
-    return float(found) if found.ndim == 0 else found
+        bound = np.minimum(np.exp(budget) * kappa + delta, 1 - np.exp(-budget) * (1 - delta - kappa))
+        bound = np.clip(bound, kappa, 1.0)
+    return float(bound) if bound.ndim == 0 else bound

@@ -6,17 +6,19 @@ Each summary is computed from the data that the draws determine, and solved like
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array, Key
 from bayesrecon.digits import round_to
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.estimation.totals import rows_of, totals_of
-from bayesrecon.model import Model, Progress, PseudoData
+from bayesrecon.knowledge import Knows
+from bayesrecon.model import Model, Progress, PseudoData, Records
 from bayesrecon.posteriors.approximated.approximations import FULL_RANK, MEAN_FIELD, gaussian
 from bayesrecon.posteriors.approximated.normal import fitted_mean_field, fitted_normal, pack, unpack, variational
 from bayesrecon.releases import Release
@@ -24,6 +26,9 @@ from bayesrecon.results.plan import EXACT
 
 HalfWidths = dict[str, float | None]
 """Half widths of the statistics' intervals, by name; None if a statistic is not determined."""
+
+_Fit = Callable[[Model, PseudoData, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""From a model, pseudo-data, and the draws' mean and covariance to the mean and covariance of a fit."""
 
 _NEWTON, _CONVERGED = 100, 1e-10  # most steps to a mode, and the largest last step in standard deviations
 
@@ -54,32 +59,29 @@ def summarised(problem: Problem, digits: Sequence[int], solve: Callable[[Release
     """
     release, model = problem.release, problem.release.model
     theta, weights = np.asarray(release.theta), np.asarray(release.weights)
-    centre = weights @ theta
-    covariance = (theta - centre).T @ ((theta - centre) * weights[:, None])
+    mean = weights @ theta
+    covariance = (theta - mean).T @ ((theta - mean) * weights[:, None])
     pseudo, warnings = problem.solved.pseudo, []
 
-    def each(law: Callable[[], tuple[np.ndarray, np.ndarray]], what: str, **kind: Any) -> dict[int, HalfWidths]:
-        found: dict[int, HalfWidths] = {}
+    def by_digits(fit: _Fit, summary: str, read: Callable[..., Release]) -> dict[int, HalfWidths]:
+        widths: dict[int, HalfWidths] = {}
         try:
-            mean, spread = law()
+            exact = fit(model, pseudo, mean, covariance)
             for k in (EXACT, *digits):
-                printed = _printed(mean, spread, k)
-                found[k] = solve(gaussian(model, *printed, digits=None if k == EXACT else k, **kind))
+                widths[k] = solve(read(model, *_printed(*exact, k), digits=None if k == EXACT else k))
         except BayesreconError as error:
-            warnings.append(f"{what} is not planned for: {error}")
-        return {k: found[k] for k in (*digits, EXACT) if k in found}
+            warnings.append(f"{summary} is not planned for: {error}")
+        return {k: widths[k] for k in (*digits, EXACT) if k in widths}
 
     moments: HalfWidths = {}
     try:
-        moments = solve(gaussian(model, centre, covariance, draws=problem.embedding.effective_size))
+        moments = solve(gaussian(model, mean, covariance, draws=problem.embedding.effective_size))
     except BayesreconError as error:
         warnings.append(f"mean and covariance of draws are not planned for: {error}")
-    modes = each(lambda: _mode(model, pseudo, centre, covariance), "a mode with its covariance", jacobian=True)
-    full = each(lambda: _full_rank(model, pseudo, centre, covariance), "a variational fit", fit=FULL_RANK)
-    field_of = each(
-        lambda: _mean_field(model, pseudo, centre, covariance), "a mean-field variational fit", fit=MEAN_FIELD
-    )
-    return Summarised(moments, modes, full, field_of, tuple(warnings))
+    modes = by_digits(_mode, "a mode with its covariance", partial(gaussian, jacobian=True))
+    full_rank = by_digits(_full_rank, "a variational fit", partial(gaussian, fit=FULL_RANK))
+    mean_field = by_digits(_mean_field, "a mean-field variational fit", partial(gaussian, fit=MEAN_FIELD))
+    return Summarised(moments, modes, full_rank, mean_field, tuple(warnings))
 
 
 def _full_rank(
@@ -91,8 +93,8 @@ def _full_rank(
         raise BayesreconError(
             f"no normal distribution was found that maximises the ELBO of {model.name} near the draws"
         )
-    at, factor = (np.asarray(x) for x in unpack(model, phi))
-    return at, factor @ factor.T
+    fitted, factor = (np.asarray(x) for x in unpack(model, phi))
+    return fitted, factor @ factor.T
 
 
 def _mean_field(
@@ -109,43 +111,47 @@ def _mean_field(
 def half_widths(
     release: Release,
     statistics: Mapping[str, object] | None,
-    key: Any,
+    key: Key,
     progress: Progress | None,
-    knows: Mapping[str, Any],
+    knows: Knows,
 ) -> HalfWidths:
     """Half width of each statistic's interval; None if it is not determined."""
     problem = solve_release(release, key=key, progress=progress, **knows)
     rows = rows_of(
         *totals_of(problem.solved, problem.knowledge, problem.reference, statistics), problem.solved.embedding
     )
-    found: HalfWidths = {}
+    widths: HalfWidths = {}
     for row in rows:
-        bounded = not problem.unfit and row.lower is not None and row.upper is not None
-        found[row.name] = 0.5 * (row.upper - row.lower) if bounded else None  # type: ignore[operator]
-    return found
+        if problem.unfit or row.lower is None or row.upper is None:
+            widths[row.name] = None
+        else:
+            widths[row.name] = 0.5 * (row.upper - row.lower)
+    return widths
 
 
 def _mode(model: Model, pseudo: PseudoData, start: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The mode of the pseudo-data's posterior and the inverse of minus the Hessian there, by Newton's method."""
-    at, root = start, np.sqrt(np.diag(covariance))
+    theta, sd = start, np.sqrt(np.diag(covariance))
     for _ in range(_NEWTON):
-        slope, hessian = (np.asarray(x) for x in _derivatives(model, at, pseudo.records, pseudo.weights))
+        slope, hessian = (np.asarray(x) for x in _derivatives(model, theta, pseudo.records, pseudo.weights))
         if not (np.isfinite(slope).all() and np.isfinite(hessian).all()):
             break
         step = np.linalg.solve(hessian, slope)
-        far = float(np.abs(step / root).max())
-        at = at - step / max(1.0, far)
-        if far < _CONVERGED:
-            inverse = np.linalg.inv(-np.asarray(_derivatives(model, at, pseudo.records, pseudo.weights)[1]))
-            return at, 0.5 * (inverse + inverse.T)
+        largest = float(np.abs(step / sd).max())
+        theta = theta - step / max(1.0, largest)
+        if largest < _CONVERGED:
+            inverse = np.linalg.inv(-np.asarray(_derivatives(model, theta, pseudo.records, pseudo.weights)[1]))
+            return theta, 0.5 * (inverse + inverse.T)
     raise BayesreconError(f"no mode of {model.name} was found near the draws")
 
 
 @partial(jax.jit, static_argnames="model")
-def _derivatives(model: Model, theta: Any, records: Any, weights: Any) -> tuple[Any, Any]:
-    def log_posterior(t: Any) -> Any:
-        logs = jax.vmap(model.log_lik, in_axes=(None, 0))(t, records)
-        return weights @ logs + model.log_prior(t) + model.log_det(t)
+def _derivatives(model: Model, theta: Array, records: Records, weights: Array) -> tuple[jax.Array, jax.Array]:
+    """Gradient `(d,)` and Hessian `(d, d)` of the log posterior in unconstrained coordinates."""
+
+    def log_posterior(point: jax.Array) -> jax.Array:
+        logs = jax.vmap(model.log_lik, in_axes=(None, 0))(point, records)
+        return jnp.dot(weights, logs) + model.log_prior(point) + model.log_det(point)
 
     return jax.grad(log_posterior)(theta), jax.hessian(log_posterior)(theta)
 

@@ -9,7 +9,7 @@ Their average along a statistic is the statistic's shift. If `recover` can resto
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import cast
 
 import jax
 import numpy as np
@@ -20,6 +20,7 @@ from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.rounding import rounding_of
 from bayesrecon.estimation.totals import SampledTotals, slopes_of, totals_of
 from bayesrecon.model import Model
+from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.plan import Outlook
 from bayesrecon.results.row import Row
 
@@ -33,8 +34,8 @@ def predicted_outlooks(problem: Problem, draws: Sequence[int], digits: Sequence[
         row.name: Outlook(
             row.name,
             float(row.estimate or 0.0),
-            {t: float(e[i]) for t, e in errors.items()},
-            {k: float(s[i]) for k, s in shifts.items()},
+            {t: float(by_statistic[i]) for t, by_statistic in errors.items()},
+            {k: float(by_statistic[i]) for k, by_statistic in shifts.items()},
         )
         for i, row in enumerate(rows)
     }
@@ -62,21 +63,21 @@ def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndar
     A single short series estimates autocorrelation badly, so the estimates from several starting points are averaged.
     """
     step = max(1, len(series) // draws)
-    shares = []
+    ratios = []
     for start in range(min(step, _STARTS)):
-        kept = np.concatenate([np.flatnonzero(chain == c)[start::step] for c in np.unique(chain)])
-        shares.append(len(kept) / effective_sample_size(series[kept], chain[kept]))
-    share = np.mean(shares, axis=0)
-    # Consecutive draws may be antithetic. Thinned draws are at best independent, whatever a short series suggests.
-    return np.sqrt(series.var(axis=0) * (share if step == 1 else np.maximum(share, 1.0)) / draws)
+        positions = np.concatenate([np.flatnonzero(chain == c)[start::step] for c in np.unique(chain)])
+        ratios.append(len(positions) / effective_sample_size(series[positions], chain[positions]))
+    ratio = np.mean(ratios, axis=0)
+    # Consecutive draws may be antithetic. Thinned draws are at best independent, even if a short series looks better.
+    return np.sqrt(series.var(axis=0) * (ratio if step == 1 else np.maximum(ratio, 1.0)) / draws)
 
 
 def _moved(problem: Problem, directions: np.ndarray, digits: int) -> np.ndarray:
-    """Change of totals along `directions (r, S)` when the published parameters are rounded, `(S,)`."""
-    embedding, release = problem.embedding, problem.release
-    rounded: Any = replace(release, theta=_rounded(release.model, np.asarray(release.theta), digits))
-    found = rounding_of(rounded, embedding.independent_size)
-    if found is not None and found.correctable and problem.solved.spectrum.gap:
+    """Change of the totals along `directions (r, S)` when the published parameters are rounded, `(S,)`."""
+    embedding, release = problem.embedding, cast(PosteriorDraws, problem.release)
+    rounded = replace(release, theta=_rounded(release.model, np.asarray(release.theta), digits))
+    rounding = rounding_of(rounded, embedding.independent_size)
+    if rounding is not None and rounding.correctable and problem.solved.spectrum.gap:
         return np.zeros(directions.shape[1])
     moved = replace(embedding, release=rounded, progress=None)
     residual = np.asarray(moved.influence(problem.solved.basis, problem.solved.y, directions)[0])

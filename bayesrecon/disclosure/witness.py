@@ -81,9 +81,9 @@ def witness(
         bumps = (bumps[:, :, None] * along[:, None, :]).reshape(len(bumps), -1)
     values = np.column_stack([np.ones(len(bumps)), bumps])
     projection = solved.project(values)
-    lost = ((values - projection.fitted) ** 2).sum(axis=0)
+    residual = ((values - projection.fitted) ** 2).sum(axis=0)
     count, *totals = solved.target @ projection.beta
-    if lost[0] > 0.5 * len(values) or count <= 0:
+    if residual[0] > 0.5 * len(values) or count <= 0:
         raise BayesreconError(
             f"{release.name} does not determine how many records there are, so no density can be drawn"
         )
@@ -91,11 +91,19 @@ def witness(
     density = np.array(totals) / count
     slopes = (projection.beta[:, 1:] - density * projection.beta[:, :1]) / count  # of the ratio
     se = np.sqrt(np.maximum(np.einsum("rq,rs,sq->q", slopes, noise, slopes, optimize=True), 0.0))
-    size = ((values[:, 1:] - values[:, 1:].mean(axis=0)) ** 2).sum(axis=0)
-    seen = np.clip(1 - lost[1:] / np.maximum(size, 1e-300), 0, 1)
-    shape = tuple(len(g) for g in grids)
-    values_, errors, visibility = (x.reshape(shape) for x in (density, se, seen))
-    return Witness(release.name, names, grids, values_, errors, visibility, release.model.name, release.size)
+    total = ((values[:, 1:] - values[:, 1:].mean(axis=0)) ** 2).sum(axis=0)
+    visibility = np.clip(1 - residual[1:] / np.maximum(total, 1e-300), 0, 1)
+    shape = tuple(len(grid) for grid in grids)
+    return Witness(
+        release.name,
+        names,
+        grids,
+        density.reshape(shape),
+        se.reshape(shape),
+        visibility.reshape(shape),
+        release.model.name,
+        release.size,
+    )
 
 
 def _bumps(problem: Problem, name: str, grid: np.ndarray) -> np.ndarray:

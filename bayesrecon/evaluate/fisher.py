@@ -1,12 +1,13 @@
-"""How far weighted records are from the truth, as the release sees them."""
+"""The Fisher divergence of weighted records from the private ones, under a release."""
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.kernels.score import log_lik
@@ -21,10 +22,10 @@ _BLOCK = 2**22  # derivatives in memory at a time
 @in_float64
 def divergence(
     release: Release,
-    pseudo: Reconstruction | PseudoData | Mapping[str, Any],
-    truth: Mapping[str, Any],
+    pseudo: Reconstruction | PseudoData | Mapping[str, ArrayLike],
+    truth: Mapping[str, ArrayLike],
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     metric: str = "identity",
 ) -> float:
     """The Fisher divergence of the posterior of weighted records from that of the private data, over the draws:
@@ -47,8 +48,8 @@ def divergence(
         The Fisher divergence FD.
 
     Raises:
-        BayesreconError: records that lack a field, have another shape or are not finite, or weights of another
-            number than the records.
+        BayesreconError: the records lack a field, have another shape or are not finite, or there are not as many
+            weights as records.
 
     >>> import bayesrecon, numpy as np
     >>> model = bayesrecon.models.load("linear_predictor")
@@ -82,27 +83,27 @@ def divergence(
     return 0.5 * total
 
 
-def _checked(model: Model, records: Any, what: str) -> Records:
-    arrays = {f: np.asarray(records[f]) if f in records else None for f in model.fields}
+def _checked(model: Model, records: Mapping[str, ArrayLike], subject: str) -> Records:
+    arrays = {name: np.asarray(records[name]) if name in records else None for name in model.fields}
     counts = set()
     for name, value in arrays.items():
         if value is None:
-            raise BayesreconError(f"{what} lack field {name} (fields: {', '.join(model.fields)})")
+            raise BayesreconError(f"{subject} lack field {name} (fields: {', '.join(model.fields)})")
         shape = model.fields[name].shape
         if value.shape[1:] != shape or not len(value) or not np.isfinite(value).all():
             expected = ", ".join(map(str, ("records", *shape)))
-            raise BayesreconError(f"{what}: {name} has shape {value.shape}: expected finite numbers, ({expected})")
+            raise BayesreconError(f"{subject}: {name} has shape {value.shape}: expected finite numbers, ({expected})")
         counts.add(len(value))
     if len(counts) > 1:
-        raise BayesreconError(f"{what} have fields of {' and '.join(map(str, sorted(counts)))} records")
+        raise BayesreconError(f"{subject} have fields of {' and '.join(map(str, sorted(counts)))} records")
     return arrays
 
 
 @partial(jax.jit, static_argnames="model")
-def _score_difference(model: Model, theta: Any, records: Records, signed: Any) -> Any:
+def _score_difference(model: Model, theta: Array, records: Records, signed: Array) -> jax.Array:
     """`sum_m w_m grad l(theta_t, z_m)`, `(T, d)`."""
 
-    def weighted_log_lik(t: Any) -> Any:
-        return signed @ jax.vmap(partial(log_lik, model), in_axes=(None, 0))(t, records)
+    def weighted_log_lik(point: Array) -> jax.Array:
+        return signed @ jax.vmap(partial(log_lik, model), in_axes=(None, 0))(point, records)
 
     return jax.vmap(jax.grad(weighted_log_lik))(theta)

@@ -1,13 +1,16 @@
 """A joint test of everything that a release determines about its data, against the truth."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
+from bayesrecon.arrays import Key
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.recovered import solve_release
-from bayesrecon.model import Records
+from bayesrecon.knowledge import Knows
+from bayesrecon.model import Progress, Records
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
 
@@ -31,7 +34,15 @@ class JointTest:
 
 
 @in_float64
-def joint_test(release: Release, records: Records, **options: Any) -> JointTest:
+def joint_test(
+    release: Release,
+    records: Records,
+    *,
+    estimator: Estimator | None = None,
+    key: Key = 0,
+    progress: Progress | None = None,
+    **knows: Unpack[Knows],
+) -> JointTest:
     """Test whether all recovered totals together agree with the private records.
 
     The errors of single statistics depend on each other: if one sum is wrong, all statistics made of it are. The draws
@@ -40,7 +51,7 @@ def joint_test(release: Release, records: Records, **options: Any) -> JointTest:
 
     Args:
         records: `{field: (N, *shape)}`, the private data.
-        options: the arguments of `recover` among `estimator`, `key`, `progress` and what is known.
+        estimator, key, progress, knows: as in `recover`.
 
     Raises:
         BayesreconError: the release's kernel has no finite rank, there are too few draws, or the records lack a field.
@@ -61,26 +72,28 @@ def joint_test(release: Release, records: Records, **options: Any) -> JointTest:
     >>> joint_test(release, {"x": x, "y": y + 0.1}).probability < 0.001
     True
     """
-    solved = solve_release(release, **options).solved
+    solved = solve_release(release, estimator, key=key, progress=progress, **knows).solved
     if not solved.spectrum.gap:
         raise BayesreconError(f"{release.name}: the spectrum decays, so totals are seen in part and have no joint test")
-    need = _BATCHES * _SHORTEST * solved.basis.size
-    if release.size < need:
-        raise BayesreconError(f"{release.name}: {release.size} draws are too few for a joint test, which needs {need}")
-    if missing := [f for f in release.model.fields if f not in records]:
+    required = _BATCHES * _SHORTEST * solved.basis.size
+    if release.size < required:
+        raise BayesreconError(
+            f"{release.name}: {release.size} draws are too few for a joint test, which needs {required}"
+        )
+    if missing := [name for name in release.model.fields if name not in records]:
         raise BayesreconError(f"the records lack field {missing[0]!r}")
-    arrays = {f: np.asarray(records[f], float) for f in release.model.fields}
+    arrays = {name: np.asarray(records[name], float) for name in release.model.fields}
     true = solved.embedding.cross(solved.basis, arrays).sum(axis=0)
     means = _batches(solved.influence(np.eye(len(true)))[0], np.asarray(release.chain), np.asarray(release.weights))
     scale = means.std(axis=0)
     error = (solved.target - true) / scale
     statistic = float(error @ np.linalg.solve(np.cov((means / scale).T) / len(means), error))
     freedom = len(true)
-    rest = len(means) - freedom
+    residual_freedom = len(means) - freedom
     from scipy.special import fdtrc
 
-    ratio = statistic * rest / ((len(means) - 1) * freedom)
-    return JointTest(statistic, freedom, float(fdtrc(freedom, rest, ratio)))
+    ratio = statistic * residual_freedom / ((len(means) - 1) * freedom)
+    return JointTest(statistic, freedom, float(fdtrc(freedom, residual_freedom, ratio)))
 
 
 def _batches(series: np.ndarray, chain: np.ndarray, weights: np.ndarray) -> np.ndarray:

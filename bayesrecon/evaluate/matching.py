@@ -1,9 +1,10 @@
-"""Reconstructed records against true ones, one to one."""
+"""One-to-one matching of reconstructed records with true ones."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.optimize
+from numpy.typing import ArrayLike
 
 from bayesrecon.errors import BayesreconError
 
@@ -16,8 +17,8 @@ class Matching(NamedTuple):
     cost: np.ndarray
 
 
-def cosine_similarity(a: Any, b: Any) -> np.ndarray:
-    """`<a, b> / (|a| |b|)` over the last axis; NaN where either vanishes.
+def cosine_similarity(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Cosine similarity `<a, b> / (|a| |b|)` over the last axis; NaN where a or b is zero.
 
     Args:
         a, b: `(..., p)`, broadcast against each other.
@@ -25,30 +26,31 @@ def cosine_similarity(a: Any, b: Any) -> np.ndarray:
     >>> float(cosine_similarity([1.0, 0.0], [1.0, 1.0]).round(4))
     0.7071
     """
-    a, b = np.asarray(a, float), np.asarray(b, float)
-    length = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
-    product = np.sum(a * b, axis=-1)
+    first, second = np.asarray(a, float), np.asarray(b, float)
+    length = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
+    product = np.sum(first * second, axis=-1)
     return np.divide(product, length, out=np.full(np.shape(product), np.nan), where=length > 0)
 
 
-def match(truth: Any, guess: Any, *, cost: str = "euclidean", scale: Any = 1.0) -> Matching:
+def match(truth: ArrayLike, guess: ArrayLike, *, cost: str = "euclidean", scale: ArrayLike = 1.0) -> Matching:
     """The assignment of smallest total cost; nothing is matched twice.
 
-    Nearest neighbours flatter a reconstruction that repeats one good record; an assignment does not.
+    Nearest neighbours would flatter a reconstruction that repeats one good record.
 
     Args:
         truth: `(N, p)`.
         guess: `(M, p)`. The smaller side is matched completely.
         cost: "euclidean" or "cosine" (one minus the similarity).
-        scale: divides every column of both, before distances.
+        scale: units of the columns: both tables are divided by it first.
 
     Raises:
-        BayesreconError: what is no table of finite numbers, different numbers of columns, or another cost.
+        BayesreconError: the arguments are not tables of finite numbers or differ in columns, or the cost is another.
 
     >>> match([[0.0], [1.0]], [[0.1], [0.2]]).guess.tolist()
     [0, 1]
     """
-    first, second = as_table(truth, "truth") / scale, as_table(guess, "guess") / scale
+    units = np.asarray(scale, float)
+    first, second = as_table(truth, "truth") / units, as_table(guess, "guess") / units
     if first.shape[1] != second.shape[1]:
         raise BayesreconError(f"truth has {first.shape[1]} columns and guess {second.shape[1]}")
     if cost == "euclidean":
@@ -68,11 +70,12 @@ def _directions(x: np.ndarray) -> np.ndarray:
     return np.divide(x, length, out=np.zeros_like(x), where=length > 0)
 
 
-def as_table(values: Any, name: str) -> np.ndarray:
-    values = np.asarray(values, float)
-    if values.ndim < 2 or not len(values):
-        raise BayesreconError(f"{name} has shape {values.shape}; expected (records, fields)")
-    values = values.reshape(len(values), -1)
-    if not np.isfinite(values).all():
+def as_table(values: ArrayLike, name: str) -> np.ndarray:
+    """Records as an array `(N, p)` of finite numbers. `name` is for error messages."""
+    array = np.asarray(values, float)
+    if array.ndim < 2 or not len(array):
+        raise BayesreconError(f"{name} has shape {array.shape}; expected (records, fields)")
+    table = array.reshape(len(array), -1)
+    if not np.isfinite(table).all():
         raise BayesreconError(f"{name} holds missing or infinite values")
-    return values
+    return table

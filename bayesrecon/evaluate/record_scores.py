@@ -1,4 +1,4 @@
-"""Recovered records against the true ones: accuracy, calibration, and the naive guess beside them."""
+"""Accuracy and calibration of recovered records, in comparison with a naive guess."""
 
 import numpy as np
 
@@ -9,20 +9,25 @@ from bayesrecon.results.records import RecordTable
 
 
 def score_records(table: RecordTable, truth: Records) -> dict[str, dict[str, float]]:
-    """How many records are right, by field.
+    """Scores of recovered records against the private ones, by field.
 
     Args:
         truth: `{field: (N,)}` the private values, in the order of the table's rows.
 
     Returns:
-        for every recovered field `rmse` of the estimates, `z_sd` the spread of (estimate - truth) / se, `coverage` of
-        the 95 % intervals, `exact` share of values that are right (most probable ones, or rounded estimates),
-        `calibration` the expected calibration error of the stated probabilities, `naive_exact` and `naive_rmse`, and
-        `chance`, the probability that values come out right this much more often than by the naive guess though
-        neither is better: the exact one-sided test of McNemar (Psychometrika 12, 1947).
+        Scores by recovered field:
+
+        * `determined`: share of the records with an estimate.
+        * `rmse` of the estimates, `z_sd`, the standard deviation of (estimate - truth) / se, and `coverage` of the 95 %
+          intervals.
+        * `exact`: share of correct values (the most probable ones, or rounded estimates).
+        * `calibration`: expected calibration error of the stated probabilities.
+        * `naive_exact`, `naive_rmse`: the same for the naive guess.
+        * `chance`: p-value of the exact one-sided test of McNemar (Psychometrika 12, 1947): the probability that this
+          many more values are correct than by the naive guess if neither is better.
 
     Raises:
-        BayesreconError: a recovered field without one true value for each record.
+        BayesreconError: the truth has not one value for each record of a recovered field.
 
     >>> import numpy as np
     >>> from bayesrecon.results.records import Column, RecordTable
@@ -41,42 +46,43 @@ def _score(table: RecordTable, name: str, truth: Records) -> dict[str, float]:
     if name not in truth or np.shape(truth[name]) != column.estimate.shape:
         raise BayesreconError(f"truth: field {name!r} needs one value for each of the {len(table)} records")
     true = np.asarray(truth[name], float)
-    seen = np.isfinite(column.estimate)
-    error = column.estimate[seen] - true[seen]
-    found: dict[str, float] = {"determined": float(seen.mean())}
-    if seen.any():
-        found["rmse"] = float(np.sqrt(np.mean(error**2)))
-        found["z_sd"] = float(np.sqrt(np.mean((error / column.se[seen]) ** 2)))
-        inside = (column.lower[seen] <= true[seen]) & (true[seen] <= column.upper[seen])
-        found["coverage"] = float(inside.mean())
-    whole = np.array_equal(true, np.round(true))
-    right = None
+    determined = np.isfinite(column.estimate)
+    error = column.estimate[determined] - true[determined]
+    scores: dict[str, float] = {"determined": float(determined.mean())}
+    if determined.any():
+        scores["rmse"] = float(np.sqrt(np.mean(error**2)))
+        scores["z_sd"] = float(np.sqrt(np.mean((error / column.se[determined]) ** 2)))
+        inside = (column.lower[determined] <= true[determined]) & (true[determined] <= column.upper[determined])
+        scores["coverage"] = float(inside.mean())
+    integers = np.array_equal(true, np.round(true))
+    correct = None
     if column.value is not None and column.probability is not None:
-        right = np.asarray(column.value, float) == true
-        found["calibration"] = calibration_error(column.probability, right)
-    elif whole and seen.any():
-        right = np.round(column.estimate) == true
-    if right is not None:
-        found["exact"] = float(right.mean())
+        correct = np.asarray(column.value, float) == true
+        scores["calibration"] = calibration_error(column.probability, correct)
+    elif integers and determined.any():
+        correct = np.round(column.estimate) == true
+    if correct is not None:
+        scores["exact"] = float(correct.mean())
     if column.naive is not None:
         naive = np.asarray(column.naive, float)
-        found["naive_rmse"] = float(np.sqrt(np.mean((naive - true) ** 2)))
-        if whole:
+        scores["naive_rmse"] = float(np.sqrt(np.mean((naive - true) ** 2)))
+        if integers:
             guessed = np.round(naive) == true
-            found["naive_exact"] = float(guessed.mean())
-            if right is not None:
-                better, worse = int((right & ~guessed).sum()), int((guessed & ~right).sum())
+            scores["naive_exact"] = float(guessed.mean())
+            if correct is not None:
+                better, worse = int((correct & ~guessed).sum()), int((guessed & ~correct).sum())
                 import scipy.stats  # which takes long to load
 
-                found["chance"] = float(scipy.stats.binom.sf(better - 1, better + worse, 0.5))
-    return found
+                scores["chance"] = float(scipy.stats.binom.sf(better - 1, better + worse, 0.5))
+    return scores
 
 
 def calibration_error(probability: np.ndarray, right: np.ndarray) -> float:
-    """Expected calibration error: mean distance of stated probability and share right over ten equal bins.
+    """Expected calibration error: mean distance between stated probability and share of correct values, in ten bins.
 
     >>> calibration_error(np.array([0.9, 0.9]), np.array([True, True]))
     0.09999999999999998
     """
     table = calibration_table(probability, right)
-    return float(sum(n * abs(p - share) for p, share, n in table) / len(probability)) if len(probability) else 0.0
+    error = sum(count * abs(stated - observed) for stated, observed, count in table)
+    return float(error / len(probability)) if len(probability) else 0.0

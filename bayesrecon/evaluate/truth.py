@@ -1,9 +1,10 @@
 """The statistics of the private data themselves, and how far a recovery lies from them."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.categories import library_of
@@ -12,13 +13,16 @@ from bayesrecon.model import Model, Records
 from bayesrecon.precision import in_float64
 from bayesrecon.results.recovery import Recovery
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 @in_float64
 def true_statistics(
     model: Model,
     records: Records,
     *,
-    statistics: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
+    statistics: Mapping[str, Callable[[Records], ArrayLike]] | None = None,
     known: tuple[str, ...] = (),
     unit: str | None = None,
 ) -> dict[str, float]:
@@ -31,26 +35,26 @@ def true_statistics(
         unit: the known field that names the unit, or the group field, as given to `recover`.
 
     Raises:
-        BayesreconError: data that lack a field, or a statistic that cannot be evaluated.
+        BayesreconError: the data lack a field, or a statistic cannot be evaluated.
 
     >>> from bayesrecon.models import load
     >>> true_statistics(load("linear_predictor"), {"x": [[0.0], [2.0]], "y": [1.0, 5.0]})["cov(x[1],y)"]
     2.0
     """
-    missing = [f for f in model.fields if f not in records]
+    missing = [name for name in model.fields if name not in records]
     if missing:
         raise BayesreconError(f"the data lack field {missing[0]} (fields: {', '.join(model.fields)})")
-    data = {f: np.asarray(records[f]) for f in model.fields}
+    data = {name: np.asarray(records[name]) for name in model.fields}
     # Standardised by the data themselves: sums of far-off values would lose digits.
-    centre = {f: v.mean(axis=0) for f, v in data.items()}
-    scale = {f: np.where(v.std(axis=0) > 0, v.std(axis=0), 1.0) for f, v in data.items()}
-    knowledge = Knowledge(dict(model.fields), {f: data[f] for f in known}, unit)
+    centre = {name: values.mean(axis=0) for name, values in data.items()}
+    scale = {name: np.where(values.std(axis=0) > 0, values.std(axis=0), 1.0) for name, values in data.items()}
+    knowledge = Knowledge(dict(model.fields), {name: data[name] for name in known}, unit)
     library = library_of(knowledge, centre, scale, statistics, data)
     totals = dict(zip(library.parts, library.evaluate(data).sum(axis=0), strict=True))
-    return {s.name: float(s.value(totals)) for s in library.statistics}
+    return {statistic.name: float(statistic.value(totals)) for statistic in library.statistics}
 
 
-def compare(result: Recovery, truth: Mapping[str, float]) -> Any:
+def compare(result: Recovery, truth: Mapping[str, float]) -> "pd.DataFrame":
     """The result's table with the truth and the z-score `(estimate - truth) / se` of every statistic.
 
     >>> import bayesrecon, numpy as np

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from bayesrecon.arrays import Array
 from bayesrecon.kernels.embedding import PART, PARTED, Basis, Moments, Stretch, moderate
 from bayesrecon.kernels.metric_view import CHUNK, Part, View, blocks, power_of_two, unwhitened
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
@@ -23,7 +24,7 @@ _EXTREMES = 32  # coordinates whose extreme atoms are looked at: there scores ov
 
 @jax.jit
 def _moments(
-    expanded: Any, coefficients: Any, shift: Any, weights: Any, base: Any, temperature: float
+    expanded: Any, coefficients: Array, shift: Array, weights: Array, base: Array, temperature: float
 ) -> tuple[Any, ...]:
     value, phi, lap = expanded
     value, lap = value @ coefficients - shift, lap @ coefficients
@@ -35,7 +36,7 @@ def _moments(
 
 
 def _moments_on_host(
-    expanded: Any, coefficients: np.ndarray, shift: np.ndarray, weights: np.ndarray, base: Any, temperature: float
+    expanded: Any, coefficients: np.ndarray, shift: np.ndarray, weights: np.ndarray, base: Array, temperature: float
 ) -> tuple[np.ndarray, ...]:
     """As `_moments`, by BLAS."""
     value, phi, lap = (np.asarray(x) for x in expanded)
@@ -50,36 +51,39 @@ def _moments_on_host(
 
 
 @partial(jax.jit, static_argnames="model")
-def _values(model: Model, theta: Any, anchors: Records, coefficients: Any) -> Any:
+def _values(model: Model, theta: Array, anchors: Records, coefficients: Array) -> Any:
     one = jax.vmap(partial(log_lik, model), in_axes=(None, 0))
     return jax.vmap(one, in_axes=(0, None))(theta, anchors) @ coefficients
 
 
 @jax.jit
-def _cross(anchors: Any, coefficients: Any, weights: Any, probes: Any) -> Any:
+def _cross(anchors: Any, coefficients: Array, weights: Array, probes: Array) -> Any:
     """Scores are `(C * k, M)` in parts, weights `(C * k,)`."""
     psi = jnp.concatenate(anchors, axis=-1) @ coefficients * weights[:, None]
     return jnp.concatenate(probes, axis=-1).T @ psi
 
 
 @jax.jit
-def _residuals(expanded: Any, pseudo_weights: Any, directions: Any, base: Any, temperature: float) -> tuple[Any, Any]:
+def _residuals(
+    expanded: Any, pseudo_weights: Array, directions: Array, base: Array, temperature: float
+) -> tuple[Any, Any]:
     _, phi, lap = expanded
     score = phi @ pseudo_weights + base
     return _residual(phi, lap, score, temperature) @ directions, score
 
 
-def _residual(phi: Any, lap: Any, score: Any, temperature: float) -> Any:
+def _residual(phi: Array, lap: Array, score: Array, temperature: float) -> Any:
     return jnp.einsum("ckm,ck->cm", phi, score) + temperature * lap
 
 
 @partial(jax.jit, static_argnames="tame")
 def _noise(
-    expanded: Any, coefficients: Any, weights: Any, score: Any, temperature: float, tame: bool = False
+    expanded: Any, coefficients: Array, weights: Array, score: Array, temperature: float, tame: bool = False
 ) -> tuple[Any, Any]:
     _, phi, lap = expanded
     residual = _residual(phi, lap, score, temperature) @ coefficients
     if tame:  # atoms of a normal distribution that lie beyond all of the release's: there scores may overflow
+        residual = jnp.asarray(residual)
         residual = jnp.where(jnp.isfinite(residual**2).all(axis=1, keepdims=True), residual, 0.0)
     return weights @ residual, (residual * weights[:, None]).T @ residual
 
@@ -297,22 +301,22 @@ def _influence_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[np.nda
 
 
 @jax.jit
-def _shift_of(value: Any, coefficients: Any) -> Any:
+def _shift_of(value: Array, coefficients: Array) -> Any:
     found = value[0] @ coefficients
     return jnp.where(jnp.isfinite(found), found, jnp.nan)  # of a record that is impossible there
 
 
 @jax.jit
-def _normal_score(theta: Any, centre: Any, precision: Any, metric: Any) -> Any:
+def _normal_score(theta: Array, centre: Array, precision: Array, metric: Array) -> Any:
     return -(theta - centre) @ precision @ metric
 
 
 @jax.jit
-def _fitted_score(phi: Any, fitted: Any, base: Any) -> Any:
+def _fitted_score(phi: Array, fitted: Array, base: Array) -> Any:
     return phi @ fitted + base
 
 
-def _expanded(model: Model, metric: np.ndarray, theta: Any, inputs: _PassInputs) -> tuple[Any, ...]:
+def _expanded(model: Model, metric: np.ndarray, theta: Array, inputs: _PassInputs) -> tuple[Any, ...]:
     """Values, scores and Laplacians of the anchors of a padded basis at a block of atoms."""
     parts = [taylor(model, metric, theta, part, inputs.temperature) for part in inputs.parts]
     return parts[0] if len(parts) == 1 else tuple(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))

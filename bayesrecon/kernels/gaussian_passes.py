@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.kernels.monomials import Expansion, Frame
 from bayesrecon.kernels.products import Fold, Products, Squares
 from bayesrecon.model import GaussianPredictor, Model
@@ -39,22 +40,22 @@ class PassInputs:
     """
 
     frame: Frame
-    functions: Any
+    functions: Array | None
     temperature: float = field(metadata={"static": True})
     prior: Any = field(metadata={"static": True})
-    fitted: Any = None
-    normal: Any = None
+    fitted: Array | None = None
+    normal: tuple[Array, Array] | None = None
 
     @property
     def size(self) -> int:
         """r, the number of functions."""
         return self.frame.features if self.functions is None else self.functions.shape[1]
 
-    def combined(self, rows: Any) -> Any:
+    def combined(self, rows: Array) -> Array:
         """Convert rows for the monomials `(C, F)` to rows for the functions `(C, r)`."""
         return rows if self.functions is None else rows @ self.functions
 
-    def expanded(self, likelihood: Likelihood, theta: Any, metric: Any) -> Expansion:
+    def expanded(self, likelihood: Likelihood, theta: Array, metric: Array) -> Expansion:
         return Expansion.at(likelihood[0], self.frame, likelihood[1], theta, metric)
 
     def blocks(self, model: Model, part: Any) -> Iterator[tuple[Expansion, np.ndarray, np.ndarray, np.ndarray]]:
@@ -77,18 +78,18 @@ class PassInputs:
             t = spread(theta)
             yield metric, t, spread(a), self.prior(model, metric, t, self.temperature) if prior else None, n
 
-    def score(self, expansion: Expansion, theta: Any, base: Any, metric: Any) -> Any:
+    def score(self, expansion: Expansion, theta: Array, base: Array, metric: Array) -> Any:
         """Score of the posterior of the fitted data, or of the normal distribution that replaces it, `(C, k)`."""
         if self.normal is None:
             return expansion.score(self.fitted) + base
         centre, precision = self.normal
         return -(theta - centre) @ precision @ metric
 
-    def aim(self, expansion: Expansion, a: Any, base: Any) -> Any:
+    def aim(self, expansion: Expansion, a: Array, base: Array) -> Any:
         """Minus the embedding of the private data, evaluated at the monomials, `(F,)`."""
         return a @ (self.temperature * expansion.lap + expansion.along(base))
 
-    def residual(self, expansion: Expansion, score: Any) -> Any:
+    def residual(self, expansion: Expansion, score: Array) -> Any:
         """`<phi, score> + tau tr(Sigma Hess l)` for the functions, `(C, r)`."""
         return self.combined(expansion.along(score) + self.temperature * expansion.lap)
 
@@ -147,7 +148,7 @@ def _moments_on_host(model: Model, inputs: PassInputs, part: Any) -> tuple[Any, 
     for expansion, a, _, base in inputs.blocks(model, part):
         products.add(0, expansion.weighted(a), expansion.fold(a))
         target -= inputs.aim(expansion, a, base)
-        value = inputs.combined(expansion.value)
+        value = np.asarray(inputs.combined(expansion.value))
         # One atom's values as a shift keep the covariance of large log likelihoods accurate.
         shift = value[0].copy() if shift is None else shift
         value = (value - shift) * np.sqrt(a)[:, None]
@@ -204,7 +205,7 @@ class _Summed:
         return _Summed(self.squares + other.squares, self.fold.plus(other.fold))
 
     @classmethod
-    def of(cls, expansion: Expansion, a: Any) -> "_Summed":
+    def of(cls, expansion: Expansion, a: Array) -> "_Summed":
         rows = expansion.weighted(a)
         return cls(rows.T @ rows, expansion.fold(a))
 
@@ -244,13 +245,13 @@ def _moments_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[An
 
 
 @_compiled
-def _shift_of(likelihood: Likelihood, inputs: PassInputs, metric: Any, theta: Any) -> Any:
+def _shift_of(likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Array) -> Any:
     return inputs.combined(inputs.expanded(likelihood, theta[:1], metric).value)[0]
 
 
 @_compiled
 def _moments(
-    likelihood: Likelihood, inputs: PassInputs, metric: Any, theta: Any, a: Any, base: Any, shift: Any
+    likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Array, a: Array, base: Array, shift: Array
 ) -> tuple[Any, Any]:
     expansion, root = inputs.expanded(likelihood, theta, metric), jnp.sqrt(a)
     value = (inputs.combined(expansion.value) - shift) * root[:, None]
@@ -265,7 +266,7 @@ def _target_on_devices(model: Model, inputs: PassInputs, part: Any) -> Any:
 
 
 @_compiled
-def _target(likelihood: Likelihood, inputs: PassInputs, metric: Any, theta: Any, a: Any, base: Any) -> Any:
+def _target(likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Array, a: Array, base: Array) -> Any:
     return -inputs.aim(inputs.expanded(likelihood, theta, metric), a, base)
 
 
@@ -277,7 +278,7 @@ def _products_on_devices(model: Model, inputs: PassInputs, part: Any) -> Any:
 
 
 @_compiled
-def _products(likelihood: Likelihood, inputs: PassInputs, metric: Any, theta: Any, a: Any) -> _Summed:
+def _products(likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Array, a: Array) -> _Summed:
     return _Summed.of(inputs.expanded(likelihood, theta, metric), a)
 
 
@@ -289,7 +290,9 @@ def _noise_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[Any,
 
 
 @_compiled
-def _noise(likelihood: Likelihood, inputs: PassInputs, metric: Any, theta: Any, a: Any, base: Any) -> tuple[Any, Any]:
+def _noise(
+    likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Array, a: Array, base: Array
+) -> tuple[Any, Any]:
     expansion, root = inputs.expanded(likelihood, theta, metric), jnp.sqrt(a)
     residual = inputs.residual(expansion, inputs.score(expansion, theta, base, metric)) * root[:, None]
     return root @ residual, residual.T @ residual
@@ -307,13 +310,15 @@ def _influence_on_devices(model: Model, inputs: PassInputs, part: Any) -> tuple[
 
 
 @_compiled
-def _influence(likelihood: Likelihood, inputs: PassInputs, metric: Any, theta: Any, base: Any) -> tuple[Any, Any]:
+def _influence(likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Array, base: Array) -> tuple[Any, Any]:
     expansion = inputs.expanded(likelihood, theta, metric)
     score = inputs.score(expansion, theta, base, metric)
     return inputs.residual(expansion, score), score
 
 
 @_compiled
-def _scores(likelihood: Likelihood, inputs: PassInputs, metric: Any, theta: Any, a: Any, e: Any, x: Any) -> Any:
+def _scores(
+    likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Array, a: Array, e: Array, x: Array
+) -> Any:
     phi = inputs.expanded(likelihood, theta, metric).scores(e, x)
     return (phi * jnp.sqrt(a)[:, None, None]).reshape(-1, len(e))

@@ -16,10 +16,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from bayesrecon.arrays import Array
 from bayesrecon.operations import FREE, Mark, Step, marked, operations_of
 
 Records = Mapping[str, Any]
-Slopes = tuple[tuple[Any, ...], Any]
+Slopes = tuple[tuple[Array, ...], Array]
 """Derivatives `h_j` along the predictors, `(C, M)` each, and `Sigma^(1/2)' x_j`, `(M, J, k)`."""
 
 
@@ -34,12 +35,12 @@ class Predictors:
     """
 
     size: int
-    predict: Callable[[Any, Records], Any]
-    log_lik: Callable[[Any, Records], Any]
+    predict: Callable[[Array, Records], Array]
+    log_lik: Callable[[Array, Records], Array]
 
 
-def predictors_of(log_lik: Callable[[Any, Records], Any], theta: Any, record: Records) -> Predictors | None:
-    """The predictors of a log likelihood; None where there are so many that the program itself is cheaper.
+def predictors_of(log_lik: Callable[[Array, Records], Array], theta: Array, record: Records) -> Predictors | None:
+    """The predictors of a log likelihood; None if there are so many that differentiating the program is faster.
 
     Args:
         theta, record: theta and record of the right shapes and types.
@@ -55,19 +56,19 @@ def predictors_of(log_lik: Callable[[Any, Records], Any], theta: Any, record: Re
     cut, derived = _cut(steps, marks, arguments[0], result)
     shapes = {number: shape for step in steps for number, shape in _shapes(step)}
     count = sum(_size(shapes[k]) for k in cut if k in shapes)
-    # Sweeps along the predictors and their pairs, beside one along every direction.
+    # Compare sweeps along the predictors and their pairs with sweeps along all directions.
     if arguments[0] in cut or not 0 < count * (count + 1) <= len(theta):
         return None
     linear = _needed([s for s in steps if marks.get(s.gives[0], FREE).affine], set(cut))
     nonlinear = [s for s in steps if not marks.get(s.gives[0], FREE).linear or derived & set(s.gives)]
 
-    def predict(theta: Any, record: Records) -> Any:
+    def predict(theta: Array, record: Records) -> jax.Array:
         values = known | dict(zip(arguments, [theta, *(record[k] for k in names)], strict=True))
         for step in linear:
             step.run(values)
         return jnp.concatenate([jnp.ravel(values[k]) for k in cut])
 
-    def log_lik_of(eta: Any, record: Records) -> Any:
+    def log_lik_of(eta: Array, record: Records) -> Array:
         values, start = known | dict(zip(arguments[1:], (record[k] for k in names), strict=True)), 0
         for k in cut:
             values[k] = jnp.reshape(eta[start : start + _size(shapes[k])], shapes[k])
@@ -79,11 +80,13 @@ def predictors_of(log_lik: Callable[[Any, Records], Any], theta: Any, record: Re
     return Predictors(count, predict, log_lik_of)
 
 
-def derivatives_along(predictors: Predictors, metric: Any, theta: Any, records: Records) -> tuple[Any, Slopes, Any]:
+def derivatives_along(
+    predictors: Predictors, metric: Array, theta: Array, records: Records
+) -> tuple[Array, Slopes, Array]:
     """Log likelihoods `(C, M)`, slopes and Laplacians `(C, M)` of a block of atoms."""
     eta = jax.vmap(jax.vmap(predictors.predict, in_axes=(None, 0)), in_axes=(0, None))(theta, records)
 
-    def direction_of(record: Records, v: Any) -> Any:
+    def direction_of(record: Records, v: Array) -> Array:
         return jax.jvp(lambda t: predictors.predict(t, record), (theta[0],), (v,))[1]  # the same at every atom
 
     x = jax.vmap(jax.vmap(direction_of, in_axes=(None, 1), out_axes=1), in_axes=(0, None))(records, metric)  # (M, J, k)
@@ -93,11 +96,11 @@ def derivatives_along(predictors: Predictors, metric: Any, theta: Any, records: 
     def mapped(f: Callable[[Any, Records], Any]) -> Any:
         return jax.vmap(jax.vmap(f), in_axes=(0, None))(eta, records)
 
-    def slope(e: Any, record: Records, i: int) -> Any:
+    def slope(e: Array, record: Records, i: int) -> tuple[Array, Array]:
         return jax.jvp(lambda q: predictors.log_lik(q, record), (e,), (axes[i],))
 
     value: Any = None
-    firsts, lap = [], 0.0
+    firsts, lap = [], jnp.zeros(eta.shape[:2], eta.dtype)
     for i in range(predictors.size):
         value, first = mapped(lambda e, record, i=i: slope(e, record, i))
         firsts.append(first)
@@ -114,7 +117,7 @@ def whitened(slopes: Slopes) -> Any:
 
 
 def _needed(steps: Sequence[Step], wanted: set[int]) -> list[Step]:
-    """Those that the wanted values are made of."""
+    """The steps that compute the wanted values."""
     wanted, needed = set(wanted), []
     for step in reversed(steps):
         if wanted & set(step.gives):
@@ -124,7 +127,7 @@ def _needed(steps: Sequence[Step], wanted: set[int]) -> list[Step]:
 
 
 def _cut(steps: Sequence[Step], marks: dict[int, Mark], theta: int, result: int) -> tuple[list[int], set[int]]:
-    """Affine values that other operations take, without those that are made of the ones before; and all of these."""
+    """Affine values that other operations take, and the affine values that follow from them."""
     needed = {k for s in steps if not marks.get(s.gives[0], FREE).affine for k in s.takes} | {result}
     cut, derived = [theta] if theta in needed else [], set[int]()
     for step in steps:

@@ -1,51 +1,54 @@
 """Derivatives of log likelihoods in the parameters.
 
 Along a direction v, `l(theta + s v, z)` has the Taylor coefficients `<grad l, v>` and `v' Hess l v`. With the
-columns of a metric factor `Sigma^(1/2)` as directions the first are the whitened scores phi and the second sum
-to the trace `tr(Sigma Hess l)`. Forward sweeps deliver both at once; directions are shared by all atoms, so for
-a linear predictor its tangents are computed once for all draws, and no cancellation is paid twice. Where the likelihood
-goes through few linear predictors it is differentiated along these alone (`kernels.predictors`). At temperature 0
-there is one atom and no trace: one reverse sweep per record, however many parameters a network has.
+columns of a metric factor `Sigma^(1/2)` as directions, the first ones are the whitened scores phi, and the second ones
+sum to the trace `tr(Sigma Hess l)`. Forward sweeps compute both. All atoms share the directions, so the tangents of a
+linear predictor are computed once for all draws. A likelihood that depends on few linear predictors is only
+differentiated along these (`kernels.predictors`). At temperature 0 there is one atom and no trace, so one reverse sweep
+per record is enough for any number of parameters.
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from bayesrecon.kernels.predictors import derivatives_along, predictors_of, whitened
+from bayesrecon.arrays import Array
+from bayesrecon.kernels.predictors import Slopes, derivatives_along, predictors_of, whitened
 from bayesrecon.model import Model, Records
 
 Pairs = tuple[Records, Records, Records]
-"""Rows of what is known, of base values and of other values: the features `l(., known, other) - l(., known, base)`."""
+"""Known fields, base values and other values of the features `l(., known, other) - l(., known, base)`."""
 
-_UNROLLED = 12  # sweeps up to which a loop is written out
+_UNROLLED = 12  # largest number of sweeps in an unrolled loop
 
 
 @partial(jax.jit, static_argnames="model")
-def log_lik(model: Model, theta: Any, record: Records) -> Any:
-    """`l(theta, z)` of one record: the program is traced once, whatever is differentiated or mapped over it."""
+def log_lik(model: Model, theta: Array, record: Records) -> Array:
+    """`l(theta, z)` of one record. The program is traced once for all derivatives and maps."""
     return model.log_lik(theta, record)
 
 
 @partial(jax.jit, static_argnames="model")
-def log_liks(model: Model, theta: Any, records: Records) -> Any:
+def log_liks(model: Model, theta: Array, records: Records) -> Array:
     """`l(theta_t, z_m)`, `(T, M)`."""
     return jax.vmap(jax.vmap(model.log_lik, in_axes=(None, 0)), in_axes=(0, None))(theta, records)
 
 
-def along(f: Any, theta: Any, v: Any) -> tuple[Any, Any, Any]:
+def along(f: Callable[[Array], Array], theta: Array, v: Array) -> tuple[Array, Array, Array]:
     """Value, first and second derivative of `f` at `theta` along `v`."""
 
-    def first(t: Any) -> Any:
+    def first(t: Array) -> tuple[Array, Array]:
         return jax.jvp(f, (t,), (v,))
 
     (value, slope), (_, curvature) = jax.jvp(first, (theta,), (v,))
     return value, slope, curvature
 
 
-def taylor(model: Model, metric: Any, theta: Any, records: Records, temperature: float = 1.0) -> tuple[Any, Any, Any]:
+def taylor(
+    model: Model, metric: Array, theta: Array, records: Records, temperature: float = 1.0
+) -> tuple[Array, Array, Array]:
     """Log likelihoods, whitened scores and Laplacians of a block of atoms.
 
     Args:
@@ -61,9 +64,14 @@ def taylor(model: Model, metric: Any, theta: Any, records: Records, temperature:
 
 
 @partial(jax.jit, static_argnames=("model", "temperature"))
-def _swept(model: Model, metric: Any, theta: Any, records: Records, temperature: float) -> tuple[Any, Any, Any]:
-    """`taylor` with phi in the factors that it has where there are predictors. In one program with their product they
-    would be computed again for every direction: XLA fuses what it takes for cheap into the loops that use it."""
+def _swept(
+    model: Model, metric: Array, theta: Array, records: Records, temperature: float
+) -> tuple[Array, Array | Slopes, Array]:
+    """The same as `taylor`, with phi in factors if there are predictors.
+
+    Their product is computed in another program. In the same one, XLA would fuse the factors into its loops and compute
+    them again for each direction.
+    """
     if not temperature:
         sweep = jax.vmap(jax.vmap(jax.value_and_grad(partial(log_lik, model)), in_axes=(None, 0)), in_axes=(0, None))
         value, gradient = sweep(theta, records)
@@ -79,7 +87,7 @@ def _swept(model: Model, metric: Any, theta: Any, records: Records, temperature:
 
 
 @partial(jax.jit, static_argnames=("model", "temperature"))
-def _slopes(model: Model, metric: Any, theta: Any, records: Records, temperature: float) -> Any:
+def _slopes(model: Model, metric: Array, theta: Array, records: Records, temperature: float) -> Array | Slopes:
     return _swept(model, metric, theta, records, temperature)[1]
 
 
@@ -87,44 +95,46 @@ _product = jax.jit(whitened)
 
 
 @jax.jit
-def _flat(slopes: Any) -> Any:
+def _flat(slopes: Array | Slopes) -> Array:
     phi = whitened(slopes) if isinstance(slopes, tuple) else slopes
     return phi.reshape(-1, phi.shape[-1])
 
 
 @partial(jax.jit, static_argnames="model")  # one trace for every number of atoms, directions and records
-def _along(model: Model, theta: Any, v: Any, record: Records) -> tuple[Any, Any, Any]:
+def _along(model: Model, theta: Array, v: Array, record: Records) -> tuple[Array, Array, Array]:
     return along(lambda t: log_lik(model, t, record), theta, v)
 
 
 @partial(jax.jit, static_argnames=("model", "temperature"))
-def prior_score(model: Model, metric: Any, theta: Any, temperature: float) -> Any:
+def prior_score(model: Model, metric: Array, theta: Array, temperature: float) -> Array:
     """`Sigma^(1/2)' grad (log_prior + tau * log_det)` of a block of atoms, `(C, k)`."""
 
-    def log_base(t: Any) -> Any:
+    def log_base(t: Array) -> Array:
         return model.log_prior(t) + temperature * model.log_det(t)
 
     return jax.vmap(jax.grad(log_base))(theta) @ metric
 
 
-def scores(model: Model, metric: Any, theta: Any, records: Records, temperature: float = 1.0) -> Any:
+def scores(model: Model, metric: Array, theta: Array, records: Records, temperature: float = 1.0) -> Array:
     """Whitened scores phi of a block of atoms, flattened to `(C * k, M)`."""
     return _flat(_slopes(model, metric, theta, records, temperature))
 
 
 @partial(jax.jit, static_argnames="model")
-def gradients(model: Model, theta: Any, records: Records) -> Any:
+def gradients(model: Model, theta: Array, records: Records) -> Array:
     """`grad_theta l(theta, z)` of every record by one reverse sweep each, `(M, d)`."""
     return jax.vmap(jax.grad(partial(log_lik, model)), in_axes=(None, 0))(theta, records)
 
 
 @partial(jax.jit, static_argnames="model")
-def touches(model: Model, theta: Any, records: Records) -> Any:
-    """Whether a record's log likelihood depends on a coordinate of theta, `(d, M)`: that is, stops being a number when
-    the coordinate does."""
+def touches(model: Model, theta: Array, records: Records) -> Array:
+    """Whether the log likelihood of a record depends on a coordinate of theta, `(d, M)`.
 
-    def without(i: Any) -> Any:
-        without_coordinate = theta.at[i].set(jnp.nan)
+    It does if it is NaN when the coordinate is.
+    """
+
+    def without(i: Array) -> Array:
+        without_coordinate = jnp.asarray(theta).at[i].set(jnp.nan)
         return jnp.isnan(jax.vmap(partial(log_lik, model), in_axes=(None, 0))(without_coordinate, records))
 
     return jax.lax.map(without, jnp.arange(len(theta)))
@@ -132,18 +142,27 @@ def touches(model: Model, theta: Any, records: Records) -> Any:
 
 @partial(jax.jit, static_argnames="model")
 def along_coordinates(
-    model: Model, theta: Any, records: Records, directions: Any, pairs: Any, share: Any
-) -> tuple[Any, Any, Any]:
-    """Log likelihoods `(C, M)`, their derivatives along directions `(q, d)`, `(q, C, M)`, and the sum of the mixed
-    second ones of `pairs (P, 2)` of directions, each times its `share (P, M)`, `(C, M)`."""
+    model: Model, theta: Array, records: Records, directions: Array, pairs: Array, share: Array
+) -> tuple[Array, Array, Array]:
+    """Log likelihoods and their derivatives along directions.
 
-    def logs(t: Any) -> Any:
+    Args:
+        directions: `(q, d)`.
+        pairs: `(P, 2)` positions of pairs of directions.
+        share: `(P, M)` weight of each pair.
+
+    Returns:
+        Log likelihoods `(C, M)`, first derivatives `(q, C, M)`, and the weighted sum of the mixed second derivatives
+        of the pairs, `(C, M)`.
+    """
+
+    def logs(t: Array) -> Array:
         return jax.vmap(partial(log_lik, model), in_axes=(None, 0))(t, records)
 
-    def first(t: Any, v: Any) -> Any:
+    def first(t: Array, v: Array) -> Array:
         return jax.jvp(logs, (t,), (v,))[1]
 
-    def add(total: Any, term: Any) -> tuple[Any, None]:
+    def add(total: Array, term: tuple[Array, Array, Array]) -> tuple[Array, None]:
         v, w, s = term
         mixed = jax.vmap(lambda t: jax.jvp(lambda u: first(u, v), (t,), (w,))[1])(theta)
         return total + s * mixed, None
@@ -155,68 +174,68 @@ def along_coordinates(
 
 
 @partial(jax.jit, static_argnames="model")
-def total_score(model: Model, theta: Any, records: Records, weights: Any) -> Any:
+def total_score(model: Model, theta: Array, records: Records, weights: Array) -> Array:
     """`grad_theta [sum_m w_m l(theta, z_m) + log pi0(theta)]`, `(d,)`; zero at a trained parameter."""
     return jax.grad(_objective(model, records, weights))(theta)
 
 
-def _objective(model: Model, records: Records, weights: Any) -> Any:
+def _objective(model: Model, records: Records, weights: Array) -> Callable[[Array], Array]:
     return lambda t: weights @ jax.vmap(partial(log_lik, model), in_axes=(None, 0))(t, records) + model.log_prior(t)
 
 
 @partial(jax.jit, static_argnames=("model", "temperature"))
-def base_scores(model: Model, temperature: float, theta: Any, records: Records) -> Any:
-    """Gradient of the log posterior of some records, all of weight one, at a block of atoms, `(C, d)`."""
+def base_scores(model: Model, temperature: float, theta: Array, records: Records) -> Array:
+    """Gradient of the log posterior of records with weight one, at a block of atoms, `(C, d)`."""
     count = len(next(iter(records.values())))
     objective = _objective(model, records, jnp.ones(count))
     return jax.vmap(jax.grad(lambda t: objective(t) + temperature * model.log_det(t)))(theta)
 
 
 @partial(jax.jit, static_argnames="model")
-def feature_gradients(model: Model, theta: Any, pairs: Pairs) -> Any:
+def feature_gradients(model: Model, theta: Array, pairs: Pairs) -> Array:
     """Gradients of the features at one atom by one reverse sweep each, `(M, d)`."""
     return jax.vmap(jax.grad(lambda t, *pair: _feature(model, t, *pair)), in_axes=(None, 0, 0, 0))(theta, *pairs)
 
 
 @partial(jax.jit, static_argnames="model")
-def slopes(model: Model, theta: Any, pairs: Pairs, directions: Any) -> Any:
+def slopes(model: Model, theta: Array, pairs: Pairs, directions: Array) -> Array:
     """Derivatives of the features along directions `(q, d)` at a block of atoms, `(q, C, M)`."""
 
-    def one(t: Any, v: Any) -> Any:
+    def derivative(t: Array, v: Array) -> Array:
         return jax.jvp(lambda s: _features(model, s, pairs), (t,), (v,))[1]
 
-    return jax.vmap(jax.vmap(one, in_axes=(0, None)), in_axes=(None, 0))(theta, directions)
+    return jax.vmap(jax.vmap(derivative, in_axes=(0, None)), in_axes=(None, 0))(theta, directions)
 
 
 @partial(jax.jit, static_argnames="model")
-def curvatures(model: Model, theta: Any, pairs: Pairs, directions: Any) -> tuple[Any, Any]:
+def curvatures(model: Model, theta: Array, pairs: Pairs, directions: Array) -> tuple[Array, Array]:
     """Derivatives of the features along directions `(q, d)`, `(q, C, M)`, and the sum of the second ones `(C, M)`."""
 
-    def one(t: Any, v: Any) -> tuple[Any, Any]:
+    def derivatives(t: Array, v: Array) -> tuple[Array, Array]:
         return along(lambda s: _features(model, s, pairs), t, v)[1:]
 
-    sweep = jax.vmap(one, in_axes=(0, None))
+    sweep = jax.vmap(derivatives, in_axes=(0, None))
     total = jnp.zeros((len(theta), len(next(iter(pairs[0].values())))))
     if len(directions) > _UNROLLED:
 
-        def step(total: Any, v: Any) -> tuple[Any, Any]:
+        def step(total: Array, v: Array) -> tuple[Array, Array]:
             slope, curvature = sweep(theta, v)
             return total + curvature, slope
 
-        total, found = jax.lax.scan(step, total, directions)
-        return found, total
-    found = []
+        total, slopes_ = jax.lax.scan(step, total, directions)
+        return slopes_, total
+    slopes_ = []
     for v in directions:  # one fused loop each; mapped over, they are several times slower
         slope, curvature = sweep(theta, v)
-        found.append(slope)
+        slopes_.append(slope)
         total = total + curvature
-    return jnp.stack(found), total
+    return jnp.stack(slopes_), total
 
 
 @partial(jax.jit, static_argnames="model")  # so that every sweep uses one trace of the program
-def _features(model: Model, theta: Any, pairs: Pairs) -> Any:
+def _features(model: Model, theta: Array, pairs: Pairs) -> Array:
     return jax.vmap(lambda *pair: _feature(model, theta, *pair))(*pairs)
 
 
-def _feature(model: Model, theta: Any, known: Records, base: Records, other: Records) -> Any:
+def _feature(model: Model, theta: Array, known: Records, base: Records, other: Records) -> Array:
     return log_lik(model, theta, {**known, **other}) - log_lik(model, theta, {**known, **base})

@@ -18,6 +18,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.definite import largest
 from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
@@ -45,12 +46,12 @@ class _Block:
     `value (C, M)`, `slopes (q, C, M)` along the colours, and `lap (C, M) = tr(Sigma Hess l)` where it was wanted.
     """
 
-    theta: Any
-    weights: Any
-    sigma: Any
-    value: Any
+    theta: Array
+    weights: Array
+    sigma: Array
+    value: Array
     slopes: Any
-    lap: Any
+    lap: Array
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class SparseEmbedding(View):
             norm += sigma[i, j] * (one * other).sum(axis=0)
         return np.where(norm < 1e290, norm, np.inf) / self.metric.shape[1]
 
-    def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
+    def slopes(self, records: Records, h: Array, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
         """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`."""
         touched = self._of(records)
         inputs, values, start = self._inputs(touched), np.zeros((touched.size, len(j))), 0
@@ -255,27 +256,27 @@ class _PassInputs:
             else:
                 yield _Block(t, spread(weights), sigma, *found), n
 
-    def scores(self, model: Model, block: _Block, axes: Any) -> Any:
+    def scores(self, model: Model, block: _Block, axes: Array) -> Any:
         """Scores `(C, d)` of the posterior of the fitted records, or of the normal distribution in its place."""
         prior = None if self.normal is not None else _prior(model, self, block, axes)
         return _score(self, block, prior)
 
 
-def _prior(model: Model, inputs: _PassInputs, block: _Block, axes: Any) -> Any:
+def _prior(model: Model, inputs: _PassInputs, block: _Block, axes: Array) -> Any:
     """Scores `(C, d)` of prior and transforms."""
     found = prior_score(model, axes, block.theta, inputs.temperature)
     return np.asarray(found) if on_host() else found
 
 
 @either_way
-def _score(inputs: _PassInputs, block: _Block, prior: Any) -> Any:
+def _score(inputs: _PassInputs, block: _Block, prior: Array) -> Any:
     if inputs.normal is not None:
         centre, precision = inputs.normal
         return -(block.theta - centre) @ precision
     return prior + inputs.touched.gather(block.slopes * inputs.fitted)
 
 
-def _residual(inputs: _PassInputs, block: _Block, score: Any) -> Any:
+def _residual(inputs: _PassInputs, block: _Block, score: Array) -> Any:
     """`<phi_m, score> + tau tr(Sigma Hess l_m)`, `(C, M)`."""
     scaled_score = score @ block.sigma
     pairs = zip(inputs.touched.index, block.slopes, strict=True)
@@ -301,7 +302,7 @@ def _shift_of(inputs: _PassInputs, block: _Block) -> Any:
 
 
 @either_way
-def _moments(inputs: _PassInputs, block: _Block, prior: Any, shift: Any) -> tuple[Any, ...]:
+def _moments(inputs: _PassInputs, block: _Block, prior: Array, shift: Array) -> tuple[Any, ...]:
     heavy, index = block.weights[:, None], inputs.touched.index
     value = block.value @ inputs.functions - shift
     gram = own_kernel(block.slopes * heavy**0.5, index, block.sigma)
@@ -335,7 +336,7 @@ def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
 
 
 @either_way
-def _noise(inputs: _PassInputs, block: _Block, score: Any) -> tuple[Any, Any]:
+def _noise(inputs: _PassInputs, block: _Block, score: Array) -> tuple[Any, Any]:
     residual = _residual(inputs, block, score) @ inputs.functions
     return block.weights @ residual, (residual * block.weights[:, None]).T @ residual
 
@@ -352,19 +353,19 @@ def _influence_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[np.nda
 
 
 @either_way
-def _along(inputs: _PassInputs, block: _Block, score: Any) -> Any:
+def _along(inputs: _PassInputs, block: _Block, score: Array) -> Any:
     return _residual(inputs, block, score) @ inputs.functions
 
 
 @either_way
-def _shares(index: Any, sigma: Any) -> tuple[Any, Any]:
+def _shares(index: Array, sigma: Array) -> tuple[Any, Any]:
     """The pairs of colours, and for every record the entry of Sigma that its mixed derivative counts with."""
     i, j = np.triu_indices(len(index))
     return np.stack([i, j], axis=1), sigma[index[i], index[j]] * np.where(i == j, 1.0, 2.0)[:, None]
 
 
 @either_way
-def _no_pairs(index: Any) -> tuple[np.ndarray, np.ndarray]:
+def _no_pairs(index: Array) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros((0, 2), int), np.zeros((0, index.shape[1]))
 
 

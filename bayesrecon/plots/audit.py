@@ -1,9 +1,11 @@
 """Plots of an audit: the effect of remedies, and recovered records."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.plots.style import BLUE, GREY, ORANGE, RED, panel
@@ -33,7 +35,7 @@ def plot_audit(audit: "Audit", ax: "Axes | None" = None, path: str | Path | None
         The Axes.
 
     Raises:
-        BayesreconError: a path with another suffix or in a folder that does not exist.
+        BayesreconError: the path has another suffix or is in a folder that does not exist.
 
     >>> import bayesrecon, numpy as np
     >>> audit = bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0) ** 2})
@@ -64,7 +66,7 @@ def plot_remedies(finding: "Finding", ax: "Axes | None" = None, path: str | Path
         The Axes.
 
     Raises:
-        BayesreconError: a path with another suffix or in a folder that does not exist.
+        BayesreconError: the path has another suffix or is in a folder that does not exist.
 
     >>> from bayesrecon.results.audit import Finding, Remedy
     >>> thinner = Remedy("keep 100 draws", "n", before=3.0, predicted=9.0, measured=9.4)
@@ -83,18 +85,20 @@ def _draw(ax: "Axes", rows: "list[Remedy]", names: list[str]) -> None:
         ax.text(0.5, 0.5, "no remedy was tried", transform=ax.transAxes, ha="center", va="center", color=GREY)
         ax.set(xticks=[], yticks=[])
         return
-    at = np.arange(len(rows))[::-1]
+    position = np.arange(len(rows))[::-1]
     before, predicted, measured = (
-        np.array([getattr(r, k) or np.nan for r in rows], float) / [r.before for r in rows]
-        for k in ("before", "predicted", "measured")
+        np.array([getattr(remedy, name) or np.nan for remedy in rows], float) / [remedy.before for remedy in rows]
+        for name in ("before", "predicted", "measured")
     )
-    ax.hlines(at, before, np.fmax(np.nan_to_num(measured), np.nan_to_num(predicted)), color=GREY, lw=1, zorder=1)
-    ax.plot(before, at, marker="|", ms=9, mew=1.6, ls="none", color=RED, label="now", zorder=2)
-    ax.plot(predicted, at, marker="D", ms=5, ls="none", mfc="none", mec=ORANGE, mew=1.4, label="predicted", zorder=3)
+    ax.hlines(position, before, np.fmax(np.nan_to_num(measured), np.nan_to_num(predicted)), color=GREY, lw=1, zorder=1)
+    ax.plot(before, position, marker="|", ms=9, mew=1.6, ls="none", color=RED, label="now", zorder=2)
+    ax.plot(
+        predicted, position, marker="D", ms=5, ls="none", mfc="none", mec=ORANGE, mew=1.4, label="predicted", zorder=3
+    )
     if np.isfinite(measured).any():
-        ax.plot(measured, at, marker="o", ms=6, ls="none", color=BLUE, label="measured", zorder=2)
+        ax.plot(measured, position, marker="o", ms=6, ls="none", color=BLUE, label="measured", zorder=2)
     ax.set_xscale("log")
-    ax.set_yticks(at, [label(name) for name in names])
+    ax.set_yticks(position, [label(name) for name in names])
     ax.set_ylim(-0.7, len(rows) - 0.3)
     ax.set_xlabel("error of an attacker, in units of the error now")
     ax.grid(axis="x", color=GREY, alpha=0.25, lw=0.6)
@@ -106,7 +110,10 @@ def _has_errors(remedy: "Remedy") -> bool:
 
 
 def plot_pointwise(
-    finding: "Finding", truth: dict[str, Any] | None = None, ax: "Axes | None" = None, path: str | Path | None = None
+    finding: "Finding",
+    truth: Mapping[str, ArrayLike] | None = None,
+    ax: "Axes | None" = None,
+    path: str | Path | None = None,
 ) -> "Axes":
     """Recovered records: the first two fields against each other, or a single field with error bars.
 

@@ -26,7 +26,7 @@ def plot_bounds(bounds: "Bounds", ax: "Axes | None" = None, path: str | Path | N
         The Axes.
 
     Raises:
-        BayesreconError: a path with another suffix or in a folder that does not exist.
+        BayesreconError: the path has another suffix or is in a folder that does not exist.
 
     >>> from bayesrecon.results.bounds import Bounds, Interval
     >>> bounds = Bounds("survey", 0.99, {"y": (0, 9)}, (Interval("n", 90.0, 110.0), Interval("mean(y)", 4.0, 5.0)))
@@ -53,6 +53,6 @@ def plot_bounds(bounds: "Bounds", ax: "Axes | None" = None, path: str | Path | N
         ax.set_ylim(len(bounds.intervals) - 0.5, -0.5)
         ax.set_xlim(-1.1 * (widest or 1.0), 1.1 * (widest or 1.0))
         ax.set_xlabel("per cent of the interval's midpoint")
-        where = ", ".join(f"{k} in {v}" for k, v in bounds.domain.items())
-        ax.set_title(label(f"{bounds.level:.0%} bounds, {where}"), loc="left")
+        domains = ", ".join(f"{field} in {domain}" for field, domain in bounds.domain.items())
+        ax.set_title(label(f"{bounds.level:.0%} bounds, {domains}"), loc="left")
     return ax

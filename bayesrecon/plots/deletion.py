@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.plots.saving import check_path, save_figure
@@ -100,7 +101,7 @@ def plot_inference(result: "DeletionInference", ax: "Axes | None" = None, *, pat
 
 
 def plot_similarity(
-    scores: Mapping[str, Any], ax: "Axes | None" = None, *, level: float = 0.95, path: str | Path | None = None
+    scores: Mapping[str, ArrayLike], ax: "Axes | None" = None, *, level: float = 0.95, path: str | Path | None = None
 ) -> "Axes":
     """Empirical distribution functions of cosine similarities, with simultaneous confidence bands.
 
@@ -128,7 +129,8 @@ def plot_similarity(
     with panel(ax, path) as ax:
         low = 1.0
         for (name, values), style in zip(scores.items(), styles(len(scores)), strict=True):
-            x = np.sort(np.asarray(values, float)[np.isfinite(values)])
+            x = np.asarray(values, float)
+            x = np.sort(x[np.isfinite(x)])
             if not x.size:
                 raise BayesreconError(f"{name}: there are no similarities to plot")
             colour, dashes = style.colour, style.dashes
@@ -152,7 +154,7 @@ def plot_images(
     *,
     captions: Sequence[str] = (),
     path: str | Path | None = None,
-) -> "np.ndarray":
+) -> np.ndarray:
     """A grid of images, one row per label, e.g. true and reconstructed records.
 
     Args:

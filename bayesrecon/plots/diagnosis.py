@@ -1,19 +1,21 @@
 """Plots of a diagnosis: the kernel's eigenvalues with their noise, and the visibility of features."""
 
 import math
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrecon.plots.forest import MOST_ROWS, table_height
 from bayesrecon.plots.planner import plan_height, plot_plan
 from bayesrecon.plots.saving import check_path, save_figure
-from bayesrecon.plots.style import BLUE, GREY, ORANGE, PANEL, finish, fit, new_figure, set_ticks
+from bayesrecon.plots.style import BLUE, GREY, ORANGE, PANEL, axes_of, finish, fit, new_figure, set_ticks
 from bayesrecon.plots.text import label, minus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.typing import HashableList
 
     from bayesrecon.results.diagnosis import Diagnosis
 
@@ -46,10 +48,9 @@ def plot_diagnosis_spectrum(diagnosis: "Diagnosis", ax: "Axes | None" = None) ->
     """
     from matplotlib.ticker import MaxNLocator
 
-    own = ax is None
-    ax = new_figure().add_subplot() if ax is None else ax
+    ax, figure = axes_of(ax)
     values, noise = (np.nan_to_num(np.asarray(v, float), posinf=1e30) for v in (diagnosis.spectrum, diagnosis.noise))
-    seen, index, sampled = values > noise, np.arange(1, values.size + 1), noise > 0
+    resolved, index, sampled = values > noise, np.arange(1, values.size + 1), noise > 0
     values, noise = np.clip(values, _SMALLEST, 1e30), np.clip(noise, _SMALLEST, 1e30)
     inner = np.concatenate([values, noise[sampled], [1.0, 1e-3]])
     last, first = math.floor(math.log10(inner.min() / 3)), math.ceil(math.log10(inner.max() * 2))
@@ -58,19 +59,21 @@ def plot_diagnosis_spectrum(diagnosis: "Diagnosis", ax: "Axes | None" = None) ->
     ax.set(xlim=(0, max(values.size, 1) + 1), ylim=(10.0**last, 10.0**first))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     ax.grid(axis="y", color=GREY, alpha=0.2, lw=0.8)
-    if seen.any():
-        ax.plot(index[seen], values[seen], "o", ms=5, color=BLUE, zorder=3, label=f"resolved ({seen.sum()})")
-    if not seen.all():
-        words = f"below the noise ({(~seen).sum()})"
-        ax.plot(index[~seen], values[~seen], "o", ms=5, mfc="none", mec=BLUE, zorder=3, label=words)
+    if resolved.any():
+        ax.plot(
+            index[resolved], values[resolved], "o", ms=5, color=BLUE, zorder=3, label=f"resolved ({resolved.sum()})"
+        )
+    if not resolved.all():
+        text = f"below the noise ({(~resolved).sum()})"
+        ax.plot(index[~resolved], values[~resolved], "o", ms=5, mfc="none", mec=BLUE, zorder=3, label=text)
     if sampled.any():
         ax.hlines(noise[sampled], index[sampled] - 0.4, index[sampled] + 0.4, color=ORANGE, lw=1.8, label="noise")
     ax.set_xlabel("index")
     ax.set_ylabel("eigenvalue, relative to the largest")
     ax.set_title(_verdict(diagnosis), loc="left", pad=_TITLE_PAD)
     finish(ax)
-    if own:
-        fit(ax.figure)
+    if figure is not None:
+        fit(figure)
     return ax
 
 
@@ -95,29 +98,41 @@ def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['determined (5)', 'undetermined (1)']
     """
-    own = ax is None
-    ax = new_figure().add_subplot() if ax is None else ax
+    ax, figure = axes_of(ax)
     features = diagnosis.features[:MOST_ROWS]
     limit, seen = (
         np.clip(np.nan_to_num([getattr(f, name) for f in features]), 0, 1) for name in ("visibility", "seen")
     )
     seen = np.minimum(seen, limit)
     rows, verdicts = np.arange(len(features)), np.array([f.verdict for f in features], object)
-    more = limit - seen > 0.002
+    needs_more = limit - seen > 0.002
     for verdict, colour in _COLOURS.items():
-        at = verdicts == verdict
-        if at.any():
-            style: dict[str, Any] = {"height": 0.62, "color": colour, "zorder": 2}
-            ax.barh(rows[at], seen[at], label=f"{verdict} ({at.sum()})", **style)
-            ax.barh(rows[at & more], (limit - seen)[at & more], left=seen[at & more], alpha=0.35, **style)
-    if more.any():
+        selected = verdicts == verdict
+        if selected.any():
+            bars = partial(ax.barh, height=0.62, color=colour, zorder=2)
+            bars(rows[selected], seen[selected], label=f"{verdict} ({selected.sum()})")
+            bars(
+                rows[selected & needs_more],
+                (limit - seen)[selected & needs_more],
+                left=seen[selected & needs_more],
+                alpha=0.35,
+            )
+    if needs_more.any():
         ax.barh(0, 0, color=GREY, alpha=0.35, label="with more draws only")
     labels = [label(f.name) for f in features]
     if len(diagnosis.features) > MOST_ROWS:
         labels.append(f"and {len(diagnosis.features) - MOST_ROWS} more")
     for i, value in enumerate(limit):
-        place = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "va": "center"}
-        ax.annotate(_percent(value), (1, i), xytext=(42, 0), ha="right", fontsize="small", **place)
+        ax.annotate(
+            _percent(value),
+            (1, i),
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(42, 0),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            fontsize="small",
+        )
     ax.set_ylim(max(len(labels), 1) - 0.4, -0.6)
     ax.set_yticks(range(len(labels)), labels)
     ax.tick_params(axis="y", length=0)
@@ -134,8 +149,8 @@ def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
     ax.set_xlabel("share of the feature that the release determines")
     ax.set_title("Visibility of features", loc="left", pad=_TITLE_PAD)
     finish(ax)
-    if own:
-        fit(ax.figure, heights=[table_height(len(labels))])
+    if figure is not None:
+        fit(figure, heights=[table_height(len(labels))])
     return ax
 
 
@@ -163,28 +178,28 @@ def plot_diagnosis(diagnosis: "Diagnosis", path: str | Path | None = None) -> np
     """
     check_path(path)
     lines = min(len(diagnosis.features), MOST_ROWS + 1)
-    planned = diagnosis.plan
-    more = [] if planned is None else ["plan"]
-    tallest = max(table_height(lines), 0.0 if planned is None else plan_height(planned))
-    if lines <= _SIDE_BY_SIDE and planned is None:
-        mosaic: list[Any] = [["visibility", "spectrum"]]
+    plan = diagnosis.plan
+    plan_panel = [] if plan is None else ["plan"]
+    tallest = max(table_height(lines), 0.0 if plan is None else plan_height(plan))
+    if lines <= _SIDE_BY_SIDE and plan is None:
+        mosaic: list[HashableList[str]] = [["visibility", "spectrum"]]
         heights = [max(PANEL, tallest)]
     else:
-        mosaic = [["visibility", "spectrum", *more], ["visibility", ".", *more]]
+        mosaic = [["visibility", "spectrum", *plan_panel], ["visibility", ".", *plan_panel]]
         heights = [PANEL, max(tallest - PANEL, 0.3)]
     figure = new_figure(pyplot=path is None)
     axes = figure.subplot_mosaic(mosaic, height_ratios=heights)
     plot_visibility(diagnosis, ax=axes["visibility"])
     plot_diagnosis_spectrum(diagnosis, ax=axes["spectrum"])
-    if planned is not None:
-        plot_plan(planned, ax=axes["plan"])
+    if plan is not None:
+        plot_plan(plan, ax=axes["plan"])
     kind = "finite rank" if diagnosis.gap else "decaying spectrum, rank"
     heading = f"{label(diagnosis.release)}: {kind} {diagnosis.rank}, index {diagnosis.index:.3g}"
     figure.suptitle(heading, weight="bold").set_usetex(False)
     fit(figure, [PANEL] * len(mosaic[0]), heights)
     if path is not None:
         save_figure(figure, path)
-    return np.array([axes[name] for name in ("visibility", "spectrum", *more)], dtype=object)
+    return np.array([axes[name] for name in ("visibility", "spectrum", *plan_panel)], dtype=object)
 
 
 def _verdict(diagnosis: "Diagnosis") -> str:

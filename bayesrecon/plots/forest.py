@@ -3,15 +3,15 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.plots.forest_numbers import write_columns
-from bayesrecon.plots.style import BLUE, GREY, RED, TITLE_PAD, draw_marks, finish, fit, new_figure, set_ticks
-from bayesrecon.plots.table import tabulate
+from bayesrecon.plots.style import BLUE, GREY, RED, TITLE_PAD, axes_of, draw_marks, finish, fit, set_ticks
+from bayesrecon.plots.table import Columns, tabulate
 from bayesrecon.plots.text import label, minus, power
 from bayesrecon.results.recovery import Recovery
 
@@ -66,25 +66,24 @@ def plot_recovery(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['records', 'mean(y)']
     """
-    known = {row.name: row for row in reversed(result.rows)}
-    wanted = [statistics] if isinstance(statistics, str) else statistics
-    for name in wanted or ():
-        if name not in known:
-            raise BayesreconError(f"no statistic {name!r}{near(str(name), known)}")
-    rows = result.rows[:MOST_ROWS] if wanted is None else [known[name] for name in wanted]
+    by_name = {row.name: row for row in reversed(result.rows)}
+    requested = [statistics] if isinstance(statistics, str) else statistics
+    for name in requested or ():
+        if name not in by_name:
+            raise BayesreconError(f"no statistic {name!r}{near(str(name), by_name)}")
+    rows = result.rows[:MOST_ROWS] if requested is None else [by_name[name] for name in requested]
     table = tabulate(replace(result, rows=tuple(rows)), truth)
     labels = [label((names or {}).get(row.name, row.name)) for row in rows]
-    if wanted is None and len(result.rows) > MOST_ROWS:
+    if requested is None and len(result.rows) > MOST_ROWS:
         labels.append(f"and {len(result.rows) - MOST_ROWS} more")
-    own = ax is None
-    ax = new_figure().add_subplot() if ax is None else ax
-    sampled = bool(table["scale"].notna().any())
+    ax, figure = axes_of(ax)
+    sampled = bool(np.isfinite(table["scale"]).any())
     if sampled and truth is not None:
         _draw_errors(ax, table)
     elif sampled:
         _draw_precision(ax, table)
-    elif truth is not None and table["estimate"].notna().any():
-        _draw_bars(ax, table, _share(table["estimate"] - table["true"], table["true"]))
+    elif truth is not None and np.isfinite(table["estimate"]).any():
+        _draw_bars(ax, table, _relative(table["estimate"] - table["true"], table["true"]))
         ax.set_xlabel(minus("|recovered - true| / |true|"))
     else:
         _draw_visibility(ax, table)
@@ -93,8 +92,8 @@ def plot_recovery(
         write_columns(ax, table, truth is not None, sampled)
     ax.set_title(f"Statistics recovered from {label(result.release)}", loc="left", pad=TITLE_PAD)
     finish(ax)
-    if own:
-        fit(ax.figure, heights=[table_height(len(labels))])
+    if figure is not None:
+        fit(figure, heights=[table_height(len(labels))])
     return ax
 
 
@@ -102,18 +101,18 @@ def table_height(lines: int) -> float:
     return 0.27 * max(lines, 4)  # inches
 
 
-def _draw_errors(ax: "Axes", table: Any) -> None:
+def _draw_errors(ax: "Axes", table: Columns) -> None:
     """Errors in standard errors. Errors beyond the end of the axis are arrows there."""
-    z, rows = table["z"].to_numpy(), np.arange(len(table))
+    z, rows = table["z"], np.arange(len(table["name"]))
     limit = float(np.clip(np.abs(np.nan_to_num(z)).max() + Z95 + _ARROW, 4.0, _FARTHEST_Z))
     far = np.abs(z) > limit - _ARROW
-    near = (np.abs(z) <= limit - _ARROW) & (table["scale"] > 0).to_numpy()
+    near = (np.abs(z) <= limit - _ARROW) & (table["scale"] > 0)
     ax.set_xlim(-limit, limit)
     ax.axvspan(-Z95, Z95, color=GREY, alpha=0.16, lw=0, zorder=0)
     ax.axvline(0, color=GREY, lw=1, zorder=1)
-    scale = table["scale"].where(table["scale"] > 0)
+    scale = np.where(table["scale"] > 0, table["scale"], np.nan)
     ends = np.clip([(table[end] - table["true"]) / scale for end in ("lower", "upper")], -limit, limit)[:, near]
-    colours: Any = np.where(table["off"], RED, BLUE)[near]
+    colours = np.where(table["off"], RED, BLUE)[near].tolist()
     ax.hlines(rows[near], *ends, colors=colours, lw=1.4, zorder=2)
     for i in rows[far]:
         text = minus(f"z = {z[i]:.3g}") if table["scale"][i] else "exact, yet off"
@@ -122,32 +121,32 @@ def _draw_errors(ax: "Axes", table: Any) -> None:
     ax.set_xlabel(minus("(recovered - true) / standard error"))
 
 
-def _draw_precision(ax: "Axes", table: Any) -> None:
+def _draw_precision(ax: "Axes", table: Columns) -> None:
     """Standard errors relative to the estimates, and the Cramer-Rao floor."""
-    floors = _share(table["floor"], table["estimate"])
-    _draw_bars(ax, table, _share(table["scale"], table["estimate"]), floors)
+    floors = _relative(table["floor"], table["estimate"])
+    _draw_bars(ax, table, _relative(table["scale"], table["estimate"]), floors)
     low, high = ax.get_xlim()
     if high > 1 / Z95:
         ax.axvspan(1 / Z95, high, color=GREY, alpha=0.16, lw=0, zorder=0, label="95 % interval includes zero")
-    (at,) = np.nonzero(floors <= high)
-    if at.size:
-        style = {"color": ax.title.get_color(), "ms": 8, "mew": 1.2, "label": "Cramér-Rao floor"}
-        ax.plot(np.maximum(floors[at], low), at, "|", zorder=4, **style)
+    (visible,) = np.nonzero(floors <= high)
+    if visible.size:
+        floor = np.maximum(floors[visible], low)
+        ax.plot(floor, visible, "|", color=ax.title.get_color(), ms=8, mew=1.2, zorder=4, label="Cramér-Rao floor")
     ax.set_xlabel("standard error / |estimate|")
 
 
-def _share(part: Any, whole: Any) -> np.ndarray:
+def _relative(part: np.ndarray, total: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
-        return np.where(part == 0, 0 * whole, np.abs(part / whole))
+        return np.where(part == 0, 0 * total, np.abs(part / total))
 
 
-def _draw_bars(ax: "Axes", table: Any, bars: np.ndarray, others: np.ndarray | None = None) -> None:
-    """Bars on a logarithmic axis with ticks in per cent. The axis also covers the values `others`."""
-    inner = bars if others is None else np.concatenate([bars, others])
+def _draw_bars(ax: "Axes", table: Columns, bars: np.ndarray, covered: np.ndarray | None = None) -> None:
+    """Bars on a logarithmic axis with ticks in per cent. The axis also covers the values `covered`."""
+    inner = bars if covered is None else np.concatenate([bars, covered])
     inner = np.log10(np.clip(inner[inner > 0], 1e-12, 10)) if (inner > 0).any() else np.array([-3, -1])
     bottom = math.floor(inner.min() - 0.3)
     top = max(math.ceil(inner.max()), bottom + 2, -1)
-    low, high, rows = 10.0**bottom, 10.0 ** (top + 0.15), np.arange(len(table))
+    low, high, rows = 10.0**bottom, 10.0 ** (top + 0.15), np.arange(len(table["name"]))
     exponents = range(bottom, top + 1, math.ceil((top - bottom) / 5))
     ax.set_xscale("log")
     set_ticks(ax.xaxis, [10.0**e for e in exponents], [f"{power(10.0 ** (e + 2))} %" for e in exponents])
@@ -160,34 +159,48 @@ def _draw_bars(ax: "Axes", table: Any, bars: np.ndarray, others: np.ndarray | No
     draw_marks(ax, table, ends, rows)
 
 
-def _draw_visibility(ax: "Axes", table: Any) -> None:
-    seen, share, rows = table["estimate"].notna(), table["visibility"].fillna(0), np.arange(len(table))
-    colours: Any = np.where(seen, BLUE, GREY)
+def _draw_visibility(ax: "Axes", table: Columns) -> None:
+    determined, share, rows = (
+        np.isfinite(table["estimate"]),
+        np.nan_to_num(table["visibility"]),
+        np.arange(len(table["name"])),
+    )
+    colours = np.where(determined, BLUE, GREY).tolist()
     ax.hlines(rows, 0, share, colors=colours, lw=1.6, zorder=2)
-    if not seen.all():
-        ax.plot(share[~seen], rows[~seen], "o", ms=5, color=GREY, zorder=3, clip_on=False)
-    draw_marks(ax, table, np.where(seen, share, np.nan), rows)
+    if not determined.all():
+        ax.plot(share[~determined], rows[~determined], "o", ms=5, color=GREY, zorder=3, clip_on=False)
+    draw_marks(ax, table, np.where(determined, share, np.nan), rows)
     ax.set_xlim(0, 1.02)
     ax.set_xlabel("share of the statistic that the release determines")
 
 
 def _draw_arrow(ax: "Axes", x: float, y: float, text: str, colour: str) -> None:
     """A value beyond the end of the axis."""
-    marker, aside, ha = (">", -8, "right") if x > 0 else ("<", 8, "left")
+    marker, offset, side = (">", -8, "right") if x > 0 else ("<", 8, "left")
     ax.plot(x, y, marker, ms=6, color=colour, zorder=3, clip_on=False)
-    place: Any = {"xytext": (aside, 0), "textcoords": "offset points", "ha": ha, "va": "center"}
-    ax.annotate(text, (x, y), fontsize="small", color=colour, **place)
+    ax.annotate(
+        text,
+        (x, y),
+        xytext=(offset, 0),
+        textcoords="offset points",
+        ha=side,
+        va="center",
+        fontsize="small",
+        color=colour,
+    )
 
 
-def _label_rows(ax: "Axes", table: Any, labels: Sequence[str]) -> None:
+def _label_rows(ax: "Axes", table: Columns, labels: Sequence[str]) -> None:
     """A label and a faint line for each row, and a note if rows are omitted."""
     ax.set_ylim(len(labels) - 0.4, -0.6)
     ax.set_yticks(range(len(labels)), labels)
     ax.tick_params(axis="y", length=0, pad=8)
     ax.spines["left"].set_visible(False)
     texts = ax.get_yticklabels()
-    for i in np.flatnonzero(table["estimate"].isna()):
+    for i in np.flatnonzero(np.isnan(table["estimate"])):
         texts[i].set_color(GREY)
-    for text in texts[len(table) :]:
+    for text in texts[len(table["name"]) :]:
         text.set(color=GREY, fontstyle="italic")
-    ax.hlines(range(len(table)), 0, 1, transform=ax.get_yaxis_transform(), color=GREY, alpha=0.18, lw=0.8, zorder=0)
+    ax.hlines(
+        range(len(table["name"])), 0, 1, transform=ax.get_yaxis_transform(), color=GREY, alpha=0.18, lw=0.8, zorder=0
+    )

@@ -4,39 +4,48 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from bayesrecon.plots.style import GREY
+from bayesrecon.plots.table import Columns
 from bayesrecon.plots.text import numbers
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 _START, _BETWEEN, _SPACE = 10, 14, 3  # points: right of the axes, between columns, before the sign ±
 
 
-def write_columns(ax: "Axes", table: "pd.DataFrame", compared: bool, sampled: bool) -> None:
+def write_columns(ax: "Axes", table: Columns, compared: bool, sampled: bool) -> None:
     """Columns with a header: recovered values with their errors, and true values or intervals."""
-    rows = table[["estimate", "se", "scale", "lower", "upper", "true"]].to_numpy()
+    rows = zip(*(table[name] for name in ("estimate", "se", "scale", "lower", "upper", "true")), strict=True)
     values, errors, intervals, true = zip(*(numbers(*row) for row in rows), strict=True)
-    absent = ["" if value else "not determined" for value in values]
-    others, head = (true, "true") if compared else (intervals, "95 % interval")
-    first = "recovered ± s.e." if sampled else "recovered"
-    middle = _START + _width(ax, values)
-    edge = max(middle + any(errors) * _SPACE + _width(ax, errors), _START + _width(ax, [*absent, first]))
-    edge += _BETWEEN + _width(ax, [*others, head])
+    missing = ["" if value else "not determined" for value in values]
+    comparison, header = (true, "true") if compared else (intervals, "95 % interval")
+    recovered = "recovered ± s.e." if sampled else "recovered"
+    error_edge = _START + _width(ax, values)
+    right_edge = max(error_edge + any(errors) * _SPACE + _width(ax, errors), _START + _width(ax, [*missing, recovered]))
+    right_edge += _BETWEEN + _width(ax, [*comparison, header])
 
     def write(text: str, x: float, y: float, ha: str, va: str, up: float = 0, colour: str | None = None) -> None:
-        place = {"xycoords": ax.get_yaxis_transform(), "xytext": (x, up), "textcoords": "offset points"}
-        ax.annotate(text, (1, y), ha=ha, va=va, color=colour, fontsize="small", **place)
+        ax.annotate(
+            text,
+            (1, y),
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(x, up),
+            textcoords="offset points",
+            ha=ha,
+            va=va,
+            color=colour,
+            fontsize="small",
+        )
 
     top = ax.get_ylim()[1]
-    write(first, _START, top, "left", "bottom", up=4)
-    if any(others):
-        write(head, edge, top, "right", "bottom", up=4)
+    write(recovered, _START, top, "left", "bottom", up=4)
+    if any(comparison):
+        write(header, right_edge, top, "right", "bottom", up=4)
     for column, x, ha in (
-        (absent, _START, "left"),
-        (values, middle, "right"),
-        (errors, middle + _SPACE, "left"),
-        (others, edge, "right"),
+        (missing, _START, "left"),
+        (values, error_edge, "right"),
+        (errors, error_edge + _SPACE, "left"),
+        (comparison, right_edge, "right"),
     ):
         for i, text in enumerate(column):
             if text:

@@ -40,12 +40,13 @@ def plot_game(result: "GameResult", ax: "Axes | None" = None, *, path: str | Pat
         kinds = [("ties decided by a coin", "success", BLUE, "o", 0.0)]
         if any(row.ties for row in result.rows):
             kinds.append(("ties counted as wins", "success_with_ties", ORANGE, "s", 0.18))
-        for words, kind, colour, marker, shift in kinds:
+        for legend, kind, colour, marker, shift in kinds:
             rates = [getattr(row, kind) for row in result.rows]
             x = np.array([rate.estimate for rate in rates])
-            ends = np.array([[r.estimate - r.lower, r.upper - r.estimate] for r in rates]).T
-            style = {"fmt": marker, "color": colour, "ms": 5, "lw": 1.2, "capsize": 2, "label": words}
-            ax.errorbar(x, position + shift, xerr=ends, **style)
+            errors = np.array([[r.estimate - r.lower, r.upper - r.estimate] for r in rates]).T
+            ax.errorbar(
+                x, position + shift, xerr=errors, fmt=marker, color=colour, ms=5, lw=1.2, capsize=2, label=legend
+            )
         ax.axvline(0.5, color=GREY, ls="--", lw=1, label="guessing")
         if result.bound is not None:
             ax.axvline(result.bound, color=RED, lw=1, label=f"bound of epsilon {result.claimed_epsilon:g}")

@@ -50,7 +50,8 @@ def plot_input(
     ['Estimate', 'Error (half of 95 %)', 'Visibility']
     """
     check_path(path)
-    shape = shape or (result.shape[:2] if len(result.shape) == 2 else None)  # type: ignore[assignment]
+    if shape is None and len(result.shape) == 2:
+        shape = (result.shape[0], result.shape[1])
     if shape is not None and shape[0] * shape[1] != len(result.estimate):
         raise BayesreconError(f"{len(result.estimate)} fields are not an image of {shape[0]} by {shape[1]} pixels")
     figure = new_figure(pyplot=path is None)
@@ -68,22 +69,22 @@ def _images(figure: "Figure", result: "InputEstimate", shape: tuple[int, int], t
     low, high = float(result.lower.min()), float(result.upper.max())
     panels = [("Input", truth, "gray", (low, high))] if truth is not None else []
     panels += [("Estimate", result.estimate, "gray", (low, high))]
-    panels += [(f"Draw {i + 1}", one, "gray", (low, high)) for i, one in enumerate(_some(result.draws))]
+    panels += [(f"Draw {i + 1}", draw, "gray", (low, high)) for i, draw in enumerate(_few(result.draws))]
     panels += [("Error (half of 95 %)", half, "magma", (0, float(half.max()) or 1.0))]
     panels += [("Visibility", result.visibility, "viridis", (0, 1))]
     figure.set_size_inches(2.7 * len(panels), 2.9)
     axes = np.atleast_1d(figure.subplots(1, len(panels)))
-    for ax, (title, values, colours, (least, most)) in zip(axes, panels, strict=True):
+    for ax, (title, values, colours, (lowest, highest)) in zip(axes, panels, strict=True):
         picture = np.asarray(values, float).reshape(shape)
-        drawn = ax.imshow(picture, cmap=colours, vmin=least, vmax=most, interpolation="nearest")
+        image = ax.imshow(picture, cmap=colours, vmin=lowest, vmax=highest, interpolation="nearest")
         ax.set(xticks=[], yticks=[])
         ax.set_title(title, loc="left", fontsize="medium")
         if colours != "gray":
-            figure.colorbar(drawn, ax=ax, shrink=0.75)
+            figure.colorbar(image, ax=ax, shrink=0.75)
     return axes
 
 
-def _some(draws: np.ndarray) -> np.ndarray:
+def _few(draws: np.ndarray) -> np.ndarray:
     """A few draws, evenly spaced."""
     return draws[np.linspace(0, len(draws) - 1, min(_DRAWS, len(draws))).astype(int)] if len(draws) else draws
 
@@ -93,15 +94,15 @@ def _fields(figure: "Figure", result: "InputEstimate", truth: object) -> np.ndar
     order = np.argsort(-result.visibility, kind="stable")[:_MOST]
     figure.set_size_inches(8, max(2.0, 0.28 * len(order) + 1.2))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(2, 1))
-    at = np.arange(len(order))
-    left.hlines(at, result.lower[order], result.upper[order], color=GREY, lw=1.5)
-    left.plot(result.estimate[order], at, "o", color=BLUE, ms=5)
+    rows = np.arange(len(order))
+    left.hlines(rows, result.lower[order], result.upper[order], color=GREY, lw=1.5)
+    left.plot(result.estimate[order], rows, "o", color=BLUE, ms=5)
     if truth is not None:
-        left.plot(np.asarray(truth, float).ravel()[order], at, "x", color=left.title.get_color(), ms=6)
-    left.set_yticks(at, labels=[str(name) for name in table.index[order]])
+        left.plot(np.asarray(truth, float).ravel()[order], rows, "x", color=left.title.get_color(), ms=6)
+    left.set_yticks(rows, labels=[str(name) for name in table.index[order]])
     left.invert_yaxis()
     left.set_title("Estimate and 95 % interval", loc="left", fontsize="medium")
-    right.barh(at, result.visibility[order], color=BLUE)
+    right.barh(rows, result.visibility[order], color=BLUE)
     right.set_xlim(0, 1)
     right.set_title("Visibility", loc="left", fontsize="medium")
     return np.array([left, right])

@@ -66,11 +66,11 @@ def mosaic(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
         raise BayesreconError(f"{images.shape[1]} values are not an image of {shape[0]} by {shape[1]} pixels")
     across = min(_ACROSS, len(images))
     down = -(-len(images) // across)
-    whole = np.full((down * (shape[0] + 1) - 1, across * (shape[1] + 1) - 1), np.nan)
+    canvas = np.full((down * (shape[0] + 1) - 1, across * (shape[1] + 1) - 1), np.nan)
     for i, image in enumerate(images):
         top, left = (i // across) * (shape[0] + 1), (i % across) * (shape[1] + 1)
-        whole[top : top + shape[0], left : left + shape[1]] = image.reshape(shape)
-    return whole
+        canvas[top : top + shape[0], left : left + shape[1]] = image.reshape(shape)
+    return canvas
 
 
 def _scatter(ax: "Axes", result: "Matched", weights: np.ndarray) -> None:
@@ -79,11 +79,18 @@ def _scatter(ax: "Axes", result: "Matched", weights: np.ndarray) -> None:
     x = frame[names[0]].to_numpy(float)
     y = frame[names[1]].to_numpy(float) if len(names) > 1 else weights
     area = 80 * weights / max(float(weights.max()), 1e-300)
-    for fixed, label in ((True, "determined"), (False, "not determined")):
-        at = result.determined == fixed
-        if at.any():
-            fill = BLUE if fixed else "none"
-            ax.scatter(x[at], y[at], s=area[at], facecolor=fill, edgecolor=BLUE, label=f"{label} ({at.sum()})")
+    for determined, label in ((True, "determined"), (False, "not determined")):
+        selected = result.determined == determined
+        if selected.any():
+            fill = BLUE if determined else "none"
+            ax.scatter(
+                x[selected],
+                y[selected],
+                s=area[selected],
+                facecolor=fill,
+                edgecolor=BLUE,
+                label=f"{label} ({selected.sum()})",
+            )
     ax.set(xlabel=names[0], ylabel=names[1] if len(names) > 1 else "multiplier")
 
 

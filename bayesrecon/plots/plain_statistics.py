@@ -26,7 +26,10 @@ class PlainStatistic(NamedTuple):
     @property
     def numbers(self) -> tuple[str, str, str, str]:
         """Estimate, lower end, upper end and true value as strings."""
-        return tuple(format(x, self.form) for x in (self.estimate, self.lower, self.upper, self.true))  # type: ignore[return-value]
+        estimate, lower, upper, true = (
+            format(x, self.form) for x in (self.estimate, self.lower, self.upper, self.true)
+        )
+        return estimate, lower, upper, true
 
 
 def plot_plain_statistics(lines: Sequence[PlainStatistic], title: str, path: str | Path) -> None:

@@ -39,7 +39,7 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
         The Axes.
 
     Raises:
-        BayesreconError: a path with another suffix or in a folder that does not exist.
+        BayesreconError: the path has another suffix or is in a folder that does not exist.
 
     >>> from bayesrecon.results.plan import Outlook, Plan
     >>> outlook = Outlook("n", 100.0, se={100: 12.0, 1000: 4.0}, shift={2: 0.5}, moments={100: 11.0}, mode={3: 1.5})
@@ -48,25 +48,27 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
     ['100 draws', '1,000 draws', '1,000 draws, 2 digits', 'mean, covariance of 100 draws', 'mode, covariance: 3 digits']
     """
     outlooks = plan.outlooks[:_MOST]
-    ways = list(_ways(outlooks[0])) if outlooks else []
+    forms = list(_forms(outlooks[0])) if outlooks else []
     with panel(ax, path, heights=(plan_height(plan),)) as ax:
-        values = np.array([[_relative(o, value) for _, value in _ways(o)] for o in outlooks], float)
+        values = np.array(
+            [[_relative(outlook_, value) for _, value in _forms(outlook_)] for outlook_ in outlooks], float
+        )
         values[values < _EXACTLY] = 0.0
         finite = values[np.isfinite(values) & (values > 0)]
         low, high = (finite.min(), finite.max()) if finite.size else (0.1, 1.0)
         left, right = low / _BEYOND, high * _BEYOND
-        seen = np.where(np.isnan(values), right, np.maximum(values, left))
+        drawn = np.where(np.isnan(values), right, np.maximum(values, left))
         step = _WITHIN / max(len(outlooks) - 1, 3)
         for i, (outlook, style) in enumerate(zip(outlooks, styles(len(outlooks)), strict=True)):
-            y = np.arange(len(ways)) + step * (i - (len(outlooks) - 1) / 2)
-            ax.plot(seen[i], y, style.marker, ms=5, color=style.colour, label=label(outlook.name), clip_on=False)
-        kinds = [_kind(name) for name, _ in ways]
-        for at in (i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1]):
-            ax.axhline(at - 0.5, color=GREY, linewidth=0.6)
+            y = np.arange(len(forms)) + step * (i - (len(outlooks) - 1) / 2)
+            ax.plot(drawn[i], y, style.marker, ms=5, color=style.colour, label=label(outlook.name), clip_on=False)
+        kinds = [_kind(name) for name, _ in forms]
+        for line in (i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1]):
+            ax.axhline(line - 0.5, color=GREY, linewidth=0.6)
         ax.set_xscale("log")
         ax.set_xlim(left, right)
-        ax.set_yticks(np.arange(len(ways)), labels=[name for name, _ in ways])
-        ax.set_ylim(len(ways) - 0.5, -0.5)
+        ax.set_yticks(np.arange(len(forms)), labels=[name for name, _ in forms])
+        ax.set_ylim(len(forms) - 0.5, -0.5)
         ax.tick_params(axis="y", length=0, pad=8)
         ax.grid(axis="x", color=GREY, alpha=0.3, linewidth=0.6)
         if (values == 0).any():
@@ -81,10 +83,10 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
 
 def plan_height(plan: "Plan") -> float:
     """Height of the panel, in inches."""
-    return max(_LEAST, _LINE * sum(1 for o in plan.outlooks[:1] for _ in _ways(o)))
+    return max(_LEAST, _LINE * sum(1 for o in plan.outlooks[:1] for _ in _forms(o)))
 
 
-def _ways(outlook: "Outlook") -> Iterator[tuple[str, float | None]]:
+def _forms(outlook: "Outlook") -> Iterator[tuple[str, float | None]]:
     """Names of the forms of the release, and half the width of the interval that each leaves."""
     for draws, se in outlook.se.items():
         yield f"{draws:,} draws", Z95 * se
@@ -95,8 +97,8 @@ def _ways(outlook: "Outlook") -> Iterator[tuple[str, float | None]]:
         yield f"mean, covariance of {draws:,} draws", None if error is None else Z95 * error
     for digits, half in outlook.mode.items():
         yield f"mode, covariance: {'all' if digits == EXACT else digits} digits", half
-    for kind, found in ("full-rank", outlook.variational), ("mean-field", outlook.mean_field):
-        for digits, half in found.items():
+    for kind, half_widths in ("full-rank", outlook.variational), ("mean-field", outlook.mean_field):
+        for digits, half in half_widths.items():
             yield f"{kind} fit: {'all' if digits == EXACT else digits} digits", half
     for worth, error in outlook.sanitised.items():
         yield f"sanitised, worth {worth:,} draws", None if error is None else Z95 * error
@@ -112,5 +114,13 @@ def _relative(outlook: "Outlook", value: float | None) -> float:
 
 
 def _edge(ax: "Axes", x: float, side: str, text: str) -> None:
-    style = {"ha": side, "fontsize": "small", "color": GREY}
-    ax.annotate(text, (x, 1), (0, 4), xycoords="axes fraction", textcoords="offset points", **style)  # type: ignore[arg-type]
+    ax.annotate(
+        text,
+        (x, 1),
+        (0, 4),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha=side,
+        fontsize="small",
+        color=GREY,
+    )

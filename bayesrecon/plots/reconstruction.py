@@ -1,8 +1,9 @@
 """Plots of a reconstruction: traces of its moments, its distance from the optimum, and its weighted records."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -64,8 +65,8 @@ def plot_traces(
     if not results:
         raise BayesreconError("results: expected at least one reconstruction")
     first = next(iter(results.values()))
-    own = axes is None
-    names = _panel_names(first) if own else list(first.columns[_LEADING:])
+    new = axes is None
+    names = _panel_names(first) if new else list(first.columns[_LEADING:])
     sizes: tuple[list[float], list[float]] = ([], [])
     if axes is None:
         panels, sizes = _grid(new_figure(), names)
@@ -83,13 +84,13 @@ def plot_traces(
         _set_iterations(ax, np.concatenate([_column(result, x) for result in results.values()]), x)
         # One legend for all panels: under the first one in a new figure, which has room there, or else under the last.
         finish(ax)
-        if (legend := ax.get_legend()) is not None and ax is not panels[0 if own else len(names) - 1]:
+        if (legend := ax.get_legend()) is not None and ax is not panels[0 if new else len(names) - 1]:
             legend.remove()
-    if own:
+    if new:
         legend = panels[0].get_legend()
         if legend is not None:
             legend.set_in_layout(False)
-        fit(panels[0].figure, *sizes)
+        fit(panels[0].figure.figure, *sizes)
     return np.array(panels[: len(names)], dtype=object)
 
 
@@ -193,18 +194,18 @@ def _grid(
     widths = [PANEL] * left + [_WIDTH] * (1 + across)
     heights = [_HEIGHT] * rows
     grid = figure.add_gridspec(rows, len(widths), width_ratios=widths, height_ratios=heights)
-    places = [(0, left)]
-    for below in (0, 1):
-        places += [(row + below, left + column) for row, column in cells[:fields]]
-    panels = [figure.add_subplot(grid[place]) for place in places]
+    cells_ = [(0, left)]
+    for lower in (0, 1):
+        cells_ += [(row + lower, left + column) for row, column in cells[:fields]]
+    panels = [figure.add_subplot(grid[place]) for place in cells_]
     if full:
         panels += [figure.add_subplot(grid[1, left]), figure.add_subplot(grid[:2, 0])]
     return panels, (widths, heights)
 
 
 def _draw_trace(ax: "Axes", x: np.ndarray, y: np.ndarray, style: Style, name: str | None = None) -> None:
-    marker: dict[str, Any] = {"marker": style.marker, "ms": 2.5} if np.isfinite(y).sum() <= _FEW else {}
-    ax.plot(x, y, color=style.colour, ls=style.dashes, lw=1.4, zorder=2, label=name, **marker)
+    marker = style.marker if np.isfinite(y).sum() <= _FEW else "none"
+    ax.plot(x, y, color=style.colour, ls=style.dashes, lw=1.4, marker=marker, ms=2.5, zorder=2, label=name)
 
 
 def _frame_trace(ax: "Axes", title: str) -> None:
@@ -296,36 +297,36 @@ def _draw_gap(ax: "Axes", result: "Reconstruction", iterations: np.ndarray, kept
 
 def _draw_records(ax: "Axes", result: "Reconstruction") -> None:
     """The first two fields against each other, or the histogram of a single one."""
-    table: Any = result.to_dataframe()
-    moved = [c[5:-1] for c in result.columns if c.startswith("mean(")]
-    names = [c for c in table.columns[1:] if c in moved]
-    known = [c for c in table.columns[1:] if c not in moved]
+    frame = result.to_dataframe()
+    free = [c[5:-1] for c in result.columns if c.startswith("mean(")]
+    names = [c for c in frame.columns[1:] if c in free]
+    known = [c for c in frame.columns[1:] if c not in free]
     names = names[:2] if len(names) > 1 else [*known[:1], *names]
-    table = table[["weight", *names]].astype(float)
-    table = table[(table.abs() < _LARGEST).all(axis=1)]
+    table = np.column_stack([np.asarray(frame[name], float) for name in ("weight", *names)])
+    table = table[(np.abs(table) < _LARGEST).all(axis=1)]
     # Coinciding records get one marker.
-    table = table.groupby(names, as_index=False)["weight"].sum()
-    weights = table["weight"].to_numpy()
+    points, index = np.unique(table[:, 1:], axis=0, return_inverse=True)
+    weights = np.bincount(index.ravel(), table[:, 0], minlength=len(points))
     negative = weights < 0
     title = "Pseudo-records"
     if len(names) == 1:
-        _draw_histogram(ax, table[names[0]].to_numpy(), weights)
+        _draw_histogram(ax, points[:, 0], weights)
         ax.set_ylabel("weight")
     else:
         size = min(_INK / max(np.abs(weights).sum(), 1e-300), _LARGEST_MARK / max(np.abs(weights).max(), 1e-300))
-        style: dict[str, Any] = {"alpha": 0.55, "linewidths": 0.5, "edgecolors": ax.get_facecolor(), "zorder": 2}
-        for at, colour in ((~negative, BLUE), (negative, RED)):
-            if at.any():
-                ax.scatter(*table.loc[at, names].to_numpy().T, s=size * np.abs(weights[at]), color=colour, **style)
+        scatter = partial(ax.scatter, alpha=0.55, linewidths=0.5, edgecolors=ax.get_facecolor(), zorder=2)
+        for selected, colour in ((~negative, BLUE), (negative, RED)):
+            if selected.any():
+                scatter(*points[selected].T, s=size * np.abs(weights[selected]), color=colour)
         typical = float(f"{np.abs(weights).max(initial=0.0):.1g}")
         if typical > 0:
-            ax.scatter([], [], s=size * typical, color=BLUE, label=f"weight {power(typical)}", **style)
+            scatter([], [], s=size * typical, color=BLUE, label=f"weight {power(typical)}")
         if negative.any():
-            ax.scatter([], [], s=30, color=RED, label=f"negative ({negative.sum()})", **style)
+            scatter([], [], s=30, color=RED, label=f"negative ({negative.sum()})")
         ax.set_ylabel(label(names[1]))
         title += ", area by weight"
-    for name, axis in zip(names, (ax.xaxis, ax.yaxis), strict=False):
-        values = np.unique(table[name])
+    for column, axis in zip(points.T, (ax.xaxis, ax.yaxis), strict=False):
+        values = np.unique(column)
         if len(values) and np.ptp(values) < _LEVELS and (values == np.round(values)).all():
             set_ticks(axis, values.tolist())
     ax.set_xlabel(label(names[0]))

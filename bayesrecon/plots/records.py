@@ -1,9 +1,11 @@
 """Plots of recovered records: estimates with errors and probabilities, compared with the truth if it is known."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesrecon.diagnostics import calibration_table
 from bayesrecon.plots.saving import check_path, save_figure
@@ -23,8 +25,8 @@ _BINS = [i / 20 for i in range(21)]
 
 
 def plot_records(
-    table: "RecordTable", *, truth: dict[str, Any] | None = None, path: str | Path | None = None
-) -> "np.ndarray[Any, Any]":
+    table: "RecordTable", *, truth: Mapping[str, ArrayLike] | None = None, path: str | Path | None = None
+) -> np.ndarray:
     """Two panels per field: the estimates, and the stated probabilities (or the most exposed units).
 
     Up to thirty units are named on the horizontal axis of the first panel. With `truth`, that panel also shows the true
@@ -75,29 +77,41 @@ def plot_records(
 
 def _estimates(ax: "Axes", table: "RecordTable", name: str, true: np.ndarray | None) -> None:
     column = table[name]
-    seen = np.isfinite(column.estimate)
+    determined = np.isfinite(column.estimate)
     if len(table) <= _MOST_NAMED:
-        order, x = np.arange(seen.sum()), np.flatnonzero(seen).astype(float)
+        order, x = np.arange(determined.sum()), np.flatnonzero(determined).astype(float)
         _name_units(ax, table)
         if true is not None:
             ax.plot(np.arange(len(true)), true, "D", ms=6, mfc="none", mec=RED, mew=1.4, zorder=4, label="true")
     elif true is None:
-        order = np.argsort(column.estimate[seen])
-        x = np.arange(seen.sum(), dtype=float)
+        order = np.argsort(column.estimate[determined])
+        x = np.arange(determined.sum(), dtype=float)
         ax.set_xlabel("records, by estimate")
     else:
-        order = np.arange(seen.sum())
+        order = np.arange(determined.sum())
         spread = 0.0 if len(np.unique(true)) > 12 else 0.3  # markers at a few distinct values are moved apart
-        x = true[seen] + spread * np.linspace(-1, 1, int(seen.sum())) * (np.ptp(true) or 1) / len(np.unique(true))
-        ends = [true.min(), true.max()]
-        ax.plot(ends, ends, color=GREY, lw=1, zorder=1)
+        x = true[determined] + spread * np.linspace(-1, 1, int(determined.sum())) * (np.ptp(true) or 1) / len(
+            np.unique(true)
+        )
+        range_ = [true.min(), true.max()]
+        ax.plot(range_, range_, color=GREY, lw=1, zorder=1)
         ax.set_xlabel(f"true {name}", parse_math=False)
-    y, se = column.estimate[seen][order], column.se[seen][order]
+    y, se = column.estimate[determined][order], column.se[determined][order]
     few = len(y) <= _MOST_BARS
-    style = {"fmt": "o", "ms": 5 if few else 2, "color": BLUE, "zorder": 3, "label": "recovered, 95 %"}
-    ax.errorbar(x, y, 1.96 * se, elinewidth=1.2 if few else 0.3, alpha=1.0 if few else 0.5, **style)
+    ax.errorbar(
+        x,
+        y,
+        1.96 * se,
+        fmt="o",
+        ms=5 if few else 2,
+        elinewidth=1.2 if few else 0.3,
+        alpha=1.0 if few else 0.5,
+        color=BLUE,
+        zorder=3,
+        label="recovered, 95 %",
+    )
     if column.naive is not None:
-        naive = np.asarray(column.naive, float)[seen][order]
+        naive = np.asarray(column.naive, float)[determined][order]
         ax.plot(x, naive, "x", ms=5 if few else 2, color=ORANGE, zorder=2, label="the model's own guess")
     ax.set_ylabel(f"recovered {name}", parse_math=False)
 
@@ -105,9 +119,11 @@ def _estimates(ax: "Axes", table: "RecordTable", name: str, true: np.ndarray | N
 def _name_units(ax: "Axes", table: "RecordTable") -> None:
     """A tick for each unit, with its name."""
     rows = zip(*(np.asarray(table.known[field]).tolist() for field in table.unit), strict=True)
-    names = [label(", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in row)) for row in rows]
-    turned = 90 if sum(map(len, names)) > _LETTERS else 0
-    ax.set_xticks(np.arange(len(names)), labels=names, rotation=turned)
+    names = [
+        label(", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in row)) for row in rows
+    ]
+    rotation = 90 if sum(map(len, names)) > _LETTERS else 0
+    ax.set_xticks(np.arange(len(names)), labels=names, rotation=rotation)
     ax.set_xlim(-0.6, len(names) - 0.4)
     ax.set_xlabel(", ".join(table.unit), parse_math=False)
 
@@ -124,18 +140,18 @@ def _calibration(ax: "Axes", column: "Column", true: np.ndarray) -> None:
     assert column.probability is not None
     assert column.value is not None
     rows = calibration_table(column.probability, np.asarray(column.value, float) == true)
-    stated, right, count = (np.array(x, float) for x in zip(*rows, strict=True))
+    stated, correct, count = (np.array(x, float) for x in zip(*rows, strict=True))
     ax.plot([0, 1], [0, 1], color=GREY, lw=1)
     error = np.sqrt(np.maximum(stated * (1 - stated), 1e-12) / count)
-    ax.errorbar(stated, right, 1.96 * error, fmt="o", color=BLUE, label="values so stated")
-    for x, y, n in zip(stated, right, count, strict=True):
+    ax.errorbar(stated, correct, 1.96 * error, fmt="o", color=BLUE, label="values so stated")
+    for x, y, n in zip(stated, correct, count, strict=True):
         ax.annotate(f"{int(n)}", (x, y), (4, -10), textcoords="offset points", fontsize="x-small")
-    ax.set(xlabel="stated probability", ylabel="share right", xlim=(0, 1.05), ylim=(0, 1.05))
+    ax.set(xlabel="stated probability", ylabel="share correct", xlim=(0, 1.05), ylim=(0, 1.05))
 
 
 def _exposure(ax: "Axes", table: "RecordTable") -> None:
-    found = table.exposure().head(_SHOWN_UNITS)[::-1]
-    labels = [str(i) if not isinstance(i, tuple) else ", ".join(map(str, i)) for i in found.index]
-    ax.barh(np.arange(len(found)), found["bits"], color=RED)
-    ax.set_yticks(np.arange(len(found)), labels=labels, fontsize="x-small")
+    exposure = table.exposure().head(_SHOWN_UNITS)[::-1]
+    labels = [str(unit) if not isinstance(unit, tuple) else ", ".join(map(str, unit)) for unit in exposure.index]
+    ax.barh(np.arange(len(exposure)), exposure["bits"], color=RED)
+    ax.set_yticks(np.arange(len(exposure)), labels=labels, fontsize="x-small")
     ax.set(xlabel="bits", ylabel=", ".join(table.unit), title="most exposed")

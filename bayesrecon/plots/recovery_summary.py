@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from bayesrecon.plots.spectrum import plot_spectrum
 from bayesrecon.plots.style import PANEL, TITLE_PAD, fit, new_figure
 from bayesrecon.plots.text import label
 from bayesrecon.results.recovery import Recovery
+
+if TYPE_CHECKING:
+    from matplotlib.typing import HashableList
 
 _TITLES = {"scatter": "Recovered against true", "table": "Recovered statistics", "spectrum": "Spectrum"}
 _SIDE_BY_SIDE = 14  # with more rows, the table would be taller than the panels beside it
@@ -50,7 +53,7 @@ def plot_summary(
     lines = min(len(result.rows), MOST_ROWS + 1)
     panels = [panel for panel in _TITLES if panel != "scatter" or truth is not None]
     if lines <= _SIDE_BY_SIDE:
-        mosaic: list[Any] = [panels]
+        mosaic: list[HashableList[str]] = [[*panels]]
         heights = [max(PANEL, table_height(lines))]
     else:
         mosaic = [["table", panel] for panel in [*panels, "."] if panel != "table"]

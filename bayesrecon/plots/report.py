@@ -7,7 +7,7 @@ import io
 import shlex
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from bayesrecon.plots.text import numbers
 from bayesrecon.results.findings import LEVELS
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
+    from matplotlib.axes import Axes
+
     from bayesrecon.results.audit import Audit
     from bayesrecon.results.findings import Finding, Item
 
@@ -32,6 +35,10 @@ _MEANINGS = {
     "misfit": "values do not belong to the model if their residuals, in units of the noise, are above",
     "small_count": "a level, a cell or the residual degrees of freedom are small if below this number of records",
 }
+
+
+class _Draw(Protocol):
+    def __call__(self, finding: "Finding", *, ax: "Axes") -> "Axes": ...
 
 
 def audit_page(audit: "Audit", command: str | None = None) -> str:
@@ -55,10 +62,13 @@ def audit_page(audit: "Audit", command: str | None = None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": _number, "records": _records, "cells": _cells, "intervals": _intervals}
     template = environment.from_string((files("bayesrecon.plots") / "report.html").read_text(encoding="utf-8"))
     plots = {id(f): [_markup(svg) for svg in _plots(f)] for f in (*audit, *(audit.fixed or ()))}
     return template.render(
+        number=_number,
+        records=_records,
+        cells=_cells,
+        intervals=_intervals,
         audit=audit,
         document=audit.to_dict(),
         plain=(plain := in_plain_words(audit)),
@@ -81,12 +91,12 @@ def _fix_command(audit: "Audit", command: str | None) -> str:
     return f"bayesrecon audit {' '.join(map(shlex.quote, paths))}{model} --fix cleaned.nc"
 
 
-def _without_controls(value: object) -> Any:
+def _without_controls(value: object) -> object:
     """Strings without the characters that would reverse the direction of text on the page."""
     return visible(value) if type(value) is str else value
 
 
-def _markup(svg: str) -> Any:
+def _markup(svg: str) -> "Markup":
     """A plot of ours as markup. It contains text only as outlines."""
     from markupsafe import Markup
 
@@ -98,13 +108,14 @@ def _plots(finding: "Finding") -> list[str]:
 
     drawn = []
     if any(r.status in _ERRORS and r.before for r in finding.remedies):
-        drawn.append(_svg(plot_remedies, finding))
+        rows = sum(r.status in _ERRORS for r in finding.remedies)
+        drawn.append(_svg(plot_remedies, finding, max(1.2, 0.24 * rows)))
     if any(np.asarray(v).ndim == 1 for v in finding.records.values()):
-        drawn.append(_svg(plot_pointwise, finding))
+        drawn.append(_svg(plot_pointwise, finding, 3.2))
     return drawn
 
 
-def _svg(draw: Any, finding: "Finding") -> str:
+def _svg(draw: _Draw, finding: "Finding", height: float) -> str:
     """A figure as inline SVG, without pyplot and without the XML declaration."""
     import matplotlib as mpl
 
@@ -113,15 +124,14 @@ def _svg(draw: Any, finding: "Finding") -> str:
     with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "bayesrecon"}):
         figure = new_figure(pyplot=False)
         draw(finding, ax=figure.add_subplot())
-        rows = sum(r.status in _ERRORS for r in finding.remedies)
-        fit(figure, heights=(max(1.2, 0.24 * rows) if draw.__name__ == "plot_remedies" else 3.2,))
+        fit(figure, heights=(height,))
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     return text[text.index("<svg") :]
 
 
-def _number(value: Any, digits: int = 5) -> str:
+def _number(value: float | None, digits: int = 5) -> str:
     if value is None:
         return "–"
     return f"{value:.{digits}g}" if np.isfinite(value) else "∞"
@@ -135,10 +145,10 @@ def _cells(item: "Item") -> tuple[str, str, str, str]:
     )
     scale = se if se > 0 else (upper - lower) / (2 * Z95)
     if not scale > 0:  # without an error, the number of correct digits is unknown
-        shown = [_number(None if np.isnan(x) else x, 9) for x in (value, true)]
-        return shown[0], "exact" if se == 0 else "–", "–", shown[1]
-    texts = numbers(value, se, scale, lower, upper, true)
-    return tuple(text.removeprefix("± ") or "–" for text in texts)  # type: ignore[return-value]
+        estimate, truth = (_number(None if np.isnan(x) else x, 9) for x in (value, true))
+        return estimate, "exact" if se == 0 else "–", "–", truth
+    estimate, error, interval, truth = numbers(value, se, scale, lower, upper, true)
+    return estimate or "–", error.removeprefix("± ") or "–", interval or "–", truth or "–"
 
 
 def _intervals(finding: "Finding") -> bool:
@@ -152,7 +162,8 @@ def _records(finding: "Finding") -> list[list[str]]:
         flat = np.asarray(values, float)[:_SHOWN].reshape(min(len(values), _SHOWN), -1)
         errors = np.asarray(finding.errors[name], float)[:_SHOWN].reshape(flat.shape)
         cells = [
-            ", ".join(_with_error(v, e) for v, e in zip(*row, strict=True)) for row in zip(flat, errors, strict=True)
+            ", ".join(_with_error(value, error) for value, error in zip(*row, strict=True))
+            for row in zip(flat, errors, strict=True)
         ]
         columns.append(cells)
     return [list(row) for row in zip(*columns, strict=True)]

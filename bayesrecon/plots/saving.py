@@ -1,10 +1,13 @@
 """Save figures to files. A file appears only when it is complete."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -19,6 +22,6 @@ def check_path(path: str | Path | None) -> None:
         raise BayesreconError(f"cannot write {path}: the name must end in {', '.join(_SUFFIXES)}")
 
 
-def save_figure(figure: Any, path: str | Path) -> None:
+def save_figure(figure: "Figure", path: str | Path) -> None:
     """Write the figure completely or not at all."""
     write_whole(Path(path), lambda temporary: figure.savefig(temporary, dpi=150))

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
-from bayesrecon.plots.style import BLUE, GREY, RED, draw_marks, finish, fit, new_figure, set_ticks
-from bayesrecon.plots.table import tabulate
+from bayesrecon.plots.style import BLUE, GREY, RED, axes_of, draw_marks, finish, fit, set_ticks
+from bayesrecon.plots.table import Columns, select, tabulate
 from bayesrecon.plots.text import label
 from bayesrecon.results.recovery import Recovery
 
@@ -49,26 +49,26 @@ def plot_recovered_against_true(result: Recovery, truth: Mapping[str, float], ax
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('true value', 'recovered value')
     """
-    own = ax is None
-    ax = new_figure().add_subplot() if ax is None else ax
+    ax, figure = axes_of(ax)
     table = draw_scatter(ax, result, truth)
-    if own:
-        fit(ax.figure)
+    if figure is not None:
+        fit(figure)
     label_points(ax, table)
     return ax
 
 
-def draw_scatter(ax: "Axes", result: Recovery, truth: Mapping[str, float]) -> Any:
+def draw_scatter(ax: "Axes", result: Recovery, truth: Mapping[str, float]) -> Columns:
     """Draw everything except the names, which need the final layout. Returns the table of the statistics shown."""
     table = tabulate(result, truth)
-    hidden = int(table["estimate"].isna().sum())
-    table = table.dropna(subset=["estimate", "true"])
+    undetermined = np.isnan(table["estimate"])
+    hidden = int(undetermined.sum())
+    table = select(table, ~(undetermined | np.isnan(table["true"])))
     limits = _set_common_scale(ax, table)
-    bars = table.dropna(subset=["lower", "upper"])
-    colours: Any = np.where(bars["off"], RED, BLUE)
+    bars = select(table, ~np.isnan(table["lower"] + table["upper"]))
+    colours = np.where(bars["off"], RED, BLUE).tolist()
     ax.vlines(bars["true"], bars["lower"], bars["upper"], colors=colours, lw=1.4, zorder=2)
     draw_marks(ax, table, table["true"], table["estimate"], clip=True)
-    if len(table):
+    if len(table["name"]):
         ax.plot(limits, limits, color=GREY, lw=1, zorder=1, label="recovered = true")
     else:
         ax.set(xticks=[], yticks=[])
@@ -82,19 +82,20 @@ def draw_scatter(ax: "Axes", result: Recovery, truth: Mapping[str, float]) -> An
     return table
 
 
-def _set_common_scale(ax: "Axes", table: Any) -> tuple[float, float]:
+def _set_common_scale(ax: "Axes", table: Columns) -> tuple[float, float]:
     """One scale for both axes, and its limits."""
-    values = table[["true", "estimate", "lower", "upper"]].to_numpy()
-    values = values[np.isfinite(values)] if len(table) else np.array([0.0, 1.0])
+    values = np.concatenate([table[name] for name in ("true", "estimate", "lower", "upper")])
+    values = values[np.isfinite(values)] if len(values) else np.array([0.0, 1.0])
     low, high, largest = values.min(), values.max(), np.abs(values).max() or 1.0
     # Values of both signs: symmetric-logarithmic if a typical interval would be invisible on a linear scale.
-    usual = Z95 * table["scale"][table["scale"] > 0]
-    unit = max(np.median(usual if usual.size else np.abs(values)), largest * 1e-9)
+    typical = Z95 * table["scale"][table["scale"] > 0]
+    unit = max(np.median(typical if typical.size else np.abs(values)), largest * 1e-9)
     if low > 0 and high > 20 * low:
         low = max(low, high * 1e-20)
         stretch = 1.2 * (high / low) ** 0.06
         limits = (low / stretch, high * stretch)
-        scale, ticks = {"value": "log"}, _powers(low, high, 6)
+        ax.set(xscale="log", yscale="log")
+        ticks = _powers(low, high, 6)
         if len(ticks) < 3:
             decade = 10.0 ** math.floor(math.log10(low))
             ticks = [m * decade for m in (1, 2, 5, 10, 20, 50, 100, 200, 500) if limits[0] <= m * decade <= limits[1]]
@@ -103,13 +104,14 @@ def _set_common_scale(ax: "Axes", table: Any) -> tuple[float, float]:
         stretch = 1.2 * (largest / threshold) ** 0.06
         limits = (low * stretch - 0.5 * threshold, max(high, 0.0) * stretch + 0.5 * threshold)
         ticks = _powers(10 * threshold, largest, 3)
-        scale, ticks = {"value": "symlog", "linthresh": threshold}, [*(-tick for tick in ticks), 0.0, *ticks]
+        ticks = [*(-tick for tick in ticks), 0.0, *ticks]
+        ax.set_xscale("symlog", linthresh=threshold)
+        ax.set_yscale("symlog", linthresh=threshold)
     else:
         margin = 0.08 * (high - low) or 0.5 * largest
         limits = (low - margin, high + margin)
-        scale, ticks = {"value": "linear"}, []
-    ax.set_xscale(**scale)
-    ax.set_yscale(**scale)
+        ticks = []
+        ax.set(xscale="linear", yscale="linear")
     if ticks:
         set_ticks(ax.xaxis, ticks)
         set_ticks(ax.yaxis, ticks)
@@ -124,24 +126,30 @@ def _powers(low: float, high: float, most: int) -> list[float]:
     return [10.0**e for e in range(last, first - 1, -max(math.ceil((last - first + 1) / most), 1))]
 
 
-def label_points(ax: "Axes", table: Any) -> None:
+def label_points(ax: "Axes", table: Columns) -> None:
     """Names beside the points if there is room. Points that miss the truth come first."""
     from matplotlib.transforms import Bbox
 
-    frame, ends = ax.get_window_extent(), table[["lower", "estimate", "upper"]]
-    corners = [np.column_stack([table["true"], end]) for end in (ends.min(axis=1), ends.max(axis=1))]
+    frame, values = ax.get_window_extent(), np.stack([table[name] for name in ("lower", "estimate", "upper")])
+    corners = [np.column_stack([table["true"], end(values, axis=0)]) for end in (np.fmin.reduce, np.fmax.reduce)]
     boxes = zip(*map(ax.transData.transform, corners), strict=True)
-    taken = [Bbox(box).padded(4 * ax.figure.dpi / 72) for box in boxes]
-    places = _PLACES if len(table) <= _CROWD else _PLACES[:2]
-    for row in table.sort_values("off", ascending=False, kind="stable").itertuples():
-        style: Any = {"textcoords": "offset points", "fontsize": "x-small", "usetex": False}
-        name = ax.annotate(label(row.name), (row.true, row.estimate), xytext=(0, 0), **style)
+    occupied = [Bbox(box).padded(4 * ax.figure.dpi / 72) for box in boxes]
+    places = _PLACES if len(table["name"]) <= _CROWD else _PLACES[:2]
+    for i in np.argsort(~table["off"].astype(bool), kind="stable"):
+        name = ax.annotate(
+            label(str(table["name"][i])),
+            (table["true"][i], table["estimate"][i]),
+            xytext=(0, 0),
+            textcoords="offset points",
+            fontsize="x-small",
+            usetex=False,
+        )
         for x, y, ha, va in places:
             name.set(position=(x, y), ha=ha, va=va)
             box = name.get_window_extent()
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
-            if inside and not box.count_overlaps(taken):
-                taken.append(box)
+            if inside and not box.count_overlaps(occupied):
+                occupied.append(box)
                 break
         else:
             name.remove()

@@ -1,11 +1,12 @@
 """The spectrum of the score kernel."""
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesrecon.plots.style import BLUE, GREY, finish, fit, new_figure, set_ticks
+from bayesrecon.plots.style import BLUE, GREY, axes_of, finish, fit, set_ticks
 from bayesrecon.results.recovery import Recovery
 
 if TYPE_CHECKING:
@@ -38,8 +39,7 @@ def plot_spectrum(result: Recovery, ax: "Axes | None" = None) -> "Axes":
     """
     from matplotlib.ticker import MaxNLocator
 
-    own = ax is None
-    ax = new_figure().add_subplot() if ax is None else ax
+    ax, figure = axes_of(ax)
     values = np.nan_to_num(np.asarray(result.spectrum, float), nan=0.0, posinf=1.0)
     values = np.maximum(values / (values.max(initial=0.0) or 1.0), _SMALLEST)
     index, kept = np.arange(1, values.size + 1), min(result.rank, values.size)
@@ -54,23 +54,23 @@ def plot_spectrum(result: Recovery, ax: "Axes | None" = None) -> "Axes":
     if kept:
         ax.plot(index[:kept], values[:kept], "o", ms=4.5, color=BLUE, zorder=3, label=f"kept ({kept})")
     if kept < values.size:
-        rest = f"at rounding level ({values.size - kept})"
-        ax.plot(index[kept:], values[kept:], "o", ms=3.5, mfc="none", color=GREY, zorder=2, label=rest)
+        legend = f"at rounding level ({values.size - kept})"
+        ax.plot(index[kept:], values[kept:], "o", ms=3.5, mfc="none", color=GREY, zorder=2, label=legend)
     if result.gap:
         note = f"rank {result.rank}: everything\nabove the gap is kept"
     else:
         note = f"rank {result.rank}, no gap:\nregularised at the noise level"
+    annotate = partial(ax.annotate, note, textcoords="offset points", ha="left", fontsize="small")
     if kept <= 0.55 * values.size:
         # Beside the line, above the values that follow it.
-        place = {"xy": (kept + 0.5, 0.95), "xycoords": ax.get_xaxis_transform(), "xytext": (6, 0), "va": "top"}
+        annotate(xy=(kept + 0.5, 0.95), xycoords=ax.get_xaxis_transform(), xytext=(6, 0), va="top")
     else:
         # Under a curve that decreases.
-        place = {"xy": (0, 0.05), "xycoords": ax.transAxes, "xytext": (8, 0), "va": "bottom"}
-    ax.annotate(note, textcoords="offset points", ha="left", fontsize="small", **place)
+        annotate(xy=(0, 0.05), xycoords=ax.transAxes, xytext=(8, 0), va="bottom")
     ax.set_xlabel("index")
     ax.set_ylabel("eigenvalue, relative to the largest")
     ax.set_title("Spectrum of the score kernel", loc="left")
     finish(ax)
-    if own:
-        fit(ax.figure)
+    if figure is not None:
+        fit(figure)
     return ax

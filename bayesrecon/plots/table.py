@@ -1,16 +1,18 @@
 """The table of statistics that the plots share."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
 from bayesrecon.results.recovery import Recovery
 
+Columns = dict[str, np.ndarray]
+"""Columns `(S,)` by name, with one entry per statistic."""
 
-def tabulate(result: Recovery, truth: Mapping[str, float] | None) -> Any:
-    """The result as a DataFrame with true values and errors. Numbers that are missing or not finite are NaN.
+
+def tabulate(result: Recovery, truth: Mapping[str, float] | None) -> Columns:
+    """The columns of a result, with true values and errors. Numbers that are missing or not finite are NaN.
 
     Undetermined statistics have no estimate. Further columns:
 
@@ -32,4 +34,9 @@ def tabulate(result: Recovery, truth: Mapping[str, float] | None) -> Any:
     table["z"] = ((table["estimate"] - table["true"]) / table["scale"]).mask(agree, 0.0)
     beyond = (table["true"] < table["lower"]) | (table["true"] > table["upper"])
     table["off"] = beyond.where(table["se"].isna(), table["z"].abs() > Z95)
-    return table
+    return {str(name): table[name].to_numpy() for name in table}
+
+
+def select(table: Columns, rows: np.ndarray) -> Columns:
+    """The rows of a table at a mask or at positions."""
+    return {name: values[rows] for name, values in table.items()}

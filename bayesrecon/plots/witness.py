@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
-from bayesrecon.plots.style import BLUE, finish, fit, new_figure
+from bayesrecon.plots.style import BLUE, axes_of, finish, fit
 from bayesrecon.plots.text import label
 
 if TYPE_CHECKING:
@@ -38,10 +38,11 @@ def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('y', 'density of the records')
     """
-    own = ax is None
-    ax = new_figure().add_subplot() if ax is None else ax
+    ax, figure = axes_of(ax)
     names = [label(name) for name in witness.fields]
-    share = f"{np.average(witness.visibility, weights=np.maximum(witness.values, 0) + 1e-300):.0%} of it determined"
+    determined = (
+        f"{np.average(witness.visibility, weights=np.maximum(witness.values, 0) + 1e-300):.0%} of it determined"
+    )
     if len(names) == 1:
         (grid,) = witness.grids
         half = Z95 * witness.se
@@ -54,16 +55,16 @@ def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":
             ax.set_ylabel("density of the records")
         ax.set_ylim(bottom=min(0.0, float((witness.values - half).min())))
     else:
-        most = float(witness.values.max())
-        drawn = ax.pcolormesh(*witness.grids, witness.values.T, cmap="Blues", vmin=0, vmax=most, shading="nearest")
-        drawn.set_rasterized(True)
-        ax.figure.colorbar(drawn, ax=ax, label="density of the records")
+        largest = float(witness.values.max())
+        mesh = ax.pcolormesh(*witness.grids, witness.values.T, cmap="Blues", vmin=0, vmax=largest, shading="nearest")
+        mesh.set_rasterized(True)
+        ax.figure.colorbar(mesh, ax=ax, label="density of the records")
         ax.set_ylabel(names[1])
     ax.set_xlabel(names[0])
-    ax.set_title(f"Density of the private records\n({share})", loc="left")
+    ax.set_title(f"Density of the private records\n({determined})", loc="left")
     finish(ax)
-    if own and len(names) == 1:
-        fit(ax.figure)
-    elif own:
-        ax.figure.set_size_inches(*_MAP)  # type: ignore[union-attr]
+    if figure is not None and len(names) == 1:
+        fit(figure)
+    elif figure is not None:
+        figure.set_size_inches(*_MAP)
     return ax

@@ -15,8 +15,8 @@ import numpy as np
 
 import bayesrecon
 from bayesrecon.disclosure.sanitising.bits import bits_of
-from bayesrecon.disclosure.sanitising.law import tilt_at
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen
+from bayesrecon.disclosure.sanitising.tilts import tilt_at
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.kernels.score import log_liks
@@ -45,11 +45,11 @@ def single_records(secrets: int, records: int = 400) -> dict[str, Any]:
     law, found = law_of(first, WORTH), []
     shifts = law.shift({"x": x, "y": y}, PUBLISHED)
     order = np.argsort(shifts)
-    alive = law.own > 1e-9 * law.own[-1]
+    alive = law.scatters > 1e-9 * law.scatters[-1]
     for share in (0.5, 0.95, 1.0):
         who = int(order[int(share * (records - 1))])
         gone = np.delete(x, who, axis=0), np.delete(y, who)
-        unit = law.multiple * law.vectors[:, alive] / np.sqrt(law.own[alive])
+        unit = law.multiple * law.vectors[:, alive] / np.sqrt(law.scatters[alive])
         l = np.asarray(log_liks(law.model, law.theta, {"x": x[who : who + 1], "y": y[who : who + 1]}))
         along = (unit.T @ (law.values.T @ (l - l.mean(axis=0)))).ravel() / len(l)
         best = along / (law.variances[alive] + 1 / PUBLISHED)
@@ -79,8 +79,8 @@ def bits(secrets: int, records: int = 400) -> dict[str, Any]:
     law, predict, rows = law_of(first, WORTH), responses(first, ()), []
     at = np.arange(0, records, 4)
     stated, plain = bits_of(law, {"x": x[at], "y": y[at]}, predict, PUBLISHED, POOL)
-    alive = law.own > 1e-9 * law.own[-1]
-    unit = law.multiple * law.vectors[:, alive] / np.sqrt(law.own[alive])
+    alive = law.scatters > 1e-9 * law.scatters[-1]
+    unit = law.multiple * law.vectors[:, alive] / np.sqrt(law.scatters[alive])
     order = np.argsort(stated)
     for share in (0.5, 0.95, 1.0):
         k = order[int(share * (len(at) - 1))]

@@ -7,9 +7,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_law
 from bayesrecon.disclosure.sanitising.public_numbers import statistics_of
 from bayesrecon.disclosure.sanitising.supported import MOST_NATS, with_widest_cap
+from bayesrecon.disclosure.sanitising.tilts import TiltDistribution, count_of, divergences, tilt_distribution
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.kernels.score import log_liks
@@ -53,7 +53,7 @@ def pool(x: np.ndarray, y: np.ndarray, draws: int, seed: Any) -> Any:
     return from_draws(sample_regression(x, y, draws, np.random.default_rng(seed)), model, name=f"line {x.shape[1]}")
 
 
-def law_of(release: Any, worth: float, count: float | None = None) -> TiltLaw:
+def law_of(release: Any, worth: float, count: float | None = None) -> TiltDistribution:
     """The law of tilts of a release, capped as `sanitise` caps it; at the least worth that is supported where the one
     asked for is not. The number of records may be given, as private data tell it."""
     problem = solve_release(release)
@@ -62,14 +62,14 @@ def law_of(release: Any, worth: float, count: float | None = None) -> TiltLaw:
     count = count_of(statistics_of(problem)[0]) if count is None else count
     if count is None:
         raise BayesreconError("the number of records is not determined")
-    law = tilt_law(problem, worth**-0.5, problem.rng, max(1.0, count))
+    law = tilt_distribution(problem, worth**-0.5, problem.rng, max(1.0, count))
     while law.cost > MOST_NATS:
-        law = law.at(law.k / 1.01)
+        law = law.with_size(law.k / 1.01)
     for _ in range(GROWN):
         try:
             return with_widest_cap(law, release.name)[0]
         except BayesreconError:  # which asks for a larger worth
-            law = law.at(law.k / 1.5**0.5)
+            law = law.with_size(law.k / 1.5**0.5)
     return with_widest_cap(law, release.name)[0]
 
 
@@ -125,7 +125,7 @@ def cost(secrets: int, key: Key) -> dict[str, Any]:
         try:
             release, count = posterior(key)
             law = law_of(release.take(np.arange(0, release.size, 2)), WORTH, count)
-            weights = law.weights(np.random.default_rng(7).normal(size=(len(law.own), secrets)))
+            weights = law.weights(np.random.default_rng(7).normal(size=(len(law.scatters), secrets)))
             measured = divergences(_values(law, np.asarray(release.theta)[1::2]) @ weights)
             foreseen = (law.values @ weights).var(axis=0) / 2
         except (BayesreconError, FloatingPointError) as error:
@@ -140,7 +140,7 @@ def cost(secrets: int, key: Key) -> dict[str, Any]:
     }
 
 
-def _values(law: TiltLaw, theta: np.ndarray) -> np.ndarray:
+def _values(law: TiltDistribution, theta: np.ndarray) -> np.ndarray:
     return np.concatenate(
         [np.asarray(log_liks(law.model, part, law.records)) for part in np.array_split(theta, len(theta) // 2000 + 1)]
     )

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.stats import chi2
 
 import bayesrecon
-from bayesrecon.disclosure.sanitising.law import TiltLaw, tilt_at
 from bayesrecon.disclosure.sanitising.public_numbers import hidden, statistics_of
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen
+from bayesrecon.disclosure.sanitising.tilts import TiltDistribution, tilt_at
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.evaluate import clopper_pearson
 from bayesrecon.posteriors import from_draws
@@ -36,7 +36,7 @@ class Stated:
 
     x: np.ndarray
     y: np.ndarray
-    law: TiltLaw
+    law: TiltDistribution
     names: tuple[str, ...]
     tilts: np.ndarray
     draw: np.ndarray
@@ -59,11 +59,11 @@ def stated() -> Stated:
     at = [i for i, row in enumerate(rows) if told[row.name].scatter]
     names = tuple(rows[i].name for i in at)
     cross = np.asarray(problem.solved.embedding.cross(problem.solved.basis, law.records)) @ slopes[:, at]
-    alive = law.own > 1e-9 * law.own[-1]
+    alive = law.scatters > 1e-9 * law.scatters[-1]
     along = law.multiple * law.vectors.T[alive] @ cross
-    tilts = along.T @ (along / (1 + law.own[alive] / law.k**2)[:, None])
+    tilts = along.T @ (along / (1 + law.scatters[alive] / law.k**2)[:, None])
     floors = np.array([rows[i].floor for i in at], float) * problem.solved.embedding.effective_size**0.5
-    draw = along.T @ (along / law.own[alive][:, None])
+    draw = along.T @ (along / law.scatters[alive][:, None])
     scale = floors / np.sqrt(np.diag(draw))  # what `recover` states of its own errors
     truth = bayesrecon.evaluate.true_statistics(first.model, {"x": x, "y": y})
     return Stated(x, y, law, names, tilts, draw * np.outer(scale, scale), np.array([truth[n] for n in names]))

@@ -17,7 +17,7 @@ from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, varies
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.attacks.outputs.posterior_sampling import PosteriorSampling, moments
-from bayesrecon.attacks.outputs.public_law import fitted_distribution
+from bayesrecon.attacks.outputs.record_prior import fitted_prior
 from bayesrecon.evaluate import psnr
 from bayesrecon.posteriors import outputs
 from bayesrecon.precision import x64
@@ -129,7 +129,7 @@ def rows(model, predict, view, more, x, mixtures, sizes):
     for clusters in mixtures:
         began = time.perf_counter()
         with x64():
-            law = fitted_distribution(release, at.fit, COMPONENTS, clusters, 0.01, 0)
+            law = fitted_prior(release, at.fit, COMPONENTS, clusters, 0.01, 0)
         attack = PosteriorSampling(components=COMPONENTS, clusters=clusters, warmup=STEPS, draws=STEPS)
         c, lost = attack.sample(release, law, np.concatenate([release.answers[few], z]), rng)
         mean, sd = (np.stack(v) for v in zip(*(moments(law, one, (0, 1)) for one in c), strict=True))

@@ -1,4 +1,4 @@
-"""Sanitised draws: the law of the tilts, the secret and its ledger, and what is never told."""
+"""Sanitised draws: the distribution of the tilts, the secret and its ledger, and what is never told."""
 
 import dataclasses
 import inspect
@@ -13,12 +13,12 @@ from command import SIZE, X, Y, exact_draws
 import bayesrecon
 from bayesrecon.disclosure.sanitising import sanitise
 from bayesrecon.disclosure.sanitising.bits import bits_of
-from bayesrecon.disclosure.sanitising.law import divergences, tilt_at, tilt_law, unit_blocks
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, opened_ledger
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_model, keyed
 from bayesrecon.disclosure.sanitising.supported import check_worth, with_widest_cap, worth_for
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen, distinct, redrawn
 from bayesrecon.disclosure.sanitising.tilted_mode import tilted_mode
+from bayesrecon.disclosure.sanitising.tilts import divergences, tilt_at, tilt_distribution, unit_blocks
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.recovered import solve_release
@@ -43,9 +43,9 @@ def release(model):
 
 
 @pytest.fixture(scope="module")
-def law(release):
+def tilts(release):
     with x64():
-        return tilt_law(solve_release(release), K, np.random.default_rng(0), SIZE)
+        return tilt_distribution(solve_release(release), K, np.random.default_rng(0), SIZE)
 
 
 @pytest.fixture(scope="module")
@@ -54,51 +54,51 @@ def safe(release):
 
 
 @pytest.mark.slow
-def test_the_law_is_the_one_that_is_stated(law):
+def test_the_distribution_is_the_one_that_is_stated(tilts):
     """In whitened directions, normal with variances `1 / (1 / k^2 + 1 / s_i^2)`."""
-    alive = law.own > 1e-9 * law.own[-1]
+    alive = tilts.scatters > 1e-9 * tilts.scatters[-1]
     assert alive.sum() == 6
-    variances = 1 / (1 / K**2 + 1 / law.own[alive])
-    weights = law.weights(np.random.default_rng(1).normal(size=(len(law.own), 4000)))
+    variances = 1 / (1 / K**2 + 1 / tilts.scatters[alive])
+    weights = tilts.weights(np.random.default_rng(1).normal(size=(len(tilts.scatters), 4000)))
     # Delta_i = <f_i, g>, with f_i the unit directions of the posterior.
-    directions = law.multiple * (law.values @ law.vectors[:, alive]) / np.sqrt(law.own[alive])
-    delta = directions.T @ (law.values @ weights) / len(law.values)
+    directions = tilts.multiple * (tilts.values @ tilts.vectors[:, alive]) / np.sqrt(tilts.scatters[alive])
+    delta = directions.T @ (tilts.values @ weights) / len(tilts.values)
     covariance = delta @ delta.T / 4000
     np.testing.assert_allclose(np.diag(covariance), variances, rtol=0.12)  # five standard errors of a variance
     correlation = covariance / np.sqrt(np.outer(variances, variances))
     assert np.abs(correlation - np.diag(np.diag(correlation))).max() < 5 / np.sqrt(4000)
-    np.testing.assert_allclose(law.cost, variances.sum() / 2, rtol=1e-6)
-    np.testing.assert_allclose(law.effective_rank, (law.own / (law.own + K**2)).sum(), rtol=1e-9)
+    np.testing.assert_allclose(tilts.cost, variances.sum() / 2, rtol=1e-6)
+    np.testing.assert_allclose(tilts.effective_rank, (tilts.scatters / (tilts.scatters + K**2)).sum(), rtol=1e-9)
 
 
-def test_a_wider_cap_is_more_records(law):
-    wider = law.of(16)
-    np.testing.assert_allclose(wider.own, 16 * law.own)
-    assert law.cost < wider.cost < 6 * K**2 / 2
-    assert (law.variances <= law.own).all()
-    assert (law.variances <= K**2 * (1 + 1e-12)).all()
+def test_a_wider_cap_is_more_records(tilts):
+    wider = tilts.with_cap(16)
+    np.testing.assert_allclose(wider.scatters, 16 * tilts.scatters)
+    assert tilts.cost < wider.cost < 6 * K**2 / 2
+    assert (tilts.variances <= tilts.scatters).all()
+    assert (tilts.variances <= K**2 * (1 + 1e-12)).all()
 
 
-def test_a_record_moves_by_its_own_likelihood(law):
+def test_a_record_moves_by_its_own_likelihood(tilts):
     """With many draws by at least `sd(l) / k`, and by no more than so many draws tell."""
     records = {"mom_iq": X[:20], "kid_score": Y[:20]}
     with x64():
-        own = np.asarray(log_liks(law.model, law.theta, records)).std(axis=0)
-        far, near = law.of(64).shift(records, 1e9), law.shift(records, 1e-6)
+        own = np.asarray(log_liks(tilts.model, tilts.theta, records)).std(axis=0)
+        far, near = tilts.with_cap(64).shift(records, 1e9), tilts.shift(records, 1e-6)
     assert (far >= own / K * (1 - 1e-6)).all()
     np.testing.assert_allclose(far, own / K, rtol=0.1)
     np.testing.assert_allclose(near, 1e-3 * own, rtol=1e-3)
 
 
 @pytest.mark.slow
-def test_tilted_draws_are_those_of_the_altered_data(law, release, model):
+def test_tilted_draws_are_those_of_the_altered_data(tilts, release, model):
     """What is recovered of them is that of the data with the tilt beside them."""
-    law, _ = with_widest_cap(law, "exact")
+    tilts, _ = with_widest_cap(tilts, "exact")
     before = bayesrecon.recover(release)
     gap = []
     for seed in range(8):
         secret = keyed(b"test", str(seed))
-        tilt = law.drawn(secret.generator("tilt"))
+        tilt = tilts.drawn(secret.generator("tilt"))
         with x64():
             g = tilt_at(model, release.theta, tilt)
         kept = release.take(np.sort(chosen(g, 1000, secret.generator("draws"))))
@@ -107,7 +107,7 @@ def test_tilted_draws_are_those_of_the_altered_data(law, release, model):
         gap.append((found["n"].estimate - before["n"].estimate - tilt.weights.sum()) / error)
     gap = np.array(gap)
     assert np.sqrt((gap**2).mean()) < 2.2  # chi-square with eight degrees of freedom, false alarm 1e-6
-    assert law.scatter(np.ones((len(law.own), 1)))[0] > 3 * before["n"].se
+    assert tilts.scatter(np.ones((len(tilts.scatters), 1)))[0] > 3 * before["n"].se
 
 
 def test_draws_are_chosen_once_each_and_by_the_tilt():
@@ -116,7 +116,7 @@ def test_draws_are_chosen_once_each_and_by_the_tilt():
     kept = chosen(g, 5000, np.random.default_rng(1))
     assert len(set(kept.tolist())) == 5000
     assert np.any(np.diff(kept) < 0)
-    # E[g] of the tilted law is Var(g) for a normal g.
+    # E[g] of the tilted distribution is Var(g) for a normal g.
     assert abs(g[kept].mean() - 0.09) < 5 * 0.3 / np.sqrt(5000)
     fewer = chosen(g, 1000, np.random.default_rng(1))
     assert set(fewer.tolist()) <= set(kept.tolist())  # two publications of the same draws tell no more than the larger
@@ -129,8 +129,8 @@ def test_costs_are_those_of_normal_laws():
 
 
 @pytest.mark.slow
-def test_new_draws_of_nuts_are_of_the_tilted_posterior(law, release, model):
-    tilt = law.of(16).drawn(np.random.default_rng(5))
+def test_new_draws_of_nuts_are_of_the_tilted_posterior(tilts, release, model):
+    tilt = tilts.with_cap(16).drawn(np.random.default_rng(5))
     with x64():
         g = tilt_at(model, release.theta, tilt)
         drawn = redrawn(model, DATA, tilt, np.asarray(release.theta), 2000, 3)
@@ -143,9 +143,9 @@ def test_new_draws_of_nuts_are_of_the_tilted_posterior(law, release, model):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
-def test_the_mode_of_a_tilted_posterior_is_that_of_the_altered_data(law, release, model, seed):
+def test_the_mode_of_a_tilted_posterior_is_that_of_the_altered_data(tilts, release, model, seed):
     """Its equations are exact: what they tell of n is that of the data with the tilt beside them, and nothing else."""
-    tilt = law.drawn(np.random.default_rng([seed, 7]))
+    tilt = tilts.drawn(np.random.default_rng([seed, 7]))
     with x64():
         mode = tilted_mode(model, DATA, tilt, np.asarray(release.theta), "mode")
     found = bayesrecon.recover(mode)
@@ -178,18 +178,18 @@ def test_a_mode_is_sanitised_with_its_data(release, model):
         bayesrecon.sanitise(mode, data=DATA, draws=100, unsafe_seed=0)
 
 
-def test_bits_of_a_response_are_those_of_a_normal_channel(law, release):
+def test_bits_of_a_response_are_those_of_a_normal_channel(tilts, release):
     """Of a regression whose noise scale is known, a response is a signal along the gradient; draws alone give more."""
     with x64():
         records = {k: v[:6] for k, v in DATA.items()}
         predict = responses(release, ())
-        hidden, plain = bits_of(law.of(64), records, predict, 1000, 4000)
-        more, same = bits_of(law.of(64), records, predict, 100, 4000)
+        hidden, plain = bits_of(tilts.with_cap(64), records, predict, 1000, 4000)
+        more, same = bits_of(tilts.with_cap(64), records, predict, 100, 4000)
     assert (hidden < plain).all()
     assert (more < hidden).all()
     np.testing.assert_array_equal(same, plain)
     # One direction of signal-to-noise ratio r carries log2(1 + r) / 2; shifts are root mean squares over responses.
-    one = law.of(64).shift(records, 1000)
+    one = tilts.with_cap(64).shift(records, 1000)
     assert (hidden < 4 * np.log2(1 + np.square(one).max())).all()
 
 
@@ -375,10 +375,10 @@ def test_repeated_rows_and_other_models_are_refused(release, model):
         bayesrecon.sanitise(cut, model=model, unsafe_seed=0)
 
 
-def test_too_many_directions_cost_too_much(law):
-    """By the law alone: no secret has a say in it."""
-    many = law.of(1)
-    object.__setattr__(many, "own", np.full_like(law.own, 1.0))
+def test_too_many_directions_cost_too_much(tilts):
+    """By the distribution alone: no secret has a say in it."""
+    many = tilts.with_cap(1)
+    object.__setattr__(many, "scatters", np.full_like(tilts.scatters, 1.0))
     with pytest.raises(BayesreconError, match=r"nats in .* directions, and at most 0.045 are supported"):
         with_widest_cap(many, "release")
 
@@ -408,27 +408,27 @@ def test_a_sampler_that_stays_now_and_then(release):
     assert distinct(release) == (release, ())
 
 
-def test_records_of_one_unit_move_it_together(law):
+def test_records_of_one_unit_move_it_together(tilts):
     """By the sum of their log likelihoods: against all of them as one block, in whatever order they are."""
     rng = np.random.default_rng(3)
     units = rng.integers(0, 7, SIZE)
     with x64():
-        found = law.shift(DATA, 1e4, units)
-        single = law.shift(DATA, 1e4, np.arange(SIZE))
-        np.testing.assert_allclose(single, law.shift(DATA, 1e4), rtol=1e-9)
-        l = np.asarray(log_liks(law.model, law.theta, DATA))
+        found = tilts.shift(DATA, 1e4, units)
+        single = tilts.shift(DATA, 1e4, np.arange(SIZE))
+        np.testing.assert_allclose(single, tilts.shift(DATA, 1e4), rtol=1e-9)
+        l = np.asarray(log_liks(tilts.model, tilts.theta, DATA))
         sums = np.stack([(l - l.mean(axis=0))[:, units == u].sum(axis=1) for u in range(7)], axis=1)
-    alive = law.own > 1e-12 * law.own[-1]
-    features = law.multiple * (law.values @ law.vectors[:, alive]) / np.sqrt(law.own[alive])
+    alive = tilts.scatters > 1e-12 * tilts.scatters[-1]
+    features = tilts.multiple * (tilts.values @ tilts.vectors[:, alive]) / np.sqrt(tilts.scatters[alive])
     along = features.T @ sums / len(sums)
     rest = np.maximum((sums**2).mean(axis=0) - (along**2).sum(axis=0), 0)
     np.testing.assert_allclose(
-        found, np.sqrt((along**2 / (law.variances[alive] + 1e-4)[:, None]).sum(axis=0) + 1e4 * rest), rtol=1e-6
+        found, np.sqrt((along**2 / (tilts.variances[alive] + 1e-4)[:, None]).sum(axis=0) + 1e4 * rest), rtol=1e-6
     )
 
 
 def test_blocks_keep_units_whole(monkeypatch):
-    monkeypatch.setattr("bayesrecon.disclosure.sanitising.law._AT_ONCE", 50)
+    monkeypatch.setattr("bayesrecon.disclosure.sanitising.tilts._AT_ONCE", 50)
     units = np.random.default_rng(0).integers(0, 9, 60)
     blocks = list(unit_blocks({"y": np.arange(60.0)}, 10, units))
     assert len(blocks) > 3

@@ -16,7 +16,6 @@ leaves tells nothing.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -61,16 +60,16 @@ def by_gradient(
 
 
 def _of_any_model(
-    pair: Deletion, table: Records, public: Mapping[str, Any], total: float | None
+    pair: Deletion, table: Records, public: Mapping[str, Array], total: float | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     model, (before, after) = pair.before.model, thetas_of(pair)
     records, scale = whole_records(model, public, total)
     curvature = curvature_between(model, before, after, records, scale)
-    each = np.asarray(gradients(model, before, table))
-    own = ((curvature.root() @ each.T) ** 2).sum(axis=0)
-    move = before - after
-    moved, length = (float(v @ curvature.times(v)) for v in (move, before))
-    return _with_warnings(*log_likelihood(each @ move, own, moved, curvature.freedom, length=length))
+    gradients_ = np.asarray(gradients(model, before, table))
+    squares = (np.asarray(curvature.root() @ gradients_.T) ** 2).sum(axis=0)
+    change = before - after
+    change_norm, length = (float(v @ curvature.times(v)) for v in (change, before))
+    return _with_warnings(*log_likelihood(gradients_ @ change, squares, change_norm, curvature.freedom, length=length))
 
 
 def _with_warnings(logs: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -6,7 +6,7 @@ Without a prediction, the Hessian with the absolute values of its eigenvalues.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -48,16 +48,16 @@ class Curvature(NamedTuple):
         return np.asarray(scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True))
 
 
-def curvature(model: Model, thetas: Any, records: Records, scale: float, *, exact: bool = False) -> Curvature:
+def curvature(model: Model, thetas: np.ndarray, records: Records, scale: float, *, exact: bool = False) -> Curvature:
     """Minus the Hessian of the log posterior of records that count `scale` times each.
 
     Args:
-        thetas: `(T, d)`, over which it is averaged.
+        thetas: `(T, d)` parameters over which the Hessian is averaged.
         records: `{field: (m, *shape)}`.
-        exact: the whole Hessian, for a released Newton step.
+        exact: whether to use the full Hessian, as for a released Newton step, instead of the Gauss-Newton matrix.
 
     Raises:
-        BayesreconError: too many parameters, or a curvature that is not finite or zero.
+        BayesreconError: there are too many parameters, or the curvature is not finite or zero.
 
     >>> from bayesrecon.models import load
     >>> model = load("linear_predictor", features=1, penalty=1.0, intercept=False)
@@ -85,13 +85,13 @@ def curvature(model: Model, thetas: Any, records: Records, scale: float, *, exac
 def curvature_between(
     model: Model, before: np.ndarray, after: np.ndarray, records: Records, scale: float, *, path: bool = True
 ) -> Curvature | Sketched:
-    """Averaged between two trained parameters, or for a released Newton step the whole one at the first."""
-    thetas = [after + t * (before - after) for t in NODES] if path else [before]
+    """Curvature averaged between two trained parameters, or the full one at the first for a released Newton step."""
+    thetas = np.stack([after + t * (before - after) for t in NODES] if path else [before])
     if model.dimension > MOST and model.prediction is not None:
         outputs = _outputs(model, before, records)
         if outputs > _OUTPUTS:
             raise BayesreconError(f"{model.name} predicts {outputs:,} numbers; at most {_OUTPUTS} are taken")
-        return sketched(model, np.stack(thetas), records, scale, outputs, exact=not path)
+        return sketched(model, thetas, records, scale, outputs, exact=not path)
     return curvature(model, thetas, records, scale, exact=not path)
 
 
@@ -125,24 +125,24 @@ def _predicted(model: Model, theta: Array, record: Records) -> jax.Array:
 
 
 @partial(jax.jit, static_argnames="model")
-def _slopes(model: Model, theta: Array, records: Records) -> tuple[Any, Any]:
+def _slopes(model: Model, theta: Array, records: Records) -> tuple[jax.Array, jax.Array]:
     """Jacobians `(m, K, d)` of the predictions, and minus the Hessians `(m, K, K)` of the likelihood in them."""
     assert model.prediction is not None
     prediction = model.prediction
 
-    def one(record: Records) -> tuple[Any, Any]:
+    def of_record(record: Records) -> tuple[jax.Array, jax.Array]:
         value, rebuild = ravel_pytree(prediction.output(model.constrain(theta), record))
         bends = jax.hessian(lambda v: -prediction.log_lik(rebuild(v), record))(value)
         return jax.jacrev(lambda t: _predicted(model, t, record))(theta), bends
 
-    return jax.vmap(one)(records)
+    return jax.vmap(of_record)(records)
 
 
 @partial(jax.jit, static_argnames="model")
 def _hessian_products(model: Model, theta: Array, records: Records, directions: Array) -> jax.Array:
     """Minus the Hessian of all records' log likelihood along directions `(q, d)`."""
 
-    def loss(t: Array) -> Any:
+    def loss(t: Array) -> jax.Array:
         return -jax.vmap(partial(model.log_lik, t))(records).sum()
 
     return jax.lax.map(lambda v: jax.jvp(jax.grad(loss), (theta,), (v,))[1], directions)

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack
 from bayesrecon.attacks.deletion.approximated import deleted_totals
 from bayesrecon.errors import BayesreconError
@@ -37,7 +38,7 @@ class Difference(Attack[DeletedRecord]):
     takes: ClassVar[tuple[type, ...]] = (ApproximatedPair,)
     uses: ClassVar[tuple[str, ...]] = ()
 
-    def run(self, release: Deletion, knows: Knows, *, key: int, progress: Progress) -> DeletedRecord:
+    def run(self, release: Deletion, knows: Knows, *, key: Key, progress: Progress) -> DeletedRecord:
         rows, warnings = deleted_totals(release)
         count, *totals = rows
         if count.lower is None or count.upper is None:

@@ -22,9 +22,9 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.attacks.deletion.alignment import log_likelihood
+from bayesrecon.attacks.deletion.cautions import cautions_about, notes_of
 from bayesrecon.attacks.deletion.checked_inputs import thetas_of, whole_records
 from bayesrecon.attacks.deletion.curvature import Curvature, curvature_between
-from bayesrecon.attacks.deletion.doubts import doubts_about, notes_of
 from bayesrecon.attacks.deletion.sketched import Sketched
 from bayesrecon.attacks.matching.descent import descend
 from bayesrecon.attacks.matching.equations import Equations, Solution
@@ -97,7 +97,7 @@ def reconstruct_general(
     effective = float(squares.sum() ** 2 / (squares**2).sum())
     probability = _probability(equations, ends, best, before - after, curvature)
     doubts = (
-        *doubts_about(probability, what="label", effective=effective),
+        *cautions_about(probability, what="label", effective=effective),
         *_unexplained(best, len(each) * len(ends), curvature.freedom),
     )
     return DeletedRecord(
@@ -159,7 +159,7 @@ def _probability(
         return None
     assert equations.metric is not None
     each = np.concatenate([gradients(equations.model, equations.theta, equations.records(e.x, e.fixed)) for e in ends])
-    own = ((equations.metric @ each.T) ** 2).sum(axis=0)
+    own = (np.asarray(equations.metric @ each.T) ** 2).sum(axis=0)
     moved, length = (float(v @ curvature.times(v)) for v in (move, equations.theta))
     logs, _ = log_likelihood(each @ move, own, moved, curvature.freedom - equations.flatten(best.x).size, length=length)
     found: dict[tuple[float, ...], float] = {}

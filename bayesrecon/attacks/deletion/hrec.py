@@ -1,8 +1,8 @@
 """`HRec`: the deleted record, from two trained parameters and public records."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 
@@ -10,6 +10,7 @@ from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.deletion.deleted import Improvements
 from bayesrecon.attacks.deletion.general import reconstruct_general
+from bayesrecon.attacks.deletion.inversion import Embedding
 from bayesrecon.attacks.deletion.prepared import PreparedHRec
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows
@@ -50,10 +51,10 @@ class HRec(Attack[DeletedRecord]):
     improvements: Improvements = option(
         Improvements(), "Improvements over the published method; Improvements.none() is the published one."
     )
-    embedding: Callable[[Any], Any] | None = option(
+    embedding: Embedding | None = option(
         None, "Function from records to the model's features, in jax.numpy; it is inverted to find the record."
     )
-    _kept: dict[Any, "PreparedHRec"] = field(default_factory=dict, init=False, repr=False)
+    _prepared: dict[tuple[Model, float | None], "PreparedHRec"] = field(default_factory=dict, init=False, repr=False)
 
     def prepare(self, model: Model, total: float | None = None) -> "PreparedHRec":
         """Compute once what all deletions from one model share.
@@ -64,12 +65,11 @@ class HRec(Attack[DeletedRecord]):
         """
         if self.public is None:
             raise BayesreconError(
-                "trained parameters need public records that stand in for the private Hessian: "
-                "attack=HRec(public={...})"
+                "trained parameters need public records to estimate the private Hessian: attack=HRec(public={...})"
             )
-        if (model, total) not in self._kept:
-            self._kept[model, total] = PreparedHRec(model, self.public, total, self.improvements, self.embedding)
-        return self._kept[model, total]
+        if (model, total) not in self._prepared:
+            self._prepared[model, total] = PreparedHRec(model, self.public, total, self.improvements, self.embedding)
+        return self._prepared[model, total]
 
     def run(self, release: Deletion, knows: Knows, *, key: Key, progress: Progress) -> DeletedRecord:
         model, total = release.before.model, knows.get("total")

@@ -1,6 +1,6 @@
 """`infer_deletion`: which of the candidates was deleted between two releases."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,10 +82,11 @@ def infer_deletion(
 
 @dataclass(frozen=True)
 class _Inference:
-    """What a pair says of candidates.
+    """Evidence of a pair for the candidates.
 
     Attributes:
-        log_likelihood, probability: `(N,)`; None where the first tells the second.
+        log_likelihood: `(N,)`.
+        probability: `(N,)`; None if it follows from `log_likelihood`.
         method, effective_draws, deleted: as in the result.
     """
 
@@ -101,10 +102,14 @@ def _of_approximations(
     pair: Deletion, table: Records, method: str | None, public: Mapping[str, Array] | None, total: float | None
 ) -> _Inference:
     if method not in (None, "totals") or public is not None or total is not None:
-        raise BayesreconError("method=, public= and total= have no part in approximations; leave them out")
-    known = between(pair, table)
+        raise BayesreconError("method=, public= and total= are not used for approximations; leave them out")
+    approximated = between(pair, table)
     return _Inference(
-        known.log_likelihood, "totals", warnings=known.warnings, deleted=known.deleted, probability=known.probability
+        approximated.log_likelihood,
+        "totals",
+        warnings=approximated.warnings,
+        deleted=approximated.deleted,
+        probability=approximated.probability,
     )
 
 
@@ -115,8 +120,8 @@ def _of_trained(
         raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
     if method not in (None, "gradient"):
         raise BayesreconError(f"method={method!r} needs posterior draws; trained parameters take 'gradient'")
-    found, warned = by_gradient(pair, table, public, total)
-    return _Inference(found, "gradient", warnings=warned)
+    log_likelihood, warnings = by_gradient(pair, table, public, total)
+    return _Inference(log_likelihood, "gradient", warnings=warnings)
 
 
 def _of_draws(
@@ -125,12 +130,17 @@ def _of_draws(
     if public is not None:
         raise BayesreconError("posterior draws contain the curvature: leave out public")
     if method in (None, "ratio"):
-        found, effective, warned = by_ratio(pair, table)
-        return _Inference(found, "ratio", effective, warned)
+        log_likelihood, effective, warnings = by_ratio(pair, table)
+        return _Inference(log_likelihood, "ratio", effective, warnings)
     if method == "shift":
-        found, effective = by_shift(pair, table)
-        return _Inference(found, "shift", effective)
+        log_likelihood, effective = by_shift(pair, table)
+        return _Inference(log_likelihood, "shift", effective)
     raise BayesreconError(f"method={method!r}: expected 'ratio' or 'shift'")
 
 
-_BY = {ApproximatedPair: _of_approximations, TrainedPair: _of_trained, DrawsPair: _of_draws}
+_Infer = Callable[[Deletion, Records, str | None, Mapping[str, Array] | None, float | None], _Inference]
+_BY: dict[type[Deletion], _Infer] = {
+    ApproximatedPair: _of_approximations,
+    TrainedPair: _of_trained,
+    DrawsPair: _of_draws,
+}

@@ -1,6 +1,6 @@
 """The informed adversary, who knows all records except one (Balle et al. 2022, for models in closed form).
 
-The computation is in `attacks.deletion.left_over`.
+The computation is in `attacks.deletion.missing_record`.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from dataclasses import replace
 import jax
 
 from bayesrecon.arrays import Array
-from bayesrecon.attacks.deletion.left_over import all_fields, left_over
+from bayesrecon.attacks.deletion.missing_record import all_fields, missing_record_of
 from bayesrecon.model import Params
 from bayesrecon.releases import Release, TrainedParameter
 from bayesrecon.results.deletion import MissingRecord
@@ -43,7 +43,7 @@ def missing_record(release: Release, others: Mapping[str, Array], *, tolerance: 
     >>> missing_record(release, {"x": x[:2], "y": y[:2]}).record["x"].round(6).tolist()
     [3.0]
     """
-    return left_over(release, others, tolerance)
+    return missing_record_of(release, others, tolerance)
 
 
 def condition(release: Release, others: Mapping[str, Array]) -> Release:

@@ -13,7 +13,7 @@ is returned.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -24,15 +24,21 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import in_float64
 from bayesrecon.results.deletion import Inversion
 
-_RANK, _SOME = 300, 1500  # directions of the covariance kept, and public records that it is taken from
+if TYPE_CHECKING:
+    from optax import OptState
+
+Embedding = Callable[[Array], Array]
+"""From a record `(p,)` to its embedding `(D,)`, written with `jax.numpy`."""
+
+_RANK, _SOME = 300, 1500  # leading directions of the covariance, and number of public records for its estimate
 _RIDGE = 0.1  # r, in units of the mean variance
-_BLOCK = 2**22  # doubles of embeddings at once
+_BLOCK = 2**22  # doubles of embeddings per block
 _STEP = 0.05  # first step, in units of a field's range
 
 
 @in_float64
 def invert_embedding(
-    embedding: Callable[[Any], Any],
+    embedding: Embedding,
     targets: Array,
     public: Array,
     *,
@@ -91,11 +97,11 @@ def invert_embedding(
 
 
 @in_float64
-def embed(embedding: Callable[[Any], Any], records: np.ndarray) -> np.ndarray:
+def embed(embedding: Embedding, records: np.ndarray) -> np.ndarray:
     """The embeddings `(m, D)` of records `(m, p)`."""
-    one = jax.ShapeDtypeStruct(records.shape[1:], jnp.float64)
+    record_shape = jax.ShapeDtypeStruct(records.shape[1:], jnp.float64)
     try:
-        shape = jax.eval_shape(embedding, one).shape
+        shape = jax.eval_shape(embedding, record_shape).shape
     except Exception as error:
         raise _unusable(error) from None
     if len(shape) != 1:
@@ -105,10 +111,10 @@ def embed(embedding: Callable[[Any], Any], records: np.ndarray) -> np.ndarray:
         parts = [np.asarray(_embed(embedding, records[i : i + block])) for i in range(0, len(records), block)]
     except ValueError as error:  # JAX keeps NumPy constants of a function in the precision in which it first ran
         raise _unusable(error, "; make its constants JAX arrays (jax.numpy.asarray)") from None
-    found = np.concatenate(parts)
-    if not np.isfinite(found).all():
+    embeddings = np.concatenate(parts)
+    if not np.isfinite(embeddings).all():
         raise BayesreconError("the embedding of public records holds missing or infinite values")
-    return found
+    return embeddings
 
 
 def _unusable(error: Exception, advice: str = "") -> BayesreconError:
@@ -117,25 +123,25 @@ def _unusable(error: Exception, advice: str = "") -> BayesreconError:
 
 
 @partial(jax.jit, static_argnames="embedding")
-def _embed(embedding: Callable[[Any], Any], records: Array) -> jax.Array:
+def _embed(embedding: Embedding, records: Array) -> Array:
     return jax.vmap(embedding)(records)
 
 
-def feature_metric(features: np.ndarray) -> Mapping[str, Any]:
+def feature_metric(features: np.ndarray) -> dict[str, np.ndarray | float]:
     """`(Cov + r I)^-1` as leading directions with their weights, and one weight for all other directions."""
-    some = features[:: -(-len(features) // _SOME)]
-    about = some - some.mean(axis=0)
-    values, vectors = np.linalg.eigh(about @ about.T / len(some))
-    rank = min(_RANK, len(some) - 1, features.shape[1])
+    sample = features[:: -(-len(features) // _SOME)]
+    centred = sample - sample.mean(axis=0)
+    values, vectors = np.linalg.eigh(centred @ centred.T / len(sample))
+    rank = min(_RANK, len(sample) - 1, features.shape[1])
     values, vectors = values[-rank:], vectors[:, -rank:]
-    seen = values > 1e-12 * values[-1]
-    values, vectors = values[seen], vectors[:, seen]
-    total = float((about**2).sum() / len(some))
+    nonzero = values > 1e-12 * values[-1]
+    values, vectors = values[nonzero], vectors[:, nonzero]
+    total = float((centred**2).sum() / len(sample))
     if not total > 0:
         raise BayesreconError("all public records have the same embedding")
     ridge = _RIDGE * total / features.shape[1]
     others = max(total - values.sum(), 0.0) / max(features.shape[1] - len(values), 1)
-    directions = about.T @ vectors / np.sqrt(values * len(some))
+    directions = centred.T @ vectors / np.sqrt(values * len(sample))
     return {"directions": directions, "inverse": 1 / (values + ridge), "rest": 1 / (others + ridge)}
 
 
@@ -157,7 +163,7 @@ def _apart(features: Array, about: Array, metric: Mapping[str, Array]) -> Array:
 
 @partial(jax.jit, static_argnames=("embedding", "steps"))
 def _descend(
-    embedding: Callable[[Any], Any],
+    embedding: Embedding,
     x: Array,
     about: Array,
     low: Array,
@@ -165,7 +171,7 @@ def _descend(
     centre: Array,
     metric: Mapping[str, Array],
     steps: int,
-) -> Any:
+) -> tuple[Array, Array]:
     import optax
 
     unit = about / jnp.sqrt(inner_product(about, about, metric))[:, None]
@@ -176,10 +182,11 @@ def _descend(
 
     rule = optax.adam(optax.cosine_decay_schedule(_STEP, steps))
 
-    def step(_: Array, carry: Any) -> Any:
+    def step(_: Array, carry: tuple[Array, "OptState"]) -> tuple[Array, "OptState"]:
         u, state = carry
         slope = jax.grad(lambda v: misfits(v).sum())(u)
-        change, state = rule.update(slope, state)
+        change: Any
+        change, state = rule.update(slope, state)  # one array, as u is
         return jnp.clip(u + change, 0.0, 1.0), state
 
     wide = jnp.where(high > low, high - low, 1.0)

@@ -8,7 +8,6 @@ makes all of them whole numbers. Words alone (n = 1) have no such chain that a w
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -26,20 +25,18 @@ def are_probabilities(model: object) -> bool:
     return isinstance(model, Mapping) and bool(model) and all(isinstance(v, Mapping) for v in model.values())
 
 
-def counts_of(
-    model: Mapping[Any, Any], start: str | None, end: str | None, total: int | None = None
-) -> Counter[tuple[str, ...]]:
+def counts_of(model: object, start: str | None, end: str | None, total: int | None = None) -> Counter[tuple[str, ...]]:
     """Counts of n-grams, as published or derived from conditional probabilities.
 
     Args:
-        model: `{n-gram: count}`, n-grams tuples of words, or for n = 1 words; or `{prefix: {word: probability}}`,
-            prefixes tuples of n - 1 words, or for n = 2 words.
-        start, end: the markers; derived counts need both where n > 1.
-        total: total of all counts; None where it is not known, and the least one is taken.
+        model: `{n-gram: count}` or `{prefix: {word: probability}}`. An n-gram or a prefix is a tuple of words, or a
+            word if it is a single one.
+        start, end: start and end markers of sentences. Both are needed to derive counts for n > 1.
+        total: total of all counts; None for the smallest possible one.
 
     Raises:
-        BayesreconError: no such mapping, no whole numbers, probabilities that no counts have, another total, or too few
-            words alone to tell it.
+        BayesreconError: the model is no such mapping, counts are not whole numbers, no counts have these probabilities
+            or this total, or there are too few words.
 
     >>> model = {"<s>": {"yes": 0.75, "no": 0.25}, "yes": {"</s>": 1.0}, "no": {"</s>": 1.0}}
     >>> counts_of(model, "<s>", "</s>")["<s>", "yes"]
@@ -56,36 +53,36 @@ def counts_of(
         return _derived(table, start, end, total)
     if () in table:
         raise BayesreconError("an n-gram of no words: expected {n-gram: count}")
-    found = _whole(table)
-    if total is not None and found.total() != total:
-        raise BayesreconError(f"the counts add up to {found.total()}, and not to the total {total}")
-    return found
+    counts = _whole(table)
+    if total is not None and counts.total() != total:
+        raise BayesreconError(f"the counts add up to {counts.total()}, and not to the total {total}")
+    return counts
 
 
 def _whole(table: Mapping[tuple[str, ...], int]) -> Counter[tuple[str, ...]]:
-    found: Counter[tuple[str, ...]] = Counter()
+    counts: Counter[tuple[str, ...]] = Counter()
     for gram, count in table.items():
         try:
-            found[gram] = int(count)
+            counts[gram] = int(count)
         except (TypeError, ValueError, OverflowError):
-            found[gram] = -1
-        if found[gram] < 0 or found[gram] != count:
+            counts[gram] = -1
+        if counts[gram] < 0 or counts[gram] != count:
             raise BayesreconError(f"the count of {' '.join(gram)!r} is {count!r}: expected a whole number, 0 or more")
-    return +found
+    return +counts
 
 
 def _derived(
     table: Mapping[tuple[str, ...], Mapping[str, float]], start: str | None, end: str | None, total: int | None
 ) -> Counter[tuple[str, ...]]:
     grams, shares = [], []
-    for prefix, given in table.items():
-        values = np.array(list(given.values()), float)
+    for prefix, probabilities in table.items():
+        values = np.array(list(probabilities.values()), float)
         if not len(values) or not (values >= 0).all() or abs(values.sum() - 1) > _SAME * max(len(values), 10):
             raise BayesreconError(
                 f"the probabilities after {' '.join(prefix)!r} do not add up to 1: counts cannot be derived from "
                 "truncated, smoothed or rounded probabilities; give counts"
             )
-        grams += [(*prefix, word) for word in given]
+        grams += [(*prefix, word) for word in probabilities]
         shares += list(values)
     share = np.array(shares)
     if total is None and () in table and (share > 0).sum() < _FEWEST:
@@ -93,20 +90,20 @@ def _derived(
             f"probabilities of fewer than {_FEWEST} words alone do not determine their counts; give counts, or totals="
         )
     visits = _visits(list(table), grams, share, start, end)
-    place = {prefix: i for i, prefix in enumerate(table)}
-    from_ = np.array([place[gram[:-1]] for gram in grams])
-    joint = visits[from_] * share
-    seen = joint > 0
-    least = joint[seen].min()
-    scales = [total / joint.sum()] if total is not None else [times / least for times in range(1, _RAREST + 1)]
+    positions = {prefix: i for i, prefix in enumerate(table)}
+    prefix_of = np.array([positions[gram[:-1]] for gram in grams])
+    joint = visits[prefix_of] * share
+    positive = joint > 0
+    smallest = joint[positive].min()
+    scales = [total / joint.sum()] if total is not None else [times / smallest for times in range(1, _RAREST + 1)]
     for scale in scales:
         counts = joint * scale
-        whole = np.rint(counts)
-        if np.abs(counts - whole).max() < _WHOLE:
+        rounded = np.rint(counts)
+        if np.abs(counts - rounded).max() < _WHOLE:
             sums = np.zeros(len(table))
-            np.add.at(sums, from_, whole)
-            if np.allclose(whole / np.maximum(sums[from_], 1), share, rtol=_SAME, atol=0):
-                return Counter({gram: int(c) for gram, c in zip(grams, whole, strict=True) if c})
+            np.add.at(sums, prefix_of, rounded)
+            if np.allclose(rounded / np.maximum(sums[prefix_of], 1), share, rtol=_SAME, atol=0):
+                return Counter({gram: int(c) for gram, c in zip(grams, rounded, strict=True) if c})
     if total is not None:
         raise BayesreconError(f"no counts with the total {total} have these probabilities; give counts")
     raise BayesreconError(
@@ -117,11 +114,11 @@ def _derived(
 def _visits(
     prefixes: list[tuple[str, ...]], grams: list[tuple[str, ...]], share: np.ndarray, start: str | None, end: str | None
 ) -> np.ndarray:
-    """How often the chain expects to be at each prefix, in a sentence."""
+    """Expected number of visits of each prefix in a sentence."""
     if prefixes == [()]:
         return np.ones(1)
-    place = {prefix: i for i, prefix in enumerate(prefixes)}
-    first = place.get((start,) * len(prefixes[0])) if start is not None and end is not None else None
+    positions = {prefix: i for i, prefix in enumerate(prefixes)}
+    first = positions.get((start,) * len(prefixes[0])) if start is not None and end is not None else None
     if first is None:
         raise BayesreconError(
             "counts can be derived from conditional probabilities where sentences begin with "
@@ -131,18 +128,18 @@ def _visits(
     for gram, p in zip(grams, share, strict=True):
         if gram[-1] == end:
             continue
-        if gram[1:] not in place:
+        if gram[1:] not in positions:
             raise BayesreconError(f"the model does not say what follows {' '.join(gram[1:])!r}; give counts")
-        rows.append(place[gram[1:]])
-        columns.append(place[gram[:-1]])
+        rows.append(positions[gram[1:]])
+        columns.append(positions[gram[:-1]])
         values.append(p)
     step = scipy.sparse.csr_array((values, (rows, columns)), shape=(len(prefixes),) * 2)
-    here = np.zeros(len(prefixes))
-    here[first] = 1.0
-    visits = here.copy()
+    current = np.zeros(len(prefixes))
+    current[first] = 1.0
+    visits = current.copy()
     for _ in range(_STEPS):
-        here = step @ here
-        visits += here
-        if here.sum() < _LEFT:
+        current = step @ current
+        visits += current
+        if current.sum() < _LEFT:
             return visits
     raise BayesreconError("the model's sentences do not end: give counts")

@@ -14,8 +14,8 @@ import numpy as np
 
 from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack
+from bayesrecon.attacks.deletion.cautions import notes_of
 from bayesrecon.attacks.deletion.checked_inputs import beside_one, parameters_of
-from bayesrecon.attacks.deletion.doubts import notes_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.outer_products import label_of, predictor_of
 from bayesrecon.knowledge import Knows

@@ -12,7 +12,7 @@ multiple of the mean record, which all but hides in the intercept, and a rest. W
 s as its leading direction.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -21,12 +21,12 @@ from jaxtyping import Float
 
 from bayesrecon.arrays import Array
 from bayesrecon.attacks.deletion.baselines import changed_most
+from bayesrecon.attacks.deletion.cautions import cautions_about, notes_of
 from bayesrecon.attacks.deletion.certainty import certainty
 from bayesrecon.attacks.deletion.checked_inputs import beside_one, parameters_of, public_records
 from bayesrecon.attacks.deletion.curvature import NODES
 from bayesrecon.attacks.deletion.deleted import Deleted, Improvements
-from bayesrecon.attacks.deletion.doubts import doubts_about, notes_of
-from bayesrecon.attacks.deletion.inversion import embed, invert_embedding
+from bayesrecon.attacks.deletion.inversion import Embedding, embed, invert_embedding
 from bayesrecon.attacks.deletion.trained_on import TrainedOn
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.outer_products import (
@@ -38,7 +38,7 @@ from bayesrecon.kernels.outer_products import (
     predictor_of,
     slopes,
 )
-from bayesrecon.model import Model
+from bayesrecon.model import Model, Records
 from bayesrecon.pairs import Deletion
 from bayesrecon.precision import in_float64
 from bayesrecon.results.deletion import DeletedRecord, Inversion
@@ -67,7 +67,7 @@ class PreparedHRec:
         public: Mapping[str, Array],
         total: float | None,
         improvements: Improvements,
-        embedding: Callable[[Any], Any] | None,
+        embedding: Embedding | None,
     ):
         self.model, self.linear = model, predictor_of(model)
         self.use, self.embedding = improvements, embedding
@@ -252,7 +252,7 @@ class PreparedHRec:
         import scipy.optimize
 
         i = int(np.clip(np.argmin(misfit(grid)), 1, len(grid) - 2))
-        refined = scipy.optimize.minimize_scalar(
+        refined: Any = scipy.optimize.minimize_scalar(
             misfit, bounds=(grid[i - 1], grid[i + 1]), method="bounded", options={"xatol": 1e-10}
         )
         return float(np.exp(refined.x))
@@ -299,9 +299,9 @@ class PreparedHRec:
         return sorted(set(range(max(len(self.penalty), 2))) - set(np.unique(self.y).astype(int).tolist()))
 
     def doubts(self, found: Deleted, probability: float | None = None) -> tuple[str, ...]:
-        """What speaks against a reconstruction, one line each (see `doubts_about`)."""
+        """What speaks against a reconstruction, one line each (see `cautions_about`)."""
         free = not self.penalty[:, : self.x.shape[1]].any()
-        return doubts_about(
+        return cautions_about(
             probability,
             what="sign" if found.label is None else "label",
             effective=found.public_records,
@@ -315,7 +315,7 @@ class PreparedHRec:
         found = self(pair)
         probability = self.probability(pair, found)
         doubts = (*self.doubts(found, probability), *self._one_step(pair))
-        record: dict[str, Any] = {self.linear.x: found.x if self.embedding is None else self.invert([found]).x[0]}
+        record: Records = {self.linear.x: found.x if self.embedding is None else self.invert([found]).x[0]}
         if found.label is not None:
             record[self.linear.y] = np.asarray(found.label)
         return DeletedRecord(

@@ -11,7 +11,6 @@ with D the regulariser's curvature, or a damping where that is less (Woodbury's 
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -54,7 +53,7 @@ class Sketched:
         each = [_product(self.model, self.exact, t, v, self.records, self.scale) for t in self.thetas]
         return np.asarray(sum(map(np.asarray, each)) / len(each))
 
-    def root(self) -> Any:
+    def root(self) -> LinearOperator:
         """R with `R'R = H^-1`, `(d, d)`."""
 
         def apply(v: np.ndarray) -> np.ndarray:
@@ -127,7 +126,7 @@ def _product(model: Model, exact: bool, theta: Array, v: Array, records: Records
     assert model.prediction is not None
     prediction = model.prediction
 
-    def one(record: Records) -> Any:
+    def of_record(record: Records) -> Array:
         def predicted(t: Array) -> jax.Array:
             return ravel_pytree(prediction.output(model.constrain(t), record))[0]
 
@@ -136,8 +135,8 @@ def _product(model: Model, exact: bool, theta: Array, v: Array, records: Records
         hessian = jax.jvp(jax.grad(lambda u: -prediction.log_lik(rebuild(u), record)), (value,), (moved,))[1]
         return jax.vjp(predicted, theta)[1](hessian)[0]
 
-    def add(total: Array, record: Records) -> Any:
-        return total + one(record), None
+    def add(total: Array, record: Records) -> tuple[Array, None]:
+        return total + of_record(record), None
 
     total = jax.lax.scan(add, jnp.zeros_like(theta), records)[0]
     return scale * total + _product_of_prior(model, theta, v)

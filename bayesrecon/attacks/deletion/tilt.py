@@ -10,8 +10,6 @@ with s_t one for draws made with the record. No public data, no curvature and no
 first order in the tilt it is the mean shift, `Sigma^-1 (mean+ - mean-) = grad l(theta, x)`.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,21 +34,21 @@ def profile(u: Array, side: Array, weights: Array) -> tuple[Array, Array]:
         weights: `(T,)`, how much each draw counts.
     """
 
-    # At its maximum in c the likelihood's slope in u does not depend on how c moves: nothing is differentiated here.
-    fixed, offered = jax.lax.stop_gradient(u), jax.lax.stop_gradient(weights)
+    # At the maximum over c, the derivative in u does not depend on that of c, so nothing is differentiated here.
+    fixed, fixed_weights = jax.lax.stop_gradient(u), jax.lax.stop_gradient(weights)
 
-    def step(state: tuple[Array, Array, Array]) -> tuple[Any, Any, Any]:
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         c, _, count = state
         p = jax.nn.sigmoid(fixed - c)
-        slope = offered @ (p - side[:, None])
-        bend = offered @ (p * (1 - p))
+        slope = fixed_weights @ (p - side[:, None])
+        curvature = fixed_weights @ (p * (1 - p))
         # Newton, damped where the logistic is flat.
-        move = jnp.clip(slope / jnp.maximum(bend, 1e-12), -2.0, 2.0)
-        return c + move, jnp.max(jnp.abs(move)), count + 1
+        change = jnp.clip(slope / jnp.maximum(curvature, 1e-12), -2.0, 2.0)
+        return c + change, jnp.max(jnp.abs(change)), count + 1
 
-    start = jnp.sum(offered[:, None] * fixed, axis=0) / offered.sum()
-    going = jnp.asarray(jnp.inf, start.dtype), jnp.asarray(0)
-    c, _, _ = jax.lax.while_loop(lambda s: (s[1] > _SETTLED) & (s[2] < _STEPS), step, (start, *going))
+    start = jnp.sum(fixed_weights[:, None] * fixed, axis=0) / fixed_weights.sum()
+    rest_ = jnp.asarray(jnp.inf, start.dtype), jnp.asarray(0)
+    c, _, _ = jax.lax.while_loop(lambda s: (s[1] > _SETTLED) & (s[2] < _STEPS), step, (start, *rest_))
     value = weights @ (side[:, None] * (u - c) - jax.nn.softplus(u - c))
     return value, c
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 from bayesrecon.arrays import Array, Key
 from bayesrecon.attacks.attack import Attack, option
-from bayesrecon.attacks.deletion.doubts import notes_of
+from bayesrecon.attacks.deletion.cautions import notes_of
 from bayesrecon.attacks.deletion.tilt import pooled, profile
 from bayesrecon.domains import Field
 from bayesrecon.errors import BayesreconError
@@ -122,7 +122,7 @@ def _objective(
 ) -> tuple[tuple[jax.Array, jax.Array], dict[str, jax.Array]]:
     """Minus the log posterior of one record, its slopes in whitened coordinates, and its likelihood."""
 
-    def value(u: Records) -> tuple[Any, Any]:
+    def value(u: Records) -> tuple[jax.Array, jax.Array]:
         record = {k: jnp.asarray(v)[None] for k, v in still.items()}
         record |= {k: (centre[k] + scale[k] * u[k])[None] for k in u}
         gain = _values(model, *data, record)[0]

@@ -20,6 +20,7 @@ public labels best more of them do: `eta0 / T` in the place of eta0, scaled so t
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -102,8 +103,10 @@ def temperature(linear: LinearPredictor, eta: np.ndarray, y: np.ndarray) -> floa
     def misfit(log_t: float) -> float:
         return -float(np.asarray(log_liks(linear, eta / np.exp(log_t), y)).mean())
 
-    found = scipy.optimize.minimize_scalar(misfit, bounds=(0.0, _HOTTEST), method="bounded", options={"xatol": 1e-3})
-    return float(np.exp(found.x))
+    fitted: Any = scipy.optimize.minimize_scalar(
+        misfit, bounds=(0.0, _HOTTEST), method="bounded", options={"xatol": 1e-3}
+    )
+    return float(np.exp(fitted.x))
 
 
 def _gamma(
@@ -115,8 +118,9 @@ def _gamma(
         most = (1 / _LEAST - 1) / np.maximum(_mean(curvatures(linear, eta0, y)), np.finfo(float).tiny)
     for i in range(_STEPS):
         weight = _mean(_weights(linear, eta, y, gamma))
-        held = count * np.outer(weight, moments) + np.maximum(penalty, 0.0)[:, None]
-        found = np.minimum((moments / np.maximum(held, np.finfo(float).tiny)).sum(axis=1), most)
+        held = count * weight[:, None] * moments + np.maximum(penalty, 0.0)[:, None]
+        unbounded = (moments / np.maximum(held, np.finfo(float).tiny)).sum(axis=1)
+        found = np.minimum(unbounded, most)
         if np.allclose(found, gamma, rtol=1e-2, atol=0):
             break
         gamma = np.sqrt(found * gamma) if i > 1 else found

@@ -7,18 +7,17 @@ from scipy.optimize import linear_sum_assignment
 
 from bayesrecon.attacks.matching.equations import Equations, Solution
 
-# Residual at which nothing is left to match: above where rounding may stop a solved descent, or no solution is one; far
-# below where local minima end, or one of them is taken for a solution.
 SOLVED = 1e-9
-# Distance from the certified least residual that is its floor, relative: rounding of the certificate and the descent.
-_NEAR = 1e-3
-# Distance at which two records are one, in units of their fields' spread: more than the ends of two descents differ by
-# where the equations are close to singular, less than different records do.
+"""Residual of a solution: above rounding, and far below the residual at local minima."""
+
+_NEAR = 1e-3  # relative tolerance for the certified smallest residual
+# Largest distance between two records that are the same, in units of their fields' spread. Nearly singular equations
+# move the same record by less, and different records differ by more.
 _SAME = 1e-3
 
 
 def floor(least: float) -> float:
-    """The residual at which a descent is done: rounding, or the certified least value where that is above it."""
+    """The residual at which a descent has converged: rounding, or the certified smallest value if that is larger."""
     return max(SOLVED, (1 + _NEAR) * least)
 
 
@@ -30,38 +29,41 @@ def at_floor(solutions: Sequence[Solution], least: float) -> list[Solution]:
 def confirmed(
     equations: Equations, solutions: Sequence[Solution], least: float
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Which records of the best descent all other descents at the floor found too, and how far these are apart.
+    """Which records of the best descent were found by all other descents at the floor.
 
     Args:
         solutions: end points of descents, the best one first.
-        least: certified least residual.
+        least: certified smallest residual.
 
     Returns:
-        `(M,)`, all false where the best one is not at the floor or is alone there; and the largest distance of every
-        entry, `{field: (M, *shape)}` and "weight" where multipliers are free, from the records assigned to it.
+        A mask `(M,)`, which is False if no other descent is at the floor. And the largest distance of every entry from
+        those of the matched records, `{field: (M, *shape)}`, with "weight" if multipliers are free.
     """
     best, others = solutions[0], at_floor(solutions, least)[1:]
     best_entries = _entries(equations, best)
     count = len(next(iter(best_entries.values())))
-    alike, apart = np.full(count, bool(others)), {k: np.zeros(v.shape) for k, v in best_entries.items()}
+    agree, distance = (
+        np.full(count, bool(others)),
+        {name: np.zeros(values.shape) for name, values in best_entries.items()},
+    )
     scale = equations.spread(best.x)
     for other in others:
         other_entries = _entries(equations, other)
-        far = np.zeros((count, count))
-        for k, v in best_entries.items():
-            gaps = np.abs(v[:, None] - other_entries[k][None]).reshape(count, count, -1) / scale[k]
-            far = np.maximum(far, gaps.max(axis=-1, initial=0.0))
-        for k in best.fixed:  # a record with another label is another record
-            labels = np.asarray(best.fixed[k])[:, None] != np.asarray(other.fixed[k])[None]
-            far = np.where(labels.reshape(count, count, -1).any(axis=-1), np.finfo(float).max ** 0.5, far)
-        rows, columns = linear_sum_assignment(np.minimum(far, 1.0))
-        alike &= far[rows, columns] < _SAME
-        for k, v in best_entries.items():
-            apart[k] = np.maximum(apart[k], np.abs(v - other_entries[k][columns]))
-    return alike, apart
+        distances = np.zeros((count, count))
+        for name, values in best_entries.items():
+            differences = np.abs(values[:, None] - other_entries[name][None]).reshape(count, count, -1) / scale[name]
+            distances = np.maximum(distances, differences.max(axis=-1, initial=0.0))
+        for name in best.fixed:  # records with different labels are different
+            labels = np.asarray(best.fixed[name])[:, None] != np.asarray(other.fixed[name])[None]
+            distances = np.where(labels.reshape(count, count, -1).any(axis=-1), np.finfo(float).max ** 0.5, distances)
+        rows, columns = linear_sum_assignment(np.minimum(distances, 1.0))
+        agree &= distances[rows, columns] < _SAME
+        for name, values in best_entries.items():
+            distance[name] = np.maximum(distance[name], np.abs(values - other_entries[name][columns]))
+    return agree, distance
 
 
-def _entries(equations: Equations, end: Solution) -> dict[str, np.ndarray]:
-    """The unknowns of a descent, record by record."""
-    entries = {k: np.asarray(end.x[k], float) for k in equations.variable_fields}
-    return entries | ({"weight": np.asarray(equations.weights(end.x), float)} if "weights" in end.x else {})
+def _entries(equations: Equations, solution: Solution) -> dict[str, np.ndarray]:
+    """The unknowns of a descent by record."""
+    entries = {k: np.asarray(solution.x[k], float) for k in equations.variable_fields}
+    return entries | ({"weight": np.asarray(equations.weights(solution.x), float)} if "weights" in solution.x else {})

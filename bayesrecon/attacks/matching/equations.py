@@ -1,16 +1,16 @@
-"""The equations of gradient-norm matching, the box of their unknowns, and what no records can solve.
+"""The equations of gradient-norm matching, the box of their unknowns, and a lower bound of their residual.
 
 At a trained parameter `sum_m w_m grad l(theta, z_m) + c grad log pi0(theta) = 0` with non-negative multipliers w
-(Haim et al. 2022; Buzaglo et al. 2023; Wynne 2025, Definition 4.2). With the regulariser's strength known c is one.
-Unknown, it is fixed by the number of records: the equation alone is the same for all multiples of w and c.
+(Haim et al. 2022; Buzaglo et al. 2023; Wynne 2025, Definition 4.2). If the strength of the regulariser is known, c is
+one. Otherwise the number of records must be known, because the equation is the same for all multiples of w and c.
 
-One reverse sweep per record, so that networks with many parameters fit; `descent` solves them. The last Jacobian says
-which records the equations fix.
+Gradients take one reverse sweep per record, so networks with many parameters are possible. `descent` solves the
+equations. The Jacobian at the solution shows which records they fix.
 """
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from jaxtyping import Float
 
 from bayesrecon.arrays import Array
 from bayesrecon.attacks.duality import CANDIDATES, lowest
+from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.stationary import beyond
@@ -28,30 +29,33 @@ from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Model, Records
 from bayesrecon.releases import Approximation, TrainedParameter
 
-# Residual from which a parameter does not look stationary: a smaller one warns of every network trained a little short
-# of its optimum, a larger one is silent where the regulariser is another or records are missing.
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.linalg import LinearOperator
+
 STATIONARY = 1e-3
-# Share of a record that the equations leave free, above which it is not determined: well above the rounding of the
-# singular vectors, which would call all records loose; a larger one calls records fixed that slide along the equations.
-_FIXED = 1e-6
-# Singular value, relative to the largest, that still counts as an equation: a smaller one counts rounding of the
-# Jacobian as equations and its records as fixed, a larger one drops equations that hold but weigh little.
-_RANK = 1e-9
-# Share of the regulariser's gradient outside all records' gradients that is more than rounding of their basis: a
-# smaller one certifies rounding, a larger one leaves uncertified what no data cancel.
-_BEYOND = 1e-6
-# Records certified about, in multiples of those found: one leaves out data sets that are a little larger, and more
-# weaken the bound until nothing is certified.
-_MASS = 2.0
-# Where an unbounded field ends for the certificate, in units of standardised values: nearer leaves out records that
-# occur, farther lets one remote record cancel anything.
-_WIDE = 10.0
+"""Largest residual of a stationary parameter. With a smaller one, every network trained a little short of its optimum
+would get a warning."""
+
+_FIXED = 1e-6  # a record is fixed if a smaller share of it is free: above the rounding of singular vectors
+_RANK = 1e-9  # relative singular values below this are rounding of the Jacobian
+_BEYOND = 1e-6  # a smaller share of the regulariser's gradient outside the records' gradients is rounding
+_MASS = 2.0  # the certificate holds for data sets of up to this multiple of the recovered weight
+_WIDE = 10.0  # end of an unbounded field for the certificate, in standardised units
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The end of a descent: variables, fixed fields, the remaining gradient `(d,)`, its relative norm, the penalty, and
-    whether it started from the measure that the gradients determine."""
+    """The end point of a descent.
+
+    Attributes:
+        x: variables.
+        fixed: fields that do not move.
+        gradient: `(d,)` remaining gradient.
+        residual: its relative norm.
+        penalty: value of the regulariser that was added to the objective.
+        from_measure: whether the descent started near the measure that the gradients determine.
+    """
 
     x: Records
     fixed: Records
@@ -62,13 +66,23 @@ class Solution:
 
     @property
     def objective(self) -> float:
-        """Half the squared residual, and the penalty: what descends."""
+        """Half the squared residual plus the penalty."""
         return 0.5 * self.residual**2 + self.penalty
 
 
 @dataclass(frozen=True)
 class Equations:
-    """The equations, and the box in which they are solved."""
+    """The equations, and the box in which they are solved.
+
+    Attributes:
+        theta: `(d,)` the trained parameter.
+        base: `(d,)` gradient of the regulariser.
+        variable_fields: names of the fields that move.
+        unit_multipliers: whether all multipliers are one.
+        strength_known: whether c is one.
+        metric: `(r, d)` map to the units in which gradients are compared; None for the parameters' own. For an
+            approximation, its rows are the directions in which it is stationary.
+    """
 
     model: Model
     theta: np.ndarray
@@ -77,9 +91,7 @@ class Equations:
     variable_fields: tuple[str, ...]
     unit_multipliers: bool
     strength_known: bool
-    metric: Any = None
-    """`(r, d)`, dense or sparse, in units of whose rows gradients are compared; in parameters' own by default. Of an
-    approximation the directions in which it is stationary: along others its gradient is no equation."""
+    metric: "np.ndarray | csr_matrix | LinearOperator | None" = None
 
     @classmethod
     def of(
@@ -91,181 +103,194 @@ class Equations:
     ) -> "Equations":
         model, theta = release.model, np.asarray(release.theta)[0]
         variable_fields = tuple(k for k, f in knowledge.fields.items() if not f.domain.discrete)
-        some = Reference(knowledge.fields).draw(np.random.default_rng(0), 1)
-        base = np.asarray(total_score(model, theta, some, np.zeros(1)))
-        found = cls(model, theta, base, knowledge, variable_fields, unit_multipliers, strength_known, release.along)
-        if not found.length > 0:
+        example = Reference(knowledge.fields).draw(np.random.default_rng(0), 1)
+        base = np.asarray(total_score(model, theta, example, np.zeros(1)))
+        equations = cls(model, theta, base, knowledge, variable_fields, unit_multipliers, strength_known, release.along)
+        if not equations.length > 0:
             raise BayesreconError("the regulariser has no gradient here: without one, zero multipliers match")
-        return found
+        return equations
 
     def start(self, rng: np.random.Generator, n: int) -> tuple[Records, Records]:
-        """Random records, each counted once, and the fields that stay."""
+        """Variables of random records with weight one, and the fixed fields."""
         drawn = {}
-        for k, f in self.knowledge.fields.items():
-            if f.domain.levels and not f.shape:
-                levels = np.asarray(f.domain.levels, f.domain.dtype)
-                drawn[k] = levels[np.arange(n) % len(levels)]
-            elif np.isfinite(f.domain.high - f.domain.low) and k in self.variable_fields:
-                drawn[k] = rng.uniform(f.domain.low, f.domain.high, (n, *f.shape))
+        for name, field in self.knowledge.fields.items():
+            if field.domain.levels and not field.shape:
+                levels = np.asarray(field.domain.levels, field.domain.dtype)
+                drawn[name] = levels[np.arange(n) % len(levels)]
+            elif np.isfinite(field.domain.high - field.domain.low) and name in self.variable_fields:
+                drawn[name] = rng.uniform(field.domain.low, field.domain.high, (n, *field.shape))
             else:
-                drawn[k] = f.domain.draw(rng, (n, *f.shape), 0.0, 1.0)
-        x: Records = {k: np.asarray(drawn[k], float) for k in self.variable_fields}
+                drawn[name] = field.domain.draw(rng, (n, *field.shape), 0.0, 1.0)
+        x: Records = {name: np.asarray(drawn[name], float) for name in self.variable_fields}
         if not self.unit_multipliers:
             x["weights"] = np.full(n, (self.knowledge.total or n) / n)
         if not self.strength_known:
             x["strength"] = np.ones(())
-        return x, {k: v for k, v in drawn.items() if k not in self.variable_fields}
+        return x, {name: values for name, values in drawn.items() if name not in self.variable_fields}
 
-    def weights(self, x: Records) -> Any:
+    def weights(self, x: Records) -> Array:
+        """Multipliers `(M,)` of the records."""
         if self.unit_multipliers:
             return np.ones(len(next(iter(x.values()))))
         weights, total = x["weights"], self.knowledge.total
         return weights if total is None else total * weights / weights.sum()
 
     def records(self, x: Records, fixed: Records) -> Records:
+        """Records `{field: (M, *shape)}` from variables and fixed fields."""
         return {k: np.asarray(x[k]) if k in x else fixed[k] for k in self.model.fields}
 
     def residual(self, x: Records, fixed: Records) -> np.ndarray:
-        """The sum of all gradients, `(d,)` or along the metric `(r,)`, relative to the norm of the regulariser's."""
-        each = np.asarray(gradients(self.model, self.theta, self.records(x, fixed)))
-        return self.in_metric(self.weights(x) @ each + x.get("strength", 1.0) * self.base)
+        """The sum of all gradients, `(d,)` or `(r,)` in the metric, relative to the norm of the regulariser's."""
+        record_gradients = np.asarray(gradients(self.model, self.theta, self.records(x, fixed)))
+        return self.in_metric(self.weights(x) @ record_gradients + x.get("strength", 1.0) * self.base)
 
     def jacobian(self, x: Records, fixed: Records) -> Float[np.ndarray, "d U"]:
-        """Of `residual` in all variables, fields first, `(d, U)`."""
+        """Derivative of `residual` in all variables, fields first."""
         records, weights = self.records(x, fixed), self.weights(x)
-        each, slopes = _sensitivity(self.model, self.variable_fields, self.theta, records)
+        record_gradients, slopes = _sensitivity(self.model, self.variable_fields, self.theta, records)
         parts = [
-            np.moveaxis(np.asarray(slopes[k]).reshape(*np.shape(each), -1) * weights[:, None, None], 1, 0)
+            np.moveaxis(np.asarray(slopes[k]).reshape(*np.shape(record_gradients), -1) * weights[:, None, None], 1, 0)
             for k in self.variable_fields
         ]
         columns = [p.reshape(len(self.base), -1) for p in parts]
         if "weights" in x:
-            own = np.asarray(each).T
+            weight_columns = np.asarray(record_gradients).T
             if self.knowledge.total is not None:
-                own = (own - (own @ weights / weights.sum())[:, None]) * (self.knowledge.total / x["weights"].sum())
-            columns.append(own)
+                weight_columns = (weight_columns - (weight_columns @ weights / weights.sum())[:, None]) * (
+                    self.knowledge.total / x["weights"].sum()
+                )
+            columns.append(weight_columns)
         if "strength" in x:
             columns.append(self.base[:, None])
         return self.in_metric(np.concatenate(columns, axis=1))
 
     @property
     def size(self) -> int:
-        """Equations: the parameters, or the rows of the metric."""
-        return len(self.base) if self.metric is None else self.metric.shape[0]
+        """Number of equations: of the parameters, or of the rows of the metric."""
+        return len(self.base) if self.metric is None else len(self.metric @ self.base)
 
     @property
     def length(self) -> float:
-        """Norm of the regulariser's gradient in the units in which gradients are compared."""
+        """Norm of the regulariser's gradient in the metric."""
         return float(np.linalg.norm(self.base if self.metric is None else self.metric @ self.base))
 
     def in_metric(self, gradients: np.ndarray) -> np.ndarray:
-        """Gradients `(d, ...)` in the units in which they are compared, relative to the regulariser's."""
-        return (gradients if self.metric is None else self.metric @ gradients) / self.length
+        """Gradients `(d, ...)` in the metric, relative to the norm of the regulariser's."""
+        return np.asarray(gradients if self.metric is None else self.metric @ gradients) / self.length
 
     def flatten(self, x: Records) -> np.ndarray:
+        """The variables as one vector `(U,)`."""
         return np.concatenate([np.ravel(x[k]) for k in self.names(x)])
 
     def unflatten(self, v: np.ndarray, like: Records) -> Records:
-        found, at = {}, 0
+        """Variables with the shapes of `like` from one vector `(U,)`."""
+        variables, position = {}, 0
         for k in self.names(like):
-            found[k] = v[at : at + np.size(like[k])].reshape(np.shape(like[k]))
-            at += np.size(like[k])
-        return found
+            variables[k] = v[position : position + np.size(like[k])].reshape(np.shape(like[k]))
+            position += np.size(like[k])
+        return variables
 
     def names(self, x: Records) -> list[str]:
-        """Of the variables, in the order in which they are solved for."""
+        """Names of the variables, in the order of `flatten`."""
         return [*self.variable_fields, *(k for k in ("weights", "strength") if k in x)]
 
     def box(self, x: Records) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Ends and scale of every variable, `(U,)` each."""
+        """Lower end, upper end and scale of each variable, `(U,)` each."""
         low, high, scale = [], [], []
         for k in self.names(x):
-            ends, size = (0.0, np.inf), float(np.mean(x[k]))
+            limits, size = (0.0, np.inf), float(np.mean(x[k]))
             if k in self.variable_fields:
                 domain = self.knowledge.fields[k].domain
-                ends = domain.low, domain.high
+                limits = domain.low, domain.high
                 size = (domain.high - domain.low) / np.sqrt(12) if np.isfinite(domain.high - domain.low) else 1.0
-            for values, value in ((low, ends[0]), (high, ends[1]), (scale, size)):
+            for values, value in ((low, limits[0]), (high, limits[1]), (scale, size)):
                 values.append(np.full(np.size(x[k]), value))
         return np.concatenate(low), np.concatenate(high), np.concatenate(scale)
 
     def spread(self, x: Records) -> dict[str, float]:
-        """Of every field, and of the multipliers where they are free: the unit in which records differ."""
+        """Spread of each field, and of the multipliers if they are free."""
         size = self.unflatten(self.box(x)[2], x)
         names = {k: "weight" if k == "weights" else k for k in size if k != "strength"}
         return {name: float(np.max(size[k], initial=0.0)) or 1.0 for k, name in names.items()}
 
-    def resolve(self, end: Solution) -> tuple[int, int, np.ndarray, dict[str, np.ndarray]]:
-        """Independent equations, unknowns, which records are fixed, and how far a small gradient moves them."""
-        scale = self.box(end.x)[2]
-        jacobian = self.jacobian(end.x, end.fixed) * scale
-        _, singular, turned = scipy.linalg.svd(jacobian, full_matrices=False)
+    def resolve(self, solution: Solution) -> tuple[int, int, np.ndarray, dict[str, np.ndarray]]:
+        """Number of independent equations, number of unknowns, which records are fixed, and the error of each entry."""
+        scale = self.box(solution.x)[2]
+        jacobian = self.jacobian(solution.x, solution.fixed) * scale
+        _, singular, rotation = scipy.linalg.svd(jacobian, full_matrices=False)
         rank = int((singular > _RANK * singular[0]).sum())
-        seen = np.sum(turned[:rank] ** 2, axis=0)
-        spread = np.sqrt(np.sum((turned[:rank] / singular[:rank, None]) ** 2, axis=0))
-        moved = self.unflatten(np.where(seen < 1 - _FIXED, np.inf, spread * scale), end.x)
-        loose = np.zeros(len(self.weights(end.x)), bool)
+        determined = np.sum(rotation[:rank] ** 2, axis=0)
+        deviation = np.sqrt(np.sum((rotation[:rank] / singular[:rank, None]) ** 2, axis=0))
+        sensitivity = self.unflatten(np.where(determined < 1 - _FIXED, np.inf, deviation * scale), solution.x)
+        free = np.zeros(len(self.weights(solution.x)), bool)
         error = {}
-        for k in self.names(end.x):
+        for k in self.names(solution.x):
             if k != "strength":
-                error["weight" if k == "weights" else k] = moved[k] * end.residual / np.sqrt(len(end.gradient))
-                loose |= ~np.isfinite(moved[k].reshape(len(loose), -1)).all(axis=1)
-        return rank, len(scale), ~loose, error
+                error["weight" if k == "weights" else k] = (
+                    sensitivity[k] * solution.residual / np.sqrt(len(solution.gradient))
+                )
+                free |= ~np.isfinite(sensitivity[k].reshape(len(free), -1)).all(axis=1)
+        return rank, len(scale), ~free, error
 
     def certify(
-        self, left: np.ndarray, weights: np.ndarray, rng: np.random.Generator
-    ) -> tuple[float, float, dict[str, Any]]:
-        """What every measure of bounded mass leaves, by duality.
+        self, remaining: np.ndarray, weights: np.ndarray, rng: np.random.Generator
+    ) -> tuple[float, float, dict[str, tuple[float, float]]]:
+        """A lower bound of the residual of all measures of bounded mass, by duality.
 
         For a unit vector u and a measure of mass at most B, `|sum w grad l + base| >= <u, base> + B min(0, min_z
-        <u, grad l(z)>)`; u is the direction of what the best measure found leaves. What lies beyond the span of all
-        gradients no measure cancels, whatever its mass.
+        <u, grad l(z)>)`. Here u is the direction of the remaining gradient. No measure of any mass cancels the part of
+        `base` outside the span of all gradients.
+
+        Returns:
+            The bound, the mass B, and the box `{field: (low, high)}`.
         """
-        size, base = float(np.linalg.norm(left)), self.in_metric(self.base)
-        fixed, mass = self.knowledge.total is not None, float(weights.sum())
-        mass = mass if fixed else _MASS * max(mass, len(weights))
+        size, base = float(np.linalg.norm(remaining)), self.in_metric(self.base)
+        total_known, mass = self.knowledge.total is not None, float(weights.sum())
+        mass = mass if total_known else _MASS * max(mass, len(weights))
         fields = self.knowledge.fields
         box = {k: _ends(fields[k].domain) for k in self.variable_fields}
         if size <= STATIONARY or not self.strength_known:
             return 0.0, mass, box
-        # Along `u` a gradient has the length that its measured one has along `left`.
-        u = (left if self.metric is None else self.metric.T @ left) / size / self.length
+        # The projection of a gradient on `u` is that of the gradient in the metric on `remaining`.
+        u = (remaining if self.metric is None else self.metric.T @ remaining) / size / self.length
         centre = {k: np.full(fields[k].shape, np.mean(box[k])) for k in box}
-        # A spread that reaches the box's ends at two sigma, and a third over many orders of magnitude: records that
-        # pull most lie at ends or near zero as well as inside.
-        law = Reference(fields, {}, centre, {k: np.full_like(centre[k], np.ptp(box[k]) / 4) for k in box}, 0.3)
-        pool = law.draw(rng, CANDIDATES)
+        # Two standard deviations reach the ends of the box, and a third of the records is spread over many orders of
+        # magnitude, since the extreme records are often at the ends or near zero.
+        broad = Reference(fields, {}, centre, {k: np.full_like(centre[k], np.ptp(box[k]) / 4) for k in box}, 0.3)
+        pool = broad.draw(rng, CANDIDATES)
         pool |= {k: np.clip(pool[k], *box[k]) for k in box}
-        each = np.asarray(gradients(self.model, self.theta, pool))
-        found = [value for _, value in lowest(each @ u, pool, box, partial(_pull, self.model, self.theta, u))]
-        worst = min(found) if fixed else min(0.0, *found)
-        span = float(np.linalg.norm(beyond(self.in_metric(each[: len(base) * 5 // 4 + 16].T), base)))
-        return max(0.0 if span < _BEYOND else span, float(left / size @ base) + mass * worst), mass, box
+        record_gradients = np.asarray(gradients(self.model, self.theta, pool))
+        lowest_values = [
+            value for _, value in lowest(record_gradients @ u, pool, box, partial(_pull, self.model, self.theta, u))
+        ]
+        smallest = min(lowest_values) if total_known else min(0.0, *lowest_values)
+        span = float(np.linalg.norm(beyond(self.in_metric(record_gradients[: len(base) * 5 // 4 + 16].T), base)))
+        return max(0.0 if span < _BEYOND else span, float(remaining / size @ base) + mass * smallest), mass, box
 
 
-def _ends(domain: Any) -> tuple[float, float]:
+def _ends(domain: Domain) -> tuple[float, float]:
     low = domain.low if np.isfinite(domain.low) else min(-_WIDE, domain.high - 2 * _WIDE)
     high = domain.high if np.isfinite(domain.high) else max(_WIDE, domain.low + 2 * _WIDE)
     return float(low), float(high)
 
 
 @partial(jax.jit, static_argnames=("model", "moved"))
-def _sensitivity(model: Model, moved: tuple[str, ...], theta: Array, records: Records) -> tuple[Any, Records]:
-    """Gradients of the records `(M, d)`, and their derivatives in the moving fields `{field: (M, d, *shape)}`."""
+def _sensitivity(model: Model, moved: tuple[str, ...], theta: Array, records: Records) -> tuple[jax.Array, Records]:
+    """Gradients of the records `(M, d)`, and their derivatives `{field: (M, d, *shape)}` in the fields that move."""
 
-    def one(moving: Records, fixed: Records) -> tuple[Any, Records]:
+    def of_record(moving: Records, fixed: Records) -> tuple[jax.Array, Records]:
         def gradient(y: Records) -> jax.Array:
             return jax.grad(model.log_lik)(theta, {**fixed, **y})
 
         return gradient(moving), jax.jacfwd(gradient)(moving)
 
     moving = {k: jnp.asarray(records[k], float) for k in moved}
-    return jax.vmap(one)(moving, {k: v for k, v in records.items() if k not in moved})
+    return jax.vmap(of_record)(moving, {k: v for k, v in records.items() if k not in moved})
 
 
 @partial(jax.jit, static_argnames="model")
 def _pull(
     model: Model, theta: Array, u: Array, moving: Records, fixed: Records
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """`<u, grad l(theta, z)>` of one record and its slopes."""
+    """`<u, grad l(theta, z)>` of one record, and its gradient in the moving fields."""
     return jax.value_and_grad(lambda y: jnp.dot(u, jax.grad(model.log_lik)(theta, {**fixed, **y})))(moving)

@@ -20,16 +20,14 @@ from bayesrecon.regularisers import Regulariser, described
 from bayesrecon.releases import Approximation, TrainedParameter
 from bayesrecon.results.matched import Matched
 
-# Starts that must end alike before no other is tried: with one alone nothing tells a solution from the solution.
-_AGREEING = 2
-# How far records are moved from the measure, start by start, in units of their fields' spread: farther they leave the
-# valley of the solution, and without it starts differ by their pools alone.
+_AGREEING = 2  # number of solutions after which the search stops; a single one has nothing to confirm it
+# Random displacement of the records from the measure, in units of their fields' spread, for consecutive starts. Larger
+# ones leave the valley of the solution.
 _MOVED = (0.0, 0.05, 0.1)
 _HELD = (
-    "no record is determined: the regulariser holds the residual above its floor, and chooses among records that match "
-    "about as well"
+    "no record is determined: the regulariser keeps the residual above its floor, and chooses among records that match "
+    "about as well; try a weaker one"
 )
-
 
 Exact = TrainedParameter | Approximation
 
@@ -76,16 +74,16 @@ class GradientMatching(Attack[Matched]):
             raise BayesreconError(f"multipliers={self.multipliers!r}: expected 'free' or 'one'")
 
     def run(self, release: Exact, knows: Knows, *, key: Key, progress: Progress) -> Matched:
-        began = time.perf_counter()
+        start = time.perf_counter()
         equations, rng = self.equations(release, knows), generator(key)
-        found, unique = self.descents(equations, rng, progress)
-        return _result(release, equations, found, unique, self, rng, time.perf_counter() - began)
+        solutions, unique = self.descents(equations, rng, progress)
+        return _result(release, equations, solutions, unique, self, rng, time.perf_counter() - start)
 
     def equations(self, release: Exact, knows: Knows) -> Equations:
         """The equations to solve, given what the attacker knows.
 
         Raises `BayesreconError` if the total contradicts the multipliers, or if the strength of the regulariser is
-        unknown and no total is given.
+        unknown and there is no total.
         """
         total = knows.get("total")
         if self.multipliers == "one":
@@ -93,70 +91,75 @@ class GradientMatching(Attack[Matched]):
                 raise BayesreconError(f"total={total} contradicts multipliers of one for n={self.n} records")
             total = float(self.n)
         if not self.strength_known and total is None:
-            raise BayesreconError("an unknown regulariser scales all multipliers: state total=")
+            raise BayesreconError("without the strength of the regulariser, multipliers have no scale: state total=")
         knowledge = check_knowledge(release.model, **{**knows, "total": total})
         return Equations.of(release, knowledge, self.multipliers == "one", self.strength_known)
 
     def descents(
         self, equations: Equations, rng: np.random.Generator, progress: Progress
     ) -> tuple[list[Solution], bool]:
-        """The end points of all starts, best first, and whether starts near a measure may confirm each other."""
-        found: list[Solution] = []
+        """End points of all starts, the best one first, and whether starts near a measure can confirm each other."""
+        solutions: list[Solution] = []
         unique = None
-        while len(found) < self.restarts:
-            solved = [end for end in found if end.residual < SOLVED]
+        while len(solutions) < self.restarts:
+            solved = [solution for solution in solutions if solution.residual < SOLVED]
             if len(solved) >= _AGREEING:
                 if unique is None:
                     unknowns = len(equations.flatten(solved[0].x))
                     unique = measure.independent_equations(equations, rng, self.n) > unknowns
-                if unique or not all(end.from_measure for end in solved):
+                if unique or not all(solution.from_measure for solution in solved):
                     break
-            done = len(found)
+            count = len(solutions)
 
-            def tell(fraction: float, done: int = done) -> None:
-                progress(f"start {done + 1}", (done + fraction) / self.restarts)
+            def tell(fraction: float, count: int = count) -> None:
+                progress(f"start {count + 1}", (count + fraction) / self.restarts)
 
             start = from_measure = None
-            if self._sow(found, unique) and measure.pool_size(equations, self.n):
-                moved = _MOVED[sum(end.from_measure for end in found) % len(_MOVED)]
-                start = from_measure = measure.start(equations, rng, self.n, moved)
-            end = descend(equations, start or equations.start(rng, self.n), self.steps, tell, self.regulariser)
-            found.append(replace(end, from_measure=from_measure is not None))
-        return sorted(found, key=lambda end: end.objective), bool(unique)
+            if self._next_from_measure(solutions, unique) and measure.pool_size(equations, self.n):
+                displacement = _MOVED[sum(solution.from_measure for solution in solutions) % len(_MOVED)]
+                start = from_measure = measure.start(equations, rng, self.n, displacement)
+            solution = descend(equations, start or equations.start(rng, self.n), self.steps, tell, self.regulariser)
+            solutions.append(replace(solution, from_measure=from_measure is not None))
+        return sorted(solutions, key=lambda solution: solution.objective), bool(unique)
 
     @staticmethod
-    def _sow(found: list[Solution], unique: bool | None) -> bool:
-        """Whether the next start is from a measure: one of each kind, then the kind that has come lower, unless only
-        random ones can confirm what was found."""
-        if len(found) < 2 or unique is False:
-            return not found
-        return min(found, key=lambda end: end.objective).from_measure
+    def _next_from_measure(solutions: list[Solution], unique: bool | None) -> bool:
+        """Whether the next start is near a measure.
+
+        The first two starts are of different kinds. After that it is the kind with the smaller residual, or a random
+        start if only these can confirm a solution.
+        """
+        if len(solutions) < 2 or unique is False:
+            return not solutions
+        return min(solutions, key=lambda solution: solution.objective).from_measure
 
 
 def _result(
     release: Exact,
     equations: Equations,
-    found: list[Solution],
+    solutions: list[Solution],
     unique: bool,
     attack: GradientMatching,
     rng: np.random.Generator,
     seconds: float,
 ) -> Matched:
-    best = found[0]
+    best = solutions[0]
     records, weights = equations.records(best.x, best.fixed), np.asarray(equations.weights(best.x))
     least, mass, box = equations.certify(best.gradient, weights, rng)
     rank, unknowns, fixed, error = equations.resolve(best)
-    alike, apart = confirmed(equations, found, least)
-    alone = not unique and all(end.from_measure for end in at_floor(found, least))
-    alike &= not alone
-    determined = fixed & alike
+    agree, distance = confirmed(equations, solutions, least)
+    same_measure = not unique and all(solution.from_measure for solution in at_floor(solutions, least))
+    agree &= not same_measure
+    determined = fixed & agree
     error = {
-        k: np.where(determined.reshape(-1, *[1] * (v.ndim - 1)), np.maximum(v, apart[k]), np.inf)
-        for k, v in error.items()
+        name: np.where(determined.reshape(-1, *[1] * (values.ndim - 1)), np.maximum(values, distance[name]), np.inf)
+        for name, values in error.items()
     }
-    held = best.penalty > 0 and best.residual > floor(least)
+    regularised = best.penalty > 0 and best.residual > floor(least)
     warnings = (
-        (_HELD,) if held else (*_warnings(best.residual, least, mass), *_doubts(found, fixed, alike, alone, least))
+        (_HELD,)
+        if regularised
+        else (*_warnings(best.residual, least, mass), *_unconfirmed(solutions, fixed, agree, same_measure, least))
     )
     return Matched(
         pseudo=PseudoData(weights, records),
@@ -165,7 +168,7 @@ def _result(
         mass=mass,
         domain=box,
         strength=float(best.x.get("strength", 1.0)),
-        residuals=tuple(end.residual for end in found),
+        residuals=tuple(solution.residual for solution in solutions),
         equations=rank,
         unknowns=unknowns,
         determined=determined,
@@ -195,29 +198,31 @@ def _warnings(residual: float, least: float, mass: float) -> tuple[str, ...]:
     )
 
 
-def _doubts(found: list[Solution], fixed: np.ndarray, alike: np.ndarray, alone: bool, least: float) -> tuple[str, ...]:
-    """Why records that the equations fix are not determined for all that."""
-    if not fixed.any() or alike[fixed].all():
+def _unconfirmed(
+    solutions: list[Solution], fixed: np.ndarray, agree: np.ndarray, same_measure: bool, least: float
+) -> tuple[str, ...]:
+    """Why some records that the equations fix are not determined."""
+    if not fixed.any() or agree[fixed].all():
         return ()
-    reached = at_floor(found, least)
+    reached = at_floor(solutions, least)
     if not reached:
         return (
-            f"no record is determined: the residual {found[0].residual:.1g} is above its floor {floor(least):.1g}; its "
-            "records are one approximation among many; try more restarts or steps, or another n",
+            f"no record is determined: the residual {solutions[0].residual:.1g} is above its floor {floor(least):.1g}; "
+            "its records are one approximation among many; try more restarts or steps, or another n",
         )
     if len(reached) < _AGREEING:
         return (
-            f"no record is determined: one start of {len(found)} alone reached the floor, and nothing confirms it; try "
-            "more restarts",
+            f"no record is determined: a single start of {len(solutions)} reached the floor, and no other "
+            "confirms it; try more restarts",
         )
-    if alone:
+    if same_measure:
         return (
-            f"no record is determined: all {len(reached)} starts that reached the floor began at the same measure, and "
-            "there are not more independent equations than unknowns, so that other records may solve them as well",
+            f"no record is determined: all {len(reached)} starts that reached the floor began at the same measure, "
+            "and there are not more independent equations than unknowns, so other records may solve them, too",
         )
     return (
         f"{len(reached)} starts reached the floor with different records: the equations have several solutions, and "
-        f"{int((fixed & ~alike).sum())} of the records are not determined",
+        f"{int((fixed & ~agree).sum())} of the records are not determined",
     )
 
 

@@ -1,4 +1,4 @@
-"""The residual of equations that a reconstruction did not see: what chooses a regulariser without the truth."""
+"""The residual of held-out equations, which helps to choose a regulariser without the truth."""
 
 from dataclasses import replace
 from typing import Unpack
@@ -19,22 +19,23 @@ from bayesrecon.verbs.verb import verb
 def held_out_residual(
     release: Exact, attack: GradientMatching, *, share: float = 0.2, key: Key = 0, **knows: Unpack[Knows]
 ) -> float:
-    """Residual of a random share of the equations, one per parameter, at the solution of the others.
+    """Residual of held-out equations at the solution of the others. There is one equation per parameter.
 
-    A regulariser that is too weak lets records imitate the equations they were fitted to, one that is too strong
-    violates all of them; the smallest value needs no private record.
+    With a regulariser that is too weak, records overfit the equations. With one that is too strong, they violate all
+    equations. The regulariser with the smallest held-out residual can be chosen without any private record.
 
     Args:
-        attack: with the regulariser that is to be judged.
-        share: share of the equations that are left out.
-        key: an integer or a JAX key; the same key leaves out the same ones.
+        release: a trained parameter, or an approximation.
+        attack: the attack with the regulariser to evaluate.
+        share: share of the equations that are held out.
+        key: an integer or a JAX key. The same key holds out the same equations.
         knows: what the attacker knows, as in `reconstruct`.
 
     Returns:
-        The norm of what is left of the gradient there, relative to that of the training objective's regulariser.
+        The norm of the remaining gradient there, relative to that of the training objective's regulariser.
 
     Raises:
-        BayesreconError: a share that leaves no equations on either side, or what `reconstruct` refuses.
+        BayesreconError: the share leaves no equations on one side, or `reconstruct` refuses the input.
 
     >>> import bayesrecon
     >>> model = bayesrecon.models.load("linear_predictor", penalty=1.0, features=2)
@@ -45,21 +46,25 @@ def held_out_residual(
     attack.check(release, knows)
     equations, rng = attack.equations(release, knows), generator(key)
     order = rng.permutation(equations.size)
-    few = round(share * len(order))
-    if not 0 < few < len(order):
-        raise BayesreconError(f"share={share}: of {len(order)} equations some must be left out, and some kept")
-    best = attack.descents(_some(equations, order[few:]), rng, lambda *_: None)[0][0]
-    return float(np.linalg.norm(equations.residual(best.x, best.fixed)[order[:few]]))
+    held_out = round(share * len(order))
+    if not 0 < held_out < len(order):
+        raise BayesreconError(
+            f"share={share}: expected a share that holds out some of the {len(order)} equations, not all"
+        )
+    best = attack.descents(_subset(equations, order[held_out:]), rng, lambda *_: None)[0][0]
+    return float(np.linalg.norm(equations.residual(best.x, best.fixed)[order[:held_out]]))
 
 
-def _some(equations: Equations, rows: np.ndarray) -> Equations:
-    """Only these equations."""
-    some = np.sort(rows)
-    one = np.ones(len(some)), (np.arange(len(some)), some)
-    kept = scipy.sparse.csr_matrix(one, shape=(len(some), equations.size))
+def _subset(equations: Equations, rows: np.ndarray) -> Equations:
+    """The equations with these numbers."""
+    numbers = np.sort(rows)
+    entries = np.ones(len(numbers)), (np.arange(len(numbers)), numbers)
+    selection = scipy.sparse.csr_matrix(entries, shape=(len(numbers), equations.size))
     if equations.metric is not None:
-        kept = kept @ equations.metric
-    found = replace(equations, metric=kept)
-    if not found.length > 0:
-        raise BayesreconError("the training objective's regulariser has no gradient in the equations that are kept")
-    return found
+        selection = selection @ equations.metric
+    subset = replace(equations, metric=selection)
+    if not subset.length > 0:
+        raise BayesreconError(
+            "the training objective's regulariser has no gradient in the equations that are not held out"
+        )
+    return subset

@@ -1,10 +1,10 @@
-"""Starts from the measure that the gradients determine, instead of random ones.
+"""Starts near the measure that the gradients determine, instead of random ones.
 
-Placing n records is a problem with many local minima. Weighing many generic records, `min_w |sum_p w_p grad l(theta,
-z_p) + grad log pi0|` over non-negative weights of the known sum, is a convex one, and its optimum lies close to
-the private records where the kernel at theta tells records apart. The pool is drawn anew around the records with weight
-some rounds long, each time closer (sliding, as in Denoyelle et al. 2020), and the measure is dealt out as records of
-equal weight. A descent does the rest.
+Placing n records is a problem with many local minima. Weighting many generic records is a convex one:
+`min_w |sum_p w_p grad l(theta, z_p) + grad log pi0|` over non-negative weights with the known sum. Its optimum is close
+to the private records if the kernel at theta separates records. In each round, a new pool is drawn around the records
+with weight, each time closer (sliding, as in Denoyelle et al. 2020). At last, the measure is converted to records of
+equal weight, from which a descent starts.
 """
 
 import numpy as np
@@ -16,28 +16,27 @@ from bayesrecon.attacks.matching.equations import Equations
 from bayesrecon.kernels.score import gradients
 from bayesrecon.model import Records
 
-# Records in the pool: fewer per unknown leave private records without a neighbour, more cost time and solve the
-# equations by themselves in many ways.
+# Records in the pool, per unknown, at least and at most. With fewer, private records have no neighbour. With more, many
+# measures solve the equations.
 _PER_UNKNOWN, _FEWEST, _MOST = 15, 400, 2000
-# Entries of a record that are placed: in more dimensions no pool is near the private records, and starts cost several
-# times as much for the same ends.
-_ENTRIES = 16
-_WORK = 4e10  # products for which the gradients of a pool may be compressed
-_ROUNDS = 8
-# Spread of the records around those with weight, in units of the fields' own, and how it shrinks.
-_SPREAD, _SHRINKS = 0.5, 0.6
-_SOLVED = 1e-10  # what is left when more rounds cannot tell measures apart
-_NOTHING = 1e-6  # weight of a record that is none
-_SEEN = 1e-6  # singular value, relative to the largest, of an equation that a descent resolves by several digits
-_SUM = 10.0  # rows of the known sum, in units of the largest entry: a smaller one lets weights stray from it
-# Records are dealt as tokens, so many each and so many in all: fewer round the weights, more cost time.
-_TOKENS, _ALL_TOKENS = 20, 1000
-_DEALS, _LLOYD = 4, 15
+_ENTRIES = 16  # records with more free entries get random starts: in many dimensions no pool is near the private ones
+_WORK = 4e10  # largest number of products for the QR decomposition of a pool's gradients
+_ROUNDS = 8  # largest number of rounds
+_SPREAD, _SHRINKS = 0.5, 0.6  # first spread of a new pool, in units of the fields' own, and its factor per round
+_SOLVED = 1e-10  # residual at which the rounds end
+_NOTHING = 1e-6  # relative weight below which a record has none
+_SEEN = 1e-6  # smallest relative singular value of an equation that a descent resolves by several digits
+_SUM = 10.0  # weight of the equation of the known sum, relative to the largest entry
+_TOKENS, _ALL_TOKENS = 20, 1000  # tokens per record, and in total; with fewer, weights are rounded
+_DEALS, _LLOYD = 4, 15  # restarts of the clustering, and steps of each
 
 
 def pool_size(equations: Equations, n: int) -> int:
-    """Records in the pool of a start; none without a known sum, or where a record has too many entries or none, or the
-    model too many parameters."""
+    """Number of records in the pool.
+
+    It is zero if the sum of the weights is unknown, a record has too many free entries or none, or the model has too
+    many parameters.
+    """
     entries = sum(int(np.prod(equations.knowledge.fields[k].shape)) for k in equations.variable_fields)
     if not 0 < entries <= _ENTRIES or not (equations.unit_multipliers or equations.knowledge.total):
         return 0
@@ -46,10 +45,10 @@ def pool_size(equations: Equations, n: int) -> int:
 
 
 def independent_equations(equations: Equations, rng: np.random.Generator, n: int) -> int:
-    """How many independent equations generic records see, as far as a pool tells; none without a pool.
+    """Number of independent equations on the records of a pool; zero without a pool.
 
-    Starts from a measure may all go to one of several solutions. Where there are more equations than unknowns, almost
-    no data set has a second one that solves them; where there are as many, several solutions are the rule.
+    Starts near a measure may all find the same one of several solutions. With more equations than unknowns, almost no
+    data set has a second solution. With equally many, several solutions are the rule.
     """
     if not (size := pool_size(equations, n)):
         return 0
@@ -59,116 +58,123 @@ def independent_equations(equations: Equations, rng: np.random.Generator, n: int
     return int((singular > _SEEN * singular[0]).sum())
 
 
-def start(equations: Equations, rng: np.random.Generator, n: int, moved: float = 0.0) -> tuple[Records, Records]:
-    """n records close to the measure that the gradients determine, and the fields that stay.
+def start(equations: Equations, rng: np.random.Generator, n: int, displacement: float = 0.0) -> tuple[Records, Records]:
+    """Variables of n records near the measure that the gradients determine, and the fixed fields.
 
     Args:
-        moved: how far records are moved from it at random, in units of their fields' spread.
+        displacement: standard deviation of random displacements, in units of the fields' spread.
     """
     total = float(equations.knowledge.total or n)
-    moving, fixed = equations.start(rng, pool_size(equations, n))
-    pool = {k: moving[k] for k in equations.variable_fields}
-    spread, scale = _SPREAD, equations.spread(moving)
-    for turn in range(_ROUNDS):
+    variables, fixed = equations.start(rng, pool_size(equations, n))
+    pool = {k: variables[k] for k in equations.variable_fields}
+    spread, scale = _SPREAD, equations.spread(variables)
+    turn = 0
+    while True:
         weights, strength, residual = weigh(equations, pool, fixed, total)
-        kept = np.flatnonzero(weights > _NOTHING * total / n)
-        if residual < _SOLVED or turn == _ROUNDS - 1 or not len(kept):
+        heavy = np.flatnonzero(weights > _NOTHING * total / n)
+        if residual < _SOLVED or turn == _ROUNDS - 1 or not len(heavy):
             break
-        around = np.concatenate([kept, rng.choice(kept, max(0, len(weights) - len(kept)))])
-        fixed = {k: v[around] for k, v in fixed.items()}
+        neighbours = np.concatenate([heavy, rng.choice(heavy, max(0, len(weights) - len(heavy)))])
+        fixed = {k: v[neighbours] for k, v in fixed.items()}
         for k, v in pool.items():
-            near, domain = v[around], equations.knowledge.fields[k].domain
-            near[len(kept) :] += spread * scale[k] * rng.normal(size=near[len(kept) :].shape)
-            pool[k] = np.clip(near, domain.low, domain.high)
+            places_near, domain = v[neighbours], equations.knowledge.fields[k].domain
+            places_near[len(heavy) :] += spread * scale[k] * rng.normal(size=places_near[len(heavy) :].shape)
+            pool[k] = np.clip(places_near, domain.low, domain.high)
         spread *= _SHRINKS
-    flat = np.concatenate([pool[k].reshape(len(weights), -1) / scale[k] for k in pool], axis=1)
+        turn += 1
+    points = np.concatenate([pool[k].reshape(len(weights), -1) / scale[k] for k in pool], axis=1)
     labels = [np.asarray(v).reshape(len(weights), -1) for v in fixed.values()] or [np.zeros((len(weights), 1))]
-    chosen, places = deal(rng, flat, np.concatenate(labels, axis=1), weights, n)
+    rows, places = as_records(rng, points, np.concatenate(labels, axis=1), weights, n)
     x: Records = {}
-    at = 0
+    position = 0
     for k, v in pool.items():
         size = int(np.prod(v.shape[1:]))
-        near = places[:, at : at + size] + moved * rng.normal(size=(n, size))
+        places_near = places[:, position : position + size] + displacement * rng.normal(size=(n, size))
         domain = equations.knowledge.fields[k].domain
-        x[k] = np.clip(near.reshape(n, *v.shape[1:]) * scale[k], domain.low, domain.high)
-        at += size
+        x[k] = np.clip(places_near.reshape(n, *v.shape[1:]) * scale[k], domain.low, domain.high)
+        position += size
     if not equations.unit_multipliers:
         x["weights"] = np.full(n, total / n)
     if not equations.strength_known:
         x["strength"] = np.asarray(strength)
-    return x, {k: v[chosen] for k, v in fixed.items()}
+    return x, {k: v[rows] for k, v in fixed.items()}
 
 
 def weigh(equations: Equations, pool: Records, fixed: Records, total: float) -> tuple[np.ndarray, float, float]:
-    """Non-negative weights `(P,)` of the given sum whose gradients cancel best, the regulariser's strength, and what
-    they leave."""
+    """Non-negative weights with the given sum whose gradients cancel best.
+
+    Returns:
+        The weights `(P,)`, the strength of the regulariser, and the residual.
+    """
     records = equations.records(pool, fixed)
     columns = equations.in_metric(np.asarray(gradients(equations.model, equations.theta, records)).T)
     base = equations.in_metric(equations.base)[:, None]
-    both = np.hstack([columns, base])
-    if len(both) > both.shape[1]:
-        both = np.asarray(np.linalg.qr(both, mode="r"))
-    sums = np.full((1, both.shape[1]), _SUM * np.abs(both).max())
+    system = np.hstack([columns, base])
+    if len(system) > system.shape[1]:
+        system = np.asarray(np.linalg.qr(system, mode="r"))
+    sums = np.full((1, system.shape[1]), _SUM * np.abs(system).max())
     sums[0, -1] = 0.0
     if equations.strength_known:
-        matrix, wanted = np.vstack([both[:, :-1], sums[:, :-1]]), np.append(-both[:, -1], sums[0, 0] * total)
+        matrix, target = np.vstack([system[:, :-1], sums[:, :-1]]), np.append(-system[:, -1], sums[0, 0] * total)
     else:
-        matrix, wanted = np.vstack([both, sums]), np.append(np.zeros(len(both)), sums[0, 0] * total)
-    found, residual = scipy.optimize.nnls(matrix, wanted, maxiter=20 * len(wanted) + 20 * both.shape[1])
-    strength = 1.0 if equations.strength_known else float(found[-1])
-    return found[: columns.shape[1]], strength, float(residual)
+        matrix, target = np.vstack([system, sums]), np.append(np.zeros(len(system)), sums[0, 0] * total)
+    solution, residual = scipy.optimize.nnls(matrix, target, maxiter=20 * len(target) + 20 * system.shape[1])
+    strength = 1.0 if equations.strength_known else float(solution[-1])
+    return solution[: columns.shape[1]], strength, float(residual)
 
 
-def deal(
+def as_records(
     rng: np.random.Generator, places: np.ndarray, labels: np.ndarray, weights: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Turn a measure into n records of equal weight: shares of each label by the largest remainder, places by k-means
-    with clusters of one size.
+    """Convert a measure to n records of equal weight.
+
+    Numbers of records per label are rounded by largest remainders. Places are centres of k-means clusters of equal
+    size.
 
     Returns:
-        a row of each record's label `(n,)`, and its place `(n, D)`.
+        For each record, a row with its label `(n,)`, and its place `(n, D)`.
     """
-    _, first, which = np.unique(labels, axis=0, return_index=True, return_inverse=True)
-    mass = np.bincount(which.ravel(), weights, len(first))
-    share = mass * n / mass.sum() if mass.sum() > 0 else np.full(len(first), n / len(first))
+    _, first, group = np.unique(labels, axis=0, return_index=True, return_inverse=True)
+    weight = np.bincount(group.ravel(), weights, len(first))
+    share = weight * n / weight.sum() if weight.sum() > 0 else np.full(len(first), n / len(first))
     counts = np.floor(share).astype(int)
     counts[np.argsort(counts - share)[: n - counts.sum()]] += 1
-    rows, found = [], []
+    rows, centres = [], []
     for label in np.flatnonzero(counts):
-        own = which.ravel() == label
+        members = group.ravel() == label
         rows.append(np.full(counts[label], first[label]))
-        found.append(_clusters(rng, places[own], weights[own], counts[label]))
-    return np.concatenate(rows), np.concatenate(found)
+        centres.append(_clusters(rng, places[members], weights[members], counts[label]))
+    return np.concatenate(rows), np.concatenate(centres)
 
 
 def _clusters(rng: np.random.Generator, places: np.ndarray, weights: np.ndarray, count: int) -> np.ndarray:
-    """Centres of `count` clusters of the same weight."""
-    each = int(np.clip(_ALL_TOKENS // count, 2, _TOKENS))
-    chance = weights / weights.sum() if weights.sum() > 0 else np.full(len(weights), 1 / len(weights))
-    steps = (np.arange(each * count) + rng.uniform()) / (each * count)
-    tokens = places[np.searchsorted(np.cumsum(chance), steps).clip(max=len(places) - 1)]
-    best, least = tokens[:count], np.inf
+    """Centres of `count` clusters of equal weight."""
+    per_cluster = int(np.clip(_ALL_TOKENS // count, 2, _TOKENS))
+    probability = weights / weights.sum() if weights.sum() > 0 else np.full(len(weights), 1 / len(weights))
+    quantiles = (np.arange(per_cluster * count) + rng.uniform()) / (per_cluster * count)
+    tokens = places[np.searchsorted(np.cumsum(probability), quantiles).clip(max=len(places) - 1)]
+    best, lowest = tokens[:count], np.inf
     for _ in range(_DEALS):
-        centres = _apart(rng, tokens, count)
+        centres = _first_centres(rng, tokens, count)
         cost = np.inf
         for _ in range(_LLOYD):
-            far = np.repeat(cdist(tokens, centres, "sqeuclidean"), each, axis=1)
-            rows, columns = scipy.optimize.linear_sum_assignment(far)
-            before, cost = cost, float(far[rows, columns].sum())
-            if not cost < before:
+            distances = np.repeat(cdist(tokens, centres, "sqeuclidean"), per_cluster, axis=1)
+            rows, columns = scipy.optimize.linear_sum_assignment(distances)
+            previous, cost = cost, float(distances[rows, columns].sum())
+            if not cost < previous:
                 break
-            order = rows[np.argsort(columns)].reshape(count, each)
+            order = rows[np.argsort(columns)].reshape(count, per_cluster)
             centres = tokens[order].mean(axis=1)
-        if cost < least:
-            best, least = centres, cost
+        if cost < lowest:
+            best, lowest = centres, cost
     return best
 
 
-def _apart(rng: np.random.Generator, tokens: np.ndarray, count: int) -> np.ndarray:
-    """Centres to begin with, each far from those before it (k-means++, Arthur and Vassilvitskii 2007)."""
+def _first_centres(rng: np.random.Generator, tokens: np.ndarray, count: int) -> np.ndarray:
+    """First centres, each far from the previous ones (k-means++, Arthur and Vassilvitskii 2007)."""
     centres = tokens[[rng.integers(len(tokens))]]
     while len(centres) < count:
-        near = cdist(tokens, centres, "sqeuclidean").min(axis=1)
-        chance = near / near.sum() if near.sum() > 0 else None
-        centres = np.vstack([centres, tokens[rng.choice(len(tokens), p=chance)]])
+        squared = cdist(tokens, centres, "sqeuclidean").min(axis=1)
+        probability = squared / squared.sum() if squared.sum() > 0 else None
+        centres = np.vstack([centres, tokens[rng.choice(len(tokens), p=probability)]])
     return centres

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from numpy.typing import ArrayLike
 
+from bayesrecon.arrays import Array
+from bayesrecon.attacks.outputs.architectures import Tree
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.files import write_whole
 from bayesrecon.model import Progress
@@ -77,18 +79,18 @@ class Fitted:
         losses: validation loss after every epoch; without validation records the mean training loss.
     """
 
-    params: Any
-    state: Any
+    params: Tree
+    state: Tree
     epoch: int
     losses: list[float] = field(default_factory=list)
 
 
 @in_float32
 def fit(
-    loss: Callable[..., tuple[Any, Any]],
-    params: Any,
-    state: Any,
-    data: tuple[Any, ...],
+    loss: Callable[[Tree, Tree, tuple[Array, ...], bool], tuple[Array, Tree]],
+    params: Tree,
+    state: Tree,
+    data: tuple[ArrayLike, ...],
     schedule: Schedule,
     *,
     label: str,
@@ -109,19 +111,21 @@ def fit(
             with a result that is identical to that of an uninterrupted run.
 
     Raises:
-        BayesreconError: a checkpoint of other data or settings, or a loss that is not finite.
+        BayesreconError: the checkpoint is of other data or settings, or the loss is not finite.
     """
-    data = tuple(np.asarray(v) for v in data)
-    train_rows, validation_rows = schedule.parts(len(data[0]))
-    train_data = tuple(jnp.asarray(v[train_rows]) for v in data)
-    validation_data = tuple(v[validation_rows] for v in data)
+    arrays = tuple(np.asarray(v) for v in data)
+    train_rows, validation_rows = schedule.parts(len(arrays[0]))
+    train_data = tuple(jnp.asarray(v[train_rows]) for v in arrays)
+    validation_data = tuple(v[validation_rows] for v in arrays)
     adam = optax.adam(schedule.rate)
     moments = adam.init(params)
     batch = min(schedule.batch, len(train_rows))
 
     @jax.jit
-    def epoch(params: Any, state: Any, moments: Any, order: Any, train_data: Any) -> Any:
-        def step(carry: Any, rows: Any) -> Any:
+    def epoch(
+        params: Tree, state: Tree, moments: Tree, order: Array, train_data: tuple[Array, ...]
+    ) -> tuple[Tree, Array]:
+        def step(carry: Tree, rows: Array) -> tuple[Tree, Array]:
             params, state, moments = carry
             part = tuple(v[rows] for v in train_data)
             (value, state), gradient = jax.value_and_grad(loss, has_aux=True)(params, state, part, True)
@@ -131,38 +135,40 @@ def fit(
         return jax.lax.scan(step, (params, state, moments), order)
 
     @jax.jit
-    def value_of(params: Any, state: Any, part: Any) -> Any:
+    def validation_loss(params: Tree, state: Tree, part: tuple[Array, ...]) -> Array:
         return loss(params, state, part, False)[0]
 
-    # The best epoch's numbers travel with the current ones.
-    now: Any = {"params": params, "state": state, "inner": moments, "best": (params, state)}
+    # The checkpoint has the current parameters and those of the best epoch.
+    current: Tree = {"params": params, "state": state, "inner": moments, "best": (params, state)}
     done, best, losses = 0, 0, []
-    stamp = _stamp(data, schedule, description)
+    stamp = _stamp(arrays, schedule, description)
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and path.exists():
-        now, done, best, losses = _loaded(path, now, stamp)
+        current, done, best, losses = _loaded(path, current, stamp)
     for number in range(done + 1, schedule.epochs + 1):
         order = np.random.default_rng([schedule.seed, number]).permutation(len(train_rows))
         order = order[: len(order) // batch * batch].reshape(-1, batch).astype(np.int32)
-        (params, state, moments), values = epoch(now["params"], now["state"], now["inner"], order, train_data)
+        (params, state, moments), values = epoch(
+            current["params"], current["state"], current["inner"], order, train_data
+        )
         value = float(values.mean())
         if len(validation_rows):
             starts = range(0, len(validation_rows), _BLOCK)
             blocks = [tuple(v[i : i + _BLOCK] for v in validation_data) for i in starts]
-            sums = sum(float(value_of(params, state, b)) * len(b[0]) for b in blocks)
+            sums = sum(float(validation_loss(params, state, b)) * len(b[0]) for b in blocks)
             value = sums / len(validation_rows)
         if not np.isfinite(value):
             raise BayesreconError(f"{label}: the loss is {value} after epoch {number}; take a smaller rate")
         better = not (losses and len(validation_rows) and schedule.best) or value < min(losses)
         losses.append(value)
         best = number if better else best
-        kept = (params, state) if better else now["best"]
-        now = {"params": params, "state": state, "inner": moments, "best": kept}
+        best_so_far = (params, state) if better else current["best"]
+        current = {"params": params, "state": state, "inner": moments, "best": best_so_far}
         if path is not None:
-            _write(path, now, number, best, losses, stamp)
+            _write(path, current, number, best, losses, stamp)
         if progress is not None:
             progress(label, number / schedule.epochs)
-    params, state = now["best"]
+    params, state = current["best"]
     return Fitted(params, state, best, losses)
 
 
@@ -176,8 +182,8 @@ def _stamp(data: tuple[np.ndarray, ...], schedule: Schedule, description: str) -
     return json.dumps({"data": digest.hexdigest(), "training": description, **settings}, sort_keys=True)
 
 
-def _write(path: Path, now: Any, done: int, best: int, losses: list[float], stamp: str) -> None:
-    leaves = {f"leaf{i}": np.asarray(v) for i, v in enumerate(jax.tree_util.tree_leaves(now))}
+def _write(path: Path, current: Tree, done: int, best: int, losses: list[float], stamp: str) -> None:
+    leaves = {f"leaf{i}": np.asarray(v) for i, v in enumerate(jax.tree_util.tree_leaves(current))}
     save_arrays = partial(np.savez, done=done, best=best, losses=losses, stamp=stamp, **leaves)
 
     def save(temporary: Path) -> None:
@@ -187,7 +193,7 @@ def _write(path: Path, now: Any, done: int, best: int, losses: list[float], stam
     write_whole(path, save)
 
 
-def _loaded(path: Path, like: Any, stamp: str) -> tuple[Any, int, int, list[float]]:
+def _loaded(path: Path, like: Tree, stamp: str) -> tuple[Tree, int, int, list[float]]:
     leaves, tree = jax.tree_util.tree_flatten(like)
     with reading(path, "a checkpoint of training"), zipfile.ZipFile(path) as archive:
         size = sum(entry.file_size for entry in archive.infolist())

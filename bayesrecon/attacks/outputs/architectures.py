@@ -1,4 +1,4 @@
-"""Networks that classifiers and decoders are made of."""
+"""Networks of classifiers and decoders."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,33 +7,37 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
+
+Tree = Any
+"""A tree of arrays of JAX: nested dictionaries, lists and tuples."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """What a network computes, without its numbers.
+    """The functions of a network, without its parameters.
 
     Attributes:
-        init: `key -> (params, state)`, trees of arrays; state is what training sets without a gradient (running means).
-        apply: `(params, state, x, training) -> (outputs, state)` of records `(M, p)`.
-        name: with the sizes, so that a checkpoint knows its network.
+        init: function `key -> (params, state)`, two trees of arrays. The state has no gradient (running means).
+        apply: function `(params, state, x, training) -> (outputs, state)` for records x `(M, p)`.
+        name: name with the sizes, which identifies the network in a checkpoint.
     """
 
-    init: Callable[[Any], tuple[Any, Any]]
-    apply: Callable[[Any, Any, Any, bool], tuple[Any, Any]]
+    init: Callable[[jax.Array], tuple[Tree, Tree]]
+    apply: Callable[[Tree, Tree, Array, bool], tuple[Array, Tree]]
     name: str
 
 
 def perceptron(widths: Sequence[int], *, sigmoid: bool = False) -> Network:
-    """Dense layers with rectifiers between them, in single precision; weights begin as He et al. (2015) have them.
+    """Dense layers with rectifiers between them, in single precision. Weights are initialised as in He et al. (2015).
 
     Args:
         widths: widths of the input, the layers and the output.
-        sigmoid: of the output, for pixels.
+        sigmoid: whether the output goes through a sigmoid, as for pixels.
 
     Raises:
-        BayesreconError: fewer than two widths, or one below 1.
+        BayesreconError: there are fewer than two widths, or one is below 1.
 
     >>> net = perceptron((4, 8, 3))
     >>> params, state = net.init(jax.random.key(0))
@@ -42,16 +46,18 @@ def perceptron(widths: Sequence[int], *, sigmoid: bool = False) -> Network:
     """
     widths = tuple(int(w) for w in widths)
     if len(widths) < 2 or min(widths) < 1:
-        raise BayesreconError(f"widths {widths}: expected those of the input and the output at least, 1 or more")
+        raise BayesreconError(f"widths {widths}: expected at least those of the input and the output, each 1 or more")
 
-    def init(key: Any) -> tuple[Any, Any]:
+    def init(key: jax.Array) -> tuple[Tree, Tree]:
         layers = []
-        for one, below, above in zip(jax.random.split(key, len(widths) - 1), widths[:-1], widths[1:], strict=True):
-            weights = jax.random.normal(one, (below, above), jnp.float32) * (2 / below) ** 0.5
-            layers.append({"weights": weights, "bias": jnp.zeros(above, jnp.float32)})
+        for key_of_layer, inputs, outputs in zip(
+            jax.random.split(key, len(widths) - 1), widths[:-1], widths[1:], strict=True
+        ):
+            weights = jax.random.normal(key_of_layer, (inputs, outputs), jnp.float32) * (2 / inputs) ** 0.5
+            layers.append({"weights": weights, "bias": jnp.zeros(outputs, jnp.float32)})
         return layers, ()
 
-    def apply(params: Any, state: Any, x: Any, training: bool) -> tuple[Any, Any]:
+    def apply(params: Tree, state: Tree, x: Array, training: bool) -> tuple[Array, Tree]:
         for i, layer in enumerate(params):
             x = x @ layer["weights"] + layer["bias"]
             if i < len(params) - 1:

@@ -1,13 +1,11 @@
-"""Errors that hold: what an attack misses on public records that it has not seen.
+"""Calibrated errors of an attack, from public records that were not used for fitting.
 
 Split conformal intervals (Vovk et al. 2005): with scores `|x - x_hat| / scale` of n held-out records, the quantile of
-rank `ceil((n + 1) 0.95)` covers a further record of the same distribution with probability 95 % or a little more,
-whatever the distribution is. With many records every field has a quantile of its own, with few all fields that vary
-share one.
+rank `ceil((n + 1) 0.95)` covers a further record of the same distribution with probability 95 % or a little more, for
+any distribution. With many records, each field has its own quantile. With few, all fields that vary share one.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -15,15 +13,17 @@ from jaxtyping import Bool, Float
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.output_embedding import Outputs
 
-LEVEL = 0.95  # of the intervals
-_OWN = 200  # held-out records from which a field has a quantile of its own
-_LEAST = 20  # below, the rank of the quantile is beyond the last score
-_VARIES = 1e-3  # of the largest spread, from which a field counts as one that varies
+LEVEL = 0.95
+"""Coverage of the intervals."""
+
+_OWN = 200  # with this many held-out records, each field has its own quantile
+_LEAST = 20  # with fewer, the rank of the quantile is beyond the largest score
+_VARIES = 1e-3  # fields with a larger spread, relative to the largest one, vary
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Positions of public records: to fit, to calibrate, to check."""
+    """Positions of the public records for the fit, for the calibration and for the check."""
 
     fit: np.ndarray
     calibrate: np.ndarray
@@ -31,7 +31,7 @@ class Split:
 
 
 def split(size: int, rng: np.random.Generator) -> Split:
-    """Half of the records to fit, a quarter to calibrate and a quarter to check."""
+    """Half of the records for the fit, a quarter for the calibration and a quarter for the check."""
     order = rng.permutation(size)
     half, rest = size // 2, size - size // 2
     return Split(order[:half], order[half : half + rest // 2], order[half + rest // 2 :])
@@ -43,10 +43,10 @@ class Calibration:
 
     Attributes:
         mse: `(p,)` mean squared error.
-        variance: `(p,)` of these records.
-        factor: `(p,)` half-width of an interval, in units of the scale.
-        coverage: coverage of intervals on the records to check, None where there were none.
-        checked: how many.
+        variance: `(p,)` variance of these records.
+        factor: `(p,)` half width of an interval, in units of the scale.
+        coverage: coverage of the intervals on the records for the check; None without such records.
+        checked: number of records for the check.
     """
 
     mse: Float[np.ndarray, " p"]
@@ -56,9 +56,9 @@ class Calibration:
     checked: int
 
     def visibility(self, spread: np.ndarray) -> np.ndarray:
-        """`1 - mse / variance`, zero where a field does not vary."""
-        seen = np.clip(1 - self.mse / np.where(self.variance > 0, self.variance, np.inf), 0.0, 1.0)
-        return np.where(varies(spread) & (self.variance > 0), seen, 0.0)
+        """`1 - mse / variance`; zero for fields that do not vary."""
+        visible = np.clip(1 - self.mse / np.where(self.variance > 0, self.variance, np.inf), 0.0, 1.0)
+        return np.where(varies(spread) & (self.variance > 0), visible, 0.0)
 
 
 def varies(spread: np.ndarray) -> Bool[np.ndarray, " p"]:
@@ -69,21 +69,22 @@ def varies(spread: np.ndarray) -> Bool[np.ndarray, " p"]:
 def calibrated(
     truth: Float[np.ndarray, "n p"],
     guess: Float[np.ndarray, "n p"],
-    scale: Any,
+    scale: np.ndarray,
     spread: Float[np.ndarray, " p"],
     checked: int,
     values: tuple[float, float],
 ) -> Calibration:
-    """Factors from held-out records, the last `checked` of which tell whether the intervals hold.
+    """Calibrate intervals on held-out records.
 
     Args:
-        truth, guess: `(n, p)`.
-        scale: `(n, p)` or `(p,)`, what errors are measured in.
-        spread: `(p,)` of fields among public records.
-        values: where they lie.
+        truth, guess: `(n, p)` the records and their reconstructions.
+        scale: `(n, p)` or `(p,)` units of the errors.
+        spread: `(p,)` standard deviations of the fields among public records.
+        checked: number of records, the last ones, on which the coverage is checked.
+        values: smallest and largest possible value of a field.
 
     Raises:
-        BayesreconError: fewer than 20 records to calibrate with.
+        BayesreconError: there are fewer than 20 records for the calibration.
     """
     used = len(truth) - checked
     if used < _LEAST:
@@ -91,30 +92,30 @@ def calibrated(
     scale = np.broadcast_to(np.asarray(scale, float), truth.shape)
     error = abs(truth - guess)
     scores = error / np.where(scale > 0, scale, 1.0)
-    moving = varies(spread)
+    varying = varies(spread)
     if used >= _OWN:
         factor = _quantile(scores[:used], axis=0)
     else:
-        # Scores of all fields together: the intervals hold for 95 % of them, not for each alone.
-        factor = np.full(truth.shape[1], float(_quantile(scores[:used][:, moving].ravel(), axis=0)))
+        # With common scores, the intervals hold for 95 % of the fields, not for each of them.
+        factor = np.full(truth.shape[1], float(_quantile(scores[:used][:, varying].ravel(), axis=0)))
     coverage = None
     if checked:
         low, high = interval(guess[used:], scale[used:], factor, values)
         inside = (truth[used:] >= low - 1e-12) & (truth[used:] <= high + 1e-12)
-        coverage = float(inside[:, moving].mean())
+        coverage = float(inside[:, varying].mean())
     return Calibration((error**2).mean(axis=0), truth.var(axis=0), factor, coverage, checked)
 
 
 def interval(
     guess: np.ndarray, scale: np.ndarray, factor: np.ndarray, values: tuple[float, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper ends within the values that a field can have."""
+    """Lower and upper ends, clipped to the possible values of a field."""
     half = np.where(scale > 0, scale, 1.0) * factor
     return np.clip(guess - half, *values), np.clip(guess + half, *values)
 
 
 def spread_of(release: Outputs) -> Float[np.ndarray, " p"]:
-    """Standard deviation of every field among public records, `(p,)`."""
+    """Standard deviation of each field among public records, `(p,)`."""
     return np.asarray(release.public.std(axis=0))
 
 

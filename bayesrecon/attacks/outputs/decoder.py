@@ -1,16 +1,18 @@
-"""A decoder of outputs that is trained: what reconstructs records from the outputs of any model, linear or not."""
+"""A trained decoder, which reconstructs records from the outputs of any model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
+from bayesrecon.arrays import Array
 from bayesrecon.attacks.outputs.adam_training import Schedule, fit
-from bayesrecon.attacks.outputs.architectures import Network, perceptron
+from bayesrecon.attacks.outputs.architectures import Network, Tree, perceptron
 from bayesrecon.attacks.outputs.training_losses import ReconstructionLoss
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Progress
@@ -27,40 +29,40 @@ class NetworkDecoder:
     """Reconstructs records from outputs.
 
     Attributes:
-        network, params, state: network, params and state of the decoder.
-        outputs: how many numbers it takes.
+        network, params, state: the network of the decoder, with its parameters and state.
+        outputs: number of outputs of the model.
         shape: shape of a record.
-        view: what it makes of logits first.
-        epoch: the best by validation, from 1.
+        view: function of the logits that the network takes.
+        epoch: number of the best epoch by validation, from 1.
     """
 
     network: Network
-    params: Any
-    state: Any
+    params: Tree
+    state: Tree
     outputs: int
     shape: tuple[int, ...]
     view: View
     epoch: int
 
     @in_float32
-    def __call__(self, outputs: Any) -> np.ndarray:
-        """The records `(M, p)` of outputs `(M, N)`: logits, whatever the view, which is taken of them here.
+    def __call__(self, outputs: ArrayLike) -> np.ndarray:
+        """Records `(M, p)` from logits `(M, N)`. The view is applied here.
 
         Raises:
-            BayesreconError: outputs of another width, or that are not finite.
+            BayesreconError: the outputs have another width, or are not finite.
         """
         z = np.asarray(outputs, np.float32)
         if z.ndim != 2 or z.shape[1] != self.outputs or not np.isfinite(z).all():
             raise BayesreconError(
                 f"outputs of shape {z.shape}: expected finite numbers, (records, {self.outputs}) as of the model"
             )
-        found = self.network.apply(self.params, self.state, viewed(jnp.asarray(z), self.view), False)[0]
-        return np.asarray(found).reshape(len(z), -1)
+        records = self.network.apply(self.params, self.state, viewed(jnp.asarray(z), self.view), False)[0]
+        return np.asarray(records).reshape(len(z), -1)
 
 
 def train_decoder(
-    predict: Callable[[Any], Any],
-    images: Any,
+    predict: Callable[[np.ndarray], ArrayLike],
+    images: ArrayLike,
     *,
     view: View = "logits",
     loss: ReconstructionLoss | None = None,
@@ -69,43 +71,44 @@ def train_decoder(
     checkpoint: Path | str | None = None,
     progress: Progress | None = None,
 ) -> NetworkDecoder:
-    """Train a decoder of a model that stays as it is: what an honest model's outputs give away to whoever tries.
+    """Train a decoder of a fixed model, which shows how much the outputs of an honest model reveal.
 
     Args:
-        predict: `(M, p) -> (M, N)` logits; any function of arrays, it is asked once.
-        images: `(m, height, width)`, with colours `(m, height, width, 3)`, of the distribution of the records that will
-            be asked about, pixels in [0, 1].
-        view: view of the logits that the decoder is given.
+        predict: function from records `(M, p)` to logits `(M, N)`, which is called once.
+        images: `(m, height, width)` or `(m, height, width, 3)`, with pixels in [0, 1], from the distribution of the
+            records to reconstruct.
+        view: function of the logits that the decoder takes.
         loss: by default `1 - SSIM + 5 Huber`.
-        network: from N numbers to p pixels; by default a perceptron N-256-512-p.
+        network: network from N outputs to p pixels; by default a perceptron N-256-512-p.
         schedule: epochs, batch, rate, validation and seed.
-        checkpoint: an .npz file to go on from, see `training.fit`.
+        checkpoint: path of an .npz file, as in `adam_training.fit`.
+        progress: called with a label and the completed fraction.
 
     Raises:
-        BayesreconError: images with pixels outside [0, 1] or too small, an unknown view, a model that cannot be asked
-            or whose outputs are not finite, or a checkpoint of something else.
+        BayesreconError: images are too small or have pixels outside [0, 1], the view is unknown, the model fails or its
+            outputs are not finite, or the checkpoint is of another run.
 
     >>> images = np.random.default_rng(0).uniform(size=(40, 12, 12))
     >>> decoder = train_decoder(lambda x: x[:, :3], images, schedule=Schedule(epochs=2, batch=20))
     >>> decoder(images.reshape(40, -1)[:5, :3]).shape
     (5, 144)
     """
-    images = checked_images(images)
+    pixels = checked_images(images)
     check_view(view)
     schedule, loss = schedule or Schedule(), loss or ReconstructionLoss()
-    flat = images.reshape(len(images), -1)
+    flat = pixels.reshape(len(pixels), -1)
     outputs = query_model(predict, flat)
-    count = outputs.shape[1]
-    network = network or perceptron((count, *HIDDEN[::-1], flat.shape[1]), sigmoid=True)
-    shape = images.shape[1:]
+    width = outputs.shape[1]
+    network = network or perceptron((width, *HIDDEN[::-1], flat.shape[1]), sigmoid=True)
+    shape = pixels.shape[1:]
 
-    def objective(params: Any, state: Any, batch: Any, training: bool) -> tuple[Any, Any]:
+    def objective(params: Tree, state: Tree, batch: tuple[Array, ...], training: bool) -> tuple[Array, Tree]:
         z, x = batch
         guess, state = network.apply(params, state, viewed(z, view), training)
         return loss(guess.reshape(len(x), *shape), x.reshape(len(x), *shape)), state
 
     params, state = start(network, schedule.seed)
-    done = fit(
+    fitted = fit(
         objective,
         params,
         state,
@@ -116,20 +119,20 @@ def train_decoder(
         checkpoint=checkpoint,
         progress=progress,
     )
-    return NetworkDecoder(network, done.params, done.state, count, shape, view, done.epoch)
+    return NetworkDecoder(network, fitted.params, fitted.state, width, shape, view, fitted.epoch)
 
 
 @in_float32
-def start(network: Network, *seeds: int) -> tuple[Any, Any]:
-    """Parameters and state to begin with."""
+def start(network: Network, *seeds: int) -> tuple[Tree, Tree]:
+    """Initial parameters and state."""
     key = jax.random.key(seeds[0])
-    for more in seeds[1:]:
-        key = jax.random.fold_in(key, more)
+    for seed in seeds[1:]:
+        key = jax.random.fold_in(key, seed)
     return network.init(key)
 
 
-def viewed(z: Any, view: View) -> Any:
-    """Logits as the decoder is given them.
+def viewed(z: Array, view: View) -> Array:
+    """The view of logits that the decoder takes.
 
     >>> viewed(jnp.zeros((1, 4)), "softmax").tolist()
     [[0.25, 0.25, 0.25, 0.25]]
@@ -138,37 +141,37 @@ def viewed(z: Any, view: View) -> Any:
 
 
 def check_view(view: str) -> None:
-    """Refuse a view that there is not."""
+    """Raise an error for an unknown view."""
     if view not in VIEWS:
         raise BayesreconError(f"view={view!r}: expected one of {', '.join(VIEWS)}")
 
 
-def checked_images(images: Any) -> np.ndarray:
+def checked_images(images: ArrayLike) -> np.ndarray:
     """Images `(m, height, width)` or `(m, height, width, colours)` in single precision, with pixels in [0, 1]."""
     try:
-        images = np.asarray(images, np.float32)
+        pixels = np.asarray(images, np.float32)
     except (TypeError, ValueError, OverflowError):
         raise BayesreconError("images: expected an array of numbers, (records, height, width)") from None
-    if images.ndim not in (3, 4) or not len(images) or min(images.shape[1:3]) < 11 or images.shape[3:] == (0,):
+    if pixels.ndim not in (3, 4) or not len(pixels) or min(pixels.shape[1:3]) < 11 or pixels.shape[3:] == (0,):
         raise BayesreconError(
-            f"images of shape {images.shape}: expected (records, height, width), or colours last, 11 pixels or more "
+            f"images of shape {pixels.shape}: expected (records, height, width), or colours last, 11 pixels or more "
             "each way"
         )
-    if not (np.isfinite(images).all() and images.min() >= 0 and images.max() <= 1):
+    if not (np.isfinite(pixels).all() and pixels.min() >= 0 and pixels.max() <= 1):
         raise BayesreconError("images have pixels outside [0, 1]: divide them by their largest value")
-    return images
+    return pixels
 
 
-def query_model(predict: Callable[[Any], Any], records: np.ndarray) -> np.ndarray:
+def query_model(predict: Callable[[np.ndarray], ArrayLike], records: np.ndarray) -> np.ndarray:
     """A model's outputs `(M, N)` for records `(M, p)`, in single precision."""
     try:
-        found = np.asarray(predict(records), np.float32)
+        outputs = np.asarray(predict(records), np.float32)
     except BayesreconError:
         raise
     except Exception as error:
-        raise BayesreconError(f"the model cannot be asked: {' '.join(str(error).split())[:200]}") from None
-    if found.ndim != 2 or len(found) != len(records) or not np.isfinite(found).all():
+        raise BayesreconError(f"the model fails on these records: {' '.join(str(error).split())[:200]}") from None
+    if outputs.ndim != 2 or len(outputs) != len(records) or not np.isfinite(outputs).all():
         raise BayesreconError(
-            f"the model's outputs have shape {found.shape}: expected finite numbers, ({len(records)}, outputs)"
+            f"the model's outputs have shape {outputs.shape}: expected finite numbers, ({len(records)}, outputs)"
         )
-    return found
+    return outputs

@@ -1,25 +1,31 @@
-"""`LinearDecoding` and `TrainedDecoding`: a model's input from its outputs by a decoder, the best linear one or
-the user's, with errors from held-out records."""
+"""`LinearDecoding` and `TrainedDecoding`: the input of a model from its outputs, by a linear or a given decoder.
+
+Errors are measured on held-out records.
+"""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 
+from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.estimation.estimator import generator
+from bayesrecon.json_types import Json
 from bayesrecon.kernels.output_embedding import Outputs
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.results.input_estimate import InputEstimate
 
-Decoder = Callable[[Any], Any]
+Decoder = Callable[[np.ndarray], ArrayLike]
+"""From outputs `(m, K)` to records `(m, *shape)`."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +43,19 @@ class LinearDecoding(Attack[InputEstimate]):
     takes: ClassVar[tuple[type, ...]] = (Outputs,)
     uses: ClassVar[tuple[str, ...]] = ()
 
-    def run(self, release: Outputs, knows: Knows, *, key: Any, progress: Progress) -> InputEstimate:
-        began, rng = time.perf_counter(), generator(key)
-        at = split(len(release.public), rng)
-        if len(at.fit) <= release.answers.shape[1] + 1:
+    def run(self, release: Outputs, knows: Knows, *, key: Key, progress: Progress) -> InputEstimate:
+        start, rng = time.perf_counter(), generator(key)
+        parts = split(len(release.public), rng)
+        if len(parts.fit) <= release.answers.shape[1] + 1:
             raise BayesreconError(
                 f"{len(release.public)} public records for {release.answers.shape[1]} outputs: supply more than twice "
                 "as many records as outputs"
             )
-        fitted = fitted_decoder(release.public[at.fit], release.answers[at.fit], noise=release.noise)
-        held = np.concatenate([at.calibrate, at.check])
-        return decode_held_out(release, fitted, self.name, held, len(at.check), rng, {"fitted": len(at.fit)}, began)
+        fitted = fitted_decoder(release.public[parts.fit], release.answers[parts.fit], noise=release.noise)
+        held = np.concatenate([parts.calibrate, parts.check])
+        return decode_held_out(
+            release, fitted, self.name, held, len(parts.check), rng, {"fitted": len(parts.fit)}, start
+        )
 
 
 ATTACK = LinearDecoding
@@ -60,20 +68,20 @@ def decode_held_out(
     held: np.ndarray,
     checked: int,
     rng: np.random.Generator,
-    settings: dict[str, Any],
-    began: float,
+    settings: Json,
+    start: float,
 ) -> InputEstimate:
     """The input that a decoder `(m, K) -> (m, p)` gives, with errors calibrated on the public records at `held`.
 
     The last `checked` of these records check the coverage of the intervals.
     """
-    guess = np.clip(decode(release.noisy(release.answers[held], rng)), *release.values)
-    estimate = np.clip(decode(release.z[None])[0], *release.values)
+    guess = np.clip(np.asarray(decode(release.noisy(release.answers[held], rng))), *release.values)
+    estimate = np.clip(np.asarray(decode(release.z[None]))[0], *release.values)
     scale = np.ones(len(estimate))
-    return told_by_held_out(release, estimate, guess, scale, method, held, checked, settings, began)
+    return with_held_out_errors(release, estimate, guess, scale, method, held, checked, settings, start)
 
 
-def told_by_held_out(
+def with_held_out_errors(
     release: Outputs,
     estimate: np.ndarray,
     guess: np.ndarray,
@@ -81,8 +89,8 @@ def told_by_held_out(
     method: str,
     held: np.ndarray,
     checked: int,
-    settings: dict[str, Any],
-    began: float,
+    settings: Json,
+    start: float,
 ) -> InputEstimate:
     """An estimate `(p,)` with errors measured on held-out public records.
 
@@ -107,7 +115,7 @@ def told_by_held_out(
         draws=np.zeros((0, len(estimate))),
         settings={"view": release.answer.view, "noise": release.noise, **settings},
         warnings=release.notes,
-        seconds=time.perf_counter() - began,
+        seconds=time.perf_counter() - start,
     )
 
 
@@ -127,10 +135,10 @@ class TrainedDecoding(Attack[InputEstimate]):
     takes: ClassVar[tuple[type, ...]] = (Outputs,)
     uses: ClassVar[tuple[str, ...]] = ()
 
-    decoder: Callable[[Any], Any] | None = option(None, "Function from outputs (m, K) to records (m, *shape).")
+    decoder: Decoder | None = option(None, "Function from outputs (m, K) to records (m, *shape).")
 
-    def run(self, release: Outputs, knows: Knows, *, key: Any, progress: Progress) -> InputEstimate:
-        began, rng = time.perf_counter(), generator(key)
+    def run(self, release: Outputs, knows: Knows, *, key: Key, progress: Progress) -> InputEstimate:
+        start, rng = time.perf_counter(), generator(key)
         if self.decoder is None:
             raise BayesreconError("TrainedDecoding needs decoder=, a function of outputs (m, K) that gives records")
         decoder, width = self.decoder, release.public.shape[1]
@@ -139,21 +147,21 @@ class TrainedDecoding(Attack[InputEstimate]):
             return decoded(decoder, z, width)
 
         held = rng.permutation(len(release.public))
-        return decode_held_out(release, decode, self.name, held, len(held) // 2, rng, {}, began)
+        return decode_held_out(release, decode, self.name, held, len(held) // 2, rng, {}, start)
 
 
-def decoded(decoder: Callable[[Any], Any], z: np.ndarray, width: int) -> Float[np.ndarray, "m p"]:
+def decoded(decoder: Decoder, z: np.ndarray, width: int) -> Float[np.ndarray, "m p"]:
     """Records `(m, p)` from the user's decoder.
 
     Raises:
         BayesreconError: the decoder fails, or returns something other than records.
     """
     try:
-        found = np.asarray(decoder(z), float)
+        records = np.asarray(decoder(z), float)
     except Exception as error:
         raise BayesreconError(f"the decoder fails on outputs {z.shape}: {first_line(error)}") from None
-    if len(found) != len(z) or found.size != len(z) * width or not np.isfinite(found).all():
+    if len(records) != len(z) or records.size != len(z) * width or not np.isfinite(records).all():
         raise BayesreconError(
-            f"the decoder gives {found.shape} for outputs {z.shape}: expected {width} finite numbers each"
+            f"the decoder gives {records.shape} for outputs {z.shape}: expected {width} finite numbers each"
         )
-    return found.reshape(len(z), width)
+    return records.reshape(len(z), width)

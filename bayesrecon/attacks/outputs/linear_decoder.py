@@ -1,22 +1,22 @@
 """The best linear reconstruction of a record from the outputs of a model, in closed form.
 
-With the public law's moments the decoder is `x_hat = mean + G (z - E z)`,
+With the moments of the public distribution, the decoder is `x_hat = mean + G (z - E z)` with
 
-    G = Cov(x, z) (Cov(z) + s^2)^+,    what is left: diag(Cov(x) - G Cov(z, x)),
+    G = Cov(x, z) (Cov(z) + s^2)^+,    and the unexplained variance is diag(Cov(x) - G Cov(z, x)),
 
-s the standard deviation of noise that is added to the outputs. Without noise only the span of the outputs counts, not
-their scale. A field's visibility is the share of its variance that the outputs determine.
+where s is the standard deviation of the noise of the outputs. Without noise, only the span of the outputs matters, not
+their scale. The visibility of a field is the share of its variance that the outputs determine.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from bayesrecon.errors import BayesreconError
 
-_RANK = 1e-10  # of the largest variance of outputs, below which a direction counts as a function of the others
+_RANK = 1e-10  # directions with a smaller variance of outputs, relative to the largest, are functions of the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,11 +24,11 @@ class LinearDecoder:
     """Reconstructs records from outputs.
 
     Attributes:
-        mean: mean of the records, `(p,)`.
-        centre: centre of the outputs, `(k,)`.
+        mean: `(p,)` mean of the records.
+        centre: `(k,)` mean of the outputs.
         gain: G, `(p, k)`.
-        variance: variance of every field, `(p,)`.
-        unexplained: the part of it that the outputs leave, `(p,)`.
+        variance: `(p,)` variance of each field.
+        unexplained: `(p,)` variance that the outputs do not explain.
     """
 
     mean: np.ndarray
@@ -37,11 +37,11 @@ class LinearDecoder:
     variance: np.ndarray
     unexplained: np.ndarray
 
-    def __call__(self, outputs: Any) -> np.ndarray:
-        """The records `(N, p)` of outputs `(N, k)`.
+    def __call__(self, outputs: ArrayLike) -> np.ndarray:
+        """Records `(N, p)` from outputs `(N, k)`.
 
         Raises:
-            BayesreconError: outputs of another width, or that are not finite.
+            BayesreconError: the outputs have another width, or are not finite.
         """
         z = np.asarray(outputs, float)
         if z.ndim != 2 or z.shape[1] != len(self.centre) or not np.isfinite(z).all():
@@ -63,62 +63,66 @@ class LinearDecoder:
 
 
 def linear_decoder(
-    mean: Any, covariance: Any, weights: Any, *, noise: float = 0.0, centre: Any = None
+    mean: ArrayLike, covariance: ArrayLike, weights: ArrayLike, *, noise: float = 0.0, centre: ArrayLike | None = None
 ) -> LinearDecoder:
     """The decoder of linear outputs `z = W'(x - mean) + centre + noise` of records with given moments.
 
     Args:
-        mean, covariance: mean and covariance of the records, `(p,)` and `(p, p)`.
-        weights: W, `(p, k)`; several models that were asked about one record are stacked.
-        noise: standard deviation of what is added to every output; rounding to q decimals adds `rounding_noise(q)`.
-        centre: centre of the outputs, `(k,)`; zero by default.
+        mean, covariance: moments of the records, `(p,)` and `(p, p)`.
+        weights: W, `(p, k)`. The outputs of several models for one record are stacked.
+        noise: standard deviation of the noise of each output. That of rounding to q decimals is `rounding_noise(q)`.
+        centre: `(k,)` mean of the outputs; zero by default.
 
     Raises:
-        BayesreconError: shapes that do not go together, or a noise that is no size.
+        BayesreconError: the shapes do not match, or the noise is negative or not finite.
 
     >>> decoder = linear_decoder([0.0, 0.0], [[1.0, 0.8], [0.8, 1.0]], [[1.0], [0.0]])
     >>> decoder.visibility.round(2).tolist(), decoder([[2.0]]).tolist()
     ([1.0, 0.64], [[2.0, 1.6]])
     """
-    mean, covariance, weights = (np.asarray(v, float) for v in (mean, covariance, weights))
-    width = len(mean)
-    if covariance.shape != (width, width) or weights.ndim != 2 or len(weights) != width:
-        raise BayesreconError(f"moments of {width} fields, {covariance.shape} and weights {weights.shape}: they differ")
-    centre = np.zeros(weights.shape[1]) if centre is None else np.asarray(centre, float)
-    products = covariance @ weights
-    return _decoder(mean, centre, products, weights.T @ products, np.diag(covariance), noise)
+    records, sigma, w = (np.asarray(v, float) for v in (mean, covariance, weights))
+    width = len(records)
+    if sigma.shape != (width, width) or w.ndim != 2 or len(w) != width:
+        raise BayesreconError(f"mean of {width} fields, covariance {sigma.shape} and weights {w.shape}: they differ")
+    outputs = np.zeros(w.shape[1]) if centre is None else np.asarray(centre, float)
+    products = sigma @ w
+    return _decoder(records, outputs, products, w.T @ products, np.diag(sigma), noise)
 
 
-def fitted_decoder(x: Any, z: Any, *, noise: float = 0.0) -> LinearDecoder:
-    """The decoder of the outputs of any model, from public records and what the model answers to them.
+def fitted_decoder(x: ArrayLike, z: ArrayLike, *, noise: float = 0.0) -> LinearDecoder:
+    """Fit the decoder of any model to public records and their outputs.
 
     Args:
         x: `(m, p)` public records.
         z: `(m, k)` the model's outputs for them, without noise.
-        noise: as of `linear_decoder`.
+        noise: as in `linear_decoder`.
 
     Raises:
-        BayesreconError: tables of different lengths or with numbers that are not finite, no more records than outputs,
-            or a noise that is no size.
+        BayesreconError: the tables have different lengths or numbers that are not finite, there are not more records
+            than outputs, or the noise is negative or not finite.
 
     >>> x = np.random.default_rng(0).normal(size=(500, 2))
     >>> fitted_decoder(x, np.tanh(x[:, :1])).visibility.round(1).tolist()
     [0.9, 0.0]
     """
-    x, z = np.asarray(x, float), np.asarray(z, float)
-    if x.ndim != 2 or z.ndim != 2 or len(x) != len(z) or not (np.isfinite(x).all() and np.isfinite(z).all()):
-        raise BayesreconError(f"records {x.shape} and outputs {z.shape}: expected two finite tables of as many rows")
-    if len(x) <= z.shape[1] + 1:
-        raise BayesreconError(f"{len(x)} public records for {z.shape[1]} outputs: supply more records than outputs")
-    mean, centre = x.mean(axis=0), z.mean(axis=0)
-    records, outputs = x - mean, z - centre
-    # What is left is judged with the freedom that the fit took.
-    free = len(x) - 1 - min(z.shape[1], len(x) - 2)
-    found = _decoder(
-        mean, centre, records.T @ outputs / len(x), outputs.T @ outputs / len(x), (records**2).mean(axis=0), noise
-    )
-    unexplained = np.minimum(found.unexplained * ((len(x) - 1) / free), found.variance)
-    return LinearDecoder(mean, centre, found.gain, found.variance, unexplained)
+    public, answers = np.asarray(x, float), np.asarray(z, float)
+    count = len(public)
+    finite = np.isfinite(public).all() and np.isfinite(answers).all()
+    if public.ndim != 2 or answers.ndim != 2 or count != len(answers) or not finite:
+        raise BayesreconError(
+            f"records {public.shape} and outputs {answers.shape}: expected two finite tables of as many rows"
+        )
+    width = answers.shape[1]
+    if count <= width + 1:
+        raise BayesreconError(f"{count} public records for {width} outputs: supply more records than outputs")
+    mean, centre = public.mean(axis=0), answers.mean(axis=0)
+    records, outputs = public - mean, answers - centre
+    # Corrected for the degrees of freedom of the fit.
+    free = count - 1 - min(width, count - 2)
+    products, moments = records.T @ outputs / count, outputs.T @ outputs / count
+    decoder = _decoder(mean, centre, products, moments, (records**2).mean(axis=0), noise)
+    unexplained = np.minimum(decoder.unexplained * ((count - 1) / free), decoder.variance)
+    return LinearDecoder(mean, centre, decoder.gain, decoder.variance, unexplained)
 
 
 def _decoder(

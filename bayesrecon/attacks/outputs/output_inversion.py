@@ -2,15 +2,16 @@
 
 import time
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.attacks.outputs.calibration import split, spread_of
-from bayesrecon.attacks.outputs.decoding import told_by_held_out
-from bayesrecon.attacks.outputs.public_law import check_gradient
+from bayesrecon.attacks.outputs.decoding import with_held_out_errors
+from bayesrecon.attacks.outputs.record_prior import check_gradient
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.estimator import generator
 from bayesrecon.kernels.output_embedding import Outputs
@@ -42,15 +43,15 @@ class OutputInversion(Attack[InputEstimate]):
     checked: int = option(20, "Further public records that check their coverage.")
 
     @in_float64
-    def run(self, release: Outputs, knows: Knows, *, key: Any, progress: Progress) -> InputEstimate:
-        began, rng = time.perf_counter(), generator(key)
+    def run(self, release: Outputs, knows: Knows, *, key: Key, progress: Progress) -> InputEstimate:
+        start, rng = time.perf_counter(), generator(key)
         if release.answer.view in ("rounded", "argmax"):
             raise BayesreconError(
                 f"inversion needs outputs that change with the record, and the view is {release.answer.view}: take "
                 "PosteriorSampling, which has its likelihood, or LinearDecoding"
             )
-        at = split(len(release.public), rng)
-        held = np.concatenate([at.calibrate, at.check])[: self.calibration + self.checked]
+        parts = split(len(release.public), rng)
+        held = np.concatenate([parts.calibrate, parts.check])[: self.calibration + self.checked]
         if len(held) < self.calibration + self.checked:
             raise BayesreconError(
                 f"{len(release.public)} public records: supply {2 * (self.calibration + self.checked)}"
@@ -61,12 +62,14 @@ class OutputInversion(Attack[InputEstimate]):
             np.full(release.public.shape[1], release.values[0]),
             np.full(release.public.shape[1], release.values[1]),
         )
-        found = invert_embedding(
-            release.answer, targets, release.public[at.fit], starts=self.starts, steps=self.steps, bounds=bounds
+        inverted = invert_embedding(
+            release.answer, targets, release.public[parts.fit], starts=self.starts, steps=self.steps, bounds=bounds
         )
-        settings = {"misfit": float(found.misfit[0])}
+        settings = {"misfit": float(inverted.misfit[0])}
         scale = spread_of(release)
-        return told_by_held_out(release, found.x[0], found.x[1:], scale, self.name, held, self.checked, settings, began)
+        return with_held_out_errors(
+            release, inverted.x[0], inverted.x[1:], scale, self.name, held, self.checked, settings, start
+        )
 
 
 ATTACK = OutputInversion

@@ -1,16 +1,18 @@
 """`PosteriorSampling`: draws of a model's input from `p(x | z)`, with a prior fitted to public records."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import numpy as np
 
+from bayesrecon.arrays import Array, Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
-from bayesrecon.attacks.outputs.public_law import PriorLaw, fitted_distribution, log_likelihood, log_prior
+from bayesrecon.attacks.outputs.record_prior import RecordPrior, fitted_prior, log_likelihood, log_prior
 from bayesrecon.diagnostics import split_r_hat
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.estimator import generator
@@ -20,16 +22,16 @@ from bayesrecon.model import Progress
 from bayesrecon.precision import in_float64
 from bayesrecon.results.input_estimate import InputEstimate
 
-_CHAINS = 2  # of the private record, which tell whether they mix
-_MIXED = 1.05  # R-hat of the fields that are told most, above which they did not
-_LEAST = 20  # held-out records: fewer give no 95 % interval
+_CHAINS = 2  # number of chains for the private record
+_MIXED = 1.05  # largest R-hat of chains that have mixed
+_LEAST = 20  # smallest number of held-out records for a 95 % interval
 
 
 @dataclass(frozen=True)
 class PosteriorSampling(Attack[InputEstimate]):
     """Posterior draws of the input by NUTS, in the principal components of public records.
 
-    The prior (`attacks.outputs.public_law`) is simple, so the intervals are calibrated. The same sampler runs for
+    The prior (`attacks.outputs.record_prior`) is simple, so the intervals are calibrated. The same sampler runs for
     public records that were not used to fit the prior. Posterior standard deviations are then multiplied by the factor
     at which the 95 % intervals cover 95 % of the fields of these records.
 
@@ -62,53 +64,55 @@ class PosteriorSampling(Attack[InputEstimate]):
         if not (np.isfinite(self.scale) and self.scale > 0):
             raise BayesreconError(f"scale={self.scale}: expected a number above 0")
 
-    def run(self, release: Outputs, knows: Knows, *, key: Any, progress: Progress) -> InputEstimate:
-        began, rng = time.perf_counter(), generator(key)
-        at = split(len(release.public), rng)
-        rest = np.concatenate([at.calibrate, at.check])
-        if len(rest) < self.calibration + self.checked:
+    def run(self, release: Outputs, knows: Knows, *, key: Key, progress: Progress) -> InputEstimate:
+        start, rng = time.perf_counter(), generator(key)
+        parts = split(len(release.public), rng)
+        not_fitted = np.concatenate([parts.calibrate, parts.check])
+        if len(not_fitted) < self.calibration + self.checked:
             raise BayesreconError(
-                f"{len(release.public)} public records leave {len(rest)} to calibrate and check: supply "
+                f"{len(release.public)} public records leave {len(not_fitted)} to calibrate and check: supply "
                 f"{2 * (self.calibration + self.checked)}, or lower calibration= and checked="
             )
-        held = rest[: self.calibration + self.checked]
-        law = fitted_distribution(release, at.fit, self.components, self.clusters, self.scale, int(rng.integers(2**31)))
+        held = not_fitted[: self.calibration + self.checked]
+        prior = fitted_prior(release, parts.fit, self.components, self.clusters, self.scale, int(rng.integers(2**31)))
         progress("sampling", 0.1)
         answers = np.concatenate(
             [np.repeat(release.z[None], _CHAINS, axis=0), release.noisy(release.answers[held], rng)]
         )
-        c, diverged = self.sample(release, law, answers, rng)
+        c, diverged = self.sample(release, prior, answers, rng)
         progress("sampling", 0.9)
-        return self._result(release, law, c, diverged, held, began)
+        return self._result(release, prior, c, diverged, held, start)
 
     @in_float64
     def sample(
-        self, release: Outputs, law: PriorLaw, asked: np.ndarray, rng: np.random.Generator
+        self, release: Outputs, prior: RecordPrior, answers: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draws `(n, D, q)` of the component scores behind n answers `(n, K)`, and the divergences of each chain."""
-        keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), len(asked))
-        start = law.start(asked)
+        keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), len(answers))
+        start = prior.start(answers)
         start = start + 0.1 * rng.normal(size=start.shape)
-        c, diverged = _chains(keys, asked, start, law.arrays, release.answer, release.widths, self.warmup, self.draws)
+        c, diverged = _chains(
+            keys, answers, start, prior.arrays, release.answer, release.widths, self.warmup, self.draws
+        )
         return np.asarray(c), np.asarray(diverged)
 
     def _result(
-        self, release: Outputs, law: PriorLaw, c: np.ndarray, diverged: np.ndarray, held: np.ndarray, began: float
+        self, release: Outputs, prior: RecordPrior, c: np.ndarray, diverged: np.ndarray, held: np.ndarray, start: float
     ) -> InputEstimate:
         spread, values = spread_of(release), release.values
-        both = c[:_CHAINS].reshape(-1, c.shape[2])
-        means, sds = zip(*(moments(law, one, values) for one in (both, *c[_CHAINS:])), strict=True)
+        components = c[:_CHAINS].reshape(-1, c.shape[2])
+        means, sds = zip(*(moments(prior, draws, values) for draws in (components, *c[_CHAINS:])), strict=True)
         guess, scale = np.stack(means), np.stack(sds)
         calibration = calibrated(release.public[held], guess[1:], scale[1:], spread, self.checked, values)
         lower, upper = interval(guess[:1], scale[:1], calibration.factor, values)
         chains = np.repeat(np.arange(_CHAINS), self.draws)
-        r_hat = float(np.max(split_r_hat(both, chains)))
+        r_hat = float(np.max(split_r_hat(components, chains)))
         factor = float(calibration.factor.max())
         warnings = list(release.notes)
         if not r_hat <= _MIXED:
             warnings.append(f"the chains did not mix (R-hat {r_hat:.2f}): more warmup=, or fewer components=")
-        if lost := int(diverged[:_CHAINS].sum()):
-            warnings.append(f"{lost} divergent transitions: raise scale=, or lower components=")
+        if divergences := int(diverged[:_CHAINS].sum()):
+            warnings.append(f"{divergences} divergent transitions: raise scale=, or lower components=")
         return InputEstimate(
             release=release.name,
             method=self.name,
@@ -121,45 +125,52 @@ class PosteriorSampling(Attack[InputEstimate]):
             spread=spread,
             coverage=calibration.coverage,
             coverage_records=self.checked,
-            draws=np.clip(law.records(both), *values),
+            draws=np.clip(prior.records(components), *values),
             settings={
                 "view": release.answer.view,
                 "noise": release.noise,
                 "components": c.shape[2],
                 "clusters": self.clusters,
-                "variance of the components": law.share,
-                "error of an answer outside them": law.error,
+                "variance of the components": prior.share,
+                "error of an answer outside them": prior.error,
                 "least error": self.scale,
                 "factor": factor,
                 "R-hat": r_hat,
                 "calibrated on": self.calibration,
             },
             warnings=tuple(warnings),
-            seconds=time.perf_counter() - began,
+            seconds=time.perf_counter() - start,
         )
 
 
 ATTACK = PosteriorSampling
 
 
-def moments(law: PriorLaw, c: np.ndarray, values: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+def moments(prior: RecordPrior, c: np.ndarray, values: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
     """Posterior mean and standard deviation of every field, `(p,)` each, from draws `(D, q)`.
 
     The variance outside the principal components is added.
     """
-    x = law.records(c)
-    return np.clip(x.mean(axis=0), *values), np.sqrt(x.var(axis=0) + law.rest)
+    x = prior.records(c)
+    return np.clip(x.mean(axis=0), *values), np.sqrt(x.var(axis=0) + prior.rest)
 
 
 @partial(jax.jit, static_argnames=("answer", "widths", "warmup", "draws"))
 def _chains(
-    keys: Any, z: Any, start: Any, arrays: Any, answer: Answer, widths: tuple[int, ...], warmup: int, draws: int
-) -> Any:
-    """One chain for every row of z."""
+    keys: Array,
+    z: Array,
+    start: Array,
+    arrays: Mapping[str, Array],
+    answer: Answer,
+    widths: tuple[int, ...],
+    warmup: int,
+    draws: int,
+) -> tuple[Array, Array]:
+    """One chain for each row of z: draws `(n, D, q)`, and numbers of divergences `(n,)`."""
     from numpyro.infer import MCMC, NUTS
 
-    def one(key: Any, z: Any, start: Any) -> Any:
-        def potential(c: Any) -> Any:
+    def chain(key: Array, z: Array, start: Array) -> tuple[Array, Array]:
+        def potential(c: Array) -> Array:
             return -(log_prior(c, arrays) + log_likelihood(c, z, answer, widths, arrays))
 
         kernel = NUTS(potential_fn=potential, max_tree_depth=7)
@@ -167,4 +178,4 @@ def _chains(
         run.run(key, init_params=start, extra_fields=("diverging",))
         return run.get_samples(), run.get_extra_fields()["diverging"].sum()
 
-    return jax.vmap(one)(keys, z, start)
+    return jax.vmap(chain)(keys, z, start)

@@ -1,24 +1,25 @@
-"""What classifiers and decoders of their outputs are trained for (Malekzadeh and Gunduz 2024)."""
+"""Training losses of classifiers and of decoders of their outputs (Malekzadeh and Gunduz 2024)."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.similarity import structural_similarity
 
 
 @dataclass(frozen=True)
 class ReconstructionLoss:
-    """`alpha (1 - SSIM) + gamma Huber_delta`, the mean over images and their colours; pixels lie in [0, 1].
+    """`alpha (1 - SSIM) + gamma Huber_delta`, averaged over images and colours. Pixels are in [0, 1].
 
     Attributes:
-        alpha, gamma: weights, 0 or more and not both 0.
-        delta: where Huber's loss becomes linear.
+        alpha, gamma: non-negative weights, not both zero.
+        delta: error above which Huber's loss is linear.
 
     >>> float(ReconstructionLoss(alpha=0.0)(np.ones((1, 12, 12)), np.zeros((1, 12, 12))))
     2.5
@@ -33,21 +34,21 @@ class ReconstructionLoss:
         if not (np.isfinite(sizes).all() and (sizes >= 0).all() and self.delta > 0 and self.alpha + self.gamma > 0):
             raise BayesreconError(f"{self}: expected alpha and gamma of 0 or more, not both 0, and delta above 0")
 
-    def __call__(self, guess: Any, truth: Any) -> Any:
+    def __call__(self, guess: Array, truth: Array) -> Array:
         """The loss of images `(N, height, width)`, or `(N, height, width, colours)`."""
-        total = self.gamma * huber(guess, truth, self.delta) if self.gamma else 0.0
-        if self.alpha:
-            total = total + self.alpha * (1 - structural_similarity(*map(_planes, (guess, truth))).mean())
-        return total
+        distance = self.gamma * huber(guess, truth, self.delta) if self.gamma else 0.0
+        if not self.alpha:
+            return jnp.asarray(distance)
+        return distance + self.alpha * (1 - structural_similarity(*map(_planes, (guess, truth))).mean())
 
 
-def _planes(images: Any) -> Any:
-    """Colours before rows: one image each."""
+def _planes(images: Array) -> Array:
+    """Move colours before rows, so that each is one image."""
     return jnp.moveaxis(images, -1, 1) if jnp.ndim(images) == 4 else images
 
 
-def huber(guess: Any, truth: Any, delta: float = 1.0) -> Any:
-    """Mean over all numbers of `e^2 / 2` where `|e| < delta`, elsewhere `delta (|e| - delta / 2)`.
+def huber(guess: Array, truth: Array, delta: float = 1.0) -> jax.Array:
+    """Mean of `e^2 / 2` if `|e| < delta`, or else `delta (|e| - delta / 2)`, over all errors e.
 
     >>> float(huber(np.array([0.5, 3.0]), np.zeros(2)))
     1.3125
@@ -56,7 +57,7 @@ def huber(guess: Any, truth: Any, delta: float = 1.0) -> Any:
     return jnp.where(error < delta, error**2 / 2, delta * (error - delta / 2)).mean()
 
 
-def class_loss(logits: Any, y: Any) -> Any:
+def class_loss(logits: Array, y: Array) -> jax.Array:
     """Mean cross-entropy of logits `(M, N)` and classes `(M,)`.
 
     >>> round(float(class_loss(np.zeros((3, 4)), np.array([0, 1, 2]))), 4)  # log 4
@@ -65,12 +66,13 @@ def class_loss(logits: Any, y: Any) -> Any:
     return -jnp.take_along_axis(jax.nn.log_softmax(jnp.asarray(logits)), jnp.asarray(y)[:, None], axis=1).mean()
 
 
-def attribute_loss(logits: Any, y: Any, weights: Any) -> Any:
+def attribute_loss(logits: Array, y: Array, weights: Array) -> Array:
     """Mean over records and binary attributes of `-eta y log s(z) - (1 - y) log(1 - s(z))`.
 
     Args:
-        logits, y: `(M, N)`, y of zeros and ones.
-        weights: eta, `(N,)`, see `attribute_weights`.
+        logits: z, `(M, N)`.
+        y: `(M, N)` zeros and ones.
+        weights: eta, `(N,)`, as from `attribute_weights`.
 
     >>> round(float(attribute_loss(np.zeros((1, 1)), np.ones((1, 1)), np.array([3.0]))), 4)  # 3 log 2
     2.0794
@@ -79,11 +81,11 @@ def attribute_loss(logits: Any, y: Any, weights: Any) -> Any:
     return (weights * y * jax.nn.softplus(-logits) + (1 - y) * jax.nn.softplus(logits)).mean()
 
 
-def attribute_weights(y: Any) -> Float[np.ndarray, " N"]:
-    """Zeros per one of every attribute, `(N,)`.
+def attribute_weights(y: ArrayLike) -> Float[np.ndarray, " N"]:
+    """Ratio of zeros to ones of each attribute, `(N,)`.
 
     Raises:
-        BayesreconError: an attribute that all records have, or none.
+        BayesreconError: all records have an attribute, or none has it.
 
     >>> attribute_weights([[0], [0], [0], [1]]).tolist()
     [3.0]

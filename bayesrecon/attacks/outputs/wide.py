@@ -1,8 +1,8 @@
-"""Wide residual networks of images, and their mirror: what classifiers of images and their decoders are made of.
+"""Wide residual networks for classifiers of images, and their mirror images for decoders.
 
 Zagoruyko and Komodakis (2016): a convolution, three groups of blocks with 16, 32 and 64 times the width, the second and
-third of which halve the image, and the mean of every channel. The mirror begins with an eighth of the image's sides and
-doubles them in every group. They are built with Flax (`bayesrecon[networks]`).
+third of which halve the image, and the mean of each channel. The decoder starts with an eighth of the image's sides and
+doubles them in each group. They are built with Flax (`bayesrecon[networks]`).
 """
 
 from collections.abc import Sequence
@@ -13,25 +13,26 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from bayesrecon.attacks.outputs.architectures import Network
+from bayesrecon.arrays import Array
+from bayesrecon.attacks.outputs.architectures import Network, Tree
 from bayesrecon.errors import BayesreconError, MissingExtraError
 
-_GROUPS = (16, 32, 64)  # channels, times the width
-_HALVED = 8  # an image's sides are multiples of it: three groups halve or double
-_KEPT = 0.9  # of a running mean, a step
+_GROUPS = (16, 32, 64)  # channels per unit of width
+_HALVED = 8  # the sides of an image must be multiples of this
+_MOMENTUM = 0.9  # of the running means of batch normalisation
 
 
 def wide_resnet(shape: Sequence[int], outputs: int, *, depth: int = 28, width: int = 5) -> Network:
     """A classifier of images, records `(M, height * width * channels)` to `(M, N)` logits.
 
     Args:
-        shape: `(height, width)` or `(height, width, channels)`, sides multiples of eight (pad others).
+        shape: `(height, width)` or `(height, width, channels)`, with sides that are multiples of eight (pad others).
         outputs: N.
         depth: 6 n + 4 for n blocks a group.
         width: times 16, 32 and 64 channels.
 
     Raises:
-        BayesreconError: sides that cannot be halved, or a depth, width or number of outputs that there is not; Flax is
+        BayesreconError: a side is not a multiple of eight, the depth, width or number of outputs is invalid, or Flax is
             not installed.
     """
     shape, blocks = _checked(shape, outputs, depth, width)
@@ -39,9 +40,9 @@ def wide_resnet(shape: Sequence[int], outputs: int, *, depth: int = 28, width: i
 
 
 def wide_decoder(outputs: int, shape: Sequence[int], *, depth: int = 28, width: int = 5) -> Network:
-    """Its mirror, a decoder of outputs `(M, N)` to `(M, height * width * channels)` pixels between 0 and 1.
+    """A decoder from outputs `(M, N)` to pixels `(M, height * width * channels)` between 0 and 1.
 
-    Args and errors as of `wide_resnet`.
+    Arguments and errors are those of `wide_resnet`.
     """
     shape, blocks = _checked(shape, outputs, depth, width)
     name = f"wide decoder {depth}-{width} {shape}"
@@ -61,46 +62,46 @@ def _checked(shape: Sequence[int], outputs: int, depth: int, width: int) -> tupl
 
 
 def _network(module: Any, shape: tuple[int, ...], name: str) -> Network:
-    def init(key: Any) -> tuple[Any, Any]:
-        made = module.init(key, jnp.zeros((1, *shape), jnp.float32), False)
-        return made["params"], made["batch_stats"]
+    def init(key: jax.Array) -> tuple[Tree, Tree]:
+        variables_ = module.init(key, jnp.zeros((1, *shape), jnp.float32), False)
+        return variables_["params"], variables_["batch_stats"]
 
-    def apply(params: Any, state: Any, x: Any, training: bool) -> tuple[Any, Any]:
+    def apply(params: Tree, state: Tree, x: Array, training: bool) -> tuple[Array, Tree]:
         variables, x = {"params": params, "batch_stats": state}, x.reshape(len(x), *shape)
         if not training:
             return module.apply(variables, x, False), state
-        found, moved = module.apply(variables, x, True, mutable=["batch_stats"])
-        return found, moved["batch_stats"]
+        outputs, updated = module.apply(variables, x, True, mutable=["batch_stats"])
+        return outputs, updated["batch_stats"]
 
     return Network(init, apply, name)
 
 
 @cache
 def _modules() -> Any:
-    """The classes, made once Flax is asked for."""
+    """The Flax modules, which are defined when they are first needed."""
     try:
         from flax import linen as nn  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise MissingExtraError("a wide residual network", "networks") from None
 
     def normal(training: bool, **settings: Any) -> Any:
-        return nn.BatchNorm(use_running_average=not training, momentum=_KEPT, **settings)
+        return nn.BatchNorm(use_running_average=not training, momentum=_MOMENTUM, **settings)
 
     he = nn.initializers.he_normal()
     plain = partial(nn.Conv, use_bias=False, kernel_init=he)
-    turned = partial(nn.ConvTranspose, use_bias=False, kernel_init=he)
+    transposed = partial(nn.ConvTranspose, use_bias=False, kernel_init=he)
 
     class Block(nn.Module):  # type: ignore[misc]
-        """BN, ReLU, convolution, twice, and the input beside them; `up` doubles instead of halving."""
+        """Two times batch normalisation, ReLU and convolution, plus the input. `up` doubles the image."""
 
         channels: int
         step: int
         up: bool
 
-        @nn.compact
-        def __call__(self, x: Any, training: bool) -> Any:
+        @nn.compact  # pyright: ignore[reportUntypedFunctionDecorator]
+        def __call__(self, x: Array, training: bool) -> Array:
             first = nn.relu(normal(training)(x))
-            convolve, wide = (turned if self.up else plain), (4, 4) if self.up and self.step > 1 else (3, 3)
+            convolve, wide = (transposed if self.up else plain), (4, 4) if self.up and self.step > 1 else (3, 3)
             y = convolve(self.channels, wide, strides=(self.step, self.step))(first)
             y = convolve(self.channels, (3, 3))(nn.relu(normal(training)(y)))
             if self.step > 1 or x.shape[-1] != self.channels:
@@ -114,8 +115,8 @@ def _modules() -> Any:
         blocks: int
         width: int
 
-        @nn.compact
-        def __call__(self, x: Any, training: bool) -> Any:
+        @nn.compact  # pyright: ignore[reportUntypedFunctionDecorator]
+        def __call__(self, x: Array, training: bool) -> Array:
             x = normal(training, use_scale=False, use_bias=False)(x)  # standardised channel by channel
             x = plain(16, (3, 3))(x)
             for group, channels in enumerate(_GROUPS):
@@ -131,15 +132,15 @@ def _modules() -> Any:
         blocks: int
         width: int
 
-        @nn.compact
-        def __call__(self, z: Any, training: bool) -> Any:
+        @nn.compact  # pyright: ignore[reportUntypedFunctionDecorator]
+        def __call__(self, z: Array, training: bool) -> Array:
             height, across, colours = self.shape
             begin = (height // _HALVED, across // _HALVED, 64 * self.width)
             x = nn.Dense(begin[0] * begin[1] * begin[2])(z).reshape(len(z), *begin)
             for channels in (32 * self.width, 16 * self.width, 16 if self.width > 1 else 8):
                 for i in range(self.blocks):
                     x = Block(channels, 1 if i else 2, True)(x, training)
-            x = turned(colours, (3, 3))(nn.relu(normal(training)(x)))
+            x = transposed(colours, (3, 3))(nn.relu(normal(training)(x)))
             return jax.nn.sigmoid(x).reshape(len(z), -1)
 
     return SimpleNamespace(Classifier=Classifier, Decoder=Decoder)

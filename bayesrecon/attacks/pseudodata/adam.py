@@ -1,17 +1,17 @@
-"""The published descent: Adam on the sliced or exact divergence, weights and records free.
+"""The published descent: Adam on the sliced or exact divergence, with free weights and records.
 
-The sliced objective of directions `v = Sigma^(1/2) epsilon`, `E[epsilon epsilon'] = 1`:
+The sliced objective, for directions `v = Sigma^(1/2) epsilon` with `E[epsilon epsilon'] = 1`, is
 
     J(w, Z) = sum_t a_t [ tau mean_l v_l' Hess log p v_l + 1/2 |Sigma^(1/2)' grad log p|^2 ]
 
-with `log p = sum_m w_m l(., z_m) + log pi0`. Its second term is the variance-reduced one, which needs no slices;
-`reduced=False` slices it as well, `1/2 mean_l <v_l, grad log p>^2`. Over fresh slices it is the Fisher divergence in
-expectation (Wynne 2025, section 3; Song et al. 2020).
+with `log p = sum_m w_m l(., z_m) + log pi0`. The second term is the variance-reduced one, which needs no slices. With
+`reduced=False` it is sliced as well: `1/2 mean_l <v_l, grad log p>^2`. The expectation over slices is the Fisher
+divergence (Wynne 2025, section 3; Song et al. 2020).
 """
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ import numpy as np
 import optax
 from jaxtyping import Float
 
+from bayesrecon.arrays import Array
 from bayesrecon.attacks.pseudodata.support import Chart, Variables
 from bayesrecon.attacks.pseudodata.sweep import Sweep, sweep_slopes
 from bayesrecon.kernels.embedding import Basis
@@ -28,31 +29,31 @@ from bayesrecon.model import Model, Records
 from bayesrecon.regularisers import Regulariser
 
 _BLOCK = 1000  # atoms evaluated at once
-_FEW = 16  # numbers of a record up to which forward sweeps cost less than a reverse one over all atoms
+_FEW = 16  # for records with more entries, a reverse sweep over all atoms is faster than forward sweeps
 
 Slices = Literal["normal", "rademacher"]
 
 
 @dataclass(frozen=True)
 class Slicing:
-    """How the divergence is sliced; `count` 0 means not at all.
+    """How the divergence is sliced.
 
     Attributes:
-        count: L, directions per atom.
-        law: "normal" or "rademacher".
-        fresh: new directions at every step, or the same ones throughout.
-        reduced: the variance-reduced second term.
+        count: L, directions per atom; 0 if the divergence is not sliced.
+        distribution: "normal" or "rademacher".
+        fresh: whether each step draws new directions.
+        reduced: whether the second term is the variance-reduced one.
     """
 
     count: int = 10
-    law: Slices = "normal"
+    distribution: Slices = "normal"
     fresh: bool = True
     reduced: bool = True
 
 
-def directions(key: Any, slicing: Slicing, atoms: int, dimension: int) -> Any:
-    """`epsilon (T, L, k)`."""
-    draw = jax.random.normal if slicing.law == "normal" else jax.random.rademacher
+def directions(key: Array, slicing: Slicing, atoms: int, dimension: int) -> jax.Array:
+    """Random directions `epsilon (T, L, k)`."""
+    draw = jax.random.normal if slicing.distribution == "normal" else jax.random.rademacher
     return draw(key, (atoms, slicing.count, dimension)).astype(float)
 
 
@@ -60,98 +61,100 @@ def sliced_divergence(
     model: Model,
     temperature: float,
     reduced: bool,
-    metric: Any,
-    theta: Any,
-    atoms: Any,
-    epsilon: Any,
-    weights: Any,
+    metric: Array,
+    theta: Array,
+    atoms: Array,
+    epsilon: Array,
+    weights: Array,
     records: Records,
-) -> Any:
-    """J(w, Z) of one set of directions, a scalar; the constant of the prior is included.
+) -> Array:
+    """J(w, Z) for one set of directions, a scalar. The constant of the prior is included.
 
     Args:
-        theta, atoms: `(T, d)` and their weights `(T,)`.
+        theta: `(T, d)` atoms.
+        atoms: `(T,)` weights of the atoms.
         epsilon: `(T, L, k)`.
     """
 
-    def log_p(t: Any) -> Any:
+    def log_p(t: Array) -> Array:
         fitted = weights @ jax.vmap(model.log_lik, in_axes=(None, 0))(t, records)
         return fitted + model.log_prior(t) + temperature * model.log_det(t)
 
-    def one(t: Any, e: Any) -> Any:
+    def at_atom(t: Array, e: Array) -> Array:
         curvature = jax.vmap(lambda v: along(log_p, t, v)[2])(e @ metric.T)
         score = metric.T @ jax.grad(log_p)(t)
         square = score @ score if reduced else jnp.mean((e @ score) ** 2)
         return temperature * curvature.mean() + 0.5 * square
 
-    return atoms @ jax.vmap(one)(theta, epsilon)
+    return atoms @ jax.vmap(at_atom)(theta, epsilon)
 
 
 def divergence_slopes(
     chart: Chart,
     model: Model,
     temperature: float,
-    atoms: tuple[Any, Any, Any],
+    atoms: tuple[Array, Array, Array],
     slicing: Slicing,
-    epsilon: Any,
-    given: Any,
+    epsilon: Array | None,
+    start_weights: Array,
     fixed: Records,
     whiten: tuple[Records, Records],
     x: Variables,
 ) -> Variables:
     """Gradient of the (sliced) divergence in the chart's variables.
 
-    With `S_t` the score of the pseudo-posterior and `q(z) = sum_t a_t [<phi_z(t), S_t> + tau curvature_z(t)]`, the
-    slopes are `q(z_m)` in the weights and `w_m grad q(z_m)` in the records: no reverse sweep through all atoms.
+    Let `S_t` be the score of the pseudo-posterior and `q(z) = sum_t a_t [<phi_z(t), S_t> + tau curvature_z(t)]`. The
+    derivatives are `q(z_m)` in the weights and `w_m grad q(z_m)` in the records. This needs no reverse sweep through
+    all atoms.
     """
     metric, theta, weights = atoms
 
     def records(y: Variables) -> Records:
         return chart.records_at(y, fixed, *whiten)
 
-    def score(t: Any, z: Records) -> Any:
+    def score(t: Array, z: Records) -> Array:
         return jax.grad(lambda s: model.log_lik(s, z))(t)
 
-    w, z = chart.weights_at(x, given), records(x)
+    w, z = chart.weights_at(x, start_weights), records(x)
     gradients = jax.vmap(jax.vmap(score, in_axes=(None, 0)), in_axes=(0, None))(theta, z)  # (T, M, d)
     total = jnp.einsum("tmd,m->td", gradients, w) @ metric + prior_score(model, metric, theta, temperature)
-    if slicing.count:
+    if slicing.count and epsilon is not None:
         if not slicing.reduced:
             total = jnp.einsum("tlk,tl->tk", epsilon, jnp.einsum("tlk,tk->tl", epsilon, total)) / slicing.count
         frames = metric @ _frames(epsilon)
     else:
         frames = jnp.broadcast_to(metric, (len(theta), *metric.shape))
-    pulled = total @ metric.T
+    pulled_back = total @ metric.T
 
-    def influence(record: Records) -> Any:
-        def at(t: Any, frame: Any, direction: Any) -> Any:
+    def influence(record: Records) -> Array:
+        def at(t: Array, frame: Array, direction: Array) -> Array:
             curvature = jax.vmap(lambda v: along(lambda s: model.log_lik(s, record), t, v)[2], in_axes=1)(frame)
             return score(t, record) @ direction + temperature * curvature.sum()
 
-        return weights @ jax.vmap(at)(theta, frames, pulled)
+        return weights @ jax.vmap(at)(theta, frames, pulled_back)
 
-    # A record has few numbers, the atoms are many: forward sweeps, unless it is an image.
+    # Forward sweeps, unless a record has many entries, as an image has.
     size = sum(int(np.prod(x[name].shape[1:])) for name, _ in chart.moved)
     moving = {name: z[name] for name, _ in chart.moved}
     derivative = jax.jacfwd if size <= _FEW else jax.grad
 
-    def valued(m: Records, f: Records) -> tuple[Any, Any]:
-        value = influence({**f, **m})
+    def valued(free: Records, held: Records) -> tuple[Array, Array]:
+        value = influence({**held, **free})
         return value, value
 
     by_record, in_weights = jax.vmap(derivative(valued, has_aux=True))(moving, fixed)
     slopes = {name: by_record[name] * w.reshape(-1, *([1] * (z[name].ndim - 1))) for name in moving}
-    _, pull = jax.vjp(lambda y: (chart.weights_at(y, given), {n: records(y)[n] for n in moving}), x)
+    _, pull = jax.vjp(lambda y: (chart.weights_at(y, start_weights), {n: records(y)[n] for n in moving}), x)
     return pull((in_weights, slopes))[0]
 
 
-def _frames(epsilon: Any) -> Any:
+def _frames(epsilon: Array) -> Array:
     """`(T, k, q)` with `q = min(L, k)` columns whose outer products sum to `mean_l eps_l eps_l'`."""
     count, dimension = epsilon.shape[1:]
     if count <= dimension:
         return jnp.swapaxes(epsilon, 1, 2) / jnp.sqrt(count)
     second = jnp.einsum("tlk,tlj->tkj", epsilon, epsilon) / count
-    # Slices can be dependent by chance (signs are): a shift far below rounding of the average keeps the factor real.
+    # Random signs can be linearly dependent by chance. A shift far below rounding keeps the factor real.
     shift = 1e-13 * jnp.trace(second, axis1=1, axis2=2)[:, None, None] * jnp.eye(dimension)
     return jnp.linalg.cholesky(second + shift)
 
@@ -164,19 +167,20 @@ def adam_steps(
     slicing: Slicing,
     rate: float,
     steps: int,
-    atoms: tuple[Any, Any, Any] | Sweep,
-    given: Any,
+    atoms: tuple[Array, Array, Array] | Sweep,
+    start_weights: Array,
     fixed: Records,
     whiten: tuple[Records, Records],
-    key: Any,
-    first: Any,
-    state: tuple[Variables, Any],
+    key: Array,
+    first: int | Array,
+    state: tuple[Variables, optax.OptState],
     regulariser: Regulariser | None = None,
-) -> tuple[Variables, Any]:
-    """`steps` steps of Adam from `state = (variables, optimiser state)`; `first` is the number of the first one.
+) -> tuple[Variables, optax.OptState]:
+    """Steps of Adam from `state = (variables, optimiser state)`.
 
     Args:
-        atoms: metric, atoms and their weights, or what a kernel of finite rank needs of them: the same steps, sooner.
+        atoms: metric, atoms and their weights. For a kernel of finite rank a `Sweep` gives the same steps faster.
+        first: number of the first step.
     """
     if isinstance(atoms, Sweep):
         shape = atoms.prior.shape
@@ -184,19 +188,25 @@ def adam_steps(
         shape = len(atoms[1]), atoms[0].shape[1]
     optimiser = optax.adam(rate)
 
-    def penalty(x: Variables) -> Any:
-        return regulariser(chart.weights_at(x, given), chart.records_at(x, fixed, *whiten)) if regulariser else 0.0
+    def penalty(x: Variables) -> Array | float:
+        return (
+            regulariser(chart.weights_at(x, start_weights), chart.records_at(x, fixed, *whiten)) if regulariser else 0.0
+        )
 
-    def step(carry: tuple[Variables, Any], number: Any) -> tuple[tuple[Variables, Any], None]:
+    def step(carry: tuple[Variables, optax.OptState], number: Array) -> tuple[tuple[Variables, optax.OptState], None]:
         x, inner = carry
         epsilon = None
         if slicing.count:
             drawn = jax.random.fold_in(key, number) if slicing.fresh else key
             epsilon = directions(drawn, slicing, *shape)
         if isinstance(atoms, Sweep):
-            slopes = sweep_slopes(chart, model, temperature, atoms, slicing.reduced, epsilon, given, fixed, whiten, x)
+            slopes = sweep_slopes(
+                chart, model, temperature, atoms, slicing.reduced, epsilon, start_weights, fixed, whiten, x
+            )
         else:
-            slopes = divergence_slopes(chart, model, temperature, atoms, slicing, epsilon, given, fixed, whiten, x)
+            slopes = divergence_slopes(
+                chart, model, temperature, atoms, slicing, epsilon, start_weights, fixed, whiten, x
+            )
         if regulariser is not None:
             slopes = jax.tree_util.tree_map(jnp.add, slopes, jax.grad(penalty)(x))
         updates, inner = optimiser.update(slopes, inner, x)
@@ -205,28 +215,28 @@ def adam_steps(
     return jax.lax.scan(step, state, first + jnp.arange(steps))[0]
 
 
-def adam_start(rate: float, x: Variables) -> Any:
+def adam_start(rate: float, x: Variables) -> optax.OptState:
     """The optimiser's state before the first step."""
     return optax.adam(rate).init(x)  # type: ignore[arg-type]
 
 
 @partial(jax.jit, static_argnames="model")
 def _curvature_difference(
-    model: Model, metric: Any, theta: Any, atoms: Any, epsilon: Any, records: Records, coefficients: Any
-) -> Any:
+    model: Model, metric: Array, theta: Array, atoms: Array, epsilon: Array, records: Records, coefficients: Array
+) -> Array:
     exact = taylor(model, metric, theta, records)[2] @ coefficients
 
-    def one(t: Any, e: Any) -> Any:
+    def at_atom(t: Array, e: Array) -> Array:
         return taylor(model, metric @ e.T, t[None], records)[2][0] / e.shape[0]
 
-    sliced = jax.vmap(one)(theta, epsilon) @ coefficients
+    sliced = jax.vmap(at_atom)(theta, epsilon) @ coefficients
     return atoms @ (exact - sliced)
 
 
 def sliced_target(
-    embedding: OneRelease, basis: Basis, target: np.ndarray, slicing: Slicing, key: Any
+    embedding: OneRelease, basis: Basis, target: np.ndarray, slicing: Slicing, key: Array
 ) -> Float[np.ndarray, " r"]:
-    """The target `(r,)` of a basis when traces are replaced by averages over fixed slices."""
+    """The target `(r,)` of a basis, with averages over fixed slices instead of traces."""
     theta, weights = np.asarray(embedding.release.theta), embedding.weights
     epsilon = np.asarray(directions(key, slicing, len(theta), embedding.metric.shape[1]))
     total = np.array(target)

@@ -1,7 +1,7 @@
-"""One descent of a reconstruction: its best iterate, its trace, its checkpoint, and why it ended."""
+"""A descent of a reconstruction: its best iterate, its trace, its checkpoint, and why it ended."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,21 +14,34 @@ from bayesrecon.attacks.pseudodata.sweep import sweep_of
 from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
 from bayesrecon.domains import Domain
 from bayesrecon.estimation.problem import Problem
+from bayesrecon.json_types import Json
 from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.model import Progress, PseudoData, Records
 from bayesrecon.regularisers import Regulariser
 from bayesrecon.results.reconstruction import Reconstruction
 
-_ROUNDS = 30  # of the conditional gradient at most: its gap falls in each, and what is left is stated
-_POOL = 2048  # records that weights are chosen from: their best measure is a start, and new minima join it
-_POLISH = 60  # Newton steps in a round at most: the next one starts where they end
-_NOISE_SHARE = 0.01  # of what the draws can resolve, that a gap may still be
+if TYPE_CHECKING:
+    from optax import OptState
+
+_ROUNDS = 30  # largest number of rounds of the conditional gradient method
+_POOL = 2048  # number of records among which weights are distributed in the first round
+_POLISH = 60  # largest number of Newton steps per round
+_NOISE_SHARE = 0.01  # a gap below this share of the draws' resolution is small enough
 _STRIDE = 100  # steps of Adam between two rows of the trace
 
 
 @dataclass
 class Run:
-    """One descent: its best iterate, its trace, and why it ended."""
+    """A descent.
+
+    Attributes:
+        stopped: why the descent ended.
+        best: smallest half of the squared residual, plus the penalty if there is one.
+        variables: the best iterate, in the coordinates of the support's chart.
+        first: half of the squared residual at the first iterate.
+        state: variables and optimiser state of Adam.
+        regulariser: penalty that is added to the divergence.
+    """
 
     problem: Problem
     features: Features
@@ -42,7 +55,7 @@ class Run:
     best: float = np.inf
     variables: Variables = field(default_factory=dict)
     first: float = 0.0
-    state: Any = None
+    state: tuple[Variables, "OptState"] | None = None
     warnings: list[str] = field(default_factory=list)
     regulariser: Regulariser | None = None
 
@@ -62,7 +75,7 @@ class Run:
         return solved.law.resolution(solved.basis.size, self.embedding.effective_size)
 
     def watch(self, x: Variables, half: float) -> bool:
-        """Note an iterate; True when it is good enough."""
+        """Record an iterate. Returns whether it has converged."""
         self.iteration += 1
         if half < self.best:
             self.best, self.variables = half, {k: np.asarray(v) for k, v in x.items()}
@@ -84,67 +97,68 @@ class Run:
             )
         self._resume()
         if self.regulariser is not None:
-            point = quasi_newton(self.features, self.support, self.watch, self.regulariser, steps=steps or 2000)
-            self.variables, self.stopped = point
+            self.variables, self.stopped = quasi_newton(
+                self.features, self.support, self.watch, self.regulariser, steps=steps or 2000
+            )
             self.trace.add(self.iteration, *self._value(self.pseudo), self.pseudo)
             return
         chart, rank = self.support.chart, self.problem.solved.spectrum
         if chart.weights in ("fixed", "units") or (rank.gap and chart.moved and chart.weights == "positive"):
             self.stopped = newton(self.features, self.support, self.watch, steps=steps or 300)
             if chart.weights == "positive" and steps is None and self.best > self._sufficient_gap:
-                self._leave()
+                self._continue_globally()
         else:
             self._conditional_gradient()
 
     @property
     def _sufficient_gap(self) -> float:
-        """Half the divergence from which nothing more is to be had."""
+        """A gap at which the descent may stop."""
         return max(self.tolerance * self.scale, _NOISE_SHARE * self.noise)
 
-    def _leave(self) -> None:
-        """Descent that ended where it is lowest nearby goes on from the best weights on a pool, if that is lower."""
-        reached = self.best, self.support, self.variables, self.stopped
+    def _continue_globally(self) -> None:
+        """Continue from the best weights on a pool, and keep the result if it is better than the local minimum."""
+        local = self.best, self.support, self.variables, self.stopped
         self._conditional_gradient()
-        if self._value(self.pseudo)[1] >= reached[0]:
-            self.best, self.support, self.variables, self.stopped = reached
+        if self._value(self.pseudo)[1] >= local[0]:
+            self.best, self.support, self.variables, self.stopped = local
 
     def _conditional_gradient(self) -> None:
-        """Best weights on a pool of records, descent from there, and new records where the witness is smallest.
+        """Conditional gradient method: best weights on a pool, descent from there, new records at the witness's minima.
 
-        The optimum over non-negative measures sits on at most `rank` records, however many were asked for.
+        The optimum over non-negative measures has at most `rank` records, for any requested number.
         """
-        support, most = self.support, len(self.support.start.weights)
+        support, requested = self.support, len(self.support.start.weights)
         total = support.chart.total if support.chart.weights == "total" else None
         pool = support.start.records
         if support.chart.moved:
-            box, more = candidates_of(support, self.problem.reference, self.problem.rng, _POOL)
-            pool = {k: np.concatenate([inside(pool[k], box[k]) if k in box else pool[k], more[k]]) for k in pool}
-            # What is certified on a domain must stay inside it.
+            box, candidates = candidates_of(support, self.problem.reference, self.problem.rng, _POOL)
+            pool = {k: np.concatenate([inside(pool[k], box[k]) if k in box else pool[k], candidates[k]]) for k in pool}
+            # The certificate is for a domain, so the records must stay inside it.
             domains = tuple(
                 (k, Domain("interval", np.min(box[k][0]), np.max(box[k][1]))) for k, _ in support.chart.moved
             )
             self.support = replace(support, chart=replace(support.chart, moved=domains))
-        reached, kept = np.inf, self.support
+        lowest, best_support = np.inf, self.support
         for step in range(_ROUNDS):
             best = PseudoData(nonnegative(self.features, pool, total), pool)
             if not best.weights.any():
                 return
-            best = merge(best, self.support.scale, most)
+            best = merge(best, self.support.scale, requested)
             self.support, self.variables, self.best = self._with(best), {}, np.inf
             newton(self.features, self.support, self.watch, steps=_POLISH)
             if not support.chart.moved:
                 return
-            if (value := self._value(self.pseudo)[1]) < reached:
-                reached, kept = value, self._with(self.pseudo)
+            if (value := self._value(self.pseudo)[1]) < lowest:
+                lowest, best_support = value, self._with(self.pseudo)
             certificate = self.certify()
             if self.progress is not None:
                 self.progress("certifying the records", (step + 1) / _ROUNDS)
             if certificate.minima is None or certificate.gap <= self._sufficient_gap:
                 return
             pool = {k: np.concatenate([np.asarray(self.pseudo.records[k]), certificate.minima[k]]) for k in pool}
-        self.stopped, self.support, self.variables = "no further progress", kept, {}
+        self.stopped, self.support, self.variables = "no further progress", best_support, {}
 
-    def adam(self, objective: str, slicing: Slicing, steps: int, rate: float, key: Any) -> None:
+    def adam(self, objective: str, slicing: Slicing, steps: int, rate: float, key: np.ndarray) -> None:
         import jax.numpy as jnp
 
         if objective == "exact":
@@ -152,12 +166,12 @@ class Run:
         release, chart = self.embedding.release, self.support.chart
         plain = (self.embedding.metric, np.asarray(release.theta), self.embedding.weights)
         atoms = sweep_of(self.features) or plain
-        given, fixed, whiten = np.asarray(self.support.start.weights), self.support.fixed, self._whiten
-        x = {k: jnp.asarray(v, float) for k, v in self.support.pack().items()}
+        start_weights, fixed, whiten = np.asarray(self.support.start.weights), self.support.fixed, self._whiten
+        x: Variables = {k: jnp.asarray(v, float) for k, v in self.support.pack().items()}
         state = (x, adam_start(rate, x))
-        done = self._resume_adam(state)
-        if done is not None:
-            self.iteration, state = done
+        resumed = self._resume_adam(state)
+        if resumed is not None:
+            self.iteration, state = resumed
         else:
             self._note(state)
         self.stopped = "all steps taken"
@@ -165,7 +179,9 @@ class Run:
             stride = min(_STRIDE, steps - self.iteration)
             model, temperature = release.model, release.temperature
             static = (chart, model, temperature, slicing, rate, stride)
-            state = adam_steps(*static, atoms, given, fixed, whiten, key, self.iteration, state, self.regulariser)
+            state = adam_steps(
+                *static, atoms, start_weights, fixed, whiten, key, self.iteration, state, self.regulariser
+            )
             self.iteration += stride
             self._note(state)
             if not np.isfinite(self.trace.rows[-1][2]):
@@ -175,8 +191,8 @@ class Run:
             if self.progress is not None:
                 self.progress("fitting the records", self.iteration / steps)
 
-    def _note(self, state: tuple[Variables, Any]) -> None:
-        x = {k: np.asarray(v) for k, v in state[0].items()}
+    def _note(self, state: tuple[Variables, "OptState"]) -> None:
+        x: Variables = {k: np.asarray(v) for k, v in state[0].items()}
         pseudo = self.support.unpack(x)
         objective, gap = self._value(pseudo)
         self.trace.add(self.iteration, objective, gap, pseudo)
@@ -185,7 +201,7 @@ class Run:
         self.state = state
         self._save()
 
-    def _resume_adam(self, like: tuple[Variables, Any]) -> tuple[int, tuple[Variables, Any]] | None:
+    def _resume_adam(self, like: tuple[Variables, "OptState"]) -> tuple[int, tuple[Variables, "OptState"]] | None:
         if self.checkpoint is None or (saved := self.checkpoint.load(self.trace)) is None:
             return None
         import jax
@@ -194,8 +210,8 @@ class Run:
         self.variables = {k[5:]: v for k, v in arrays.items() if k.startswith("best_")}
         pseudo = self.support.unpack(self.variables)
         self.best = self._value(pseudo)[1] + self._penalty(pseudo)
-        leaves, shape = jax.tree_util.tree_flatten(like)
-        return iteration, jax.tree_util.tree_unflatten(shape, [arrays[f"leaf_{i}"] for i in range(len(leaves))])
+        leaves, structure = jax.tree_util.tree_flatten(like)
+        return iteration, jax.tree_util.tree_unflatten(structure, [arrays[f"leaf_{i}"] for i in range(len(leaves))])
 
     def _resume(self) -> None:
         if self.checkpoint is None or (saved := self.checkpoint.load(self.trace)) is None:
@@ -209,7 +225,7 @@ class Run:
         import jax
 
         arrays = self.variables
-        if self.state is not None:  # Adam goes on from its own state, which is not its best
+        if self.state is not None:  # Adam resumes from its last state, not from the best one
             leaves = jax.tree_util.tree_leaves(self.state)
             arrays = {f"best_{k}": v for k, v in arrays.items()} | {f"leaf_{i}": v for i, v in enumerate(leaves)}
         self.checkpoint.save(self.iteration, arrays, self.trace)
@@ -238,10 +254,10 @@ class Run:
             return signed(self.features, self.pseudo)
         return bounded(self.features, self.pseudo, self.support, self.problem.reference, self.problem.rng)
 
-    def result(self, about: dict[str, Any], seconds: float) -> Reconstruction:
+    def result(self, description: Json, seconds: float) -> Reconstruction:
         pseudo, certificate = self.pseudo, self.certify()
         self._save(last=True)
-        about = {**about, "n": len(pseudo.weights)}
+        description = {**description, "n": len(pseudo.weights)}
         noise = self.noise
         return Reconstruction(
             pseudo=pseudo,
@@ -261,5 +277,5 @@ class Run:
             warnings=(*self.problem.warnings, *self.warnings),
             failures=self.problem.unfit,
             seconds=seconds,
-            **about,
+            **description,
         )

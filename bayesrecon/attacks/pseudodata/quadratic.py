@@ -1,44 +1,44 @@
-"""The divergence as a quadratic in few numbers.
+"""The divergence as a quadratic function of a few numbers.
 
 A record enters the divergence only through the amplitudes `c(z)` of its scores in the basis, `phi_z = psi c(z)`.
 With `s = sum_m w_m c(z_m)`,
 
     FD(w, Z) = 1/2 s' G s - s' b + const = 1/2 |u|^2 + bound,   u = R (s - y),   R'R = G,   G y = b
 
-so one evaluation costs M scores at a few atoms instead of all of them.
+so an evaluation needs the scores of M records at a few atoms only.
 """
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import jax
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.span import Fit
 from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.kernels.score import scores
 from bayesrecon.model import Model, Records
 
-_ROWS = 6  # score rows per feature that fix a record's amplitudes
+_ROWS = 6  # rows of the score matrix per feature, from which a record's amplitudes are computed
 
 
 @partial(jax.jit, static_argnames="model")
-def amplitudes(model: Model, metric: Any, theta: Any, inverse: Any, records: Records) -> Any:
-    """`c(z)` of records `(M, r)`: the pseudo-inverse `(r, C k)` of the basis' scores applied to the records'."""
+def amplitudes(model: Model, metric: Array, theta: Array, inverse: Array, records: Records) -> Array:
+    """`c(z)` of records, `(M, r)`, from the pseudo-inverse `(r, C k)` of the basis' scores."""
     return (inverse @ scores(model, metric, theta, records)).T
 
 
 @dataclass(frozen=True)
 class Features:
-    """The solved embedding in the form that descent needs.
+    """The solved embedding in the form that a descent needs.
 
     Attributes:
-        embedding: of the release.
+        embedding: the mean embedding of the release.
         solved: its solution.
-        target: `(r,)` of the basis; differs from the solution's own where the objective is sliced.
-        rows: rows of the score matrix that fix a record's amplitudes, per feature.
+        target: `(r,)` target of the basis. It differs from `solved.target` if the objective is sliced.
+        rows: rows of the score matrix per feature, from which a record's amplitudes are computed.
     """
 
     embedding: OneRelease
@@ -57,8 +57,8 @@ class Features:
         phi = np.asarray(scores(model, embedding.metric, theta, basis.records, temperature))
         return theta, np.linalg.pinv(phi @ basis.coefficients, rcond=1e-13)
 
-    def at(self, records: Records) -> Any:
-        """`c(z)` of records, `(M, r)`; may be traced."""
+    def at(self, records: Records) -> Array:
+        """`c(z)` of records, `(M, r)`. JAX can trace it."""
         embedding = self.embedding
         theta, inverse = self.atoms
         return amplitudes(embedding.release.model, embedding.metric, theta, inverse, records)
@@ -75,12 +75,12 @@ class Features:
         return np.sqrt(values)[:, None] * vectors.T
 
     @cached_property
-    def wanted(self) -> np.ndarray:
-        """`R y`, `(r,)`: what `R s` is to match."""
+    def matched(self) -> np.ndarray:
+        """`R y`, `(r,)`, which `R s` should match."""
         values, vectors = self._eigen
         return (vectors.T @ self.target) / np.sqrt(values)
 
     @property
     def bound(self) -> float:
         """Smallest value of the divergence over all signed measures, `-b' G^-1 b / 2` (up to the constant)."""
-        return -0.5 * float(self.wanted @ self.wanted)
+        return -0.5 * float(self.matched @ self.matched)

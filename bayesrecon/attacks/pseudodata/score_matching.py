@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.pseudodata.adam import Slicing
 from bayesrecon.attacks.pseudodata.setup import Setup, check_records, reconstruct_with, refuse_slices, slicing_of
@@ -17,7 +18,7 @@ from bayesrecon.regularisers import Regulariser
 from bayesrecon.releases import EQUATIONS, Release
 from bayesrecon.results.reconstruction import Reconstruction
 
-_TOLERANCE = 1e-10  # only scales the progress that is shown: all steps are taken
+_TOLERANCE = 1e-10  # it only scales the displayed progress: all steps are taken
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,9 @@ class ScoreMatching(Attack[Reconstruction]):
     def _slicing(self) -> Slicing:
         return Slicing(10 if self.slices is None else self.slices, self.slice_law or "normal", self.fresh, self.reduced)
 
-    def run(self, release: Release, knows: Knows, *, key: Any, progress: Progress) -> Reconstruction:
-        own, objectives = _PUBLISHED[release.temperature]
-        estimator = Estimator(self.estimator.metric or "identity", self.estimator.coordinates or own)
+    def run(self, release: Release, knows: Knows, *, key: Key, progress: Progress) -> Reconstruction:
+        coordinates, objectives = _PUBLISHED[release.temperature]
+        estimator = Estimator(self.estimator.metric or "identity", self.estimator.coordinates or coordinates)
         objective = self.objective or objectives[0]
         if objective not in objectives:
             raise BayesreconError("a trained parameter has no Laplacian to slice; use objective='exact'")

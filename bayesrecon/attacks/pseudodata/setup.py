@@ -2,14 +2,14 @@
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 
+from bayesrecon.arrays import Key
 from bayesrecon.attacks.pseudodata.adam import Slicing, sliced_target
 from bayesrecon.attacks.pseudodata.descent_run import Run
 from bayesrecon.attacks.pseudodata.quadratic import Features
@@ -25,7 +25,7 @@ from bayesrecon.releases import Release
 from bayesrecon.results.reconstruction import Reconstruction
 
 RECORDS = 200
-"""Weighted records, where nothing says how many."""
+"""Default number of weighted records."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,15 @@ class Setup:
     """Settings of a descent.
 
     Attributes:
-        slicing: of the objective; None for the exact one.
+        n: number of records; None for the default.
+        method: name of the method in the result.
+        slicing: how the objective is sliced; None for the exact one.
         start: "located", "published" or a `PseudoData`.
-        published: free weights and records in their own units.
-        settings: whatever else a checkpoint must have in common with the run that resumes from it.
-        regulariser: added to the divergence.
+        published: whether weights are free and records are in their own units.
+        tolerance: relative gap at which to stop.
+        checkpoint: file to resume from, and to save to.
+        settings: further settings that must agree when a run resumes from a checkpoint.
+        regulariser: penalty that is added to the divergence.
     """
 
     n: int | None
@@ -48,28 +52,33 @@ class Setup:
     published: bool
     tolerance: float
     checkpoint: str | Path | None
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     regulariser: Regulariser | None = None
 
 
 def reconstruct_with(
-    setup: Setup, descend: Any, release: Release, knows: Knows, key: Any, progress: Progress
+    setup: Setup,
+    descend: Callable[[Run, np.ndarray], None],
+    release: Release,
+    knows: Knows,
+    key: Key,
+    progress: Progress,
 ) -> Reconstruction:
-    """The reconstruction that a descent `descend(run, random)` ends in; the best so far where it is interrupted."""
-    began = time.perf_counter()
+    """The result of a descent `descend(run, key)`. If it is interrupted, this is the best iterate so far."""
+    start = time.perf_counter()
     if setup.n is not None and knows.get("known"):
         raise BayesreconError("n cannot be set together with known fields: the table has one record per row")
     problem = solve_release(release, setup.estimator, key=key, progress=progress, **knows)
-    random = np.asarray(jax.random.PRNGKey(int(problem.rng.integers(2**31))))
+    descent_key = np.asarray(jax.random.PRNGKey(int(problem.rng.integers(2**31))))
     target = problem.solved.target
     if setup.slicing is not None and not setup.published:
-        target = sliced_target(problem.embedding, problem.solved.basis, target, setup.slicing, random)
-    support = make_support(problem, setup.n or RECORDS, setup.start, random, setup.published)
+        target = sliced_target(problem.embedding, problem.solved.basis, target, setup.slicing, descent_key)
+    support = make_support(problem, setup.n or RECORDS, setup.start, descent_key, setup.published)
     fields, known = problem.knowledge.fields, problem.knowledge.known
     shapes = {k: f.shape for k, f in fields.items() if k not in known} or {k: f.shape for k, f in fields.items()}
     features = Features(problem.embedding, problem.solved, target)
     run = Run(problem, features, support, Trace(shapes), setup.tolerance, progress, regulariser=setup.regulariser)
-    about = {
+    description = {
         "release": release.name,
         "draws": release.size,
         "model": release.model.name,
@@ -80,19 +89,19 @@ def reconstruct_with(
         "coordinates": problem.estimator.coordinates,
     }
     if setup.checkpoint is not None:
-        settings = {**about, **setup.settings, "slicing": str(setup.slicing), "key": str(random.tolist())}
+        settings = {**description, **setup.settings, "slicing": str(setup.slicing), "key": str(descent_key.tolist())}
         settings |= {name: fingerprint(value) for name, value in {"start": setup.start, **knows}.items()}
         settings |= {"regulariser": described(setup.regulariser)} if setup.regulariser else {}
         run.checkpoint = Checkpoint(Path(setup.checkpoint), settings)
     try:
-        descend(run, random)
+        descend(run, descent_key)
     except KeyboardInterrupt:
         run.stopped = "interrupted"
-    return run.result(about, time.perf_counter() - began)
+    return run.result(description, time.perf_counter() - start)
 
 
-def check_records(n: Any, steps: Any, start: Any, tolerance: float) -> None:
-    """Refuse options that no descent can work with."""
+def check_records(n: object, steps: int | None, start: object, tolerance: float) -> None:
+    """Raise an error for invalid options."""
     if n is not None and (not isinstance(n, (int, np.integer)) or n < 1):
         raise BayesreconError(f"n={n}: the number of pseudo-records must be a positive integer")
     if start not in ("located", "published") and not isinstance(start, PseudoData):
@@ -104,30 +113,31 @@ def check_records(n: Any, steps: Any, start: Any, tolerance: float) -> None:
 
 
 def slicing_of(objective: str, slicing: Slicing) -> Slicing | None:
-    """How an objective is sliced; None for the exact one."""
+    """How an objective is sliced; None for the exact one. Raises an error for invalid options."""
     if objective not in ("exact", "sliced"):
         raise BayesreconError(f"objective={objective!r}: expected 'exact' or 'sliced'")
     if slicing.count < 1:
         raise BayesreconError(f"slices={slicing.count}: expected a positive whole number")
-    if slicing.law not in ("normal", "rademacher"):
-        raise BayesreconError(f"slice_law={slicing.law!r}; expected 'normal' or 'rademacher'")
+    if slicing.distribution not in ("normal", "rademacher"):
+        raise BayesreconError(f"slice_law={slicing.distribution!r}; expected 'normal' or 'rademacher'")
     return slicing if objective == "sliced" else None
 
 
-def refuse_slices(objective: str | None, **stated: Any) -> None:
-    """Refuse options of the sliced objective if the objective is exact."""
+def refuse_slices(objective: str | None, **stated: object) -> None:
+    """Raise an error for options of the sliced objective if the objective is exact."""
     for name, value in stated.items():
         if value is not None and objective == "exact":
             raise BayesreconError(f"{name}={value} belongs to the sliced objective: objective='sliced'")
 
 
-def fingerprint(value: Any) -> str:
+def fingerprint(value: object) -> str:
     """Hash of the attacker's knowledge, so that a checkpoint is resumed with the same knowledge."""
     if isinstance(value, PseudoData):
         value = {"weights": value.weights, **value.records}
     if isinstance(value, Mapping):
-        text = "".join(f"{k}:{fingerprint(value[k])};" for k in sorted(value))
+        text = "".join(f"{name}:{fingerprint(item)};" for name, item in sorted(value.items()))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
     if isinstance(value, str) or value is None:
         return str(value)
-    return f"{np.shape(value)}{hashlib.sha256(str(np.asarray(value).tolist()).encode()).hexdigest()[:16]}"
+    array = np.asarray(value)
+    return f"{array.shape}{hashlib.sha256(str(array.tolist()).encode()).hexdigest()[:16]}"

@@ -1,10 +1,11 @@
-"""Starting point of a descent, and the records that it moves."""
+"""The start of a descent, and the fields of its records that move."""
 
 import itertools
-from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.attacks.pseudodata.support import Chart, Support, WeightsKind
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
@@ -12,17 +13,17 @@ from bayesrecon.estimation.problem import Problem
 from bayesrecon.kernels.metric import constrained_theta
 from bayesrecon.model import Field, PseudoData, Records
 
-_MOST_COMBINATIONS = 1000  # candidates that every known row may have, or values of a count: all become variables
+_MOST_COMBINATIONS = 1000  # largest number of candidates per known row; each of them is a variable
 
 
-def make_support(problem: Problem, n: int, start: Any, key: Any, published: bool) -> Support:
-    """The support of a reconstruction from what the attacker knows.
+def make_support(problem: Problem, n: int, start: str | PseudoData, key: Array, published: bool) -> Support:
+    """The support of a reconstruction, given what the attacker knows.
 
     Args:
-        n: records, where no field is known.
+        n: number of records, if no field is known.
         start: "located", "published" or a `PseudoData`.
         key: a JAX key, for simulated responses.
-        published: free weights, records in their own units.
+        published: whether weights are free and records are in their own units.
     """
     knowledge, reference = problem.knowledge, problem.reference
     unknown = {k: f for k, f in knowledge.fields.items() if k not in knowledge.known}
@@ -33,37 +34,37 @@ def make_support(problem: Problem, n: int, start: Any, key: Any, published: bool
         records, group = _rows(problem, unknown)
         size = len(next(iter(records.values())))
         weights = "units" if group > 1 else "fixed"
-        begin = PseudoData(np.full(size, 1.0 / group), records)
+        first = PseudoData(np.full(size, 1.0 / group), records)
         if isinstance(start, PseudoData):
             raise BayesreconError("start: with known fields the records are the table's rows; omit start")
     else:
         if isinstance(start, PseudoData):
-            begin = _given(start, knowledge.fields)
+            first = _checked(start, knowledge.fields)
         elif start == "located":
-            begin = PseudoData(np.full(n, _count(problem) / n), reference.draw(problem.rng, n))
+            first = PseudoData(np.full(n, _count(problem) / n), reference.draw(problem.rng, n))
         else:
-            begin = PseudoData(np.ones(n), _published(problem, n, key))
+            first = PseudoData(np.ones(n), _published(problem, n, key))
         weights = "free" if published else "positive"
         if knowledge.total is not None:
             weights = "total"
-            begin = PseudoData(np.full(len(begin.weights), knowledge.total / len(begin.weights)), begin.records)
+            first = PseudoData(np.full(len(first.weights), knowledge.total / len(first.weights)), first.records)
     if published:
-        # In the records' own units, and unconstrained where the domain allows it.
+        # Records are in their own units.
         centre = {k: np.zeros(knowledge.fields[k].shape) for k, _ in moved}
         scale = {k: np.ones(knowledge.fields[k].shape) for k, _ in moved}
     else:
         centre = {k: np.asarray(reference.centre.get(k, 0.0), float) for k, _ in moved}
         scale = {k: np.asarray(reference.scale.get(k, 1.0), float) for k, _ in moved}
-    return Support(Chart(moved, weights, knowledge.total or 0.0, group), begin, centre, scale)
+    return Support(Chart(moved, weights, knowledge.total or 0.0, group), first, centre, scale)
 
 
 def _count(problem: Problem) -> float:
-    """About how many records there are: what the solved measure weighs, if that is a number of records at all."""
+    """Approximate number of records: the total weight of the solved measure, or one if that is not a valid number."""
     total = float(problem.solved.pseudo.weights.sum())
     return total if np.isfinite(total) and total >= 1 else 1.0
 
 
-def _given(start: PseudoData, fields: dict[str, Field]) -> PseudoData:
+def _checked(start: PseudoData, fields: dict[str, Field]) -> PseudoData:
     if set(start.records) != set(fields):
         raise BayesreconError(f"start: its records have the fields {', '.join(start.records)}, not {', '.join(fields)}")
     weights = np.asarray(start.weights, float)
@@ -78,8 +79,8 @@ def _given(start: PseudoData, fields: dict[str, Field]) -> PseudoData:
     return PseudoData(weights, records)
 
 
-def _published(problem: Problem, n: int, key: Any) -> Records:
-    """Covariates standard normal, observed fields drawn from the model at the mean parameters."""
+def _published(problem: Problem, n: int, key: Array) -> Records:
+    """Standard normal covariates, with responses drawn from the model at the mean parameters."""
     release, rng = problem.release, problem.rng
     model = release.model
     records: Records = {}
@@ -93,17 +94,17 @@ def _published(problem: Problem, n: int, key: Any) -> Records:
     if model.simulate is None:
         raise BayesreconError("start='published' needs a model built from a NumPyro program; pass start='located'")
     stacked = np.asarray(release.weights) @ constrained_theta(model, np.asarray(release.theta))
-    params, at = {}, 0
-    for p in model.parameters:
-        size = int(np.prod(p.shape)) if p.shape else 1
-        params[p.name] = stacked[at : at + size].reshape(p.shape)
-        at += size
-    drawn = model.simulate(params, records, key)
-    return {k: np.asarray(drawn[k], records[k].dtype) for k in records}
+    params, position = {}, 0
+    for parameter in model.parameters:
+        size = int(np.prod(parameter.shape)) if parameter.shape else 1
+        params[parameter.name] = stacked[position : position + size].reshape(parameter.shape)
+        position += size
+    simulated = model.simulate(params, records, jnp.asarray(key))
+    return {k: np.asarray(simulated[k], records[k].dtype) for k in records}
 
 
 def _rows(problem: Problem, unknown: dict[str, Field]) -> tuple[Records, int]:
-    """Known rows, each with every combination of the unknown fields that have finitely many values."""
+    """Known rows, each with all combinations of the unknown fields that have finitely many values."""
     knowledge, reference, rng = problem.knowledge, problem.reference, problem.rng
     rows = len(next(iter(knowledge.known.values())))
     finite = {k: f for k, f in unknown.items() if f.domain.kind in ("levels", "integer")}

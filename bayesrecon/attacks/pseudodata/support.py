@@ -1,35 +1,38 @@
-"""Weighted records as free variables: what may move, in which coordinates, and under which constraints.
+"""Weighted records as variables of a descent: their coordinates and constraints.
 
-Records move in whitened coordinates inside their fields' domains. Fields that are known, and fields with
-finitely many or whole values, stay as they were drawn, and the weights decide between them.
+Records move in whitened coordinates inside the domains of their fields. Known fields, and fields with finitely many or
+integer values, are fixed. The weights choose among their values.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.model import PseudoData, Records
 
 WeightsKind = Literal["positive", "free", "total", "units", "fixed"]
-Variables = dict[str, Any]
+Variables = dict[str, Array]
 
-_EDGE = 1e-9  # records start at least this far, in units of their scale, from the ends of their domain
-_WEIGHT_STEP = 0.1  # weights move less readily than records
+_EDGE = 1e-9  # smallest distance of the start from the ends of a domain, in units of the scale
+_WEIGHT_STEP = 0.1  # step scale of the weights, relative to that of the records
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Coordinates of weights and records; hashable, so that compiled functions are reused.
+    """Coordinates of weights and records. They are hashable, so that compiled functions are reused.
 
     Attributes:
-        moved: `(field, domain)` of the fields that move.
-        weights: "positive", "free", "total" (positive, with the given sum), "units" (positive, summing to one
-            over each run of `group` records) or "fixed".
+        moved: `(field, domain)` of each field that moves.
+        weights: "positive", "free", "total" (positive, with the given sum), "units" (positive, with sum one for
+            each run of `group` records) or "fixed".
+        total: the given sum.
+        group: length of the runs.
     """
 
     moved: tuple[tuple[str, Domain], ...]
@@ -37,10 +40,10 @@ class Chart:
     total: float = 0.0
     group: int = 1
 
-    def weights_at(self, x: Variables, given: Any) -> Any:
-        """`(M,)`; `given` are the weights of the start."""
+    def weights_at(self, x: Variables, start_weights: Array) -> Array:
+        """Weights `(M,)` of the records."""
         if self.weights == "fixed":
-            return jnp.asarray(given)
+            return jnp.asarray(start_weights)
         if self.weights == "free":
             return x["weights"]
         if self.weights == "total":
@@ -60,8 +63,8 @@ class Support:
     """A chart with its start.
 
     Attributes:
-        start: weights and records to begin with.
-        centre, scale: `{field: shape}`, what whitens the moving fields.
+        start: first weights and records.
+        centre, scale: `{field: (*shape,)}`, which whiten the moving fields.
     """
 
     chart: Chart
@@ -85,26 +88,26 @@ class Support:
             x["weights"] = weights
         elif kind != "fixed":
             logs = np.log(np.maximum(weights, 1e-12 * max(float(weights.max()), 1e-300)))
-            # One coordinate for all of them together: the number of records can change in a single move.
+            # One coordinate for the common level, so that the number of records can change in a single step.
             x["weights"] = logs - logs.mean()
             if kind == "positive":
                 x["level"] = np.asarray(logs.mean())
         return x
 
-    def unpack(self, x: Mapping[str, Any]) -> PseudoData:
+    def unpack(self, x: Mapping[str, Array]) -> PseudoData:
         """Weights and records as NumPy arrays."""
-        arrays = {k: jnp.asarray(v) for k, v in x.items()}
+        arrays: Variables = {k: jnp.asarray(v) for k, v in x.items()}
         records = self.chart.records_at(arrays, self.fixed, self.centre, self.scale)
         weights = np.asarray(self.chart.weights_at(arrays, self.start.weights))
         return PseudoData(weights, {k: np.asarray(records[k]) for k in self.start.records})
 
     def steps(self) -> Variables:
-        """How far each coordinate may move at once."""
+        """Step scale of each coordinate."""
         size = _WEIGHT_STEP if self.chart.moved else 1.0
         return {k: np.full(np.shape(v), size if k == "weights" else 1.0) for k, v in self.pack().items()}
 
 
-def _outward(domain: Domain, x: Any, centre: Any, scale: Any) -> Any:
+def _outward(domain: Domain, x: Array, centre: Array, scale: Array) -> Array:
     low, high = domain.low, domain.high
     if np.isfinite(low) and np.isfinite(high):
         return low + (high - low) * jax.nn.sigmoid(x)
@@ -116,7 +119,7 @@ def _outward(domain: Domain, x: Any, centre: Any, scale: Any) -> Any:
     return value
 
 
-def _inward(domain: Domain, value: np.ndarray, centre: Any, scale: Any) -> np.ndarray:
+def _inward(domain: Domain, value: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
     low, high = domain.low, domain.high
     if np.isfinite(low) and np.isfinite(high):
         share = np.clip((value - low) / (high - low), _EDGE, 1 - _EDGE)

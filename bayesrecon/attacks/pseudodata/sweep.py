@@ -1,49 +1,51 @@
-"""The published descent in a kernel of finite rank: the same steps, at a cost that records hardly add to.
+"""The published descent for a kernel of finite rank: the same steps, at a cost that hardly grows with the records.
 
-With `phi_z = psi c(z)` the scores and the curvatures of every record are those of the basis, and with
+Scores and curvatures of a record are combinations of those of the basis, `phi_z = psi c(z)`. With
 `s = sum_m w_m c(z_m)` the sliced divergence of directions epsilon is
 
     J = sum_t a_t [tau <H_t s, E_t> + 1/2 |psi_t s + p_t|^2],   E_t = mean_l epsilon_l epsilon_l'
 
-(the last term in the norm of E_t where it is sliced too), with `H_t` the second derivatives of the basis and `p_t` the
-score of the prior. Its slopes are `g' c(z_m)` in the weights and `w_m grad g' c(z_m)` in the records, g = dJ/ds.
+with `H_t` the second derivatives of the basis and `p_t` the score of the prior. The last term is in the norm of E_t if
+it is sliced, too. With `g = dJ/ds`, the derivatives are `g' c(z_m)` in the weights and `w_m grad g' c(z_m)` in the
+records.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.attacks.pseudodata.quadratic import Features
 from bayesrecon.attacks.pseudodata.support import Chart, Variables
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
 from bayesrecon.model import Model, Records
 
-_BLOCK = 100  # atoms whose second derivatives are taken at once
-_MOST = 2**24  # doubles that the second derivatives of the basis may take
+_BLOCK = 100  # atoms per block of second derivatives
+_MOST = 2**24  # largest number of doubles for the second derivatives of the basis
 
 
 class Sweep(NamedTuple):
     """The quantities of the release that a step needs.
 
     Attributes:
-        few, inverse: atoms `(C, d)` and the pseudo-inverse `(r, C k)` of the basis' scores there, for `c(z)`.
-        metric: `(d, k)`.
-        weights: `(T,)` of the atoms.
+        few, inverse: a few atoms `(C, d)` and the pseudo-inverse `(r, C k)` of the basis' scores there, for `c(z)`.
+        metric: `(d, k)` factor of Sigma.
+        weights: `(T,)` weights of the atoms.
         psi: `(T, k, r)` scores of the basis.
         curvature: `(T, k, k, r)` second derivatives of the basis, in the metric.
         prior: `(T, k)` score of the prior.
     """
 
-    few: Any
-    inverse: Any
-    metric: Any
-    weights: Any
-    psi: Any
-    curvature: Any
-    prior: Any
+    few: Array
+    inverse: Array
+    metric: Array
+    weights: Array
+    psi: Array
+    curvature: Array
+    prior: Array
 
 
 def sweep_of(features: Features) -> Sweep | None:
@@ -62,10 +64,10 @@ def sweep_of(features: Features) -> Sweep | None:
 
 
 @partial(jax.jit, static_argnames="model")
-def _expanded(model: Model, metric: Any, records: Records, coefficients: Any, theta: Any) -> tuple[Any, Any]:
+def _expanded(model: Model, metric: Array, records: Records, coefficients: Array, theta: Array) -> tuple[Array, Array]:
     """Scores `(C, k, r)` and second derivatives `(C, k, k, r)` of the basis."""
 
-    def second(t: Any, z: Records) -> Any:
+    def second(t: Array, z: Records) -> Array:
         return jax.hessian(lambda s: log_lik(model, t + metric @ s, z))(jnp.zeros(metric.shape[1]))
 
     curvature = jax.vmap(jax.vmap(second, in_axes=(None, 0)), in_axes=(0, None))(theta, records)
@@ -79,24 +81,24 @@ def sweep_slopes(
     temperature: float,
     sweep: Sweep,
     reduced: bool,
-    epsilon: Any,
-    given: Any,
+    epsilon: Array | None,
+    start_weights: Array,
     fixed: Records,
     whiten: tuple[Records, Records],
     x: Variables,
 ) -> Variables:
-    """Gradient of the divergence in the chart's variables: what `divergence_slopes` returns.
+    """Gradient of the divergence in the chart's variables: the same as `divergence_slopes`.
 
     Args:
-        reduced: the score's square is not sliced.
-        epsilon: `(T, L, k)` directions, None if the divergence is not sliced.
+        reduced: whether the squared score is not sliced.
+        epsilon: `(T, L, k)` directions; None if the divergence is not sliced.
     """
 
-    def at(record: Records) -> Any:
-        """Scores of a record at the few atoms, `(C k,)`: `c(z)` is the pseudo-inverse of them."""
+    def at(record: Records) -> Array:
+        """Scores of a record at the few atoms, `(C k,)`."""
         return scores(model, sweep.metric, sweep.few, {k: v[None] for k, v in record.items()})[:, 0]
 
-    w, z = chart.weights_at(x, given), chart.records_at(x, fixed, *whiten)
+    w, z = chart.weights_at(x, start_weights), chart.records_at(x, fixed, *whiten)
     moving = {name: z[name] for name, _ in chart.moved}
     total = sweep.inverse @ (scores(model, sweep.metric, sweep.few, z) @ w)
     fitted = sweep.psi @ total + sweep.prior
@@ -108,14 +110,14 @@ def sweep_slopes(
     else:
         slope = jnp.einsum("t,tkkr->r", sweep.weights, sweep.curvature)
     slope = temperature * slope + jnp.einsum("t,tkr,tk->r", sweep.weights, sweep.psi, fitted)
-    pulled = slope @ sweep.inverse
+    pulled_back = slope @ sweep.inverse
 
-    def influence(m: Records, f: Records) -> Any:
-        return pulled @ at({**f, **m})
+    def influence(free: Records, held: Records) -> Array:
+        return pulled_back @ at({**held, **free})
 
     in_weights, by_record = jax.vmap(jax.value_and_grad(influence))(moving, fixed)
     slopes = {name: by_record[name] * w.reshape(-1, *([1] * (z[name].ndim - 1))) for name in moving}
     _, pull = jax.vjp(
-        lambda y: (chart.weights_at(y, given), {n: chart.records_at(y, fixed, *whiten)[n] for n in moving}), x
+        lambda y: (chart.weights_at(y, start_weights), {n: chart.records_at(y, fixed, *whiten)[n] for n in moving}), x
     )
     return pull((in_weights, slopes))[0]

@@ -6,12 +6,13 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
+from bayesrecon.json_types import Json
 from bayesrecon.model import PseudoData, entry
 from bayesrecon.results.reconstruction import moments_of
 
@@ -23,7 +24,9 @@ class Trace:
     """Rows of `iteration, seconds, objective, gap` and the weighted moments of the fields.
 
     Attributes:
-        fields: `{field: shape}` whose moments are followed.
+        fields: `{field: shape}` of the fields whose moments are recorded.
+        rows: one list per recorded iterate, in the order of `columns`.
+        started: time of the start, in seconds.
     """
 
     fields: Mapping[str, tuple[int, ...]]
@@ -46,20 +49,25 @@ class Trace:
 
 @dataclass
 class Checkpoint:
-    """A file that holds a descent's variables, its trace and what it is a descent of.
+    """A file with the variables of a descent, its trace and its settings.
 
-    Written at most every `every` seconds and when the descent ends, whole or not at all; no pickles.
+    It is written at most once in `interval` seconds and when the descent ends. It is never incomplete, and contains no
+    pickles.
+
+    Attributes:
+        about: settings that must agree when a descent resumes.
+        written: time of the last writing, in seconds.
     """
 
     path: Path
-    about: dict[str, Any]
-    every: float = 10.0
+    about: Json
+    interval: float = 10.0
     written: float = field(default_factory=time.perf_counter)
 
     def due(self) -> bool:
-        return time.perf_counter() - self.written >= self.every
+        return time.perf_counter() - self.written >= self.interval
 
-    def save(self, iteration: int, arrays: Mapping[str, Any], trace: Trace) -> None:
+    def save(self, iteration: int, arrays: Mapping[str, Array], trace: Trace) -> None:
         content = {f"x_{k}": np.asarray(v) for k, v in arrays.items()}
         content["trace"] = np.array(trace.rows).reshape(len(trace.rows), len(trace.columns))
         content["about"] = np.array(json.dumps({**self.about, "iteration": iteration, "columns": trace.columns}))
@@ -72,9 +80,9 @@ class Checkpoint:
         self.written = time.perf_counter()
 
     def load(self, trace: Trace) -> tuple[int, dict[str, np.ndarray]] | None:
-        """The iteration and the arrays, None when there is no such file yet; the trace's rows are restored.
+        """The iteration and the arrays; None if the file does not exist yet. The rows of the trace are restored.
 
-        Raises `BayesreconError` when the file is of another descent or no checkpoint at all.
+        Raises `BayesreconError` if the file is not a checkpoint, or one of another descent.
         """
         if not self.path.exists():
             return None
@@ -86,11 +94,11 @@ class Checkpoint:
             iteration, columns = int(about.pop("iteration")), about.pop("columns")
         except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
             raise BayesreconError(f"{self.path} is not a checkpoint of a reconstruction; choose another file") from None
-        mine = json.loads(json.dumps(self.about))
-        if columns != trace.columns or about != mine:
-            other = [k for k in mine if about.get(k) != mine[k]] or ["fields"]
+        expected = json.loads(json.dumps(self.about))
+        if columns != trace.columns or about != expected:
+            different = [k for k in expected if about.get(k) != expected[k]] or ["fields"]
             raise BayesreconError(
-                f"{self.path} is a checkpoint of another reconstruction (different {', '.join(other)}); "
+                f"{self.path} is a checkpoint of another reconstruction (different {', '.join(different)}); "
                 "choose another file, or remove it"
             )
         trace.rows = rows.tolist()

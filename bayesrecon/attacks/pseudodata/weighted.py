@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
+from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.pseudodata.adam import Slicing
 from bayesrecon.attacks.pseudodata.setup import Setup, check_records, reconstruct_with, refuse_slices, slicing_of
@@ -55,7 +56,7 @@ class WeightedRecords(Attack[Reconstruction]):
     def _slicing(self) -> Slicing:
         return Slicing(10 if self.slices is None else self.slices, self.slice_law or "normal", fresh=False)
 
-    def run(self, release: Release, knows: Knows, *, key: Any, progress: Progress) -> Reconstruction:
+    def run(self, release: Release, knows: Knows, *, key: Key, progress: Progress) -> Reconstruction:
         setup = Setup(
             n=self.n,
             method="newton",

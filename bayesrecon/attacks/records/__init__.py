@@ -4,6 +4,6 @@
 linear equations for the rows' unknown features. They are solved as one array (`dense`) or, for large tables, as a sum
 of block-diagonal layers (`layers`, with `blocks` and `conjugate`). `solution_noise` is the distribution of the
 solution's errors. `decode` and `decode_layers` compute the probabilities of the legal values of each row from it.
-`doubts` searches for rival tables, `rehearsal` calibrates the probabilities on simulated tables, and `attack` combines
-all of these. The result is a `RecordTable`.
+`rival_tables` searches for tables that are about as likely, `calibration` calibrates the probabilities on simulated
+tables, and `attack` combines all of these. The result is a `RecordTable`.
 """

@@ -3,20 +3,21 @@
 import time
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesrecon.attacks.records.calibration import calibrated, repeats_affordable, simulated_tables
 from bayesrecon.attacks.records.candidates import (
     Around,
     Candidates,
     PriorPrediction,
+    Readout,
     candidates_of,
     prior_predictions,
     readout,
 )
 from bayesrecon.attacks.records.dense import units_of
-from bayesrecon.attacks.records.rehearsal import calibrated, repeats_affordable, simulated_tables
 from bayesrecon.attacks.records.rows import Rows, make_rows
 from bayesrecon.attacks.records.slots import make_slots
 from bayesrecon.attacks.records.solution_noise import Noise, noise_of
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
 
-_SERIES = 512  # series whose autocorrelation is looked at
-_STANDS_OUT = 4.0  # standard errors from the guess
-_TELLING = 200  # functionals whose mean squared disagreement tells a common factor within a tenth
+_SERIES = 512  # number of series from which the autocorrelation is estimated
+_STANDS_OUT = 4.0  # standard errors between an estimate and the model's prediction
+_ENOUGH = 200  # number of functionals that determine a common factor of the errors to a tenth
 
 
 def recover_records(
@@ -56,15 +57,15 @@ def recover_records(
 ) -> RecordTable:
     """Recover the unknown fields of every known row.
 
-    The rows' features have amplitudes s (`records.rows`) that solve `K s = b` (`records.system`). A field that is an
-    affine function of s is computed with its sandwich error; a field with finitely many or whole values is decided by
-    the probabilities of the values given the solution, its noise and what the model itself says of the row.
+    The amplitudes s of the rows' features (`records.rows`) solve `K s = b` (`records.system`). A field that is an
+    affine function of s has an estimate with a sandwich error. A field with finitely many values, or integer ones, also
+    has the most probable value given the solution, its noise and the model's prediction.
 
     Raises:
-        BayesreconError: for a trained parameter, an empty list of unknown fields, or a likelihood that the unknown
-            fields do not touch.
+        BayesreconError: the unit is not a known field, all fields are known, or the likelihood does not depend on the
+            unknown fields.
     """
-    began = time.perf_counter()
+    start = time.perf_counter()
     unknown = {k: f for k, f in knowledge.fields.items() if k not in knowledge.known}
     units = knowledge.unit if isinstance(knowledge.unit, tuple) else (str(knowledge.unit),)
     if units[0] not in knowledge.known:
@@ -83,8 +84,8 @@ def recover_records(
     system = make_system(view, slots, rows.base(), pairs, progress, layers=single_feature)
     noise = noise_of(system)
     read = readout(view, rows, slots, rng)
-    # Errors of these are the scatter of their own series; the others are predicted with their help.
-    sample = evenly(read.columns.shape[1], noise.scattered)
+    # Errors of a sample are estimated from their series. The others are predicted and scaled to agree with them.
+    sample = evenly(read.readable.size, noise.scattered)
     series = system.influence(read.columns[:, sample].toarray(), progress)
     weights = np.asarray(view.weights)
     scatter = weights @ (series - weights @ series) ** 2
@@ -93,12 +94,14 @@ def recover_records(
     inflation = float(np.median(scatter / np.maximum(predicted[sample], 1e-300)))
     variance = inflation * predicted
     variance[sample] = scatter
-    visibility = _visibility(system, read.columns).reshape(rows.count, -1)
+    visibility = _visibility(system, read).reshape(rows.count, -1)
     visibility = np.where(read.readable, visibility, 0.0)
-    seen = visibility >= PARTLY
+    determined = visibility >= PARTLY
     variance /= draws
     scale = draws / max(inflation, 1.0)
-    per_record, overall = _error_inflation(system, noise, read.columns[:, seen.ravel()], variance[seen.ravel()])
+    per_record, overall = _error_inflation(
+        system, noise, read.columns[:, determined.ravel()], variance[determined.ravel()]
+    )
     scale /= max(1.0, scale * overall)
     se = np.sqrt(per_record * variance).reshape(rows.count, -1)
     floor = np.sqrt(predicted * np.sum(weights**2)).reshape(rows.count, -1)
@@ -108,8 +111,8 @@ def recover_records(
     options, probability, notes = None, None, list[str]()
     if discrete:
         centre, sd = expected = _expected(list(guesses.values()))
-        # Where the draws show nothing of a row, its values are those that the model expects.
-        around = np.where(seen, estimate, centre), np.where(seen, se, sd)
+        # A row that the draws do not determine gets the values that the model expects.
+        around = np.where(determined, estimate, centre), np.where(determined, se, sd)
         options = candidates_of(view, rows, slots, read, around, expected)
     if options is not None:
         if progress is not None:
@@ -137,13 +140,13 @@ def recover_records(
         left_out=slots.left_out,
         warnings=(*_warnings(release, columns), *notes),
         failures=_failures(view, system, draws),
-        seconds=time.perf_counter() - began,
+        seconds=time.perf_counter() - start,
     )
 
 
 def _expected(guesses: list[PriorPrediction]) -> Around:
     centre = [np.full_like(g.sd, np.nan) if g.value is None else g.value for g in guesses]
-    # A rare count that was never drawn is rare, not impossible.
+    # A count that was never simulated is rare, not impossible.
     return np.stack(centre, axis=1), np.maximum(np.stack([g.sd for g in guesses], axis=1), 1.0)
 
 
@@ -154,24 +157,24 @@ def _effective(series: np.ndarray, chain: np.ndarray) -> float:
     return float(np.median(np.concatenate(sizes)))
 
 
-def _visibility(system: System, columns: Any) -> np.ndarray:
+def _visibility(system: System, read: Readout) -> np.ndarray:
     """Share of each functional that the draws determine, `(S,)`."""
     if system.visible is None:
-        return np.ones(columns.shape[1])
-    a = columns / units_of(np.asarray(system.gram))[:, None]
-    total = np.maximum((a**2).sum(axis=0), 1e-300)
-    return np.clip(((a.T @ system.visible) ** 2).sum(axis=1) / total, 0, 1)
+        return np.ones(read.readable.size)
+    scaled = read.columns / units_of(np.asarray(system.gram))[:, None]
+    total = np.maximum((scaled**2).sum(axis=0), 1e-300)
+    return np.clip(((scaled.T @ system.visible) ** 2).sum(axis=1) / total, 0, 1)
 
 
 def _error_inflation(system: System, noise: Noise, columns: "csc_array", variance: np.ndarray) -> tuple[float, float]:
-    """Squared errors as multiples of the stated ones: of the functionals `columns (M, S)`, and of the whole solution,
-    of that which one draw would have.
+    """Ratios of actual to stated squared errors, from the disagreement of the two halves of the draws.
 
-    Influence has heavy tails, and draws far out pull the fit towards themselves, so that their residuals tell less than
-    they move it. The halves of the draws disagree by all of it. One where too few unknowns share the factor to tell.
+    The first ratio is that of the functionals `columns (M, S)`. It is one if there are too few of them. The second one
+    is that of the whole solution, relative to the error of a single draw. Residuals alone are not enough: extreme draws
+    pull the fit towards themselves, so their residuals are smaller than their influence.
     """
     difference = system.disagreement
-    if difference is None or len(variance) < _TELLING:
+    if difference is None or len(variance) < _ENOUGH:
         return 1.0, 0.0
     per_record = np.mean((columns.T @ difference) ** 2 / np.maximum(variance, 1e-300))
     rank = len(difference) if system.visible is None else system.visible.shape[1]
@@ -184,12 +187,14 @@ def _probabilities(
     """Probabilities of the candidates, `(N, C)`, calibrated on simulated tables, or a warning if they are not."""
     values = options.amplitudes, options.log_prior
     if system.disagreement is None or not repeats_affordable(rows):
-        why = (
+        reason = (
             "half of the draws does not determine all of them"
             if repeats_affordable(rows)
             else "there are too many of them to decode twice"
         )
-        note = f"probabilities of values may be too high: they could not be checked on simulated data, because {why}"
+        note = (
+            f"probabilities of values may be too high: they could not be calibrated on simulated data, because {reason}"
+        )
         return noise.probabilities(scale, rows, [system.solution], *values)[0], [note]
     chosen, solutions = simulated_tables(rows, options.amplitudes, options.prior, system.disagreement, rng)
     real, *simulated = noise.probabilities(scale, rows, [system.solution, *solutions], *values)
@@ -204,22 +209,22 @@ def _column(
     visibility: np.ndarray,
     guess: PriorPrediction,
 ) -> Column:
-    # With an error as wide as the whole domain nothing was learned, however well infinitely many draws would show it;
-    # nor with one wider than the model's own spread of the record, unless the record stands out even so.
-    wide = se > domain.width
+    # An error as wide as the domain, or wider than the model's own spread of the record, means that nothing was learnt,
+    # unless the record stands out from the prediction.
+    too_wide = se > domain.width
     if guess.value is not None and not domain.discrete:
-        wide |= (se > guess.sd) & (np.abs(estimate - guess.value) < _STANDS_OUT * se)
-    seen = (visibility >= PARTLY) & ~wide
+        too_wide |= (se > guess.sd) & (np.abs(estimate - guess.value) < _STANDS_OUT * se)
+    determined = (visibility >= PARTLY) & ~too_wide
     low, high = estimate - Z95 * se, estimate + Z95 * se
     return Column(
-        estimate=np.where(seen, estimate, np.nan),
-        se=np.where(seen, se, np.nan),
-        floor=np.where(seen, floor, np.nan),
-        lower=np.where(seen, np.clip(low, domain.low, domain.high), np.nan),
-        upper=np.where(seen, np.clip(high, domain.low, domain.high), np.nan),
+        estimate=np.where(determined, estimate, np.nan),
+        se=np.where(determined, se, np.nan),
+        floor=np.where(determined, floor, np.nan),
+        lower=np.where(determined, np.clip(low, domain.low, domain.high), np.nan),
+        upper=np.where(determined, np.clip(high, domain.low, domain.high), np.nan),
         visibility=visibility,
         verdict=np.array(
-            [SAMPLED.verdict(float(v)) if s else "undetermined" for v, s in zip(visibility, seen, strict=True)]
+            [SAMPLED.verdict(float(v)) if s else "undetermined" for v, s in zip(visibility, determined, strict=True)]
         ),
         naive=guess.value,
         naive_sd=guess.sd if np.isfinite(guess.sd).all() else None,
@@ -227,31 +232,34 @@ def _column(
 
 
 def _failures(view: PosteriorDraws, system: System, independent: float) -> tuple[str, ...]:
-    """Whether draws and model belong together, by the score of the reconstructed posterior."""
+    """Failed checks of whether draws and model belong together, from the score of the reconstructed posterior."""
     theta, slots, names = np.asarray(view.theta), system.slots, view.model.coordinates
-    # All coordinates, so that along the direction of one of them no other changes; the last have no score.
+    # The directions of all coordinates are needed for the inverse. The last ones have no score.
     directions = np.concatenate([slots.directions, np.eye(theta.shape[1])[slots.shared]])
-    called = tuple(names[int(np.abs(direction / theta.std(axis=0)).argmax())] for direction in directions)
-    along = theta @ np.linalg.inv(directions)
-    draws = ScoredDraws(along, np.asarray(view.weights), np.asarray(view.chain), system.scores())
+    labels = tuple(names[int(np.abs(direction / theta.std(axis=0)).argmax())] for direction in directions)
+    coordinates = theta @ np.linalg.inv(directions)
+    draws = ScoredDraws(coordinates, np.asarray(view.weights), np.asarray(view.chain), system.scores())
 
     def halves() -> list[ScoredDraws]:
         first, second = slice(system.split), slice(system.split, None)
         if system.halves is None:
             return []
-        return [draws.part(at, system.scores(x)[at]) for at, x in zip((first, second), system.halves, strict=True)]
+        return [
+            draws.part(rows, system.scores(solution)[rows])
+            for rows, solution in zip((first, second), system.halves, strict=True)
+        ]
 
-    return failures(CheckInput(called, draws, system.moved, cache(halves), release=view, independent=independent))
+    return failures(CheckInput(labels, draws, system.moved, cache(halves), release=view, independent=independent))
 
 
 def _warnings(release: PosteriorDraws, columns: dict[str, Column]) -> tuple[str, ...]:
     result = [*release.notes, *uncorrelated(release)]
-    hidden = np.any([c.visibility < PARTLY for c in columns.values()], axis=0)
-    noisy = np.any([np.isnan(c.estimate) & (c.value is None) for c in columns.values()], axis=0) & ~hidden
-    if hidden.any():
+    undetermined = np.any([c.visibility < PARTLY for c in columns.values()], axis=0)
+    noisy = np.any([np.isnan(c.estimate) & (c.value is None) for c in columns.values()], axis=0) & ~undetermined
+    if undetermined.any():
         result.append(
-            f"{hidden.sum()} of {len(hidden)} records are not determined individually: the draws determine only sums "
-            "over them"
+            f"{undetermined.sum()} of {len(undetermined)} records are not determined individually: the draws determine "
+            "only sums over them"
         )
     if noisy.any():
         result.append(

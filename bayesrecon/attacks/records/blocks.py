@@ -1,19 +1,18 @@
-"""Sums of block-diagonal matrices: what K of a person-by-item table is, a layer of persons and a layer of items.
+"""Sums of block-diagonal matrices, such as K of a person-by-item table: a layer of persons and a layer of items.
 
     Q = sum_l A_l,    A_l block-diagonal over sets of rows that share a coordinate.
 
-The diagonal of the inverse is that of every layer with the others replaced by diagonal matrices, chosen so that all
-layers agree (expectation consistency, Opper and Winther 2005):
+The diagonal of the inverse is approximated by replacing all layers but one by diagonal matrices, chosen such that the
+results agree for all layers (expectation consistency, Opper and Winther 2005):
 
     v = diag (A_l + D_l)^-1  for every l,    D_l = sum_{k != l} C_k,    1 / v = sum_k C_k.
 
-It is exact where the layers' eigenvectors have nothing in common and an approximation elsewhere; `conjugate` has the
-true inverse, column by column.
+This is exact if the eigenvectors of the layers are unrelated. `conjugate` computes columns of the exact inverse.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
@@ -21,13 +20,17 @@ from jaxtyping import Float, Int
 
 from bayesrecon.errors import BayesreconError
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 lapack: Any = scipy.linalg.lapack
 
-_SWEEPS, _AGREED = 30, 1e-3  # over the layers, and the relative change of variances from which they agree
+_SWEEPS = 30  # largest number of sweeps over the layers
+_CONVERGED = 1e-3  # largest last relative change of the variances
 
 
 class NotSolved(BayesreconError):
-    """The matrix is singular to what is seen of it."""
+    """The matrix is numerically singular."""
 
     def __init__(self) -> None:
         super().__init__("the equations of the known rows are nearly singular; supply fewer known rows")
@@ -43,7 +46,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Blocks:
-    """`(M, M)` sum of block-diagonal layers, each a tuple of groups without a row in common.
+    """A sum `(M, M)` of block-diagonal layers. Each layer is a tuple of groups that have no row in common.
 
     >>> one = Group(np.array([[0, 1]]), np.array([[[2.0, 1.0], [1.0, 2.0]]]))
     >>> (Blocks(2, ((one,),)) @ np.array([1.0, 0.0])).tolist()
@@ -54,7 +57,7 @@ class Blocks:
     layers: tuple[tuple[Group, ...], ...]
 
     def with_(self, other: "Blocks", change: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> "Blocks":
-        """Values from this and another in the same places."""
+        """Combine the entries with those of a sum with the same blocks."""
         layers = []
         for groups, other_groups in zip(self.layers, other.layers, strict=True):
             pairs = zip(groups, other_groups, strict=True)
@@ -65,7 +68,7 @@ class Blocks:
         return self.with_(self, lambda a, _: factor * a)
 
     def diagonals(self) -> Float[np.ndarray, "L M"]:
-        """`(L, M)` of every layer."""
+        """Diagonals `(L, M)` of the layers."""
         result = np.zeros((len(self.layers), self.size))
         for row, layer in zip(result, self.layers, strict=True):
             for group in layer:
@@ -82,7 +85,7 @@ class Blocks:
         return product.reshape(x.shape)
 
     def dense(self) -> Float[np.ndarray, "M M"]:
-        """`(M, M)` as one array."""
+        """The sum as one array `(M, M)`."""
         result = np.zeros((self.size, self.size))
         for layer in self.layers:
             for group in layer:
@@ -91,55 +94,56 @@ class Blocks:
         return result
 
     def places(self) -> Int[np.ndarray, "L M 3"]:
-        """`(L, M, 3)` group, block and position of every row in every layer; -1 where it has none."""
+        """Group, block and position `(L, M, 3)` of every row in every layer; -1 for a row without a block."""
         result = np.full((len(self.layers), self.size, 3), -1)
-        for own, layer in zip(result, self.layers, strict=True):
+        for places, layer in zip(result, self.layers, strict=True):
             for i, group in enumerate(layer):
                 block, position = np.indices(group.index.shape)
-                own[group.index] = np.stack([np.full_like(block, i), block, position], axis=-1)
+                places[group.index] = np.stack([np.full_like(block, i), block, position], axis=-1)
         return result
 
     def column(self, row: int, places: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Rows and entries of a column, layer by layer."""
+        """Rows and entries of a column, for each layer."""
         result = []
         for layer, (group, block, position) in zip(self.layers, places[:, row], strict=True):
             if group >= 0:
                 result.append((layer[group].index[block], layer[group].values[block, position]))
         return result
 
-    def between(self, vectors: Any) -> np.ndarray:
-        """`Z' Q Z (c, c)` of sparse `vectors (M, c)`."""
-        result = np.zeros((vectors.shape[1],) * 2)
+    def between(self, vectors: "csr_array", count: int) -> np.ndarray:
+        """`Z' Q Z`, `(c, c)`, of `count` sparse `vectors` Z `(M, c)`."""
+        result = np.zeros((count, count))
         for layer in self.layers:
             for group in layer:
                 for rows, values in zip(group.index, group.values, strict=True):
-                    own = vectors[rows]
-                    result += own.T @ (own.T @ values).T
+                    part = vectors[rows]
+                    result += part.T @ (part.T @ values).T
         return result
 
-    def inverse(self, more: np.ndarray | float = 0.0, start: np.ndarray | None = None) -> "Inverse":
-        """Approximate inverse of this and a diagonal matrix `more (M,)`.
+    def inverse(self, added: np.ndarray | float = 0.0, start: np.ndarray | None = None) -> "Inverse":
+        """Approximate inverse of `Q + diag(added)`.
 
         Args:
-            start: sites of a similar matrix, which one sweep brings up to date.
+            added: `(M,)`.
+            start: `(L, M)` sites of a similar matrix. A single sweep then updates them.
 
         Raises:
-            NotSolved: where a layer is singular with the others' diagonals.
+            NotSolved: a layer is singular together with the sites of the others.
         """
         diagonals = self.diagonals()
         sites = diagonals.copy() if start is None else start.copy()
         variance = np.zeros(self.size)
         layers: list[tuple[Group, ...]] = [()] * len(self.layers)
         for _ in range(_SWEEPS if start is None else 1):
-            before = variance
+            previous = variance
             for i, layer in enumerate(self.layers):
-                replaced = sites.sum(axis=0) - sites[i] + more
-                variance = 1 / np.maximum(replaced, 1e-300)  # where a row has no block of this layer
-                layers[i] = tuple(_inverse(group, replaced) for group in layer)
+                others = sites.sum(axis=0) - sites[i] + added
+                variance = 1 / np.maximum(others, 1e-300)  # for rows without a block in this layer
+                layers[i] = tuple(_inverse(group, others) for group in layer)
                 for group in layers[i]:
                     variance[group.index] = np.einsum("gss->gs", group.values)
-                sites[i] = np.clip(1 / variance - replaced, 0.0, diagonals[i])
-            if np.median(np.abs(variance - before) / variance) <= _AGREED:
+                sites[i] = np.clip(1 / variance - others, 0.0, diagonals[i])
+            if np.median(np.abs(variance - previous) / variance) <= _CONVERGED:
                 break
         return Inverse(Blocks(self.size, tuple(layers)), sites, variance)
 
@@ -149,8 +153,8 @@ class Inverse:
     """Approximate inverse of a sum of layers.
 
     Attributes:
-        layers: inverses of the layers with the others replaced.
-        sites: `(L, M)` the diagonal matrices C that replace the layers.
+        layers: inverse of each layer plus the sites of the others.
+        sites: `(L, M)`, the diagonal matrices C that replace the layers.
         variance: `(M,)` diagonal of the inverse.
     """
 
@@ -160,7 +164,7 @@ class Inverse:
 
 
 def layered(sets: Sequence[np.ndarray], values: Sequence[np.ndarray], size: int) -> Blocks:
-    """The sum of blocks, `values (s, s)` on the rows of a set, `(s,)` each; a layer's sets have no row in common.
+    """The sum of blocks `values (s, s)`, each on the rows `(s,)` of a set. Sets of a layer have no row in common.
 
     >>> sets = [np.array([0, 1]), np.array([1, 2])]
     >>> len(layered(sets, [np.eye(2), np.eye(2)], 3).layers)
@@ -169,7 +173,7 @@ def layered(sets: Sequence[np.ndarray], values: Sequence[np.ndarray], size: int)
     occupied: list[np.ndarray] = []
     layers: list[dict[int, list[int]]] = []
     for i, rows in enumerate(sets):
-        layer = next((k for k, t in enumerate(occupied) if not t[rows].any()), len(occupied))
+        layer = next((k for k, rows_of_layer in enumerate(occupied) if not rows_of_layer[rows].any()), len(occupied))
         if layer == len(occupied):
             occupied.append(np.zeros(size, bool))
             layers.append({})
@@ -182,17 +186,18 @@ def layered(sets: Sequence[np.ndarray], values: Sequence[np.ndarray], size: int)
     return Blocks(size, tuple(tuple(group(indices) for indices in sizes.values()) for sizes in layers))
 
 
-def _inverse(group: Group, more: np.ndarray) -> Group:
+def _inverse(group: Group, added: np.ndarray) -> Group:
+    """Inverses of the blocks with the diagonal `added (M,)`."""
     result = group.values.copy()
-    at = np.arange(group.index.shape[1])
-    result[:, at, at] += more[group.index]
-    for own in result:
-        factor, info = lapack.dpotrf(own.T, lower=1, clean=0, overwrite_a=1)
+    diagonal_ = np.arange(group.index.shape[1])
+    result[:, diagonal_, diagonal_] += added[group.index]
+    for block in result:
+        factor, info = lapack.dpotrf(block.T, lower=1, clean=0, overwrite_a=1)
         if info:
             raise NotSolved
         lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-        # LAPACK wrote into `own` itself, one triangle of it.
-        half, diagonal = np.tril(lower, -1), np.diag(lower).copy()
-        np.add(half, half.T, out=own)
-        own[at, at] = diagonal
+        # LAPACK wrote into `block` itself, one triangle of it.
+        lower_part, diagonal = np.tril(lower, -1), np.diag(lower).copy()
+        np.add(lower_part, lower_part.T, out=block)
+        block[diagonal_, diagonal_] = diagonal
     return Group(group.index, result)

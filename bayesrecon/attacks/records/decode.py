@@ -1,9 +1,9 @@
 """Values from noisy amplitudes by expectation propagation over the possible values of each row.
 
-The solution is normal around the truth with precision `Lambda`, and each row holds one of finitely many values, whose
-prior is what the model itself says of them at the draws. Rows interact through Lambda, so that a legal value of one
-sharpens the others; expectation propagation (Minka 2001; for linear systems with discrete unknowns, Cespedes et al.
-2014) replaces the discrete distribution of every row but one by normal ones, in turn for each.
+The solution is normal around the truth with precision Lambda. Each row holds one of finitely many values, with the
+model's probabilities as their prior. Rows interact through Lambda: a legal value of one row sharpens the others.
+Expectation propagation (Minka 2001; for linear systems with discrete unknowns, Cespedes et al. 2014) approximates the
+discrete distributions of all rows but one by normal ones, for each row in turn.
 """
 
 from typing import Any
@@ -14,13 +14,12 @@ from jaxtyping import Float
 
 lapack: Any = scipy.linalg.lapack
 
-# Of a full step: larger ones oscillate between coupled rows, and with fifteen steps 96 % of the way is gone.
-STEPS, DAMPING = 15, 0.2
+STEPS, DAMPING = 15, 0.2  # larger steps oscillate between coupled rows; together these cover 96 % of the distance
 _FLOOR = 1e-3  # smallest variance of a row, in squared distances between its values: certainty would never be revised
-_SAME = 1e-6  # of the range of a row's values: closer ones are the same except for rounding
-_CERTAIN = 1e-7  # rows closer to certainty than this are settled
-_SETTLING = 4  # steps between looks for such rows; with more than _LARGE unknowns also after the first
-_LARGE = 3000  # from here on a factorisation costs more than looking
+_SAME = 1e-6  # values closer than this share of the row's range differ by rounding only
+_CERTAIN = 1e-7  # rows closer to certainty than this are fixed
+_SETTLING = 4  # steps between searches for such rows
+_LARGE = 3000  # with more unknowns there is also a search after the first step, since a factorisation costs more
 
 
 def decode(
@@ -32,10 +31,10 @@ def decode(
     """Posterior probabilities `(N, C)` of the candidates of every row.
 
     Args:
-        precision: `(N * p, N * p)` of the solution's noise.
-        solution: `(N * p,)`.
+        precision: `(N * p, N * p)`, of the solution's noise.
+        solution: `(N * p,)` noisy amplitudes.
         candidates: `(N, C, p)` amplitudes of the legal values.
-        log_prior: `(N, C)`; minus infinity for padding.
+        log_prior: `(N, C)`, minus infinity for padding.
     """
     n, _, p = candidates.shape
     floor = floor_of(candidates, log_prior)
@@ -73,8 +72,8 @@ def _step(
     """New sites, `(N, p, p)` and `(N, p)`, and the candidates' probabilities given the other rows' sites."""
     n, p = field.shape
     joint = np.array(precision)
-    own = np.arange(n)[:, None] * p + np.arange(p)
-    joint[own[:, :, None], own[:, None, :]] += site
+    positions = np.arange(n)[:, None] * p + np.arange(p)
+    joint[positions[:, :, None], positions[:, None, :]] += site
     root = inverse_root(joint)
     mean = (root @ (root.T @ (field + shift).ravel())).reshape(n, p)
     root = root.reshape(n, p, n * p)
@@ -90,14 +89,14 @@ def _step(
     tilted_mean, tilted_covariance = moments_of(result, candidates, floor)
     tilted = np.linalg.inv(tilted_covariance)
     new_site, new_shift = tilted - cavity, np.einsum("npq,nq->np", tilted, tilted_mean) - cavity_shift
-    # A site that is no normal distribution keeps what it had.
-    bad = np.linalg.eigvalsh(new_site)[:, 0] <= 0
-    new_site[bad], new_shift[bad] = site[bad], shift[bad]
+    # An improper site does not change.
+    improper = np.linalg.eigvalsh(new_site)[:, 0] <= 0
+    new_site[improper], new_shift[improper] = site[improper], shift[improper]
     return new_site, new_shift, result
 
 
 def inverse_root(precision: Float[np.ndarray, "M M"]) -> np.ndarray:
-    """R, upper triangular, with `precision^-1 = R R'`; the memory of `precision (M, M)` is used up."""
+    """The upper triangular R with `precision^-1 = R R'`. The array `precision (M, M)` is overwritten."""
     # LAPACK works by columns: the transpose of a symmetric array in rows is the array itself, without a copy.
     factor, info = lapack.dpotrf(precision.T, lower=1, overwrite_a=1)
     if info:
@@ -108,19 +107,21 @@ def inverse_root(precision: Float[np.ndarray, "M M"]) -> np.ndarray:
 def _settle(
     precision: np.ndarray, field: np.ndarray, open_: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The system of the open rows, given the values `(N, p)` of the others."""
+    """Precision and field of the open rows, given the values `(N, p)` of the others."""
     p = field.shape[1]
-    keep = np.repeat(open_, p)
-    moved = field.ravel()[keep] - precision[np.ix_(keep, ~keep)] @ values.ravel()[~keep]
-    return precision[np.ix_(keep, keep)], moved.reshape(-1, p)
+    is_open = np.repeat(open_, p)
+    shifted = field.ravel()[is_open] - precision[np.ix_(is_open, ~is_open)] @ values.ravel()[~is_open]
+    return precision[np.ix_(is_open, is_open)], shifted.reshape(-1, p)
 
 
 def normalised(energy: np.ndarray) -> np.ndarray:
+    """Probabilities `(N, C)` proportional to `exp(energy)` in each row."""
     prob = np.exp(energy - energy.max(axis=1, keepdims=True))
     return prob / prob.sum(axis=1, keepdims=True)
 
 
 def moments_of(prob: np.ndarray, candidates: np.ndarray, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means `(N, p)` and covariances `(N, p, p)` of the candidates, plus `floor`."""
     mean = np.einsum("nc,ncp->np", prob, candidates)
     centred = candidates - mean[:, None, :]
     cov = np.einsum("nc,ncp,ncq->npq", prob, centred, centred)
@@ -128,7 +129,7 @@ def moments_of(prob: np.ndarray, candidates: np.ndarray, floor: np.ndarray) -> t
 
 
 def floor_of(candidates: np.ndarray, log_prior: np.ndarray) -> Float[np.ndarray, "N p p"]:
-    """`(N, p, p)` a small multiple of the squared spacing of the candidates in every direction."""
+    """Diagonal matrices `(N, p, p)`: a small multiple of the squared spacing of the candidates in each direction."""
     n, _, p = candidates.shape
     result = np.zeros((n, p, p))
     for j in range(p):
@@ -137,6 +138,6 @@ def floor_of(candidates: np.ndarray, log_prior: np.ndarray) -> Float[np.ndarray,
         gaps = np.diff(ordered, axis=1)
         range_ = np.nanmax(ordered, axis=1, keepdims=True) - ordered[:, :1]
         gaps = np.where(gaps > np.maximum(_SAME * range_, 1e-9), gaps, np.inf)
-        least = gaps.min(axis=1)
-        result[:, j, j] = _FLOOR * np.where(np.isfinite(least), least, 1.0) ** 2
+        smallest = gaps.min(axis=1)
+        result[:, j, j] = _FLOOR * np.where(np.isfinite(smallest), smallest, 1.0) ** 2
     return result

@@ -1,4 +1,4 @@
-"""`K s = b` with K as one dense array: exact whatever the rows share, in the cube of their number."""
+"""Solve `K s = b` with K as one dense array: exact, in cubic time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,21 +10,26 @@ from jaxtyping import Float
 lapack: Any = scipy.linalg.lapack
 
 _SINGULAR = 1e-11  # eigenvalues of K below this share of the largest are rounding
-_REST = 1e-13  # diagonal entries, of ones, that are rounding once the columns before them are taken out
-_LOW = 0.5  # rank as a share of the size up to which a factor of few columns is cheaper than all eigenvectors
-_STILL = 1e-20  # diagonal entries of K below this share of the largest: the feature does not move with the parameters
+_PIVOT = 1e-13  # pivots below this are rounding, if K has a unit diagonal
+_LOW = 0.5  # if the rank is below this share of the size, a pivoted Cholesky factor is faster than all eigenvectors
+_CONSTANT = 1e-20  # features with a smaller diagonal of K, relative to the largest, are constant over the draws
 
 
 def units_of(gram: np.ndarray) -> Float[np.ndarray, " M"]:
-    """Scales `(M,)` in which K has a diagonal of ones, less where a feature moves by rounding alone."""
+    """Scales in which K has a unit diagonal, or a smaller one for features that vary only by rounding."""
     diagonal = np.diag(gram)
-    return np.sqrt(np.maximum(diagonal, max(_STILL * diagonal.max(), 1e-300)))
+    return np.sqrt(np.maximum(diagonal, max(_CONSTANT * diagonal.max(), 1e-300)))
 
 
 def solved(
     gram: np.ndarray, target: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None, Callable[[np.ndarray], np.ndarray]]:
-    """Least-norm solution in units that give K a diagonal of ones, and a solver for further right-hand sides."""
+    """Least-norm solution for K scaled to a unit diagonal.
+
+    Returns:
+        The solution `(M,)`, the directions `(M, r)` that K determines (None if all), and a solver for further
+        right-hand sides.
+    """
     unit = units_of(gram)
     scaled = gram / unit[:, None] / unit
 
@@ -42,18 +47,18 @@ def solved(
 
             return solve(target), None, solve
     values, vectors = _spectrum(scaled)
-    kept = values > _SINGULAR * values[-1]
-    basis = vectors[:, kept]
+    nonzero = values > _SINGULAR * values[-1]
+    basis = vectors[:, nonzero]
 
-    def solve_kept(right: np.ndarray) -> np.ndarray:
-        return in_units(lambda x: basis @ ((basis.T @ x).T / values[kept]).T, right)
+    def solve_nonzero(right: np.ndarray) -> np.ndarray:
+        return in_units(lambda x: basis @ ((basis.T @ x).T / values[nonzero]).T, right)
 
-    return solve_kept(target), (None if basis.shape[1] == len(basis) else basis), solve_kept
+    return solve_nonzero(target), (None if basis.shape[1] == len(basis) else basis), solve_nonzero
 
 
 def _spectrum(scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues, ascending, and eigenvectors; of a matrix of low rank those that are not rounding only."""
-    factor, order, rank, _ = lapack.dpstrf(scaled, lower=1, tol=_REST)
+    """Eigenvalues in ascending order, and eigenvectors. For a matrix of low rank, only those above rounding."""
+    factor, order, rank, _ = lapack.dpstrf(scaled, lower=1, tol=_PIVOT)
     if not 0 < rank <= _LOW * len(scaled):
         return scipy.linalg.eigh(scaled, check_finite=False)
     # K = L L' with few columns: its eigenvectors are the left singular vectors of L.
@@ -64,11 +69,13 @@ def _spectrum(scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def halves_of(
-    gram: np.ndarray, target: np.ndarray, visible: np.ndarray | None, first: np.ndarray, at: np.ndarray
+    gram: np.ndarray, target: np.ndarray, visible: np.ndarray | None, first: np.ndarray, first_target: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Solutions from either half of the draws, see `System`.
+    """Solutions from each half of the draws, as in `System.halves`.
 
-    `first` and `at` are the first half's part of K, which is used up, and of b.
+    Args:
+        first: K of the first half of the draws. It is overwritten.
+        first_target: b of the first half of the draws.
     """
     unit = units_of(gram)
     first /= unit
@@ -77,7 +84,7 @@ def halves_of(
     second /= unit[:, None]
     second -= first
     solutions = []
-    for k, b in ((first, at / unit), (second, (target - at) / unit)):
+    for k, b in ((first, first_target / unit), (second, (target - first_target) / unit)):
         if visible is not None:
             k, b = visible.T @ k @ visible, visible.T @ b
         factor, info = lapack.dpotrf(k.T, lower=1, clean=0, overwrite_a=1)

@@ -1,12 +1,12 @@
 """The unknown fields of each known row, represented by a few features per row.
 
-With the design x_n known and u_n not, the log likelihood moves with u only through a few functions of theta,
+The design x_n is known and u_n is not. The log likelihood depends on u only through a few functions of theta,
 
     l(theta, x_n, u) = l(theta, x_n, u_0) + sum_j s_j(u) f_nj(theta) + const(u),
     f_nj = l(., x_n, u_j) - l(., x_n, u_0),
 
-with anchors u_0 .. u_p: p = 1 for a binary answer or a binomial count, more for categories. The release determines
-the amplitudes s of every row, and those name the value.
+with anchors u_0 .. u_p. For a binary answer or a binomial count p is 1, and for categories it is larger. The release
+determines the amplitudes s of each row, and these determine the value.
 """
 
 import itertools
@@ -25,24 +25,24 @@ from bayesrecon.kernels.score import Pairs, log_liks, scores
 from bayesrecon.model import Field, Model, Records
 from bayesrecon.releases import Release
 
-_POOL = 24  # generic values tried in the search for anchors
-_ROWS, _ATOMS = 12, 24  # rows and atoms they are tried on
-_RANK = 1e-7  # of a row's anchors: one that adds less is the sum of others except for rounding of their scores
-_COMBINED = 1e-11  # squared share of a feature that those before it leave: less is rounding
+_POOL = 24  # generic values among which anchors are searched
+_ROWS, _ATOMS = 12, 24  # rows and atoms used in this search
+_RANK = 1e-7  # pivots below this share of the largest are rounding of the scores
+_COMBINED = 1e-11  # features with a smaller squared residual share are combinations of the previous ones
 _VALUES = 2**22  # log likelihoods evaluated at once
-_MOST_CANDIDATES = 256  # values of a row that are listed rather than sampled: every row holds them all
+_MOST_CANDIDATES = 256  # with more values of a row, they are sampled instead of listed
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The known rows, the fields that are sought on each, and the anchors.
+    """The known rows, their unknown fields, and the anchors.
 
     Attributes:
         known: `{field: (N, *shape)}`.
-        unknown: the sought fields, all scalar.
-        anchors: `{field: (p + 1,)}`; the first is the base u_0.
-        distinct: `(N, p)` the features that are no combination of those before them on the same row at any draw, M in
-            all: on an item with two categories the feature of a third says nothing of its own.
+        unknown: the unknown fields, all scalar.
+        anchors: `{field: (p + 1,)}`, of which the first is the base u_0.
+        distinct: `(N, p)` whether a feature is linearly independent of the previous ones of its row over the draws. M
+            of them are. For example, the feature of a third category is not, on an item with two categories.
     """
 
     known: Records
@@ -57,27 +57,27 @@ class Rows:
 
     @property
     def features(self) -> int:
-        """p, the most features of a row."""
+        """p, the largest number of features per row."""
         return len(next(iter(self.anchors.values()))) - 1
 
     def base(self) -> Records:
-        """Every row with the base value, `(N, ...)`."""
+        """All rows with the base value, `(N, ...)`."""
         return self.filled({k: np.repeat(v[:1], self.count) for k, v in self.anchors.items()}, 1)
 
     def pairs(self) -> Pairs:
-        """Known fields, base values and anchors of the distinct features, `(M, ...)` each, row by row."""
+        """Known fields, base values and anchors of the distinct features, `(M, ...)` each."""
         row, feature = np.nonzero(self.distinct)
         base = {k: np.repeat(v[:1], len(row)) for k, v in self.anchors.items()}
         return {k: v[row] for k, v in self.known.items()}, base, {k: v[feature + 1] for k, v in self.anchors.items()}
 
     def padded(self, values: np.ndarray) -> np.ndarray:
-        """`(..., M)` as `(..., N, p)`, zeros for features that are not distinct."""
+        """Reshape `(..., M)` to `(..., N, p)`, with zeros for features that are not distinct."""
         result = np.zeros((*values.shape[:-1], *self.distinct.shape))
         result[..., self.distinct] = values
         return result
 
     def padded_square(self, values: np.ndarray) -> np.ndarray:
-        """`(M, M)` as `(N * p, N * p)`."""
+        """Reshape `(M, M)` to `(N * p, N * p)`, with zeros for features that are not distinct."""
         if self.distinct.all():
             return values
         place = np.flatnonzero(self.distinct)
@@ -86,15 +86,15 @@ class Rows:
         return result
 
     def filled(self, values: Records, repeats: int) -> Records:
-        """Records from `repeats` values a row, `(N * each,)` per field."""
+        """Records from `repeats` values per row, `(N * repeats,)` for each field."""
         known = {k: np.repeat(v, repeats, axis=0) for k, v in self.known.items()}
         return {**known, **values}
 
 
 def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rng: np.random.Generator) -> Rows:
-    """Find anchors: values whose scores span what any value does to any row.
+    """Find anchors: values whose scores span the scores of all values on all rows.
 
-    Raises `BayesreconError` where a field is no scalar, or no value of it moves the posterior.
+    Raises `BayesreconError` if an unknown field is not scalar, or none of its values affects the posterior.
     """
     for name, spec in unknown.items():
         if spec.shape:
@@ -103,10 +103,10 @@ def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rn
     count = len(next(iter(known.values())))
     sample = np.sort(rng.choice(count, min(_ROWS, count), replace=False))
     theta = np.asarray(release.theta)[evenly(release.size, _ATOMS)]
-    few = {k: v[sample] for k, v in known.items()}
-    pool = _pool(model, theta, few, unknown, rng)
+    sampled = {k: v[sample] for k, v in known.items()}
+    pool = _pool(model, theta, sampled, unknown, rng)
     size = len(next(iter(pool.values())))
-    batch = {k: np.repeat(v, size, axis=0) for k, v in few.items()} | {
+    batch = {k: np.repeat(v, size, axis=0) for k, v in sampled.items()} | {
         k: np.tile(v, len(sample)) for k, v in pool.items()
     }
     phi = np.asarray(scores(model, np.diag(theta.std(axis=0) + 1e-12), theta, batch)).reshape(-1, len(sample), size)
@@ -116,11 +116,11 @@ def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rn
     phi, pool = phi[:, :, legal], {k: v[legal] for k, v in pool.items()}
     chosen: list[int] = []
     for row in range(len(sample)):
-        moved = phi[:, row, 1:] - phi[:, row, :1]
-        size_of = np.linalg.norm(moved, axis=0)
-        if not size_of.max() > 1e-12 * max(np.linalg.norm(phi[:, row, 0]), 1e-300):
+        differences = phi[:, row, 1:] - phi[:, row, :1]
+        norms = np.linalg.norm(differences, axis=0)
+        if not norms.max() > 1e-12 * max(np.linalg.norm(phi[:, row, 0]), 1e-300):
             continue
-        factored: Any = scipy.linalg.qr(moved / np.maximum(size_of, 1e-300), mode="economic", pivoting=True)
+        factored: Any = scipy.linalg.qr(differences / np.maximum(norms, 1e-300), mode="economic", pivoting=True)
         _, r, order = factored
         rank = int((np.abs(np.diag(r)) > _RANK * abs(r[0, 0])).sum())
         if rank > len(chosen):
@@ -132,10 +132,10 @@ def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rn
 
 
 def _distinct(release: Release, rows: Rows) -> np.ndarray:
-    """Dependence among the values of a row's features at all draws, up to constants."""
+    """Which features are linearly independent of the previous ones of their row over the draws, up to constants."""
     n, p = rows.distinct.shape
     theta = np.asarray(release.theta)
-    if p == 1:  # a few draws tell whether a feature moves at all
+    if p == 1:  # a few draws show whether a feature is constant
         theta = theta[evenly(len(theta), _ATOMS)]
     batch = rows.filled({k: np.tile(v, n) for k, v in rows.anchors.items()}, p + 1)
     total, gram, shift = np.zeros((n, p)), np.zeros((n, p, p)), 0.0
@@ -154,7 +154,7 @@ def _distinct(release: Release, rows: Rows) -> np.ndarray:
     if len(theta) <= p + 1:
         return result
     for j in range(p):
-        # What is not a number stays in, so that the pass over the draws says so.
+        # NaN stays in: the pass over the draws raises the error.
         result[:, j] = ~(np.isfinite(size[:, j]) & (gram[:, j, j] <= _COMBINED * size[:, j]))
         pivot = np.where(result[:, j], gram[:, j, j], np.inf)
         gram -= (gram[:, :, j] / pivot[:, None])[:, :, None] * gram[:, None, j]
@@ -162,37 +162,37 @@ def _distinct(release: Release, rows: Rows) -> np.ndarray:
 
 
 def _pool(
-    model: Model, theta: np.ndarray, few: Records, unknown: Mapping[str, Field], rng: np.random.Generator
+    model: Model, theta: np.ndarray, sampled: Records, unknown: Mapping[str, Field], rng: np.random.Generator
 ) -> Records:
-    """Generic values of the unknown fields: all of them where they are finitely many, else plausible ones."""
+    """Generic values of the unknown fields: all of them if there are few, or else plausible ones."""
     finite = combinations(unknown)
     if finite is not None and len(next(iter(finite.values()))) <= _MOST_CANDIDATES:
         return finite
-    count = len(next(iter(few.values())))
-    drawn: Records = {}
+    count = len(next(iter(sampled.values())))
+    pool: Records = {}
     for name, spec in unknown.items():
         domain = spec.domain
-        values = domain.draw(rng, (_POOL * count,), 1.0, 1.0)
+        drawn = domain.draw(rng, (_POOL * count,), 1.0, 1.0)
         if domain.kind == "integer":
-            # Small values, which are legal whatever bounds one field sets another.
-            values = np.clip(rng.integers(0, 4, _POOL * count) + max(domain.low, 0), domain.low, domain.high)
-        drawn[name] = values.astype(domain.dtype)
+            # Small values, which are legal even if one field bounds another.
+            drawn = np.clip(rng.integers(0, 4, _POOL * count) + max(domain.low, 0), domain.low, domain.high)
+        pool[name] = drawn.astype(domain.dtype)
     if model.simulate is not None:
-        # Where responses lie is what the model itself says.
-        batch = {k: np.tile(v, (_POOL, *([1] * (v.ndim - 1)))) for k, v in few.items()} | drawn
+        # Plausible responses are drawn from the model.
+        batch = {k: np.tile(v, (_POOL, *([1] * (v.ndim - 1)))) for k, v in sampled.items()} | pool
         params = model.constrain(theta[0])
         simulated = model.simulate(params, batch, jax.random.key(int(rng.integers(2**31))))
         for name, spec in unknown.items():
-            values = np.asarray(simulated[name], float)
+            drawn = np.asarray(simulated[name], float)
             if spec.domain.kind == "real" or spec.domain.kind == "interval":
-                inside = spec.domain.contains(values)
-                drawn[name] = np.where(inside, values, drawn[name])
-    picked = evenly(_POOL * count, _POOL)
-    return {k: v[picked] for k, v in drawn.items()}
+                inside = spec.domain.contains(drawn)
+                pool[name] = np.where(inside, drawn, pool[name])
+    positions = evenly(_POOL * count, _POOL)
+    return {k: v[positions] for k, v in pool.items()}
 
 
 def combinations(unknown: Mapping[str, Field]) -> Records | None:
-    """Every combination of the unknown fields' values, where they are few; None otherwise."""
+    """All combinations of the unknown fields' values; None if there are too many."""
     choices = []
     for spec in unknown.values():
         domain = spec.domain
@@ -211,10 +211,10 @@ def combinations(unknown: Mapping[str, Field]) -> Records | None:
 def amplitudes_of(
     values: Float[np.ndarray, "E N C"], features: Float[np.ndarray, "E N p"]
 ) -> Float[np.ndarray, "N C p"]:
-    """Coordinates s `(N, C, p)` of candidates from score differences to the base.
+    """Amplitudes s of candidates, from differences of their scores to those of the base.
 
     Args:
-        values: `(E, N, C)` scores of the candidates less the base's, in E equations.
+        values: `(E, N, C)` scores of the candidates minus those of the base, in E equations.
         features: `(E, N, p)` scores of the features.
     """
     f, g = np.moveaxis(features, 0, 1), np.moveaxis(values, 0, 1)  # (N, E, p), (N, E, C)

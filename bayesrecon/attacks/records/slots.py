@@ -1,14 +1,14 @@
-"""Which parameters a row touches: the sparsity that makes thousands of unknown records affordable.
+"""The parameters that each row depends on. Their sparsity makes thousands of unknown records affordable.
 
-An answer moves with its person's and its item's parameters and with nothing else. Given all other coordinates, those
-that the same rows touch have a distribution of their own, and the score of that distribution satisfies the same
-identity: the metric is the identity in coordinates that are white within every such group. Coordinates that no row
-touches together share a colour, so that a row has one coordinate of every colour at most, its "slots", and
+An answer depends on the parameters of its person and its item only. Given all other coordinates, the coordinates that
+the same rows depend on have a conditional distribution, whose score satisfies the same identity. So the metric is the
+identity in coordinates that are white within each such group. Coordinates that no row shares get the same colour. A row
+then has at most one coordinate of each colour, its "slots", and
 
     k(n, m) = sum_A  1[i_A(n) = i_A(m)]  E_t[ D_A(t, n) D_A(t, m) ],    D_A(t, n) = d f_n / d theta_{i_A(n)}.
 
-One sweep along the sum of a colour's coordinates gives D_A of all rows at once (Curtis, Powell and Reid 1974).
-Parameters that nearly all rows touch may be left out, given like the others.
+One sweep along the sum of a colour's coordinates gives D_A of all rows (Curtis, Powell and Reid 1974). Coordinates that
+nearly all rows depend on may be left out.
 """
 
 from dataclasses import dataclass
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
-_SHARED = 0.5  # a coordinate touched by more than this share of the rows is shared by them
+_SHARED = 0.5  # a coordinate is shared if more than this share of the rows depends on it
 
 
 @dataclass(frozen=True)
 class Slots:
-    """The coordinates each row touches.
+    """The coordinates that each row depends on.
 
     Attributes:
-        basis: `(k, d)` the coordinates that take part as directions of theta, in which the metric is the identity.
-        index: `(M, q)` the coordinate of every slot, -1 where a row has none of a colour.
-        colours: `(q, d)` the sums of the coordinates of each colour.
-        shared: coordinates that nearly all rows touch and that do not take part.
-        untouched: coordinates that no row touches.
+        basis: `(k, d)` directions of theta that are used as coordinates. The metric is the identity in them.
+        index: `(M, q)` coordinate of each slot; -1 if a row has none of this colour.
+        colours: `(q, d)` sum of the coordinates of each colour.
+        shared: positions in theta of the coordinates that are left out, because nearly all rows depend on them.
+        untouched: positions in theta of the coordinates that no row depends on.
     """
 
     basis: Float[np.ndarray, "k d"]
@@ -55,17 +55,19 @@ class Slots:
 
     @property
     def left_out(self) -> int:
-        """Number of shared coordinates that do not take part."""
+        """Number of shared coordinates that are left out."""
         return len(self.shared)
 
     @property
     def directions(self) -> np.ndarray:
-        """`(k + u, d)` the basis, and the coordinates that no row touches: along these the score of the reconstructed
-        posterior is known."""
+        """The basis and the untouched coordinates, `(k + u, d)`.
+
+        The score of the reconstructed posterior is known along these directions.
+        """
         return np.concatenate([self.basis, np.eye(self.basis.shape[1])[self.untouched]])
 
     def sharing(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Sets of rows that share coordinates: the slots of these coordinates, and the rows."""
+        """Slots and rows of each set of rows that share coordinates."""
         sets: dict[bytes, tuple[list[int], np.ndarray]] = {}
         for a, column in enumerate(self.index.T):
             order = np.argsort(column, kind="stable")
@@ -76,10 +78,10 @@ class Slots:
         return [(np.array(slots), rows) for slots, rows in sets.values()]
 
     def common(self, values: Float[np.ndarray, "q M"]) -> "csr_array":
-        """`(M, c)` sparse vectors, `values (q, M)` of a slot on the rows that share its coordinate."""
+        """Sparse vectors `(M, c)`: the values of a slot on the rows that share its coordinate."""
         rows = [np.flatnonzero(column != NONE) for column in self.index.T]
-        column = np.concatenate([self.index[own, a] for a, own in enumerate(rows)])
-        entries = np.concatenate([values[a, own] for a, own in enumerate(rows)])
+        column = np.concatenate([self.index[present, a] for a, present in enumerate(rows)])
+        entries = np.concatenate([values[a, present] for a, present in enumerate(rows)])
         shape = (len(self.index), len(self.basis))
         return scipy.sparse.csr_array((entries, (np.concatenate(rows), column)), shape)
 
@@ -93,25 +95,25 @@ def make_slots(model: Model, theta: Float[np.ndarray, "T d"], metric: Float[np.n
     """
     count = len(next(iter(pairs[0].values())))
     touched = np.zeros((count, theta.shape[1]), bool)
-    for t in theta[evenly(len(theta), 3)]:
-        touched |= np.asarray(feature_gradients(model, t, pairs)) != 0
+    for atom in theta[evenly(len(theta), 3)]:
+        touched |= np.asarray(feature_gradients(model, atom, pairs)) != 0
     shared, untouched = touched.mean(axis=0) > _SHARED, np.flatnonzero(~touched.any(axis=0))
-    # With more rows than coordinates the rows differ by how their gradients change over the draws; there the shared
-    # coordinates add more noise than they show.
+    # With more rows than coordinates, rows are told apart by how their gradients change over the draws. Shared
+    # coordinates then add more noise than information.
     if count > theta.shape[1] and touched[:, ~shared].any(axis=1).all():
         touched[:, shared] = False
     else:
         shared[:] = False
-    used = np.flatnonzero(touched.any(axis=0))
-    touched = touched[:, used]
+    dependent = np.flatnonzero(touched.any(axis=0))
+    touched = touched[:, dependent]
     scale = np.sqrt((metric**2).sum(axis=1))
-    precision = np.linalg.inv((metric @ metric.T) / np.outer(scale, scale))[np.ix_(used, used)]
-    basis = np.zeros((len(used), theta.shape[1]))
+    precision = np.linalg.inv((metric @ metric.T) / np.outer(scale, scale))[np.ix_(dependent, dependent)]
+    basis = np.zeros((len(dependent), theta.shape[1]))
     _, group = np.unique(touched, axis=1, return_inverse=True)
-    for g in range(group.max() + 1):
-        own = np.flatnonzero(group.ravel() == g)
-        values, vectors = np.linalg.eigh(precision[np.ix_(own, own)])
-        basis[np.ix_(own, used[own])] = (vectors / np.sqrt(values)).T * scale[used[own]]
+    for number in range(group.max() + 1):
+        members = np.flatnonzero(group.ravel() == number)
+        values, vectors = np.linalg.eigh(precision[np.ix_(members, members)])
+        basis[np.ix_(members, dependent[members])] = (vectors / np.sqrt(values)).T * scale[dependent[members]]
     colour, index = coloured(touched)
     colours = np.stack([basis[colour == c].sum(axis=0) for c in range(len(index))])
     return Slots(basis, np.ascontiguousarray(index.T), colours, np.flatnonzero(shared), untouched)

@@ -1,30 +1,36 @@
-"""The distribution of the solution's noise by normal theory, and what it says of functionals and of legal values.
+"""The distribution of the solution's noise by normal theory, with variances of functionals and probabilities of values.
 
-For a posterior close to normal, gradients that are constant over the draws (a linear f) carry noise of covariance K and
-gradients that are linear (a quadratic f) carry twice that: in both cases K noise^-1 K is the covariance of f itself,
-the Cramer-Rao bound, half of `K + mean' mean` on the rows of every set.
+Assume a posterior close to normal. If gradients are constant over the draws (f is linear), their noise has covariance
+K. If they are linear (f is quadratic), it has covariance 2 K. In both cases `K noise^-1 K` is the covariance of f, the
+Cramer-Rao bound. It is half of `K + mean' mean` on the rows of each set.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import scipy.sparse
 from jaxtyping import Float
 
 from bayesrecon.attacks.records.blocks import Blocks, Inverse, NotSolved, layered
 from bayesrecon.attacks.records.conjugate import Solver
 from bayesrecon.attacks.records.decode import decode, inverse_root
 from bayesrecon.attacks.records.decode_layers import decode_layers
-from bayesrecon.attacks.records.doubts import Table, with_rival_tables
+from bayesrecon.attacks.records.rival_tables import Table, with_rival_tables
 from bayesrecon.attacks.records.rows import Rows
 from bayesrecon.attacks.records.system import REMEDY, System
 from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import check_memory
 
-_AT_ONCE = 1024  # functionals whose products with the noise are held at once
-_CHECKED = 32  # variances that are also computed exactly,
-_OFF = 0.1  # and how far from their common ratio to the approximate ones they may be
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array, csr_array
+
+    SparseColumns = csc_array | csr_array
+
+_AT_ONCE = 1024  # functionals per block
+_CHECKED = 32  # number of variances that are also computed exactly
+_OFF = 0.1  # largest relative deviation of the ratio of exact to approximate variances from its median
 
 
 Solutions = Sequence[np.ndarray] | np.ndarray
@@ -35,11 +41,11 @@ class Noise(Protocol):
 
     @property
     def scattered(self) -> int:
-        """Functionals of which exact errors are affordable."""
+        """Number of functionals whose exact errors are affordable."""
         ...
 
-    def variances(self, columns: Any) -> np.ndarray:
-        """Variances `(S,)` of the functionals `columns (M, S)`, sparse."""
+    def variances(self, columns: "SparseColumns") -> np.ndarray:
+        """Variances `(S,)` of the functionals `columns (M, S)`."""
         ...
 
     def length(self, x: np.ndarray) -> float:
@@ -49,13 +55,15 @@ class Noise(Protocol):
     def probabilities(
         self, scale: float, rows: Rows, solutions: Solutions, amplitudes: np.ndarray, log_prior: np.ndarray
     ) -> list[np.ndarray]:
-        """Probabilities `(N, C)` of candidates given each of some solutions `(M,)`, for `scale` independent draws. May
-        use up the noise."""
+        """Probabilities `(N, C)` of candidates for each solution `(M,)`, given `scale` independent draws.
+
+        The noise may be overwritten.
+        """
         ...
 
 
 def noise_of(system: System) -> Noise:
-    """Noise with a precision in layers if their approximate inverse is accurate, else in one array.
+    """Noise with a precision in layers if the approximate inverse is accurate, or else as one array.
 
     Raises:
         BayesreconError: the array does not fit into memory.
@@ -88,19 +96,19 @@ def noise_of(system: System) -> Noise:
 
 @dataclass(frozen=True)
 class DenseNoise:
-    """`precision (M, M)` per draw."""
+    """Noise with a dense `precision (M, M)` per draw."""
 
     precision: Float[np.ndarray, "M M"]
     scattered: int = 2048
 
-    def variances(self, columns: Any) -> np.ndarray:
+    def variances(self, columns: "SparseColumns") -> np.ndarray:
         unit = np.sqrt(np.maximum(np.diag(self.precision), 1e-300))
         scaled = self.precision / unit[:, None]
         scaled /= unit
         scaled[np.diag_indices_from(scaled)] += 1e-10
         root = inverse_root(scaled)
-        a = (columns / unit[:, None]).tocsc()
-        starts = range(0, a.shape[1], _AT_ONCE)
+        a = scipy.sparse.csc_array(columns / unit[:, None])
+        starts = range(0, len(a.indptr) - 1, _AT_ONCE)
         return np.concatenate([((a[:, i : i + _AT_ONCE].T @ root) ** 2).sum(axis=1) for i in starts])
 
     def length(self, x: np.ndarray) -> float:
@@ -113,37 +121,35 @@ class DenseNoise:
         precision *= scale
         precision = rows.padded_square(precision)
         single_layer = layered([np.arange(len(precision))], [precision], len(precision))
-        two = _two_valued(amplitudes, log_prior)
+        two_valued = _two_valued(amplitudes, log_prior)
 
         def decoded(solution: np.ndarray) -> np.ndarray:
             probability = decode(precision, solution, amplitudes, log_prior)
-            return (
-                with_rival_tables(Table(single_layer, 1.0, solution, amplitudes[:, :, 0], log_prior), probability)
-                if two
-                else probability
-            )
+            if not two_valued:
+                return probability
+            return with_rival_tables(Table(single_layer, 1.0, solution, amplitudes[:, :, 0], log_prior), probability)
 
         return [decoded(rows.padded(solution).ravel()) for solution in solutions]
 
 
 @dataclass(frozen=True)
 class LayeredNoise:
-    """Noise of rows with one feature each.
+    """Noise of rows with one feature each, as a sum of layers.
 
     Attributes:
-        precision: per draw.
+        precision: precision per draw.
         common: as in `Solver`.
-        inverse: of the precision.
-        level: exact variances as a multiple of the approximate ones.
+        inverse: approximate inverse of the precision.
+        level: typical ratio of exact to approximate variances.
     """
 
     precision: Blocks
-    common: Any
+    common: "csr_array"
     inverse: Inverse
     level: float
     scattered: int = 128
 
-    def variances(self, columns: Any) -> np.ndarray:
+    def variances(self, columns: "SparseColumns") -> np.ndarray:
         return np.asarray((columns.tocsc() ** 2).T @ (self.level * self.inverse.variance))
 
     def length(self, x: np.ndarray) -> float:
@@ -152,15 +158,13 @@ class LayeredNoise:
     def probabilities(
         self, scale: float, rows: Rows, solutions: Solutions, amplitudes: np.ndarray, log_prior: np.ndarray
     ) -> list[np.ndarray]:
-        candidates, two = amplitudes[:, :, 0], _two_valued(amplitudes, log_prior)
+        candidates, two_valued = amplitudes[:, :, 0], _two_valued(amplitudes, log_prior)
 
         def decoded(solution: np.ndarray) -> np.ndarray:
             probability = decode_layers(self.precision, scale, self.common, solution, candidates, log_prior)
-            return (
-                with_rival_tables(Table(self.precision, scale, solution, candidates, log_prior), probability)
-                if two
-                else probability
-            )
+            if not two_valued:
+                return probability
+            return with_rival_tables(Table(self.precision, scale, solution, candidates, log_prior), probability)
 
         try:
             return [decoded(solution) for solution in solutions]
@@ -168,8 +172,8 @@ class LayeredNoise:
             return DenseNoise(_affordable(self.precision)).probabilities(scale, rows, solutions, amplitudes, log_prior)
 
 
-def _checked(precision: Blocks, common: Any) -> LayeredNoise:
-    """Raises `NotSolved` where approximate and exact variances are not all in one ratio."""
+def _checked(precision: Blocks, common: "csr_array") -> LayeredNoise:
+    """Noise in layers. Raises `NotSolved` if exact variances are not proportional to the approximate ones."""
     inverse = precision.inverse()
     sample = evenly(precision.size, _CHECKED)
     ones = np.zeros((precision.size, len(sample)))

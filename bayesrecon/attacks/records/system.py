@@ -1,16 +1,16 @@
 """The release as linear equations for the amplitudes s of the rows' features.
 
-With the base records held by every row, what is unknown is `sum_m s_m f_m`, and integration by parts gives
+If every row is the base record, the unknown part of the log posterior is `sum_m s_m f_m`. Integration by parts gives
 
     K s = b,   K_mm' = E[<phi_m, phi_m'>],   b_m = -E[tau lap f_m + <phi_m, g>],
 
-phi_m the gradient of f_m in the coordinates of its slots and g that of the base posterior. Rows without a common
-coordinate have no product, so that a person-by-item table needs a product per person and one per item. Memory is K
-and a block of draws.
+where phi_m is the gradient of f_m in the coordinates of its slots, and g the gradient of the base posterior. Rows
+without a common coordinate have no product. So a person-by-item table needs one product per person and one per item.
+Memory is needed for K and a block of draws.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,28 +41,34 @@ blas: Any = scipy.linalg.blas
 REMEDY = "supply fewer known rows: those of the units of interest, or a part at a time"
 
 _BLOCK = 2**23  # doubles in a block of derivatives
-_KEPT = 6  # derivatives up to this part of the machine's memory are kept for errors and checks, not computed again
-_FEWEST, _MOST = 128, 1024  # draws in a block: enough for a product to pay, few enough to fit
-_COPIES = 8  # of the blocks of K that are held at once
-_AHEAD = 2  # blocks that are computed ahead
+_KEPT = 6  # derivatives that fit into the machine's memory divided by this are kept for errors and checks
+_FEWEST, _MOST = 128, 1024  # draws in a block
+_COPIES = 8  # copies of the blocks of K in memory
+_AHEAD = 2  # blocks that are computed in advance
+
+
+Block = tuple[np.ndarray, np.ndarray, np.ndarray, int]
+"""Derivatives `(q, C, M)`, tempered Laplacians `(C, M)`, base scores `(C, k + u)`, and the number of draws,
+at most C."""
 
 
 @dataclass(frozen=True)
 class System:
-    """`K s = b` with the distribution of its noise.
+    """`K s = b` and its solution.
 
     Attributes:
-        gram: `(M, M)` K, an array or a sum of layers.
-        target: `(M,)` b.
-        mean: `(q, M)` mean derivatives by slot.
-        solution: `(M,)` s, of least norm where K is singular.
-        visible: `(M, r)` orthonormal directions that K determines, in the units of `units_of`; None when those are all.
-        solve: K^+ applied to further right-hand sides.
-        halves: solutions `(M,)` from either half of the draws alone, None if a half does not show all that the whole
-            does.
+        base: the rows with the base value.
+        pairs: the rows' features, as in `kernels.score`.
+        gram: K `(M, M)`, an array or a sum of layers.
+        target: b `(M,)`.
+        mean: `(q, M)` mean derivatives in each slot.
+        solution: s `(M,)`, of least norm if K is singular.
+        visible: `(M, r)` orthonormal directions that K determines, in the units of `units_of`; None if K is regular.
+        solve: applies K^+ to further right-hand sides.
+        halves: solutions `(M,)` from each half of the draws; None if one half determines fewer directions.
         split: number of draws in the first half.
-        kept: the blocks of derivatives, where they are few enough to keep.
-        common: `(M, c)` what all rows of a set do together, sparse.
+        kept: blocks of derivatives; empty if they do not fit into memory.
+        common: `(M, c)` sparse vectors of the common movements of the rows of a set.
     """
 
     release: Release
@@ -77,73 +83,81 @@ class System:
     solve: Callable[[np.ndarray], np.ndarray]
     halves: tuple[np.ndarray, np.ndarray] | None
     split: int
-    kept: list[Any]
+    kept: list[Block]
     common: "csr_array"
     _score: list[np.ndarray] = field(default_factory=list, repr=False)  # of the solution, from the pass for errors
 
     @property
     def disagreement(self) -> Float[np.ndarray, " M"] | None:
-        """`(M,)` what is expected to have the covariance of the solution's noise: the difference of the halves'
-        solutions, times the root of the product of their weights."""
+        """A vector whose expected outer product is the covariance of the solution's noise.
+
+        It is the difference of the halves' solutions, times the square root of the product of their weights.
+        """
         if self.halves is None:
             return None
         share = float(np.sum(np.asarray(self.release.weights)[: self.split]))
         return (self.halves[0] - self.halves[1]) * np.sqrt(share * (1 - share))
 
     def influence(self, columns: Float[np.ndarray, "M S"], progress: Progress | None = None) -> np.ndarray:
-        """Per-draw influence on `columns' s`, `(T, S)`, for `columns (M, S)`."""
+        """Influence of each draw on `columns' s`, `(T, S)`."""
         slots = self.slots
         directions = self.solve(columns)
         result = np.empty((self.release.size, columns.shape[1]))
-        at, score = 0, []
+        start, score = 0, []
         into = [scatter(column, len(slots.directions)) for column in slots.index.T]
-        for d, lap, u, n in self._again("estimating errors", progress):
-            total = self._total(into, d, u)
-            score.append(total[:n])
-            r = np.array(lap)
-            for x, share in zip(into, d, strict=True):
-                r += share * (x.T @ total.T).T
-            result[at : at + n] = -(r @ directions)[:n]
-            at += n
+        for derivatives, laplacian, base_score, count in self._again("estimating errors", progress):
+            total = self._total(into, derivatives, base_score)
+            score.append(total[:count])
+            residual = np.array(laplacian)
+            for into_slot, derivative in zip(into, derivatives, strict=True):
+                residual += derivative * (into_slot.T @ total.T).T
+            result[start : start + count] = -(residual @ directions)[:count]
+            start += count
         self._score[:] = [np.concatenate(score)]
         return result
 
     def scores(self, solution: np.ndarray | None = None) -> np.ndarray:
-        """Score of the reconstructed posterior along the directions, `(T, k + u)`; that of another solution."""
+        """Scores `(T, k + u)` of the posterior of a solution (by default the own one) along `slots.directions`."""
         if solution is None and self._score:
             return self._score[0]
         into = [scatter(column, len(self.slots.directions)) for column in self.slots.index.T]
         return np.concatenate([self._total(into, d, u, solution)[:n] for d, _, u, n in self._again("checks", None)])
 
-    def moved(self, h: np.ndarray, j: np.ndarray, into: np.ndarray) -> np.ndarray:
-        """As `stein.Moved`: by which errors of the solution move identities."""
-        count, heavy = into.max(initial=-1) + 1, h * np.asarray(self.release.weights)[:, None]
-        # Of a coordinate: the rows of every slot that move with it, and the functions that go into every number.
+    def moved(self, functions: np.ndarray, coordinates: np.ndarray, into: np.ndarray) -> np.ndarray:
+        """Influence of errors of the solution on identities, as in `estimation.scored.Moved`."""
+        count, weighted = into.max(initial=-1) + 1, functions * np.asarray(self.release.weights)[:, None]
+        # For each coordinate: the rows that depend on it, and the functions that enter each number.
         parts = []
-        for c in np.unique(j):
-            own = np.flatnonzero(j == c)
-            numbers, at_number = np.unique(into[own], return_inverse=True)
-            rows = [np.flatnonzero(column == c) for column in self.slots.index.T]
-            parts.append((rows, numbers, summed(heavy[:, own], at_number)))
-        values, at = np.zeros((len(self.solution), count)), 0
-        for d, _, _, n in self._again("checks", None):
-            for rows, numbers, functions in parts:
-                for share, own in zip(d, rows, strict=True):
-                    if own.size:
-                        values[np.ix_(own, numbers)] += share[:n, own].T @ functions[at : at + n]
-            at += n
+        for coordinate in np.unique(coordinates):
+            selected = np.flatnonzero(coordinates == coordinate)
+            numbers, number_of = np.unique(into[selected], return_inverse=True)
+            rows = [np.flatnonzero(column == coordinate) for column in self.slots.index.T]
+            parts.append((rows, numbers, summed(weighted[:, selected], number_of)))
+        values, start = np.zeros((len(self.solution), count)), 0
+        for derivatives, _, _, block_size in self._again("checks", None):
+            for rows, numbers, sums in parts:
+                for derivative, selected in zip(derivatives, rows, strict=True):
+                    if selected.size:
+                        values[np.ix_(selected, numbers)] += (
+                            derivative[:block_size, selected].T @ sums[start : start + block_size]
+                        )
+            start += block_size
         return self.influence(values)
 
-    def _again(self, label: str, progress: Progress | None) -> Any:
+    def _again(self, label: str, progress: Progress | None) -> Iterable[Block]:
         return self.kept or _blocks(self.release, self.slots, self.base, self.pairs, label, progress)
 
     def _total(
-        self, into: "list[csr_array]", d: np.ndarray, u: np.ndarray, solution: np.ndarray | None = None
+        self,
+        into: "list[csr_array]",
+        derivatives: np.ndarray,
+        base_score: np.ndarray,
+        solution: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Base and rows together: the score of the reconstructed posterior along the directions."""
-        total = np.array(u)
-        for x, share in zip(into, d, strict=True):
-            total += (x @ (share * (self.solution if solution is None else solution)).T).T
+        """Score of the base and the rows together along `slots.directions`."""
+        total = np.array(base_score)
+        for into_slot, derivative in zip(into, derivatives, strict=True):
+            total += (into_slot @ (derivative * (self.solution if solution is None else solution)).T).T
         return total
 
 
@@ -155,41 +169,41 @@ def make_system(
     progress: Progress | None = None,
     layers: bool = False,
 ) -> System:
-    """One pass over the draws, and the solve.
+    """Build the equations in one pass over the draws, and solve them.
 
     Args:
-        layers: whether K may be kept as a sum of block-diagonal layers, where that pays: every row has one feature.
+        layers: whether K may be kept as a sum of block-diagonal layers, which needs one feature per row.
     """
     size, sharing = len(slots.index), slots.sharing()
     sets = [rows for _, rows in sharing]
     layers = layers and is_worthwhile(sets, size)
-    numbers = sum(len(rows) ** 2 for rows in sets) if layers else size**2
-    check_memory((_COPIES if layers else 2) * 8 * numbers, f"{size} unknowns of the known rows", REMEDY)
+    entries = sum(len(rows) ** 2 for rows in sets) if layers else size**2
+    check_memory((_COPIES if layers else 2) * 8 * entries, f"{size} unknowns of the known rows", REMEDY)
     mean, target = np.zeros((slots.width, size)), np.zeros(size)
     parts = [np.zeros((len(rows), len(rows)), order="F") for rows in sets]
-    weights, at = np.asarray(release.weights), 0
+    weights, start = np.asarray(release.weights), 0
     kept = []
-    keep = 8 * release.size * size * (slots.width + 1) <= memory() // _KEPT
-    half: tuple[Any, np.ndarray] | None = None
+    fits = 8 * release.size * size * (slots.width + 1) <= memory() // _KEPT
+    half: tuple[np.ndarray | Blocks, np.ndarray] | None = None
     split = 0
     assembled = partial(layered, sets, size=size) if layers else partial(_assembled, sets, size=size)
     for block in _blocks(release, slots, base, pairs, "summing over the draws", progress):
-        if keep:
+        if fits:
             kept.append(block)
-        d, lap, u, n = block
-        a_t = np.zeros(len(u))
-        a_t[:n] = weights[at : at + n]
-        at += n
-        target -= a_t @ lap
-        for a, index in enumerate(slots.index.T):
-            target -= a_t @ (d[a] * u[:, index])
-        mean += np.einsum("t,atm->am", a_t, d)
-        root = np.sqrt(a_t)[:, None]
-        for i, (together, rows) in enumerate(sharing):
-            x = np.concatenate([d[a][:, rows] * root for a in together])
-            parts[i] = blas.dsyrk(1.0, x.T, beta=1.0, c=parts[i], lower=1, overwrite_c=1)
-        if half is None and 2 * at >= release.size > at:
-            half, split = (assembled([_mirrored(part.copy(order="F")) for part in parts]), target.copy()), at
+        derivatives, laplacian, base_score, block_size = block
+        a_t = np.zeros(len(base_score))
+        a_t[:block_size] = weights[start : start + block_size]
+        start += block_size
+        target -= a_t @ laplacian
+        for slot, index in enumerate(slots.index.T):
+            target -= a_t @ (derivatives[slot] * base_score[:, index])
+        mean += np.einsum("t,atm->am", a_t, derivatives)
+        root_weights = np.sqrt(a_t)[:, None]
+        for i, (slots_of_set, rows) in enumerate(sharing):
+            stacked = np.concatenate([derivatives[slot][:, rows] * root_weights for slot in slots_of_set])
+            parts[i] = blas.dsyrk(1.0, stacked.T, beta=1.0, c=parts[i], lower=1, overwrite_c=1)
+        if half is None and 2 * start >= release.size > start:
+            half, split = (assembled([_mirrored(part.copy(order="F")) for part in parts]), target.copy()), start
     gram = assembled([_mirrored(part) for part in parts])
     del parts
     diagonal = gram.diagonals().sum(axis=0) if isinstance(gram, Blocks) else np.diag(gram)
@@ -198,30 +212,36 @@ def make_system(
     common = slots.common(mean)
     if isinstance(gram, Blocks):
         try:
-            solver, halves = in_layers(gram, target, common, half)
+            first = None if half is None or not isinstance(half[0], Blocks) else (half[0], half[1])
+            solver, halves = in_layers(gram, target, common, first)
         except NotSolved:
             check_memory(2 * 8 * size**2, f"{size} unknowns of the known rows", REMEDY)
             gram = gram.dense()
-            half = half and (half[0].dense(), half[1])
         else:
-            rest = halves, split, kept, common
-            return System(release, slots, base, pairs, gram, target, mean, solver(target), None, solver, *rest)
+            solution = solver(target)
+            return System(
+                release, slots, base, pairs, gram, target, mean, solution, None, solver, halves, split, kept, common
+            )
     solution, visible, solve = solved(gram, target)
-    halves = None if half is None else halves_of(gram, target, visible, *half)
+    halves = None if half is None else halves_of(gram, target, visible, _dense(half[0]), half[1])
     return System(
         release, slots, base, pairs, gram, target, mean, solution, visible, solve, halves, split, kept, common
     )
 
 
+def _dense(gram: np.ndarray | Blocks) -> np.ndarray:
+    return gram.dense() if isinstance(gram, Blocks) else gram
+
+
 def _mirrored(part: np.ndarray) -> np.ndarray:
-    """A symmetric array of which the lower triangle was there."""
+    """Fill the upper triangle of a symmetric array from the lower one."""
     for i in range(len(part)):
         part[i, i + 1 :] = part[i + 1 :, i]
     return part
 
 
 def _assembled(sets: list[np.ndarray], parts: list[np.ndarray], size: int) -> np.ndarray:
-    """The sum of the parts on their rows; what all rows share becomes the array itself."""
+    """The sum of the parts on their rows, added to the part of all rows in place."""
     full = next((part for part in parts if len(part) == size), None)
     result = np.zeros((size, size)) if full is None else full.T
     for rows, part in zip(sets, parts, strict=True):
@@ -232,18 +252,17 @@ def _assembled(sets: list[np.ndarray], parts: list[np.ndarray], size: int) -> np
 
 def _blocks(
     release: Release, slots: Slots, base: Records, pairs: Pairs, label: str, progress: Progress | None
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Derivatives `(q, C, M)`, tempered Laplacians `(C, M)`, the base score along the directions `(C, k + u)`."""
+) -> Iterator[Block]:
     theta = np.asarray(release.theta)
     chunk = int(np.clip(_BLOCK // max(slots.width * len(slots.index), 1), _FEWEST, _MOST))
-    chunk = min(chunk, -(-len(theta) // 2))  # two blocks at least, of two halves
+    chunk = min(chunk, -(-len(theta) // 2))  # at least one block per half
 
-    def derivatives(start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    def derivatives(start: int) -> Block:
         block = theta[start : start + chunk]
         n = len(block)
         if n < chunk:
             block = np.concatenate([block, np.repeat(block[-1:], chunk - n, axis=0)])
-        with x64():  # the scope belongs to the thread
+        with x64():  # it applies to one thread only
             d, lap = map(np.asarray, curvatures(release.model, block, pairs, slots.colours))
             score = np.asarray(base_scores(release.model, release.temperature, block, base))
         u = score @ slots.directions.T
@@ -252,7 +271,7 @@ def _blocks(
         return d, release.temperature * lap, u, n
 
     starts = range(0, len(theta), chunk)
-    # Sweeps run on one core each: the next blocks are computed while this one is summed.
+    # A sweep uses one core, so the next blocks are computed while this one is summed.
     with ThreadPoolExecutor(_AHEAD) as pool:
         waiting = deque(pool.submit(derivatives, start) for start in starts[:_AHEAD])
         for i in range(len(starts)):

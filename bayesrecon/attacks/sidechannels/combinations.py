@@ -1,8 +1,8 @@
-"""Columns that are exact combinations of other columns: their loadings are the rows of a design.
+"""Columns that are exact combinations of other columns. Their loadings are the rows of a design.
 
-A linear predictor `mu_n = a[g_n] + b (x_n - c)` is a published column like any other. Regressed on the draws of `a` and
-`b` it gives `g_n` and `x_n`, without a model and without an error. Products of two columns are tried as well
-(`a + tau z[g]`), and the column after a function that links commonly have.
+For example, the regression of a published linear predictor `mu_n = a[g_n] + b (x_n - c)` on the draws of `a` and `b`
+gives `g_n` and `x_n`, without a model and without error. Products of two columns are also tried (`a + tau z[g]`), and
+common link functions of the column.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ from scipy import special
 
 from bayesrecon.attacks.sidechannels.exactness import Exact, exact_in, halves, steps_of
 
-_MOST_FEATURES = 1200  # products of columns at most, whose regression takes a second or two
-_TELLING = 1e-6  # loadings of features in units of spreads below which they are none
-_SINGLE_FEW = 3  # positive scalars whose inverse is a feature, too
+_MOST_FEATURES = 1200  # largest number of features, whose regression takes a second or two
+_ZERO = 1e-6  # standardised loadings below this are zero
+_INVERSES = 3  # largest number of positive scalars whose inverses are features, too
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +25,11 @@ class Combinations:
     """Columns `(N,)` of an array as combinations.
 
     Attributes:
-        exact: `(N,)` which of them are.
-        link: the function of the column that is linear, "" for the column itself.
-        terms: `(m,)` names of the features that are used.
-        loadings: `(N, m)`, zero where a column is not exact.
-        constant: `(N,)`.
+        exact: `(N,)` whether the column is an exact combination.
+        link: name of the link function of the columns; empty for the identity.
+        terms: names of the m features that are used.
+        loadings: `(N, m)`, zero if the column is not exact.
+        constant: `(N,)`, zero if the column is not exact.
     """
 
     exact: Bool[np.ndarray, " N"]
@@ -55,7 +55,7 @@ Link = Callable[[np.ndarray], np.ndarray]
 
 
 def _links(values: np.ndarray) -> dict[str, tuple[Link, Link]]:
-    """Functions that are defined at all values, each with its derivative."""
+    """Link functions that are defined at all values, each with its derivative."""
     low, high = float(values.min()), float(values.max())
     result: dict[str, tuple[Link, Link]] = {"": (lambda v: v, np.ones_like)}
     if low > 0:
@@ -78,7 +78,13 @@ def _links(values: np.ndarray) -> dict[str, tuple[Link, Link]]:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Columns that others may be combinations of: `values (T, p)`, names, and which of them are scalars."""
+    """Columns from which combinations are formed.
+
+    Attributes:
+        values: `(T, p)`.
+        names: names of the columns.
+        scalar: `(p,)` whether the column is a scalar, and not an entry of an array.
+    """
 
     values: Float[np.ndarray, "T p"]
     names: tuple[str, ...]
@@ -94,13 +100,13 @@ class Pool:
         return steps_of(self.values)
 
     def with_products(self, most: int) -> tuple[np.ndarray, tuple[str, ...], np.ndarray] | None:
-        """The same with products of two columns, and of columns with inverse scalars; None if these are too many.
+        """The same with products of two columns, and of columns with inverse scalars. None if there are too many.
 
-        Where all pairs are too many, those of a scalar with another column are taken.
+        If there are too many pairs, only those with a scalar are used.
         """
         values, names, steps = self.linear()
         inverse = [j for j in np.flatnonzero(self.scalar) if np.all(values[:, j] > 0) and np.ptp(values[:, j]) > 0][
-            :_SINGLE_FEW
+            :_INVERSES
         ]
         count = values.shape[1]
         pairs = [(i, j) for i in range(count) for j in range(i, count)]
@@ -154,24 +160,24 @@ def find_combinations(pool: Pool, columns: np.ndarray, rng: np.random.Generator)
     >>> found.link, [round(float(v) * 50) for v in found.loadings[:, found.terms.index("b")]]
     ('log', [41, 17, 63])
     """
-    draws, size = pool.values.shape
-    if not size or draws < 2 * (size + 1) + 4:
+    draws, width = pool.values.shape
+    if not width or draws < 2 * (width + 1) + 4:
         return None
     best: tuple[int, Combinations] | None = None
-    plans = [pool.linear()]
-    more = pool.with_products(min(_MOST_FEATURES, draws // 2 - 4))
-    plans += [more] if more is not None and more[0].shape[1] > size else []
+    feature_sets = [pool.linear()]
+    products = pool.with_products(min(_MOST_FEATURES, draws // 2 - 4))
+    feature_sets += [products] if products is not None and products[0].shape[1] > width else []
     unit = steps_of(columns)
-    for features, names, steps in plans:
-        ready = halves(features, rng, steps)
-        if ready is None:
+    for features, names, steps in feature_sets:
+        prepared = halves(features, rng, steps)
+        if prepared is None:
             continue
         for link, (function, slope) in _links(columns).items():
             with np.errstate(all="ignore"):
                 values, rate = function(columns), np.abs(slope(columns)).mean(axis=0)
             if not np.isfinite(values).all():
                 continue
-            fit = exact_in(ready, values, rng, unit * rate)
+            fit = exact_in(prepared, values, rng, unit * rate)
             if fit is None or not fit.exact.any():
                 continue
             hits = int(fit.exact.sum())
@@ -186,12 +192,12 @@ def find_combinations(pool: Pool, columns: np.ndarray, rng: np.random.Generator)
 
 
 def _used(fit: Exact, link: str, names: Sequence[str], features: np.ndarray, values: np.ndarray) -> Combinations:
-    """Without the features that no column uses, and without traces of rounding."""
+    """The result without features that no column uses, and without loadings that are rounding."""
     exact, loadings = fit.exact, fit.loadings
     spread = np.where(values.std(axis=0) > 0, values.std(axis=0), 1.0)
-    trace = np.where(exact, np.maximum(_TELLING, fit.residual), 0.0) * spread
-    kept = np.where((np.abs(loadings) * features.std(axis=0) < trace[:, None]) | ~exact[:, None], 0.0, loadings)
-    used = np.flatnonzero(np.any(kept != 0, axis=0))
-    size = np.abs(values).mean(axis=0) + np.abs(kept) @ np.abs(features).mean(axis=0)
+    trace = np.where(exact, np.maximum(_ZERO, fit.residual), 0.0) * spread
+    nonzero = np.where((np.abs(loadings) * features.std(axis=0) < trace[:, None]) | ~exact[:, None], 0.0, loadings)
+    used = np.flatnonzero(np.any(nonzero != 0, axis=0))
+    size = np.abs(values).mean(axis=0) + np.abs(nonzero) @ np.abs(features).mean(axis=0)
     offset = np.where(exact & (np.abs(fit.constant) > np.maximum(1e-7 * size, trace)), fit.constant, 0.0)
-    return Combinations(exact, link, tuple(names[int(k)] for k in used), kept[:, used], offset)
+    return Combinations(exact, link, tuple(names[int(k)] for k in used), nonzero[:, used], offset)

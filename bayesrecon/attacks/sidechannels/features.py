@@ -1,10 +1,11 @@
 """Basis functions of log densities, log likelihoods and gradients of a model, at the draws.
 
-A sum of log likelihoods over whatever records lies in the span of the value functions `theta -> l(theta, z)`, z any
-record; its gradient in the span of their scores. Generic records span all of it where the spectrum is finite.
+A sum of log likelihoods over any records is in the span of the value functions `theta -> l(theta, z)` of all records z.
+Its gradient is in the span of their scores. If the spectrum is finite, finitely many generic records span both.
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -15,26 +16,26 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.kernels.score import log_lik
 from bayesrecon.model import Model, Records
 
-_POOL, _PER_LEVEL, _MOST = 96, 3, 600  # generic records
-_BLOCK = 64  # draws at a time: a record may be a whole series
-_RANK = 1e-10  # singular values above this share of the largest
+_POOL, _PER_LEVEL, _MOST = 96, 3, 600  # generic records: smallest number, number per level, largest number
+_BLOCK = 64  # draws per block: a record may be a long series
+_RANK = 1e-10  # relative pivots below this are rounding
 
 
 def generic_records(model: Model, theta: np.ndarray, reference: Reference, rng: np.random.Generator) -> Records:
-    """Independent records whose value functions span those of all: as many as the draws `(T, d)` can tell, or fewer."""
+    """Records with linearly independent value functions that span those of all records, as far as there are draws."""
     levels = max((len(f.domain.levels) for f in model.fields.values()), default=0)
     pool = reference.draw(rng, int(np.clip(_PER_LEVEL * levels, _POOL, _MOST)))
     values = value_functions(model, theta, pool)
     usable = np.isfinite(values).all(axis=0)
     values = values[:, usable] - values[:, usable].mean(axis=0)
-    size = np.linalg.norm(values, axis=0)
-    scaled = values / np.where(size > 0, size, 1.0)
-    decomposed: tuple[np.ndarray, np.ndarray] = scipy.linalg.qr(scaled, mode="r", pivoting=True)  # type: ignore[assignment]
+    norms = np.linalg.norm(values, axis=0)
+    scaled = values / np.where(norms > 0, norms, 1.0)
+    decomposed: Any = scipy.linalg.qr(scaled, mode="r", pivoting=True)  # its type depends on the options
     triangle, pivots = decomposed
     diagonal = np.abs(np.diag(triangle))
     rank = int(np.sum(diagonal > _RANK * diagonal[0])) if len(diagonal) and diagonal[0] > 0 else 0
-    kept = np.flatnonzero(usable)[pivots[: min(rank, max(1, len(theta) // 4))]]
-    return {k: np.asarray(v)[np.sort(kept)] for k, v in pool.items()}
+    chosen = np.flatnonzero(usable)[pivots[: min(rank, max(1, len(theta) // 4))]]
+    return {k: np.asarray(v)[np.sort(chosen)] for k, v in pool.items()}
 
 
 def value_functions(model: Model, theta: np.ndarray, records: Records) -> np.ndarray:
@@ -43,7 +44,7 @@ def value_functions(model: Model, theta: np.ndarray, records: Records) -> np.nda
 
 
 def score_functions(model: Model, theta: np.ndarray, records: Records) -> np.ndarray:
-    """Gradients in theta of the same, `(T, M, d)`."""
+    """Gradients of the value functions in theta, `(T, M, d)`."""
     return np.asarray(_scores(model, theta, records))
 
 

@@ -1,14 +1,14 @@
-"""Levenberg-Marquardt over many records at once, each against its own column.
+"""Levenberg-Marquardt for many records at once, each with its own column.
 
-The entries of a record that move are stacked in units of their spread; fields with finitely many values are given,
-one combination of them a descent. Blocks have few shapes, so that little is ever compiled.
+The free entries of a record are stacked, in units of their spread. Fields with finitely many values are fixed, with one
+descent for each of their combinations. Blocks have few different shapes, so that little is compiled.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,19 +21,24 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.kernels.metric_view import CHUNK
 from bayesrecon.model import Field, Model, Records
 
-_CANDIDATES = 64  # combinations of the values of a record that are tried individually
-_LARGE = 1e24  # objective where the model is not finite
+_CANDIDATES = 64  # largest number of combinations of enumerated values
+_LARGE = 1e24  # objective if the likelihood is not finite
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which entries of a record move, stacked as `u (F,)` in units of their spread; the others are given."""
+    """The free entries of a record, stacked as `u (F,)` in units of their spread.
+
+    Attributes:
+        fields: `(name, shape)` of all fields.
+        moved: names of the free fields.
+    """
 
     fields: tuple[tuple[str, tuple[int, ...]], ...]
     moved: tuple[str, ...]
 
     def unpack(self, values: Array) -> Records:
-        """Moving fields from their stacked entries `(..., F)`."""
+        """Free fields from their stacked entries `(..., F)`."""
         parts, start = {}, 0
         for name, shape in self.fields:
             if name in self.moved:
@@ -44,7 +49,7 @@ class Layout:
 
 
 class Box(NamedTuple):
-    """Location, scale and bounds of the moving entries, each `(F,)`; the bounds in units of the scale."""
+    """Location, scale and bounds of the free entries, `(F,)` each. Bounds are in units of the scale."""
 
     centre: np.ndarray
     scale: np.ndarray
@@ -60,38 +65,42 @@ def _descend(
     steps: Array,
     box: Box,
     theta: Array,
-    columns: Any,
+    columns: Array | Records,
     noise: Array,
     u: Array,
     fixed: Records,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """Levenberg-Marquardt for a block: `columns, noise (B, T)`, `u (B, F)`, `fixed {field: (B, ...)}`.
 
     Returns `u`, the objective (half chi-squared, or minus the log likelihood) and the information matrices.
     """
 
-    def values(u: Array, column: Any, fix: Records) -> Array:
+    def values(u: Array, column: Array | Records, fix: Records) -> Array:
         record = {**fix, **layout.unpack(box.centre + box.scale * u)}
         if not likelihood:
             return jax.vmap(lambda t: model.log_lik(t, record))(theta)
         return jax.vmap(lambda t, simulated: model.log_lik(t, {**record, **simulated}))(theta, column)
 
-    def pieces(u: Array, column: Any, sd: Array, fix: Records) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def pieces(u: Array, column: Array | Records, sd: Array, fix: Records) -> tuple[jax.Array, jax.Array, jax.Array]:
         prediction = values(u, column, fix)
         jacobian = jax.jacfwd(lambda w: values(w, column, fix))(u)  # (T, F)
         if likelihood:
             # The outer product of the scores is the information, as the draws were simulated from the model.
             return -prediction.sum(), -jacobian.sum(axis=0), jacobian.T @ jacobian
+        assert not isinstance(column, dict)
         residual = (prediction - column) / sd
         scaled = jacobian / sd[:, None]
         return 0.5 * (residual**2).sum(), scaled.T @ residual, scaled.T @ scaled
 
-    def cost(u: Array, column: Any, sd: Array, fix: Records) -> jax.Array:
+    def cost(u: Array, column: Array | Records, sd: Array, fix: Records) -> jax.Array:
         prediction = values(u, column, fix)
-        return -prediction.sum() if likelihood else 0.5 * (((prediction - column) / sd) ** 2).sum()
+        if likelihood:
+            return -prediction.sum()
+        assert not isinstance(column, dict)
+        return 0.5 * (((prediction - column) / sd) ** 2).sum()
 
-    def one(u: Array, column: Any, sd: Array, fix: Records) -> tuple[Any, Any, Any]:
-        def body(state: tuple[Array, Array, Array, Array]) -> tuple[Any, Any, Any, Any]:
+    def of_record(u: Array, column: Array | Records, sd: Array, fix: Records) -> tuple[Array, Array, Array]:
+        def body(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
             u, value, damping, step = state
             _, slope, information = pieces(u, column, sd, fix)
             ridge = damping * jnp.diag(information) + 1e-30 * jnp.trace(information) + 1e-300
@@ -112,14 +121,26 @@ def _descend(
         u, value, _, _ = jax.lax.while_loop(lambda s: s[3] < steps, body, start)
         return u, value, pieces(u, column, sd, fix)[2]
 
-    return jax.vmap(one)(u, columns, noise, fixed)
+    return jax.vmap(of_record)(u, columns, noise, fixed)
 
 
 class Columns:
-    """The columns of one release, and how they are solved."""
+    """The columns of a release.
+
+    Attributes:
+        enumerated: names of the unknown fields with finitely many values.
+        combinations: all combinations of their values.
+        box: location, scale and bounds of the free entries.
+    """
 
     def __init__(
-        self, model: Model, theta: np.ndarray, columns: Any, noise: np.ndarray, reference: Reference, likelihood: bool
+        self,
+        model: Model,
+        theta: np.ndarray,
+        columns: np.ndarray | Records,
+        noise: np.ndarray,
+        reference: Reference,
+        likelihood: bool,
     ):
         simulated = tuple(columns) if likelihood else ()
         fields = reference.fields
@@ -134,24 +155,26 @@ class Columns:
         self.box = _box(reference, moved)
 
     def fixed(self, rows: np.ndarray, level: np.ndarray) -> Records:
-        """Known and enumerated fields of some rows."""
-        given = {name: values[rows] for name, values in self.known.items()}
-        return given | {name: np.array([c[name] for c in self.combinations])[level] for name in self.enumerated}
+        """Known and enumerated fields of the given rows."""
+        known = {name: values[rows] for name, values in self.known.items()}
+        return known | {name: np.array([c[name] for c in self.combinations])[level] for name in self.enumerated}
 
     def descend(
         self, u: np.ndarray, rows: np.ndarray, level: np.ndarray, draws: np.ndarray, steps: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The descent over blocks of one shape; the last block is filled up with copies."""
+        """Descend in blocks of one shape. The last block is filled up with copies."""
         width, theta = max(1, u.shape[1]), self.theta[draws]
         block = int(2 ** np.clip(np.log2(CHUNK / (len(draws) * (width + 2))), 0, 10))
         block = min(block, 2 ** int(len(u) - 1).bit_length())
         blocks: list[tuple[np.ndarray, ...]] = []
         for start in range(0, len(u), block):
-            at = np.minimum(np.arange(start, start + block), len(u) - 1)
-            r = rows[at]
-            columns: Any = self.columns
-            given = {k: v[r][:, draws] for k, v in columns.items()} if self.likelihood else columns[r][:, draws]
-            fixed = self.fixed(r, level[at])
+            positions = np.minimum(np.arange(start, start + block), len(u) - 1)
+            chosen = rows[positions]
+            if isinstance(self.columns, dict):
+                block_columns = {name: values[chosen][:, draws] for name, values in self.columns.items()}
+            else:
+                block_columns = self.columns[chosen][:, draws]
+            fixed = self.fixed(chosen, level[positions])
             result = _descend(
                 self.model,
                 self.layout,
@@ -159,9 +182,9 @@ class Columns:
                 steps,
                 self.box,
                 theta,
-                given,
-                self.noise[r][:, draws],
-                u[at],
+                block_columns,
+                self.noise[chosen][:, draws],
+                u[positions],
                 fixed,
             )
             blocks.append(tuple(np.asarray(part)[: len(u) - start] for part in result))
@@ -199,7 +222,7 @@ def _combinations(fields: Mapping[str, Field]) -> list[Records]:
 
 
 def errors_of(information: np.ndarray, inflate: np.ndarray) -> Float[np.ndarray, "N F"]:
-    """Standard errors `(N, F)` in units of the scale; infinite along what is not determined."""
+    """Standard errors `(N, F)` in units of the scale; infinite if the entry is not determined."""
     if not information.shape[1]:
         return np.zeros(information.shape[:2])
     size = np.sqrt(np.maximum(np.einsum("nff->nf", information), 1e-300))

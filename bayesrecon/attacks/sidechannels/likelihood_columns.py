@@ -6,9 +6,9 @@ import numpy as np
 
 from bayesrecon.diagnostics import evenly
 
-_MOST = 2000  # records that are clustered
-_COMPONENTS, _CLUSTERS = 3, 6  # groups that differ by less than the leading directions, or are more, are not claimed
-_OUTLYING = 5.0  # robust standard deviations
+_MOST = 2000  # largest number of records that are clustered
+_COMPONENTS, _CLUSTERS = 3, 6  # number of principal components, and largest number of clusters
+_OUTLYING = 5.0  # robust standard deviations from the median to an outlier
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +20,7 @@ class ColumnSummary:
         groups: sets of records (positions) whose columns are equal, the largest first.
         outliers: positions of records whose mean log likelihood is far below the others'.
         clusters: number of groups of similar records, from a Gaussian mixture chosen by BIC.
-        rank: features of a record that the columns show, those above rounding.
+        rank: number of features of a record that the columns determine.
     """
 
     count: int
@@ -31,7 +31,7 @@ class ColumnSummary:
 
     @property
     def identical(self) -> int:
-        """Records that share their column with another one."""
+        """Number of records that share their column with another one."""
         return sum(map(len, self.groups))
 
 
@@ -61,12 +61,12 @@ def summarise_columns(columns: np.ndarray, key: int = 0) -> ColumnSummary:
 
 
 def _clusters(points: np.ndarray, key: int) -> int:
-    """How many normal distributions describe the points `(N, c)` best."""
+    """Number of normal distributions that describe the points `(N, c)` best, by BIC."""
     import warnings
 
     from sklearn.mixture import GaussianMixture
 
-    # Repeats and jumps aside: scaled ranks would hide clusters, raw scales let one far point rule.
+    # Robust scales, with extreme values clipped: with raw scales, a single extreme point would dominate.
     scale = np.median(np.abs(points - np.median(points, axis=0)), axis=0)
     usable = scale > 0
     if len(points) < 20 or not usable.any():
@@ -77,5 +77,5 @@ def _clusters(points: np.ndarray, key: int) -> int:
         for k in range(1, _CLUSTERS + 1)
     ]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a mixture that has not settled is no worse for choosing a number
+        warnings.simplefilter("ignore")  # convergence does not matter for the number of clusters
         return 1 + int(np.argmin([f.fit(scaled).bic(scaled) for f in fits]))

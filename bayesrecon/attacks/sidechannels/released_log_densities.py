@@ -4,20 +4,20 @@ A sampler's log density is the model's log joint at the draw, up to a constant:
 
     lp_t - log pi0(theta_t) - log |det|(theta_t) = sum_n l(theta_t, x_n) + c
 
-Written in a basis of value functions, `l(theta, z) = sum_k e_k(z) g_k(theta) + const(z)`, this is a linear regression
-of the left-hand side on the `g_k`: its coefficients are the totals `sum_n e_k(x_n)`, its noise is the rounding of the
-printed numbers. No sampling error enters, so that rank plus two exact values already give the totals exactly. The
-same value kernel bounds what draws alone can tell (`MeanEmbedding`). Stan's `lp__`, PyMC's `lp` and minus
-NumPyro's `potential_energy` all include the Jacobian of the constraining map; constants they drop fall into c.
+In a basis of value functions, `l(theta, z) = sum_k e_k(z) g_k(theta) + const(z)`. The left-hand side is then a linear
+regression on the `g_k`. Its coefficients are the totals `sum_n e_k(x_n)`, and its noise is the rounding of the printed
+numbers. There is no sampling error, so rank plus two exact values determine the totals exactly. Stan's `lp__`, PyMC's
+`lp` and minus NumPyro's `potential_energy` all include the Jacobian of the constraining map. Constants that they drop
+are part of c.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesrecon.arrays import Array, Key
 from bayesrecon.attacks.sidechannels.density_recovery import DensityRecovery
@@ -38,16 +38,16 @@ from bayesrecon.kernels.dense import log_likelihoods
 from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.knowledge import check_knowledge
-from bayesrecon.model import Model, Progress
+from bayesrecon.model import Model, Progress, Records
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
 from bayesrecon.results.recovery import Row
 
-_POINTS = 512  # parameter vectors on which the basis is built
-_PROBES = 512  # fresh records on which statistics are written in the basis, never those it was built from
-_DECAYING = 200  # features of a decaying spectrum to be ready for: exact values show more of them than draws do
-_FEW = 64  # draws below which a decaying spectrum is not attacked
-_MOST = 20_000  # draws at even distances that are used
+_POINTS = 512  # parameter vectors from which the basis is built
+_PROBES = 512  # new records on which statistics are expressed in the basis
+_DECAYING = 200  # largest number of features of a decaying spectrum: exact values determine more of them than draws do
+_FEW = 64  # smallest number of draws for a decaying spectrum
+_MOST = 20_000  # largest number of draws, which are evenly spaced
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,23 +67,25 @@ def recover_from_log_density(
     kinetic: bool = False,
     known: Mapping[str, object] | None = None,
     domain: Mapping[str, object] | None = None,
-    statistics: Mapping[str, Any] | None = None,
+    statistics: Mapping[str, Callable[[Records], ArrayLike]] | None = None,
     key: Key = 0,
     progress: Progress | None = None,
 ) -> DensityRecovery:
     """Recover statistics of the private data from draws that carry their log densities.
 
     Args:
-        release: draws; their log densities are `release.log_density` unless given.
-        log_density: `(T,)` log densities in the sampler's unconstrained coordinates, up to a constant.
-        written: how the log densities were written; found from them unless given.
-        kinetic: the values are minus the energies of a Hamiltonian sampler, which carry kinetic energy: noise of
-            variance d / 2 that the regression estimates from its residuals.
-        known, domain, statistics: as in `recover`.
-        key: seeds generic records only.
+        release: the draws.
+        log_density: `(T,)` log densities in the sampler's unconstrained coordinates, up to a constant. By default
+            `release.log_density`.
+        written: precision of the log densities, by default inferred from them.
+        kinetic: whether the values are minus the energies of a Hamiltonian sampler. Their kinetic energy is noise of
+            variance d / 2, which the regression estimates from its residuals.
+        known, domain, statistics, progress: as in `recover`.
+        key: an integer or a JAX key. It only seeds the generic records.
 
     Raises:
-        BayesreconError: no log densities, values that are not numbers, or fewer draws than rank plus two.
+        BayesreconError: there are no log densities, some are not finite numbers, or there are fewer draws than rank
+            plus two.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
@@ -104,12 +106,12 @@ def recover_from_log_density(
         raise BayesreconError(f"{int((~np.isfinite(given)).sum())} log densities are missing or infinite")
     knowledge = check_knowledge(release.model, known=known, domain=domain)
     rng = generator(key)
-    kept = evenly(release.size, _MOST)
-    given, theta = given[kept], np.asarray(release.theta)[kept]
+    rows_used = evenly(release.size, _MOST)
+    given, theta = given[rows_used], np.asarray(release.theta)[rows_used]
     values = given - np.asarray(_base(release.model, theta))
     embedding = AdaptiveEmbedding(_points(release, rng), np.eye(release.model.dimension), progress)
     embedding = replace(embedding, metric=metric_factor(embedding.release, "covariance"))
-    written = resolution(given) if written is None else replace(written, step=written.step[kept])
+    written = resolution(given) if written is None else replace(written, step=written.step[rows_used])
     step = written.step if written.digits else ARITHMETIC * written.step
     if kinetic:
         step = np.maximum(step, np.sqrt(12 * release.model.dimension / 2))
@@ -126,12 +128,12 @@ def recover_from_log_density(
                 f"{len(values)} log densities do not determine {spectrum.rank} features and a constant; "
                 f"{spectrum.rank + 2} are needed"
             )
-        reference = follow_moments(lambda law: solve(law)[0], broad, knowledge)
+        reference = follow_moments(lambda reference: solve(reference)[0], broad, knowledge)
     else:
         if len(values) < _FEW:
             raise BayesreconError(f"{len(values)} log densities are too few for a model whose spectrum has no gap")
         located = AdaptiveEmbedding(release, metric_factor(release, "covariance"), progress)
-        # Values without noise show more features than draws do.
+        # Values without noise determine more features than draws do.
         reference = replace(locate(located, knowledge, rng)[0], most=broad.most)
     solved, design, regression = solve(reference, spectrum.gap, spectrum.gap)
     library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
@@ -142,7 +144,7 @@ def recover_from_log_density(
 
     def read(other: Regression) -> np.ndarray:
         if not solved.spectrum.gap:
-            # How far coefficients are trusted depends on their errors.
+            # The regularisation of the coefficients depends on their errors.
             again = {row.name: row.estimate for row in _rows(_with_unseen_error(solved, other), library, parts)[0]}
             return np.array([again.get(name) for name in names], float)
         totals = dict(zip(library.parts, other.coefficients @ beta, strict=True))
@@ -166,7 +168,7 @@ def recover_from_log_density(
 
 
 def _rows(solved: _Fitted, library: Library, parts: np.ndarray) -> tuple[tuple[Row, ...], np.ndarray]:
-    """Statistics with their errors, and the coefficients in the basis `(r, P)` of their parts `(Q, P)` at probes."""
+    """Statistics with their errors, and coefficients `(r, P)` in the basis of the parts `(Q, P)` at the probes."""
     projection = solved.project(parts)
     beta = projection.beta
     totals = solved.target @ beta
@@ -175,11 +177,11 @@ def _rows(solved: _Fitted, library: Library, parts: np.ndarray) -> tuple[tuple[R
     statistics, slopes = slopes_of(library, Totals(totals=totals, visibility=visibility))
     directions = beta @ slopes
     errors = np.sqrt(np.maximum(np.einsum("rs,rq,qs->s", directions, solved.covariance, directions), 0.0))
-    hidden = np.sqrt(np.mean((unseen @ slopes) ** 2, axis=0))
+    undetermined = np.sqrt(np.mean((unseen @ slopes) ** 2, axis=0))
     rows: dict[str, Row] = {}
-    for row, se, gone in zip(statistics, errors, hidden, strict=True):
+    for row, se, undetermined_error in zip(statistics, errors, undetermined, strict=True):
         assert row.estimate is not None
-        half = Z95 * se + gone
+        half = Z95 * se + undetermined_error
         bounds = {"lower": float(row.estimate - half), "upper": float(row.estimate + half)}
         rows[row.name] = replace(row, se=float(se), **bounds)
     listed = [s.name for s in library.statistics if s.name in rows or not (s.substitute_for or s.unless)]
@@ -199,7 +201,7 @@ def _solve(
     """The basis on generic records, the values of its functions at the draws, and the regression on them."""
     spectrum, basis, few = find_basis(embedding, reference, rng, finite, 0 if finite else _DECAYING)
     if not spectrum.gap:
-        # Half of the equations at most go into coefficients: the pivots come in order of what they add.
+        # At most half as many coefficients as equations. The records are in order of importance.
         size = min(basis.size, max(1, (len(values) - 2) // 2))
         anchors = {k: v[:size] for k, v in basis.records.items()}
         basis = replace(basis, records=anchors, coefficients=basis.coefficients[:size, :size])
@@ -233,7 +235,7 @@ def _with_unseen_error(fitted: _Fitted, regression: Regression) -> _Fitted:
 
 
 def _points(release: Release, rng: np.random.Generator) -> Release:
-    """Parameter vectors where the draws lie: the draws, or a normal distribution around them where they are few."""
+    """Parameter vectors like the draws: the draws, or normal vectors around them if there are few."""
     theta = np.asarray(release.theta)
     if len(theta) >= _POINTS:
         points = theta[evenly(len(theta), _POINTS)]
@@ -245,8 +247,8 @@ def _points(release: Release, rng: np.random.Generator) -> Release:
         if len(theta) > 4 * theta.shape[1]:
             factor = metric_factor(release, "covariance").T
         points = theta.mean(axis=0) + rng.normal(size=(_POINTS, theta.shape[1])) @ factor
-    share = np.full(len(points), 1 / len(points))
-    return replace(release, theta=points, weights=share, chain=np.ones(len(points), int), log_density=None)
+    weights = np.full(len(points), 1 / len(points))
+    return replace(release, theta=points, weights=weights, chain=np.ones(len(points), int), log_density=None)
 
 
 @partial(jax.jit, static_argnames="model")

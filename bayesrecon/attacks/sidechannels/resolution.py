@@ -1,4 +1,4 @@
-"""How finely numbers were printed or stored: what rounding leaves unsaid."""
+"""The precision with which numbers were printed or stored."""
 
 from dataclasses import dataclass
 
@@ -7,18 +7,19 @@ import numpy as np
 from bayesrecon.diagnostics import evenly
 from bayesrecon.digits import decimal_step
 
-_MOST_DIGITS = 15  # all that double precision holds of any number: more are its own rounding
-_LAST_BITS = 32  # spacings of double precision that a sum of hundreds of terms may be off
-ARITHMETIC = 10.0  # rounding errors of a sum of log densities in a binary format, in units of its spacing
+_MOST_DIGITS = 15  # significant digits of double precision
+_LAST_BITS = 32  # rounding error of a sum of hundreds of terms, in units of the spacing of double precision
+ARITHMETIC = 10.0
+"""Rounding error of a sum of log densities, in units of the spacing of its binary format."""
 
 
 @dataclass(frozen=True, eq=False)
 class Resolution:
-    """The spacing of the values that could have been written.
+    """The precision of written values.
 
     Attributes:
-        step: same shape as the values, distance to the next value that could have been written.
-        digits: significant decimal digits, None if the values carry a binary format's full precision.
+        step: distance to the next value of this precision, with the shape of the values.
+        digits: significant decimal digits; None for the full precision of a binary format.
         label: "6 digits", "single precision" or "double precision".
     """
 
@@ -28,20 +29,17 @@ class Resolution:
 
     @property
     def sd(self) -> np.ndarray:
-        """Standard deviation of the rounding error, a uniform distribution on one step: `step / sqrt(12)`."""
+        """Standard deviation of the rounding error, which is uniform on one step: `step / sqrt(12)`."""
         return self.step / np.sqrt(12)
 
 
 def below_arithmetic(error: float, value: float) -> bool:
-    """Whether an error of a value is lost among the rounding errors of computing it in double precision."""
+    """Whether an error of a value is smaller than the rounding error of computing it in double precision."""
     return error < _LAST_BITS * float(np.spacing(abs(value)))
 
 
 def resolution(values: np.ndarray, sample: int = 2000) -> Resolution:
-    """Find how the values were written, from the values themselves.
-
-    A sample of them decides; zeros and repeats say little and are left out.
-    """
+    """Infer the precision of values from a sample of them, without zeros and repeated values."""
     values = np.asarray(values, float)
     flat = np.ravel(values)
     flat = flat[np.isfinite(flat) & (flat != 0)]
@@ -58,7 +56,7 @@ def resolution(values: np.ndarray, sample: int = 2000) -> Resolution:
 
 
 def _most_digits(values: np.ndarray) -> int:
-    """The most digits of any value; the first one beyond those that a text is written with ends the search."""
+    """Largest number of digits. The search ends at the first value with the full precision of a binary format."""
     most = 1
     for value in values:
         most = max(most, _digits(float(value)))

@@ -1,4 +1,4 @@
-"""Rows and responses from what a fit keeps of them: factors of the design, effects, fitted values, residuals.
+"""Rows and responses from stored parts of a fit: factors of the design, effects, fitted values, residuals.
 
 R keeps the design `X` of a regression as `X = Q R`, with Householder vectors below the diagonal (LINPACK's `dqrdc2`;
 Golub and Van Loan, Matrix Computations, section 5.2), and the effects `Q' y`. All of it is exact algebra.
@@ -11,14 +11,14 @@ from bayesrecon.errors import BayesreconError
 
 
 def rows_of_factors(qr: Float[np.ndarray, "n p"], qraux: Float[np.ndarray, " p"]) -> Float[np.ndarray, "n p"]:
-    """The matrix `(n, p)` that was factorised, its columns in the order of the factors.
+    """The matrix `(n, p)` that was factorised, with columns in the order of the factors.
 
     Args:
-        qr: `(n, p)`, the triangle and below it the Householder vectors except for their first entries.
-        qraux: `(p,)`, these first entries.
+        qr: `(n, p)` the triangle, and below it the Householder vectors without their first entries.
+        qraux: `(p,)` these first entries.
 
     Raises:
-        BayesreconError: factors of no design.
+        BayesreconError: the factors are not those of a design matrix.
 
     >>> rows_of_factors(np.array([[-5.0], [0.8]]), np.array([1.6])).ravel().round(6).tolist()
     [3.0, 4.0]
@@ -31,7 +31,7 @@ def rows_of_factors(qr: Float[np.ndarray, "n p"], qraux: Float[np.ndarray, " p"]
 
 
 def response_of_effects(qr: np.ndarray, qraux: np.ndarray, effects: np.ndarray) -> Float[np.ndarray, " n"]:
-    """The response `(n,)` of which the effects are `Q' y`.
+    """The response y `(n,)`, from its effects `Q' y`.
 
     >>> response_of_effects(np.array([[-5.0], [0.8]]), np.array([1.6]), np.array([-5.0, 0.0])).round(6).tolist()
     [3.0, 4.0]
@@ -54,9 +54,9 @@ def covariate_of_predictors(predictors: np.ndarray, intercept: float, slope: flo
 
 
 def count_of_first(qraux: float) -> float:
-    """How many records there are, by the first entry of the first Householder vector of a design with an intercept.
+    """Number of records, from the first entry of the first Householder vector of a design with an intercept.
 
-    A column of ones has the length `sqrt(n)`, and the vector begins with `1 + 1 / sqrt(n)`.
+    A column of ones has the norm `sqrt(n)`, and the vector begins with `1 + 1 / sqrt(n)`.
 
     >>> count_of_first(1.1)
     100.0
@@ -80,7 +80,7 @@ def _rotated(qr: np.ndarray, qraux: np.ndarray, columns: np.ndarray) -> np.ndarr
     for j in reversed(range(min(p, n - 1))):
         if qraux[j] == 0:
             continue
-        along = qr[j:, j].copy()
-        along[0] = qraux[j]
-        result[j:] -= np.outer(along, along @ result[j:]) / along[0]
+        vector = qr[j:, j].copy()
+        vector[0] = qraux[j]
+        result[j:] -= np.outer(vector, vector @ result[j:]) / vector[0]
     return result

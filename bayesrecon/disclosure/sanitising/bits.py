@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bayesrecon.disclosure.sanitising.law import TiltLaw
+from bayesrecon.disclosure.sanitising.tilts import TiltDistribution
 from bayesrecon.kernels.score import log_liks
 from bayesrecon.model import Records
 
@@ -29,39 +29,42 @@ Predict = Callable[[np.random.Generator, Records], Records]
 
 
 def bits_of(
-    law: TiltLaw, records: Records, predict: Predict, draws: float, given: float
+    tilts: TiltDistribution, records: Records, predict: Predict, draws: float, original_draws: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Upper limits on the bits of each record's response in the sanitised draws and in the original ones, each `(R,)`.
 
     Args:
         draws: T, the number of sanitised draws.
-        given: effective number of original draws.
+        original_draws: effective number of original draws.
     """
     rng = np.random.default_rng(0)
-    alive = law.own > _SMALLEST * law.own[-1]
-    features = law.multiple * (law.values @ law.vectors[:, alive]) / np.sqrt(law.own[alive])
-    tilted, plain = law.variances[alive] + 1 / draws, np.full(int(alive.sum()), 1 / given)
-    found = []
+    nonzero = tilts.scatters > _SMALLEST * tilts.scatters[-1]
+    features = tilts.multiple * (tilts.values @ tilts.vectors[:, nonzero]) / np.sqrt(tilts.scatters[nonzero])
+    tilted, original = tilts.variances[nonzero] + 1 / draws, np.full(int(nonzero.sum()), 1 / original_draws)
+    rows = []
     for i in range(len(next(iter(records.values())))):
-        same = {k: np.repeat(np.asarray(v)[i : i + 1], _RESPONSES, axis=0) for k, v in records.items()}
-        l = np.asarray(log_liks(law.model, law.theta, predict(rng, same)))
-        l = l - l.mean(axis=0)
-        l = l - l.mean(axis=1, keepdims=True)  # the expected value carries no information about the response
-        along = features.T @ l / len(l)
-        rest = l.T @ l / len(l) - along.T @ along
-        found.append([_carried(along, rest, noise, size) for noise, size in ((tilted, draws), (plain, given))])
-    bits = np.array(found).reshape(-1, 2)
+        copies = {k: np.repeat(np.asarray(v)[i : i + 1], _RESPONSES, axis=0) for k, v in records.items()}
+        values = np.asarray(log_liks(tilts.model, tilts.theta, predict(rng, copies)))
+        values = values - values.mean(axis=0)
+        # The expected value carries no information about the response.
+        values = values - values.mean(axis=1, keepdims=True)
+        signals = features.T @ values / len(values)
+        outside = values.T @ values / len(values) - signals.T @ signals
+        rows.append(
+            [_carried(signals, outside, noise, size) for noise, size in ((tilted, draws), (original, original_draws))]
+        )
+    bits = np.array(rows).reshape(-1, 2)
     return bits[:, 0], bits[:, 1]
 
 
-def _carried(along: np.ndarray, rest: np.ndarray, noise: np.ndarray, draws: float) -> float:
+def _carried(signals: np.ndarray, outside: np.ndarray, noise: np.ndarray, draws: float) -> float:
     """Bits about one record's response, from the signals of its J possible values.
 
     Args:
-        along: `(p, J)` signals in the whitened directions.
-        rest: `(J, J)` covariance of the signals outside them.
+        signals: `(p, J)` signals in the whitened directions.
+        outside: `(J, J)` covariance of the signals outside them.
         noise: variances in the directions.
         draws: T.
     """
-    gram = along.T @ (along / noise[:, None]) + draws * rest
-    return float(0.5 * np.log2(1 + np.maximum(np.linalg.eigvalsh(gram), 0.0) / along.shape[1]).sum())
+    gram = signals.T @ (signals / noise[:, None]) + draws * outside
+    return float(0.5 * np.log2(1 + np.maximum(np.linalg.eigvalsh(gram), 0.0) / signals.shape[1]).sum())

@@ -10,7 +10,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +62,7 @@ class Account:
 
 
 class Ledger:
-    """An open ledger; `opened_ledger` gives one."""
+    """An open ledger. Open one with `opened_ledger`."""
 
     def __init__(self, path: Path, content: Json):
         self._path, self._content = path, content
@@ -90,29 +90,27 @@ class Ledger:
             BayesreconError: the total worth of independent tilts would exceed the budget.
         """
         secret = keyed(bytes.fromhex(self._content["key"]), account, model, repr(float(worth)))
-        one = self._content["accounts"].setdefault(account, {"budget": None, "tilts": []})
-        found = next((t for t in one["tilts"] if t["model"] == model and t["worth"] == worth), None)
-        spent = sum(t["worth"] for t in one["tilts"])
-        stated = budget if budget is not None else one["budget"] if one["budget"] is not None else worth
-        if found is None and spent + worth > stated:
+        entries = self._content["accounts"].setdefault(account, {"budget": None, "tilts": []})
+        stored: Json | None = next((t for t in entries["tilts"] if t["model"] == model and t["worth"] == worth), None)
+        spent = sum(t["worth"] for t in entries["tilts"])
+        limit = budget if budget is not None else entries["budget"] if entries["budget"] is not None else worth
+        if stored is None and spent + worth > limit:
             raise BayesreconError(
                 f"{self._path}: {spent:g} draws' worth of {_named(account)} is released, and {worth:g} more exceed the "
-                f"budget of {stated:g}; publish no other release of them, or state a larger budget="
+                f"budget of {limit:g}; publish no other release of them, or state a larger budget="
                 + (", or supply the data (data=) of each" if account == UNNAMED else "")
             )
-        if found is None:
-            made = make(secret)
-            records = {name: np.asarray(v).tolist() for name, v in made.records.items()}
-            weights = np.asarray(made.weights).tolist()
-            found = {"model": model, "worth": worth, "times": times, "records": records, "weights": weights}
-            one["tilts"].append(found)
-            reused = False
-        else:
-            reused = True
-        one["budget"] = stated
+        reused = stored is not None
+        if stored is None:
+            new = make(secret)
+            records = {name: np.asarray(v).tolist() for name, v in new.records.items()}
+            weights = np.asarray(new.weights).tolist()
+            stored = {"model": model, "worth": worth, "times": times, "records": records, "weights": weights}
+            entries["tilts"].append(stored)
+        entries["budget"] = limit
         self._write()
-        tilt = PseudoData(np.asarray(found["weights"]), {k: np.asarray(v) for k, v in found["records"].items()})
-        return secret, tilt, Account(spent + (0 if reused else worth), stated, reused, int(found["times"]))
+        tilt = PseudoData(np.asarray(stored["weights"]), {k: np.asarray(v) for k, v in stored["records"].items()})
+        return secret, tilt, Account(spent + (0 if reused else worth), limit, reused, int(stored["times"]))
 
     def _write(self) -> None:
         text = json.dumps(self._content, allow_nan=False)
@@ -120,7 +118,7 @@ class Ledger:
 
 
 @contextmanager
-def opened_ledger(path: Path) -> Iterator[Ledger]:
+def opened_ledger(path: Path) -> Generator[Ledger, None, None]:
     """Open a ledger for this process alone; create it if it does not exist.
 
     Raises:
@@ -130,12 +128,12 @@ def opened_ledger(path: Path) -> Iterator[Ledger]:
         private_folder(path.parent)
     with _locked(path.with_name(path.name + ".lock")):
         if not path.exists():
-            content = {"bayesrecon_ledger": _VERSION, "key": secrets.token_hex(_KEY), "accounts": {}}
+            empty = {"bayesrecon_ledger": _VERSION, "key": secrets.token_hex(_KEY), "accounts": {}}
             with (
                 suppress(FileExistsError),
-                os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as f,
+                os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file,
             ):
-                json.dump(content, f)
+                json.dump(empty, file)
         yield Ledger(path, _read(path))
 
 
@@ -150,7 +148,7 @@ def _read(path: Path) -> Json:
     if state.st_size > _LARGEST:
         raise BayesreconError(f"{path} is larger than any ledger; name another file (ledger=)")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content: Json = json.loads(path.read_text(encoding="utf-8"))
         if content["bayesrecon_ledger"] != _VERSION or len(bytes.fromhex(content["key"])) != _KEY:
             raise ValueError
         for account in content["accounts"].values():
@@ -167,11 +165,11 @@ def _read(path: Path) -> Json:
                 float(account["budget"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise BayesreconError(f"{path} is not a ledger of bayesrecon; name another file (ledger=)") from None
-    return content  # type: ignore[no-any-return]
+    return content
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Generator[None, None, None]:
     """Lock the ledger: two processes that read the same total could both spend the rest of the budget."""
     handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     try:

@@ -6,13 +6,12 @@ would reveal the tilt. So all numbers here are averages over other random tilts.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
 
-from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_law
 from bayesrecon.disclosure.sanitising.random_streams import public_stream
+from bayesrecon.disclosure.sanitising.tilts import TiltDistribution, count_of, divergences, tilt_distribution
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.estimation.totals import rows_of, slopes_of, totals_of
@@ -30,14 +29,14 @@ class PublicNumbers:
     """Public numbers about sanitised draws.
 
     Attributes:
-        law: distribution of the tilts.
+        tilts: distribution of the tilts.
         measured: average divergence of the tilts in nats, measured on the draws.
         statistics: what an attacker can know of each statistic.
         changes: typical changes of numbers about the parameters.
         typical: median, 95 % quantile and maximum of the shift by one predicted record.
     """
 
-    law: TiltLaw
+    tilts: TiltDistribution
     measured: float
     statistics: tuple[Hidden, ...]
     changes: tuple[Change, ...]
@@ -54,16 +53,18 @@ def public_numbers(release: PosteriorDraws, k: float, times: float, count: float
     """
     problem = solve_release(release)
     rows, slopes = statistics_of(problem)
-    found = count_of(rows)
-    law = tilt_law(problem, k, problem.rng, count or 1.0 if found is None else found).of(times)
-    weights = law.weights(public_stream("tilts of the page").normal(size=(len(law.own), _TILTS)))
-    tilts = law.values @ weights
-    shift = law.shift(law.records, release.size)
+    determined = count_of(rows)
+    tilts = tilt_distribution(problem, k, problem.rng, count or 1.0 if determined is None else determined).with_cap(
+        times
+    )
+    weights = tilts.weights(public_stream("tilts of the page").normal(size=(len(tilts.scatters), _TILTS)))
+    samples = tilts.values @ weights
+    shift = tilts.shift(tilts.records, release.size)
     return PublicNumbers(
-        law,
-        float(divergences(tilts).mean()),
-        hidden(problem, law, rows, slopes),
-        _changes(release.model, law.theta, tilts),
+        tilts,
+        float(divergences(samples).mean()),
+        hidden(problem, tilts, rows, slopes),
+        _changes(release.model, tilts.theta, samples),
         (float(np.median(shift)), float(np.quantile(shift, 0.95)), float(shift.max())),
     )
 
@@ -76,38 +77,42 @@ def statistics_of(problem: Problem) -> tuple[tuple[Row, ...], np.ndarray]:
     solved = problem.solved
     library, totals = totals_of(solved, problem.knowledge, problem.reference)
     rows = rows_of(library, totals, solved.embedding)
-    seen, slopes = slopes_of(library, totals)
-    own = dict(zip((row.name for row in seen), (totals.directions @ slopes).T, strict=True))
-    return rows, np.stack([own.get(row.name, np.zeros(solved.basis.size)) for row in rows], axis=1)
+    determined, slopes = slopes_of(library, totals)
+    by_name = dict(zip((row.name for row in determined), (totals.directions @ slopes).T, strict=True))
+    return rows, np.stack([by_name.get(row.name, np.zeros(solved.basis.size)) for row in rows], axis=1)
 
 
-def hidden(problem: Problem, law: TiltLaw, rows: Sequence[Row], slopes: np.ndarray) -> tuple[Hidden, ...]:
+def hidden(problem: Problem, tilts: TiltDistribution, rows: Sequence[Row], slopes: np.ndarray) -> tuple[Hidden, ...]:
     """What the best unbiased attacker can know of each statistic when the release has random tilts."""
     solved = problem.solved
-    cross = np.asarray(solved.embedding.cross(solved.basis, law.records))
-    scatter = law.scatter(cross @ slopes)
+    cross = np.asarray(solved.embedding.cross(solved.basis, tilts.records))
+    scatter = tilts.scatter(cross @ slopes)
     size = solved.embedding.effective_size
-    found = []
+    results = []
     for row, sd in zip(rows, scatter, strict=True):
         if row.verdict == "undetermined" or not row.se or not row.floor:
-            found.append(Hidden(row.name, None, None, None, row.verdict))
+            results.append(Hidden(row.name, None, None, None, row.verdict))
             continue
         draws = size * (row.floor / sd) ** 2
-        found.append(Hidden(row.name, float(sd), float(np.hypot(sd, row.se)), float(draws), row.verdict))
-    return tuple(found)
+        results.append(Hidden(row.name, float(sd), float(np.hypot(sd, row.se)), float(draws), row.verdict))
+    return tuple(results)
 
 
-def _changes(model: Model, theta: np.ndarray, tilts: np.ndarray) -> tuple[Change, ...]:
+def _changes(model: Model, theta: np.ndarray, samples: np.ndarray) -> tuple[Change, ...]:
     """Root mean square change of means and quantiles of the parameters over S tilts `(T, S)`."""
-    params = {k: np.asarray(v) for k, v in jax.vmap(model.constrain)(theta).items()}
-    weights = np.exp(tilts - tilts.max(axis=0))
+    params = {k: np.asarray(entry_values) for k, entry_values in jax.vmap(model.constrain)(theta).items()}
+    weights = np.exp(samples - samples.max(axis=0))
     weights /= weights.sum(axis=0)
-    found = []
-    for p in model.parameters:
-        values = params[p.name].reshape(len(theta), -1)
-        names = [entry(p.name, index) for index in np.ndindex(p.shape)]
-        found += [_change(name, v, weights) for name, v in zip(names, values.T, strict=True) if v.std() > 0]
-    return tuple(found)
+    changes = []
+    for parameter in model.parameters:
+        values = params[parameter.name].reshape(len(theta), -1)
+        names = [entry(parameter.name, index) for index in np.ndindex(parameter.shape)]
+        changes += [
+            _change(name, entry_values, weights)
+            for name, entry_values in zip(names, values.T, strict=True)
+            if entry_values.std() > 0
+        ]
+    return tuple(changes)
 
 
 def _change(name: str, values: np.ndarray, weights: np.ndarray) -> Change:
@@ -115,10 +120,10 @@ def _change(name: str, values: np.ndarray, weights: np.ndarray) -> Change:
     w = weights[np.argsort(values)]
     mean = z @ w
     sd = np.sqrt(np.maximum((z**2) @ w - mean**2, 0.0))
-    share = np.cumsum(w, axis=0) - w / 2
-    ends: list[Any] = []
-    for q in (_LOW, _HIGH):
-        at = np.minimum((share < q).sum(axis=0), len(z) - 1)
-        ends.append(z[at] - np.quantile(z, q))
-    mean, sd, low, high = (float(np.sqrt(np.mean(x**2))) for x in (mean, sd - 1, *ends))
+    levels = np.cumsum(w, axis=0) - w / 2
+    differences: list[np.ndarray] = []
+    for level in (_LOW, _HIGH):
+        positions = np.minimum((levels < level).sum(axis=0), len(z) - 1)
+        differences.append(z[positions] - np.quantile(z, level))
+    mean, sd, low, high = (float(np.sqrt(np.mean(x**2))) for x in (mean, sd - 1, *differences))
     return Change(name, mean, sd, low, high)

@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.disclosure.sanitising.bits import RECORDS, bits_of
-from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, tilt_at, tilt_law
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, Account, ledger_path, opened_ledger
 from bayesrecon.disclosure.sanitising.public_numbers import public_numbers, statistics_of
 from bayesrecon.disclosure.sanitising.secret import Secret, hash_of_data, hash_of_draws, hash_of_model, keyed
 from bayesrecon.disclosure.sanitising.supported import LEAST_WORTH, check_worth, with_widest_cap, worth_for
 from bayesrecon.disclosure.sanitising.tilted_draws import MOST, USUAL, chosen, distinct, redrawn
 from bayesrecon.disclosure.sanitising.tilted_mode import as_draws, numbers_of, tilted_mode
+from bayesrecon.disclosure.sanitising.tilts import TiltDistribution, count_of, tilt_at, tilt_distribution
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.problem import Problem
@@ -24,9 +24,15 @@ from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.model import Model, Progress, PseudoData, Records
 from bayesrecon.posteriors.made.nuts import check_records, nuts
 from bayesrecon.posteriors.tables import read_table
-from bayesrecon.releases import Approximation, OptimisedFit, PosteriorDraws
+from bayesrecon.releases import Approximation, OptimisedFit, PosteriorDraws, Release
 from bayesrecon.results.sanitised import Sanitised
 from bayesrecon.verbs.verb import verb
+
+_Shifts = dict[str, dict[float | str, float]]
+"""By column of the data, and by value of this column."""
+
+_Table = Mapping[str, ArrayLike]
+"""Columns `(N, *shape)` by name."""
 
 _FEWEST = 100  # smallest number of draws to publish: readers cannot compute quantiles from fewer
 _DRAWS, _THINNING = 1000, 2  # draws per chain and thinning of the posterior behind a mode, to compute the tilts
@@ -40,12 +46,12 @@ _CHAINS = 8  # largest number of chains that the published draws are divided int
     instead="sanitise draws (`bayesrecon fit` makes some), and publish `table()` of these",
 )
 def sanitise(
-    release: Any,
+    release: Release,
     *,
-    model: Any = None,
+    model: object = None,
     worth: float | None = None,
     records: float | Mapping[str, float] | None = None,
-    data: Any = None,
+    data: _Table | str | Path | None = None,
     draws: int | None = None,
     budget: float | None = None,
     ledger: str | Path | None = None,
@@ -108,20 +114,22 @@ def sanitise(
     if records is not None and worth is not None:
         raise BayesreconError("records= sets the worth: give one of records= and worth=")
     worth = check_worth(100.0 if worth is None else worth)
-    table = read_table(data) if data is not None and not isinstance(data, Mapping) else data
+    table = read_table(str(data)) if isinstance(data, str | Path) else data
     private = None if table is None else check_records(release.model, table)
-    who, most = _hidden_units(records, table)
+    column, largest_shift = _hidden_units(records, table)
     job = _prepared(release, worth, private, draws)
-    if most is not None:
-        about = job.law.records if private is None else private
-        codes = None if who is None or table is None else _codes(table[who])[1]
-        one = "a record moves" if who is None else f"all records of one {who} together move"
-        found = worth_for(most, lambda k: float(job.law.at(k).shift(about, job.count, codes).max()), one)
-        worth = min(found, max(LEAST_WORTH, float(job.count)))  # above it the sampling error of the draws hides more
+    if largest_shift is not None:
+        shifted = job.tilts.records if private is None else private
+        codes = None if column is None or table is None else _codes(table[column])[1]
+        subject = "a record moves" if column is None else f"all records of one {column} together move"
+        allowed = worth_for(
+            largest_shift, lambda k: float(job.tilts.with_size(k).shift(shifted, job.count, codes).max()), subject
+        )
+        worth = min(allowed, max(LEAST_WORTH, float(job.count)))  # above it the sampling error of the draws hides more
     if budget is not None and not budget >= worth:
         raise BayesreconError(f"budget={budget} is below worth={worth:g}; state a budget of at least the worth")
-    law, times = with_widest_cap(job.law.at(worth**-0.5), release.name)
-    job = replace(job, law=law, times=times)
+    tilts, times = with_widest_cap(job.tilts.with_size(worth**-0.5), release.name)
+    job = replace(job, tilts=tilts, times=times)
     if unsafe_seed is None:
         owner = None if table is None else hash_of_data(table)
         secret, tilt, account = job.entered(owner, worth, budget, ledger_path() if ledger is None else Path(ledger))
@@ -134,9 +142,9 @@ def sanitise(
         progress("altering the draws", 0.5)
     if job.mode and private is not None:
         safe = tilted_mode(job.release.model, private, tilt, np.asarray(job.release.theta), f"{job.mode}, sanitised")
-        found = _result(job, worth, as_draws(safe), account, _columns(job.release.model, table, who))
-        return found.of_mode(safe, *numbers_of(safe))
-    return _result(job, worth, job.published(secret, tilt), account, _columns(job.release.model, table, who))
+        result = _result(job, worth, as_draws(safe), account, _columns(job.release.model, table, column))
+        return result.of_mode(safe, *numbers_of(safe))
+    return _result(job, worth, job.published(secret, tilt), account, _columns(job.release.model, table, column))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +154,7 @@ class _Job:
     Attributes:
         release: the draws.
         private: the private records, if supplied.
-        law: distribution of the tilts.
+        tilts: distribution of the tilts.
         count: number of draws to publish.
         notes: notes for the result.
         times: R / N, the cap of the tilts.
@@ -155,14 +163,14 @@ class _Job:
 
     release: PosteriorDraws
     private: Records | None
-    law: TiltLaw
+    tilts: TiltDistribution
     count: int
     notes: tuple[str, ...] = ()
     times: int = 1
     mode: str = ""
 
     def tilt(self, secret: Secret) -> PseudoData:
-        return self.law.drawn(secret.generator("tilt"))
+        return self.tilts.drawn(secret.generator("tilt"))
 
     def entered(
         self, owner: str | None, worth: float, budget: float | None, path: Path
@@ -172,30 +180,30 @@ class _Job:
         Args:
             owner: identifier of the data; None if they were not supplied, and then the draws identify the release.
         """
-        about = hash_of_model(self.release.model)
-        about = about if owner is not None else f"{about} {hash_of_draws(self.release.theta)}"
-        with opened_ledger(path) as book:
-            return book.tilt(owner or UNNAMED, about, worth, budget, self.tilt, self.times)
+        identifier = hash_of_model(self.release.model)
+        identifier = identifier if owner is not None else f"{identifier} {hash_of_draws(self.release.theta)}"
+        with opened_ledger(path) as open_ledger:
+            return open_ledger.tilt(owner or UNNAMED, identifier, worth, budget, self.tilt, self.times)
 
     def published(self, secret: Secret, tilt: PseudoData) -> PosteriorDraws:
         """Draws from the tilted posterior in random order, in new chains."""
         release, theta = self.release, np.asarray(self.release.theta)
         rng = secret.generator(f"draws of {hash_of_draws(theta)}")
         if self.count <= MOST * len(theta):
-            found = theta[chosen(tilt_at(release.model, theta, tilt), self.count, rng)]
+            new_theta = theta[chosen(tilt_at(release.model, theta, tilt), self.count, rng)]
         else:
             assert self.private is not None
             seed = int(rng.integers(2**31))
-            found = redrawn(release.model, self.private, tilt, theta, self.count, seed)
-        chains, count = len(np.unique(release.chain)), len(found)
+            new_theta = redrawn(release.model, self.private, tilt, theta, self.count, seed)
+        chains, count = len(np.unique(release.chain)), len(new_theta)
         chains = chains if chains <= _CHAINS and count % chains == 0 else 1
         chain = np.repeat(np.arange(1, chains + 1), count // chains)
         weights = np.full(count, 1 / count)
-        return PosteriorDraws(found, release.model, weights, chain, name=f"{release.name}, sanitised")
+        return PosteriorDraws(new_theta, release.model, weights, chain, name=f"{release.name}, sanitised")
 
 
 @singledispatch
-def _prepared(release: Any, worth: float, private: Records | None, draws: int | None) -> _Job:
+def _prepared(release: Approximation | OptimisedFit, worth: float, private: Records | None, draws: int | None) -> _Job:
     """Everything that does not depend on the secret. A mode's posterior is sampled first."""
     if private is None:
         raise BayesreconError(
@@ -219,21 +227,21 @@ def _(release: PosteriorDraws, worth: float, private: Records | None, draws: int
     if problem.release.model is not release.model:
         raise BayesreconError(f"{release.name}: the draws were rounded; supply them with all digits")
     count = _count(release, draws, private)
-    law = tilt_law(problem, worth**-0.5, problem.rng, _records(problem, private))
-    return _Job(release, private, law, count, notes)
+    tilts = tilt_distribution(problem, worth**-0.5, problem.rng, _records(problem, private))
+    return _Job(release, private, tilts, count, notes)
 
 
 def _records(problem: Problem, private: Records | None) -> float:
     """N, the number of private records."""
     if private is not None:
         return float(len(next(iter(private.values()))))
-    found = count_of(statistics_of(problem)[0])
-    if found is None:
+    determined = count_of(statistics_of(problem)[0])
+    if determined is None:
         raise BayesreconError(
             f"{problem.release.name} does not determine the number of records, which is needed; supply the private "
             "records (data=)"
         )
-    return max(1.0, found)
+    return max(1.0, determined)
 
 
 def _count(release: PosteriorDraws, draws: int | None, private: Records | None) -> int:
@@ -256,65 +264,69 @@ def _count(release: PosteriorDraws, draws: int | None, private: Records | None) 
     return draws
 
 
-def _hidden_units(records: float | Mapping[str, float] | None, table: Any) -> tuple[str | None, float | None]:
+def _hidden_units(records: float | Mapping[str, float] | None, table: _Table | None) -> tuple[str | None, float | None]:
     """The column whose records are hidden together (None for single records), and the largest allowed shift."""
     if not isinstance(records, Mapping):
         return None, records
     if len(records) != 1:
         raise BayesreconError("records={column: MU}: name one column, whose records are hidden together")
-    ((column, most),) = records.items()
+    ((column, largest_shift),) = records.items()
     if table is None or column not in table:
-        found = "supply the private records (data=)" if table is None else f"data has {', '.join(map(str, table))}"
-        raise BayesreconError(f"records={{{column!r}: ...}}: there is no column {column!r}; {found}")
-    return column, most
+        remedy = "supply the private records (data=)" if table is None else f"data has {', '.join(map(str, table))}"
+        raise BayesreconError(f"records={{{column!r}: ...}}: there is no column {column!r}; {remedy}")
+    return column, largest_shift
 
 
-def _columns(model: Model, table: Any, named: str | None) -> dict[str, Any]:
+def _columns(model: Model, table: _Table | None, column: str | None) -> dict[str, np.ndarray]:
     """Columns that group records into units: the named one, and fields with three or more levels."""
     if table is None:
         return {}
-    groups = [k for k, f in model.fields.items() if not f.shape and len(f.domain.levels) > 2 and k in table]
-    wanted = groups if named is None or named in groups else [named, *groups]
-    return {k: np.asarray(table[k]) for k in wanted}
+    groups = [
+        name for name, spec in model.fields.items() if not spec.shape and len(spec.domain.levels) > 2 and name in table
+    ]
+    names = groups if column is None or column in groups else [column, *groups]
+    return {name: np.asarray(table[name]) for name in names}
 
 
-def _codes(column: Any) -> tuple[np.ndarray, np.ndarray]:
+def _codes(column: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """The distinct values of a column, and the index of each record's value."""
     values, codes = np.unique(np.asarray(column), return_inverse=True)
     return values, codes.ravel()
 
 
-def _unit_shifts(job: _Job, columns: Mapping[str, Any], draws: int) -> dict[str, dict[Any, float]] | None:
+def _unit_shifts(
+    job: _Job, columns: Mapping[str, np.ndarray], draws: int
+) -> dict[str, dict[float | str, float]] | None:
     """Shift of the release by all records together that share a value, for each column and value."""
     if job.private is None:
         return None
-    found = {}
+    shifts_by_column = {}
     for name, column in columns.items():
         values, codes = _codes(column)
-        shifts = job.law.shift(job.private, draws, codes)
-        found[name] = dict(zip(values.tolist(), shifts.tolist(), strict=True))
-    return found
+        shifts = job.tilts.shift(job.private, draws, codes)
+        shifts_by_column[name] = dict(zip(values.tolist(), shifts.tolist(), strict=True))
+    return shifts_by_column
 
 
 def _result(
-    job: _Job, worth: float, safe: PosteriorDraws, account: Account | None, columns: Mapping[str, Any]
+    job: _Job, worth: float, release: PosteriorDraws, account: Account | None, columns: Mapping[str, np.ndarray]
 ) -> Sanitised:
-    own = None if job.private is None else _one_digit(len(next(iter(job.private.values()))))
-    public = public_numbers(safe, worth**-0.5, job.times, own)
+    count = None if job.private is None else _one_digit(len(next(iter(job.private.values()))))
+    public = public_numbers(release, worth**-0.5, job.times, count)
     bits = _bits(job)
-    found = Sanitised(
+    result = Sanitised(
         source=job.release.name,
         model=job.release.model.name,
-        draws=safe.size,
+        draws=release.size,
         worth=worth,
         cap=job.times,
-        cost=public.law.cost,
+        cost=public.tilts.cost,
         measured_cost=public.measured,
-        directions=public.law.effective_rank,
+        directions=public.tilts.effective_rank,
         statistics=public.statistics,
         changes=public.changes,
         typical_shifts=public.typical,
-        shifts=None if job.private is None else job.law.shift(job.private, job.count),
+        shifts=None if job.private is None else job.tilts.shift(job.private, job.count),
         units=_unit_shifts(job, columns, job.count),
         bits=None if bits is None else bits[0],
         bits_of_draws=None if bits is None else bits[1],
@@ -322,8 +334,8 @@ def _result(
         budget=None if account is None else account.budget,
         warnings=tuple(_warnings(job, account)),
     )
-    object.__setattr__(found, "release", safe)
-    return found
+    object.__setattr__(result, "release", release)
+    return result
 
 
 def _bits(job: _Job) -> tuple[np.ndarray, np.ndarray] | None:
@@ -334,10 +346,10 @@ def _bits(job: _Job) -> tuple[np.ndarray, np.ndarray] | None:
     predict = responses(job.release, ())
     if job.private is None or predict is None:
         return None
-    at = evenly(len(next(iter(job.private.values()))), RECORDS)
-    some = {k: np.asarray(v)[at] for k, v in job.private.items()}
-    given = effective_sample_size(np.asarray(job.release.theta), np.asarray(job.release.chain)).min()
-    return bits_of(job.law, some, predict, job.count, float(given))
+    positions = evenly(len(next(iter(job.private.values()))), RECORDS)
+    records = {k: np.asarray(v)[positions] for k, v in job.private.items()}
+    independent = effective_sample_size(np.asarray(job.release.theta), np.asarray(job.release.chain)).min()
+    return bits_of(job.tilts, records, predict, job.count, float(independent))
 
 
 def _one_digit(count: int) -> float:
@@ -347,13 +359,13 @@ def _one_digit(count: int) -> float:
 
 
 def _warnings(job: _Job, account: Account | None) -> list[str]:
-    found = list(job.notes)
+    warnings = list(job.notes)
     if account is None:
-        found.append("unsafe_seed: anybody can compute this tilt again, so these draws protect nothing")
+        warnings.append("unsafe_seed: anybody can compute this tilt again, so these draws protect nothing")
     elif job.private is None:
-        found.append(
+        warnings.append(
             "the data were not supplied: another run of the sampler on them gets another tilt, and the worths add"
         )
     if account is not None and account.reused:
-        found.append("these data were sanitised under this model before: the same tilt is reused, and adds no worth")
-    return found
+        warnings.append("these data were sanitised under this model before: the same tilt is reused, and adds no worth")
+    return warnings

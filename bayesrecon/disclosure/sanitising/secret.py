@@ -10,13 +10,15 @@ import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
+from bayesrecon.running.draws_on_disk import Stored
 
 _POINTS = 4  # points at which a model is evaluated to identify it: enough to distinguish priors
 _DIGITS = 6  # digits of the values there: machines differ only in later digits
@@ -44,7 +46,7 @@ def keyed(key: bytes, *parts: str) -> Secret:
     return Secret(hmac.digest(key, json.dumps(parts).encode(), "sha256"))
 
 
-def hash_of_data(data: Mapping[str, Any]) -> str:
+def hash_of_data(data: Mapping[str, ArrayLike]) -> str:
     """Hash of a table `{column: (N, *shape)}` of numbers or strings. The order of rows and columns does not matter.
 
     Raises:
@@ -56,19 +58,19 @@ def hash_of_data(data: Mapping[str, Any]) -> str:
     columns = {name: np.asarray(data[name]) for name in sorted(data)}
     if len({len(column) for column in columns.values()}) != 1:
         raise BayesreconError("the columns of the data differ in length, or there are none")
-    plain = {
+    comparable = {
         name: column.astype(float) + 0.0 if column.dtype.kind in "biuf" else column.astype(str)  # zero has one sign
         for name, column in columns.items()
     }
     rows = sorted(
         hashlib.sha256(b"|".join(np.ascontiguousarray(value).tobytes() for value in row)).digest()
-        for row in zip(*plain.values(), strict=True)
+        for row in zip(*comparable.values(), strict=True)
     )
-    about = json.dumps([[name, column.shape[1:]] for name, column in plain.items()])
-    return hashlib.sha256(about.encode() + b"".join(rows)).hexdigest()
+    shapes = json.dumps([[name, column.shape[1:]] for name, column in comparable.items()])
+    return hashlib.sha256(shapes.encode() + b"".join(rows)).hexdigest()
 
 
-def hash_of_draws(theta: Any) -> str:
+def hash_of_draws(theta: Array | Stored) -> str:
     """Hash of draws `(T, d)`, in their order."""
     array = np.ascontiguousarray(np.asarray(theta, float))
     return hashlib.sha256(json.dumps(array.shape).encode() + array.tobytes()).hexdigest()
@@ -81,5 +83,5 @@ def hash_of_model(model: Model) -> str:
     records: Records = {name: f.domain.draw_broad(rng, (_POINTS, *f.shape)) for name, f in model.fields.items()}
     values = jax.vmap(lambda t, z: (model.log_lik(t, z), model.log_prior(t) + model.log_det(t)))(theta, records)
     digits = [[f"{float(v):.{_DIGITS}g}" for v in column] for column in values]
-    about = [model.name, repr(sorted(model.settings.items())), model.coordinates, sorted(model.fields), digits]
-    return hashlib.sha256(json.dumps(about).encode()).hexdigest()
+    identity = [model.name, repr(sorted(model.settings.items())), model.coordinates, sorted(model.fields), digits]
+    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()

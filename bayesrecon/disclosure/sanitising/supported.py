@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_law
 from bayesrecon.disclosure.sanitising.random_streams import public_stream
+from bayesrecon.disclosure.sanitising.tilts import TiltDistribution, count_of, divergences, tilt_distribution
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.results.row import Row
@@ -31,48 +31,48 @@ def check_worth(worth: float) -> float:
         BayesreconError: it is not a number, or below the smallest supported worth.
     """
     try:
-        value = float(worth)
+        number = float(worth)
     except (TypeError, ValueError, OverflowError):
         raise BayesreconError(f"worth={worth!r} is not a number of draws") from None
-    if not LEAST_WORTH <= value < np.inf:
+    if not LEAST_WORTH <= number < np.inf:
         raise BayesreconError(
             f"worth={worth}: the smallest supported worth is {LEAST_WORTH:g} draws, because it is not known what "
             f"larger tilts hide; use {LEAST_WORTH:g} or more"
         )
-    return value
+    return number
 
 
-def with_widest_cap(law: TiltLaw, name: str) -> tuple[TiltLaw, int]:
+def with_widest_cap(tilts: TiltDistribution, name: str) -> tuple[TiltDistribution, int]:
     """The distribution of tilts with the widest cap at which the theory holds, and R / N of this cap.
 
     Args:
-        law: distribution whose cap is the scatter of N ordinary records.
+        tilts: distribution whose cap is the scatter of N ordinary records.
         name: name of the release, for messages.
 
     Raises:
         BayesreconError: the tilts cost more than is supported, or the theory does not hold.
     """
-    if law.cost > MOST_NATS:
+    if tilts.cost > MOST_NATS:
         raise BayesreconError(
-            f"{name}: a worth of {law.k**-2:g} draws costs {law.cost:.2g} nats in {law.effective_rank:.0f} "
-            f"directions, and at most {MOST_NATS:g} are supported; use worth={_affordable(law):.3g} or more, or "
+            f"{name}: a worth of {tilts.k**-2:g} draws costs {tilts.cost:.2g} nats in {tilts.effective_rank:.0f} "
+            f"directions, and at most {MOST_NATS:g} are supported; use worth={_affordable(tilts):.3g} or more, or "
             "publish fewer parameters"
         )
-    normals = public_stream("trial tilts").normal(size=(len(law.own), _TILTS))
+    normals = public_stream("trial tilts").normal(size=(len(tilts.scatters), _TILTS))
     for times in _TIMES:
-        wider = law.of(times)
-        if wider.cost <= MOST_NATS and holds(wider, normals):
-            return wider, times
+        capped = tilts.with_cap(times)
+        if capped.cost <= MOST_NATS and holds(capped, normals):
+            return capped, times
     raise BayesreconError(
-        f"{name}: at a worth of {law.k**-2:g} draws, tilts do not cost what the theory says, so what they hide is not "
-        "known either; use a larger worth="
+        f"{name}: at a worth of {tilts.k**-2:g} draws, tilts do not cost what the theory says, so it is not known what "
+        "they hide; use a larger worth="
     )
 
 
-def holds(law: TiltLaw, normals: np.ndarray) -> bool:
+def holds(tilts: TiltDistribution, normals: np.ndarray) -> bool:
     """Whether nearly all of S random tilts, from normal numbers `(M, S)`, cost what the second order says."""
-    tilts = law.values @ law.weights(normals)
-    ratio = divergences(tilts) / (tilts.var(axis=0) / 2)
+    samples = tilts.values @ tilts.weights(normals)
+    ratio = divergences(samples) / (samples.var(axis=0) / 2)
     return float(np.mean(np.abs(ratio - 1) <= _APART)) >= _SHARE
 
 
@@ -85,33 +85,33 @@ def tilted_errors(
         `{worth: (S,)}`, and for each worth that is missing, the reason. Worths below the smallest supported one are
         skipped.
     """
-    tried = [worth for worth in worths if worth >= LEAST_WORTH]
+    supported = [worth for worth in worths if worth >= LEAST_WORTH]
     count = count_of(rows) or problem.knowledge.total
-    if not tried:
+    if not supported:
         return {}, ()
     if count is None:
         return {}, ("sanitised draws are not planned for: the number of records is not determined",)
-    found, missing = {}, []
+    errors, missing = {}, []
     try:
-        law = tilt_law(problem, tried[0] ** -0.5, public_stream("records"), max(1.0, float(count)))
-        cross = np.asarray(problem.solved.embedding.cross(problem.solved.basis, law.records)) @ slopes
+        tilts = tilt_distribution(problem, supported[0] ** -0.5, public_stream("records"), max(1.0, float(count)))
+        cross = np.asarray(problem.solved.embedding.cross(problem.solved.basis, tilts.records)) @ slopes
     except BayesreconError as error:
         return {}, (f"sanitised draws are not planned for: {error}",)
-    for worth in tried:
+    for worth in supported:
         try:
-            found[worth] = with_widest_cap(law.at(worth**-0.5), problem.release.name)[0].scatter(cross)
+            errors[worth] = with_widest_cap(tilts.with_size(worth**-0.5), problem.release.name)[0].scatter(cross)
         except BayesreconError as error:
             missing.append(f"sanitised draws worth {worth} are not planned for: {error}")
-    return found, tuple(missing)
+    return errors, tuple(missing)
 
 
-def worth_for(shift: float, largest: Callable[[float], float], one: str = "a record moves") -> float:
+def worth_for(shift: float, largest: Callable[[float], float], subject: str = "a record moves") -> float:
     """The largest worth at which no record shifts the release by more than `shift`.
 
     Args:
         shift: in posterior standard deviations.
         largest: function that maps k to the largest shift by a record.
-        one: subject and verb for messages.
+        subject: subject and verb for messages.
 
     Raises:
         BayesreconError: that needs larger tilts than are supported.
@@ -121,7 +121,7 @@ def worth_for(shift: float, largest: Callable[[float], float], one: str = "a rec
     most = LEAST_WORTH**-0.5
     if (least := largest(most)) > shift:
         raise BayesreconError(
-            f"records={shift:g}: at the smallest supported worth of {LEAST_WORTH:g} draws, {one} the release by "
+            f"records={shift:g}: at the smallest supported worth of {LEAST_WORTH:g} draws, {subject} the release by "
             f"{least:.2g} standard deviations, which tilts cannot hide; publish fewer parameters, or fit with a "
             "differentially private method"
         )
@@ -134,9 +134,9 @@ def worth_for(shift: float, largest: Callable[[float], float], one: str = "a rec
     return float(max(LEAST_WORTH, np.floor(worth / unit) * unit))
 
 
-def _affordable(law: TiltLaw) -> float:
+def _affordable(tilts: TiltDistribution) -> float:
     """The smallest worth whose cost is supported, rounded up to three digits."""
-    worth = law.k**-2
-    while law.at(worth**-0.5).cost > MOST_NATS:
+    worth = tilts.k**-2
+    while tilts.with_size(worth**-0.5).cost > MOST_NATS:
         worth *= 1.01
     return worth

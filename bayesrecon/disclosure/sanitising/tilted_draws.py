@@ -4,7 +4,6 @@ The draws never get weights and are never sampled with replacement: the weight o
 """
 
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -40,8 +39,9 @@ def chosen(tilt: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray
     [0, 2]
     """
     order = np.log(rng.random(len(tilt))) - tilt
-    kept = np.argpartition(order, count - 1)[:count]
-    return kept[np.argsort(rng.random(len(tilt))[kept])]  # the order does not depend on which draws were chosen
+    positions = np.argpartition(order, count - 1)[:count]
+    # The order does not depend on which draws were chosen.
+    return positions[np.argsort(rng.random(len(tilt))[positions])]
 
 
 def distinct(release: PosteriorDraws) -> tuple[PosteriorDraws, tuple[str, ...]]:
@@ -56,16 +56,16 @@ def distinct(release: PosteriorDraws) -> tuple[PosteriorDraws, tuple[str, ...]]:
     """
     repeats = 0
     for step in _STEPS:
-        one = release if step == 1 else release.take(np.arange(0, release.size, step))
-        rows = np.ascontiguousarray(np.asarray(one.theta)) + 0.0
-        whole = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
-        first = np.sort(np.unique(whole, return_index=True)[1])
+        thinned = release if step == 1 else release.take(np.arange(0, release.size, step))
+        rows = np.ascontiguousarray(np.asarray(thinned.theta)) + 0.0
+        keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+        first = np.sort(np.unique(keys, return_index=True)[1])
         repeats = repeats or len(rows) - len(first)
         if len(rows) - len(first) <= _REPEATED * len(rows):
             note = (
                 f"{repeats} of {release.size} draws repeat another one: the {len(first)} distinct draws left are used"
             )
-            return (one, ()) if not repeats else (one.take(first), (note,))
+            return (thinned, ()) if not repeats else (thinned.take(first), (note,))
     raise BayesreconError(
         f"{release.name}: {repeats} of {release.size} draws repeat another one, as in a Metropolis chain; thin them "
         "until none is repeated, or sample with NUTS"
@@ -81,10 +81,10 @@ def redrawn(model: Model, data: Records, tilt: PseudoData, starts: np.ndarray, c
     Returns:
         Distinct draws in random order; fewer than `count` if chains got stuck.
     """
-    weights, added = jnp.asarray(tilt.weights), {k: jnp.asarray(v) for k, v in tilt.records.items()}
+    weights, altered = jnp.asarray(tilt.weights), {k: jnp.asarray(v) for k, v in tilt.records.items()}
 
-    def log_prior_at(params: Params) -> Any:
-        return model.log_prior_at(params) + weights @ jax.vmap(model.log_lik_at, (None, 0))(params, added)
+    def log_prior_at(params: Params) -> jax.Array:
+        return model.log_prior_at(params) + weights @ jax.vmap(model.log_lik_at, (None, 0))(params, altered)
 
     rng = np.random.default_rng(seed)
     drawn, _ = sampled(

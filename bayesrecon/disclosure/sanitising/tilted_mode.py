@@ -3,7 +3,7 @@
 It is a function of the tilted log density alone, so it reveals no more than infinitely many draws with the same tilt.
 """
 
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -31,16 +31,15 @@ def tilted_mode(model: Model, data: Records, tilt: PseudoData, starts: np.ndarra
     """
     records = {k: np.concatenate([np.asarray(v), np.asarray(tilt.records[k])]) for k, v in data.items()}
     weights = np.concatenate([np.ones(len(records[next(iter(data))]) - len(tilt.weights)), np.asarray(tilt.weights)])
-    derived, altered = laplace(model, True), PseudoData(weights, records)
+    laplace_model, altered_data = laplace(model, True), PseudoData(weights, records)
     covariance = np.atleast_2d(np.cov(starts.T))
-    phi = fitted_normal(model, derived, pack(model, starts.mean(axis=0), covariance), altered)
-    again = fitted_normal(model, derived, phi, altered)
+    phi = fitted_normal(model, laplace_model, pack(model, starts.mean(axis=0), covariance), altered_data)
+    next_phi = fitted_normal(model, laplace_model, phi, altered_data)
     sd = np.sqrt(np.diag(covariance))
-    if not np.isfinite(phi).all() or (np.abs(again - phi)[: len(sd)] > _CONVERGED * sd).any():
+    if not np.isfinite(phi).all() or (np.abs(next_phi - phi)[: len(sd)] > _CONVERGED * sd).any():
         raise BayesreconError(f"{name}: no mode of the tilted posterior was found; sanitise draws instead")
     mean, factor = (np.asarray(x) for x in unpack(model, phi))
-    found: Any = gaussian(model, mean, factor @ factor.T, jacobian=True, name=name)
-    return found
+    return cast(Approximation, gaussian(model, mean, factor @ factor.T, jacobian=True, name=name))
 
 
 def numbers_of(mode: Approximation) -> tuple[np.ndarray, np.ndarray]:

@@ -66,7 +66,7 @@ def test_one_start_confirms_nothing():
     found = bayesrecon.reconstruct(release, attack=GradientMatching(n=5, multipliers="one", steps=200, restarts=1))
     assert found.residual < 1e-8
     assert not found.determined.any()
-    assert "one start of 1 alone reached the floor" in found.warnings[-1]
+    assert "a single start of 1 reached the floor" in found.warnings[-1]
 
 
 @pytest.mark.slow

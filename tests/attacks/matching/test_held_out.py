@@ -61,7 +61,7 @@ def test_what_a_regulariser_holds_is_not_determined():
     found = bayesrecon.reconstruct(release, attack=attack)
     assert found.penalty > 0
     assert not found.determined.any()
-    assert "the regulariser holds the residual" in found.warnings[-1]
+    assert "the regulariser keeps the residual" in found.warnings[-1]
 
 
 def test_equations_left_out_hold_at_a_solution_that_is_the_data():
@@ -72,5 +72,5 @@ def test_equations_left_out_hold_at_a_solution_that_is_the_data():
     assert held[0] == held[1] < 1e-6
     far = GradientMatching(n=5, multipliers="one", steps=200, restarts=2, regulariser=Box(0.0, 0.1))
     assert held_out_residual(release, far, share=0.2, key=1) > 1e-2
-    with pytest.raises(BayesreconError, match="some must be left out"):
+    with pytest.raises(BayesreconError, match="expected a share that holds out some"):
         held_out_residual(release, free, share=0.0)

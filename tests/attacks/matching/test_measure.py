@@ -96,7 +96,7 @@ def test_a_measure_is_dealt_out_by_the_largest_remainder():
     places = np.array([[0.0], [0.01], [1.0], [1.01], [5.0]])
     labels = np.array([[0], [0], [0], [0], [1]])
     weights = np.array([0.5, 0.5, 1.0, 1.1, 0.9])
-    chosen, found = measure.deal(rng, places, labels, weights, 4)
+    chosen, found = measure.as_records(rng, places, labels, weights, 4)
     assert sorted(labels[chosen, 0]) == [0, 0, 0, 1]
     assert np.sort(found[:, 0]) == pytest.approx([0.005, 1.0, 1.01, 5.0], abs=0.1)
-    assert measure.deal(rng, places, labels, np.zeros(5), 4)[1].shape == (4, 1)
+    assert measure.as_records(rng, places, labels, np.zeros(5), 4)[1].shape == (4, 1)

@@ -11,7 +11,7 @@ import bayesrecon
 from bayesrecon.attacks.outputs.linear_decoder import linear_decoder
 from bayesrecon.attacks.outputs.output_inversion import OutputInversion
 from bayesrecon.attacks.outputs.posterior_sampling import PosteriorSampling
-from bayesrecon.attacks.outputs.public_law import log_between
+from bayesrecon.attacks.outputs.record_prior import log_between
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import outputs
 from bayesrecon.precision import x64

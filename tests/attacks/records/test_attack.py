@@ -170,7 +170,7 @@ def test_eight_schools(database):
         ({"known": {"person": [1, 1], "item": [1, 1]}, "unit": ("person", "item")}, "its known values repeat"),
         ({"known": {"person": [1, 2]}, "unit": ("person", "item")}, "must be one of the known fields"),
         ({"known": {"person": [1], "item": [1], "y": [1]}, "unit": "person"}, "there is nothing to recover"),
-        ({"known": {"person": [1], "item": [1]}, "unit": "person", "n": 3}, "n= has no part"),
+        ({"known": {"person": [1], "item": [1]}, "unit": "person", "n": 3}, "n= is not an option"),
     ],
 )
 def test_bad_input(loose, options, message):

@@ -52,7 +52,7 @@ def test_it_is_the_sum_of_its_blocks(table):
     np.testing.assert_allclose(q @ x, dense @ x)
     np.testing.assert_allclose(q @ x[:, 0], dense @ x[:, 0])
     np.testing.assert_allclose(q.diagonals().sum(axis=0), np.diag(dense))
-    np.testing.assert_allclose(q.between(common), common.T @ dense @ common.toarray())
+    np.testing.assert_allclose(q.between(common, common.shape[1]), common.T @ dense @ common.toarray())
     np.testing.assert_allclose((q.with_(q, np.add) @ x), 2 * dense @ x)
 
 

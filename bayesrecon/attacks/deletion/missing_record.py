@@ -1,13 +1,14 @@
-"""What known records and the regulariser leave over of the gradient of a trained parameter: the missing record's own.
+"""The missing record of a trained parameter, from the gradients of all known records and of the regulariser.
 
-A trained parameter is stationary, so the missing record's gradient is minus what all the others and the regulariser
-leave over. For a linear predictor that gradient is an outer product of the loss's slope and the record,
+A trained parameter is stationary, so the gradient of the missing record is minus the sum of all other gradients. For a
+linear predictor it is an outer product of the loss's slope and the record,
 
     grad l(theta, x) = -[ sum_known grad l(theta, x_n) + grad log pi0(theta) ] = s (x, 1)',    s = dh/deta
 
-whose intercept column is the slope itself. What training left of the gradient, delta, moves the record found by at most
-`sqrt(1 + |x|^2) |delta| / (|s| - |delta|)`. A loss that implies the slope of a record checks it: the slope found and
-the one implied differ by a linear function of delta, which tells its size when its direction is random.
+whose intercept column is the slope itself. Let delta be the gradient that training left. It changes the recovered
+record by at most `sqrt(1 + |x|^2) |delta| / (|s| - |delta|)`. If the loss implies the slope of a record, the difference
+between the recovered and the implied slope is a linear function of delta. It determines the size of delta if its
+direction is random.
 """
 
 from collections.abc import Mapping
@@ -26,18 +27,16 @@ from bayesrecon.model import LinearPredictor, Model, Params, Records
 from bayesrecon.releases import Release
 from bayesrecon.results.deletion import MissingRecord
 
-_OFF = 1e-3  # relative disagreement from which a parameter is not called stationary
-_LOST = 0.5  # relative disagreement from which slope and record have nothing to do with each other
-# Share of leftovers of random direction that are larger than a check says: a larger share states errors that are too
-# small, and a smaller one calls records lost that were found.
-_UNSEEN = 0.05
+_OFF = 1e-3  # largest relative disagreement at a stationary parameter
+_LOST = 0.5  # relative disagreement above which slope and record are unrelated
+_UNSEEN = 0.05  # probability that a remaining gradient of random direction is larger than estimated
 
 
-def left_over(release: Release, others: Mapping[str, Array], tolerance: float | None = None) -> MissingRecord:
-    """The one record that is not among the others, from a trained linear predictor; see `missing_record`.
+def missing_record_of(release: Release, others: Mapping[str, Array], tolerance: float | None = None) -> MissingRecord:
+    """The missing record of a trained linear predictor, as in the verb `missing_record`.
 
     Raises:
-        BayesreconError: as `missing_record` does.
+        BayesreconError: as in `missing_record`.
     """
     model = release.model
     if model.linear is None:
@@ -59,7 +58,7 @@ def left_over(release: Release, others: Mapping[str, Array], tolerance: float | 
 
 
 def all_fields(model: Model, others: Mapping[str, Array]) -> Records:
-    """Known records, checked, which need every field of the model."""
+    """Check known records, which must have every field of the model."""
     missing = [f for f in model.fields if f not in others]
     if missing:
         raise BayesreconError(f"the known records lack field {missing[0]} (fields: {', '.join(model.fields)})")
@@ -127,8 +126,12 @@ def _solve(
 
 
 def _hidden(entries: int, checks: int) -> float:
-    """How much larger a leftover of so many entries is than what so many combinations of them show of it, at most, but
-    for a share `_UNSEEN` of directions."""
+    """Upper limit of the ratio of a vector's norm to that of its observed part, for a random direction.
+
+    Args:
+        entries: number of entries of the vector.
+        checks: number of their combinations that are observed.
+    """
     return float(np.sqrt(entries / chi2.ppf(_UNSEEN, checks)))
 
 
@@ -136,7 +139,7 @@ def _hidden(entries: int, checks: int) -> float:
 def _off(
     linear: LinearPredictor, coef: Array, intercept: Array, outer: Array, label: Array
 ) -> tuple[jax.Array, jax.Array]:
-    """The slope `(K,)` that the record implies less the one found; its derivative in the gradient, `(K, K, p + 1)`."""
+    """Implied minus recovered slope, `(K,)`, and its derivative in the gradient, `(K, K, p + 1)`."""
 
     def difference(outer: Array) -> jax.Array:
         slope = outer[:, -1]

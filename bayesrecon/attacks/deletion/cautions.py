@@ -1,20 +1,20 @@
-"""What speaks against a reconstructed record, in words."""
+"""Reasons to doubt a reconstructed record, as messages."""
 
 from collections.abc import Sequence
 
 from bayesrecon.pairs import Deletion
 
-# Public records from which the estimate is not called poor, where no probability is stated; excess from which one
-# record alone is not believed; probability of a label or sign from which it is not doubted.
-_FEW, _TOO_LARGE, _SURE = 20, 3.0, 0.9
+_FEW = 20  # an estimate without a probability from fewer public records gets a message
+_TOO_LARGE = 3.0  # a larger excess is not explained by a single record
+_SURE = 0.9  # probability of a label or sign above which it is not doubted
 
 
 def notes_of(pair: Deletion) -> tuple[str, ...]:
-    """What was noticed while reading both releases."""
+    """Notes from reading both releases."""
     return tuple(dict.fromkeys((*pair.before.notes, *pair.after.notes)))
 
 
-def doubts_about(
+def cautions_about(
     probability: float | None,
     *,
     what: str,
@@ -23,16 +23,17 @@ def doubts_about(
     excess: float | None = None,
     spanned: tuple[int, int] | None = None,
 ) -> tuple[str, ...]:
-    """What speaks against a reconstruction, one line each.
+    """Reasons to doubt a reconstruction, one line each.
 
     Args:
-        probability: that `what`, the label or the sign, is right; None where it cannot be stated.
-        effective: public records that the estimate rests on.
-        absent: labels that no public record has.
-        excess: length of the slope over the largest one of a public record.
-        spanned: public records, and directions that no penalty bends.
+        probability: probability that the label or the sign is right; None if it is unknown.
+        what: "label" or "sign".
+        effective: effective number of public records behind the estimate.
+        absent: labels without public records.
+        excess: norm of the slope, relative to the largest one of a public record.
+        spanned: number of public records, and number of directions without a penalty.
 
-    >>> doubts_about(0.7, what="sign", effective=100.0)
+    >>> cautions_about(0.7, what="sign", effective=100.0)
     ('the sign is right with probability 0.70: a record on the other side of the mean explains the change, too',)
     """
     lines = []

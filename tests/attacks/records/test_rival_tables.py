@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesrecon.attacks.records.blocks import layered
-from bayesrecon.attacks.records.doubts import Table, odds_against, with_rival_tables
+from bayesrecon.attacks.records.rival_tables import Table, odds_against, with_rival_tables
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_flips_gain_what_the_table_gains(table):
     tables, energy = energies(table, solution, log_prior)
     of = {tuple(t): e for t, e in zip(tables.tolist(), energy, strict=True)}
     start = np.array([1, 1, 0, 0, 1, 0, 0, 0, 1])
-    table.at(start)
+    table.start(start)
     for row in (4, 0, 4, 7):
         before = of[tuple(table.chosen.tolist())]
         gain = table.gains[row]

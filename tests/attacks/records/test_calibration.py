@@ -1,12 +1,12 @@
-"""What is stated of values is no more than rehearsals bear out."""
+"""Stated probabilities are no higher than the share of correct values on simulated tables."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from bayesrecon.attacks.records import rehearsal
-from bayesrecon.attacks.records.rehearsal import calibrated, repeats_affordable, simulated_tables
+from bayesrecon.attacks.records import calibration
+from bayesrecon.attacks.records.calibration import calibrated, repeats_affordable, simulated_tables
 from bayesrecon.attacks.records.rows import Rows
 
 ROWS = Rows({"person": np.arange(500)}, {}, {"y": np.array([0.0, 1.0, 2.0])}, np.ones((500, 2), bool))
@@ -56,7 +56,7 @@ def test_what_a_value_loses_goes_to_what_the_model_expects():
     np.testing.assert_array_equal(calibrated(alone, [alone], np.array([[1]]), np.array([[1.0, 0.0]])), alone)
 
 
-def test_few_rehearsals_are_no_certainty():
+def test_few_simulated_tables_are_no_certainty():
     table = np.array([[0.999, 0.001]] * 3)
     assert calibrated(table, [table], np.zeros((1, 3), int), table)[0, 0] == 3.5 / 4
-    assert rehearsal._FEWEST >= 2  # either sign of the noise
+    assert calibration._FEWEST >= 2  # either sign of the noise

@@ -31,10 +31,10 @@ has exactly this distribution at all ranks. No direction has to be truncated.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.predictive import responses
@@ -42,7 +42,7 @@ from bayesrecon.estimation.problem import Problem
 from bayesrecon.kernels.score import log_liks
 from bayesrecon.model import Model, PseudoData, Records
 from bayesrecon.results.row import Row
-from bayesrecon.running.draws_on_disk import as_rows
+from bayesrecon.running.draws_on_disk import Stored, as_rows
 
 _RECORDS = 1024  # M: many times the number of directions that a few thousand draws resolve
 _DRAWS = 4096  # largest number of draws for variances, which then have an error of two per cent
@@ -51,7 +51,7 @@ _SMALLEST = 1e-12  # eigenvalues below this share of the largest are rounding
 
 
 @dataclass(frozen=True, eq=False)
-class TiltLaw:
+class TiltDistribution:
     """The distribution of the tilts of one posterior.
 
     Attributes:
@@ -60,7 +60,7 @@ class TiltLaw:
         multiple: `(R / M)^(1/2)`.
         theta: `(T, d)` draws from which variances are computed.
         values: `(T, M)` log likelihoods of the records at these draws, minus their means.
-        own: `(M,)` s_i^2, the scatter of R ordinary records, smallest first.
+        scatters: `(M,)` s_i^2, the scatter of R ordinary records, smallest first.
         vectors: `(M, M)`, U.
     """
 
@@ -70,21 +70,21 @@ class TiltLaw:
     multiple: float
     theta: np.ndarray
     values: np.ndarray
-    own: np.ndarray
+    scatters: np.ndarray
     vectors: np.ndarray
 
-    def at(self, k: float) -> "TiltLaw":
+    def with_size(self, k: float) -> "TiltDistribution":
         """The distribution with another size k of the tilts and the same records."""
         return replace(self, k=k)
 
-    def of(self, times: float) -> "TiltLaw":
+    def with_cap(self, times: float) -> "TiltDistribution":
         """The distribution whose cap is the scatter of `times` as many ordinary records."""
-        return replace(self, multiple=self.multiple * times**0.5, own=self.own * times)
+        return replace(self, multiple=self.multiple * times**0.5, scatters=self.scatters * times)
 
     @cached_property
     def variances(self) -> np.ndarray:
         """`(M,)` c_i, the variance of the tilt in each direction."""
-        return self.own / (1 + self.own / self.k**2)
+        return self.scatters / (1 + self.scatters / self.k**2)
 
     @property
     def effective_rank(self) -> float:
@@ -98,16 +98,16 @@ class TiltLaw:
 
     def weights(self, normals: np.ndarray) -> np.ndarray:
         """Weights of the records for S tilts, `(M, S)`, from standard normal numbers `(M, S)`."""
-        root = self.multiple / np.sqrt(1 + self.own / self.k**2)
+        root = self.multiple / np.sqrt(1 + self.scatters / self.k**2)
         return self.vectors @ (root[:, None] * (self.vectors.T @ normals))
 
     def drawn(self, rng: np.random.Generator) -> PseudoData:
         """One random tilt: the measure that is added to the data."""
-        return PseudoData(self.weights(rng.normal(size=(len(self.own), 1)))[:, 0], self.records)
+        return PseudoData(self.weights(rng.normal(size=(len(self.scatters), 1)))[:, 0], self.records)
 
     def scatter(self, functions: np.ndarray) -> np.ndarray:
         """Standard deviations `(S,)`, over tilts, of totals `sum_m w_m f(z_m)` of functions `(M, S)` at the records."""
-        root = self.multiple / np.sqrt(1 + self.own / self.k**2)
+        root = self.multiple / np.sqrt(1 + self.scatters / self.k**2)
         return np.linalg.norm(root[:, None] * (self.vectors.T @ functions), axis=0)
 
     def shift(self, records: Records, draws: float, units: np.ndarray | None = None) -> np.ndarray:
@@ -117,9 +117,9 @@ class TiltLaw:
         direction f_i, x shifts the release by `a_i = Cov(l(., x), f_i)`. The noise is that of the tilt, with variance
         c_i, and that of T independent draws:
 
-            mu^2 = sum_i a_i^2 / (c_i + 1 / T) + T rest,
+            mu^2 = sum_i a_i^2 / (c_i + 1 / T) + T v,
 
-        where `rest` is the part of `Var l(., x)` outside these directions, which no tilt hides. For many draws mu is at
+        where v is the part of `Var l(., x)` outside these directions, which no tilt hides. For many draws mu is at
         least `sd(l(theta, x)) / k`.
 
         Args:
@@ -127,16 +127,16 @@ class TiltLaw:
             units: `(R,)` unit of each record, numbered from 0 to U - 1. If given, all records of a unit are taken
                 together, and the result is `(U,)`.
         """
-        alive = self.own > _SMALLEST * self.own[-1]
-        features = self.multiple * (self.values @ self.vectors[:, alive]) / np.sqrt(self.own[alive])
-        noise, found = self.variances[alive] + 1 / draws, []
+        nonzero = self.scatters > _SMALLEST * self.scatters[-1]
+        features = self.multiple * (self.values @ self.vectors[:, nonzero]) / np.sqrt(self.scatters[nonzero])
+        noise, shifts = self.variances[nonzero] + 1 / draws, []
         for block, starts in unit_blocks(records, len(self.theta), units):
-            l = _centred(self.model, self.theta, block)
-            l = l if units is None else np.add.reduceat(l, starts, axis=1)
-            along = features.T @ l / len(l)
-            rest = np.maximum((l**2).mean(axis=0) - (along**2).sum(axis=0), 0.0)
-            found.append(np.sqrt((along**2 / noise[:, None]).sum(axis=0) + draws * rest))
-        return np.concatenate(found)
+            values = _centred(self.model, self.theta, block)
+            values = values if units is None else np.add.reduceat(values, starts, axis=1)
+            signals = features.T @ values / len(values)
+            outside = np.maximum((values**2).mean(axis=0) - (signals**2).sum(axis=0), 0.0)
+            shifts.append(np.sqrt((signals**2 / noise[:, None]).sum(axis=0) + draws * outside))
+        return np.concatenate(shifts)
 
 
 def count_of(rows: Sequence[Row]) -> float | None:
@@ -144,7 +144,7 @@ def count_of(rows: Sequence[Row]) -> float | None:
     return next((r.estimate for r in rows if r.name == "n" and r.estimate and r.verdict != "undetermined"), None)
 
 
-def tilt_law(problem: Problem, k: float, rng: np.random.Generator, count: float) -> TiltLaw:
+def tilt_distribution(problem: Problem, k: float, rng: np.random.Generator, count: float) -> TiltDistribution:
     """The distribution of the tilts of a solved release.
 
     Args:
@@ -166,24 +166,24 @@ def tilt_law(problem: Problem, k: float, rng: np.random.Generator, count: float)
     theta = np.asarray(rows[evenly(len(rows), _DRAWS)])
     records = _predicted(problem, rng)
     values = _centred(release.model, theta, records)
-    fine = np.isfinite(values).all(axis=0)
-    if fine.mean() < 0.5:
+    finite = np.isfinite(values).all(axis=0)
+    if finite.mean() < 0.5:
         raise BayesreconError(f"{release.name}: most records that it predicts have no finite likelihood at its draws")
-    records, values = {name: v[fine] for name, v in records.items()}, values[:, fine]
+    records, values = {name: v[finite] for name, v in records.items()}, values[:, finite]
     multiple = float(np.sqrt(count / values.shape[1]))
-    own, vectors = np.linalg.eigh(multiple**2 * (values.T @ values) / len(values))
-    return TiltLaw(release.model, k, records, multiple, theta, values, np.maximum(own, 0.0), vectors)
+    scatters, vectors = np.linalg.eigh(multiple**2 * (values.T @ values) / len(values))
+    return TiltDistribution(release.model, k, records, multiple, theta, values, np.maximum(scatters, 0.0), vectors)
 
 
-def tilt_at(model: Model, theta: Any, tilt: PseudoData) -> np.ndarray:
+def tilt_at(model: Model, theta: Array | Stored, tilt: PseudoData) -> np.ndarray:
     """The tilt `g = sum_m w_m l(., z_m)` at draws `(T, d)`, `(T,)`."""
-    rows, found = as_rows(theta), []
+    rows, blocks = as_rows(theta), []
     step = max(1, _AT_ONCE // len(tilt.weights))
     for start in range(0, len(rows), step):
-        at = np.minimum(np.arange(start, start + step), len(rows) - 1)  # equal shapes, so that JAX compiles once
-        values = np.asarray(log_liks(model, np.asarray(rows[at]), tilt.records)) @ np.asarray(tilt.weights)
-        found.append(values[: len(rows) - start])
-    return np.concatenate(found)
+        positions = np.minimum(np.arange(start, start + step), len(rows) - 1)  # equal shapes, so that JAX compiles once
+        values = np.asarray(log_liks(model, np.asarray(rows[positions]), tilt.records)) @ np.asarray(tilt.weights)
+        blocks.append(values[: len(rows) - start])
+    return np.concatenate(blocks)
 
 
 def divergences(tilts: np.ndarray) -> np.ndarray:
@@ -192,26 +192,30 @@ def divergences(tilts: np.ndarray) -> np.ndarray:
     Args:
         tilts: `(T, S)` values of the tilts at the draws.
     """
-    found = []
+    values = []
     for g in (tilts, -tilts):
-        top = g.max(axis=0)
-        e = np.exp(g - top)
-        found.append((e * g).sum(axis=0) / e.sum(axis=0) - top - np.log(e.mean(axis=0)))
-    return np.mean(found, axis=0)
+        largest = g.max(axis=0)
+        density = np.exp(g - largest)
+        values.append((density * g).sum(axis=0) / density.sum(axis=0) - largest - np.log(density.mean(axis=0)))
+    return np.mean(values, axis=0)
 
 
 def _predicted(problem: Problem, rng: np.random.Generator) -> Records:
-    """Records of the predictive distribution: covariates like those of the data, and responses that the posterior
-    predicts."""
+    """Records with covariates like those of the data, and responses predicted by the posterior."""
     plain = replace(problem.reference, broad=0.0, tails=None, predict=None, predicted=0.0)
     records = plain.draw(rng, _RECORDS)
     predict = responses(problem.release, ())
     if predict is None:
         return records
-    found = predict(rng, records)
-    size = len(next(iter(found.values())))
-    fine = np.all([np.isfinite(np.asarray(v, float).reshape(size, -1)).all(axis=1) for v in found.values()], axis=0)
-    return {k: np.where(fine.reshape(-1, *(1,) * (v.ndim - 1)), found[k], v) for k, v in records.items()}
+    predicted = predict(rng, records)
+    size = len(next(iter(predicted.values())))
+    finite = np.all(
+        [np.isfinite(np.asarray(values, float).reshape(size, -1)).all(axis=1) for values in predicted.values()], axis=0
+    )
+    return {
+        name: np.where(finite.reshape(-1, *(1,) * (values.ndim - 1)), predicted[name], values)
+        for name, values in records.items()
+    }
 
 
 def _centred(model: Model, theta: np.ndarray, records: Records) -> np.ndarray:
@@ -232,9 +236,9 @@ def unit_blocks(records: Records, draws: int, units: np.ndarray | None) -> Itera
         return
     order = np.argsort(units, kind="stable")
     starts = np.searchsorted(units[order], np.arange(units.max() + 1))
-    ends, first = [*starts[1:].tolist(), count], 0
-    for last, end in enumerate(ends, 1):
-        if last == len(ends) or ends[last] - starts[first] > step:
-            at = order[starts[first] : end]
-            yield {k: np.asarray(v)[at] for k, v in records.items()}, starts[first:last] - starts[first]
-            first = last
+    stops, unit = [*starts[1:].tolist(), count], 0
+    for next_unit, end in enumerate(stops, 1):
+        if next_unit == len(stops) or stops[next_unit] - starts[unit] > step:
+            positions = order[starts[unit] : end]
+            yield {k: np.asarray(v)[positions] for k, v in records.items()}, starts[unit:next_unit] - starts[unit]
+            unit = next_unit
