@@ -78,7 +78,8 @@ def test_several_files(tmp_path, database):
 @pytest.mark.slow
 def test_plan_on_the_command_line(database, run, tmp_path):
     path, saved = tmp_path / "plan.png", tmp_path / "plan.npz"
-    found = document(run("diagnose", "kidiq-kidscore_momiq", "--plan", "--json", "--plot", path, "--out", saved))
+    plan = "diagnose", "kidiq-kidscore_momiq", "--draws", 1000, "--plan"
+    found = document(run(*plan, "--json", "--plot", path, "--out", saved))
     assert found["rank"] == 6
     assert [feature["name"] for feature in found["features"]][:2] == ["1", "mom_iq"]
     names = [outlook["name"] for outlook in found["plan"]["outlooks"]]
@@ -91,7 +92,7 @@ def test_plan_on_the_command_line(database, run, tmp_path):
         "share of the feature that the release determines",
         "half width of the interval, relative to the estimate",
     ]
-    code, out, _ = run("diagnose", "kidiq-kidscore_momiq", "--draws", 1000, "--plan")
+    code, out, _ = run(*plan)
     assert code == 0
     assert "6 of 6 independent sums" in out
     assert "what fewer draws, rounder ones, summaries and sanitised draws" in out
