@@ -56,8 +56,14 @@ def paired(before: Any, after: Any) -> Deletion:
     """A checked pair, of the type that belongs to the kind of the two releases.
 
     Raises:
-        BayesreconError: the releases differ in model, settings or kind, or they are identical.
+        BayesreconError: the releases differ in model, settings or kind, or they are identical; or one of them is no
+            single release of parameters.
     """
+    for name, release in (("before", before), ("after", after)):
+        if getattr(release, "pair", None) is None:
+            raise BayesreconError(
+                f"{name} is {shortly(release.what)}; supply posterior draws, trained parameters or an approximation"
+            )
     if before.about is not after.about:
         sizes = before.theta.shape[1], after.theta.shape[1]
         if before.model.name == after.model.name and sizes[0] != sizes[1]:
