@@ -309,15 +309,15 @@ def _unit_shifts(
 
 
 def _result(
-    job: _Job, worth: float, release: PosteriorDraws, account: Account | None, columns: Mapping[str, np.ndarray]
+    job: _Job, worth: float, safe: PosteriorDraws, account: Account | None, columns: Mapping[str, np.ndarray]
 ) -> Sanitised:
     count = None if job.private is None else _one_digit(len(next(iter(job.private.values()))))
-    public = public_numbers(release, worth**-0.5, job.times, count)
+    public = public_numbers(safe, worth**-0.5, job.times, count)
     bits = _bits(job)
     result = Sanitised(
         source=job.release.name,
         model=job.release.model.name,
-        draws=release.size,
+        draws=safe.size,
         worth=worth,
         cap=job.times,
         cost=public.tilts.cost,
@@ -334,7 +334,7 @@ def _result(
         budget=None if account is None else account.budget,
         warnings=tuple(_warnings(job, account)),
     )
-    object.__setattr__(result, "release", release)
+    object.__setattr__(result, "release", safe)
     return result
 
 
