@@ -11,7 +11,7 @@ from bayesrecon.domains import Field, Records
 from bayesrecon.errors import BayesreconError
 
 _MOST_ROUNDS, _BATCH = 60, 512  # draws that must yield the records asked for: a law of which fewer fit is refused
-_LARGEST = 1e35  # response: errors of its square are made of eighth powers, which are finite below it
+_LARGEST = 1e35  # limit of responses: errors of their squares are made of eighth powers, which are finite below it
 
 
 class UnusableRecordsError(BayesreconError):

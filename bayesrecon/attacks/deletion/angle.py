@@ -65,11 +65,13 @@ def _of_any_model(
     model, (before, after) = pair.before.model, thetas_of(pair)
     records, scale = whole_records(model, public, total)
     curvature = curvature_between(model, before, after, records, scale)
-    gradients_ = np.asarray(gradients(model, before, table))
-    squares = (np.asarray(curvature.root() @ gradients_.T) ** 2).sum(axis=0)
+    record_gradients = np.asarray(gradients(model, before, table))
+    squares = (np.asarray(curvature.root() @ record_gradients.T) ** 2).sum(axis=0)
     change = before - after
     change_norm, length = (float(v @ curvature.times(v)) for v in (change, before))
-    return _with_warnings(*log_likelihood(gradients_ @ change, squares, change_norm, curvature.freedom, length=length))
+    return _with_warnings(
+        *log_likelihood(record_gradients @ change, squares, change_norm, curvature.freedom, length=length)
+    )
 
 
 def _with_warnings(logs: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:

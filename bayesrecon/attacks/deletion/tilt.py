@@ -47,8 +47,8 @@ def profile(u: Array, side: Array, weights: Array) -> tuple[Array, Array]:
         return c + change, jnp.max(jnp.abs(change)), count + 1
 
     start = jnp.sum(fixed_weights[:, None] * fixed, axis=0) / fixed_weights.sum()
-    rest_ = jnp.asarray(jnp.inf, start.dtype), jnp.asarray(0)
-    c, _, _ = jax.lax.while_loop(lambda s: (s[1] > _SETTLED) & (s[2] < _STEPS), step, (start, *rest_))
+    unfinished = jnp.asarray(jnp.inf, start.dtype), jnp.asarray(0)
+    c, _, _ = jax.lax.while_loop(lambda s: (s[1] > _SETTLED) & (s[2] < _STEPS), step, (start, *unfinished))
     value = weights @ (side[:, None] * (u - c) - jax.nn.softplus(u - c))
     return value, c
 

@@ -167,16 +167,19 @@ class Equations:
     @property
     def size(self) -> int:
         """Number of equations: of the parameters, or of the rows of the metric."""
-        return len(self.base) if self.metric is None else len(self.metric @ self.base)
+        return len(self._transformed(self.base))
 
     @property
     def length(self) -> float:
         """Norm of the regulariser's gradient in the metric."""
-        return float(np.linalg.norm(self.base if self.metric is None else self.metric @ self.base))
+        return float(np.linalg.norm(self._transformed(self.base)))
 
     def in_metric(self, gradients: np.ndarray) -> np.ndarray:
         """Gradients `(d, ...)` in the metric, relative to the norm of the regulariser's."""
-        return np.asarray(gradients if self.metric is None else self.metric @ gradients) / self.length
+        return self._transformed(gradients) / self.length
+
+    def _transformed(self, gradients: np.ndarray) -> np.ndarray:
+        return gradients if self.metric is None else np.asarray(self.metric @ gradients)
 
     def flatten(self, x: Records) -> np.ndarray:
         """The variables as one vector `(U,)`."""

@@ -132,10 +132,12 @@ def audit(
         for i, source in enumerate(sources):
             result = None
             try:
-                law = is_cmdstan_approximation(source) or is_acro(source)
-                if law and fix is not None:
+                not_draws = is_cmdstan_approximation(source) or is_acro(source)
+                if not_draws and fix is not None:
                     raise BayesreconError("--fix is for files of draws, and this is none")
-                contents = source if law else read_contents(source, progress=how["progress"], trusted=args.trusted)
+                contents = (
+                    source if not_draws else read_contents(source, progress=how["progress"], trusted=args.trusted)
+                )
                 result = run(contents, chosen, **{**options, "progress": Announced(how["progress"])})
                 if fix is not None:
                     used = chosen or result.used

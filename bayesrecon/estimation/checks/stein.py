@@ -27,7 +27,7 @@ _FEWEST = 500  # draws, from which fields are tested: with a hundred, three good
 _SMALLEST_SIZE = 0.05  # violations of one identity below this are not worth a failure however significant
 _PAIRED = 40  # coordinates up to which all pairs are tested
 _RECHECKED = 64  # violations of an identity that are looked at again, the largest first
-_SEARCHED = "Or did the search for the data miss them? Then it passes with another key=, or with domain= and known="
+_SEARCHED = "Or did the search miss the data, so that the check passes with another key= or a narrower domain=?"
 _NUMBERS = 2**22  # of the series of identities that are looked at together
 
 

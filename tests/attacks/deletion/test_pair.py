@@ -30,3 +30,14 @@ def test_one_release_or_bad_candidates_are_refused():
     other = bayesrecon.posteriors.from_sklearn(Ridge().fit(rng.normal(size=(9, 2)), rng.normal(size=9)))
     with pytest.raises(BayesreconError, match=r"candidates are a mapping of fields to values \(fields: x, y\)"):
         bayesrecon.infer_deletion(bayesrecon.deletion(release, other), np.zeros((4, 2)))
+
+
+def test_a_pair_is_no_member_of_a_pair():
+    rng = np.random.default_rng(0)
+    first, second = (
+        bayesrecon.posteriors.from_sklearn(Ridge().fit(rng.normal(size=(9, 2)), rng.normal(size=9))) for _ in range(2)
+    )
+    pair = bayesrecon.deletion(first, second)
+    for name, members in (("before", (pair, second)), ("after", (first, pair))):
+        with pytest.raises(BayesreconError, match=f"{name} is trained parameters around a deletion; supply"):
+            bayesrecon.deletion(*members)
