@@ -9,6 +9,7 @@ import numpyro.distributions as dist
 import pytest
 import scipy.stats
 from conjugate import normal_mean_model, sample_normal_mean, sample_slopes, slopes_model
+from gridded import logistic_draws
 
 import bayesrecon
 from bayesrecon import Estimator
@@ -266,14 +267,7 @@ def logistic_release(rng, records=1500, draws=4000):
     dose = rng.gamma(2.0, 20.0, records)
     answer = rng.random(records) < 1 / (1 + np.exp(-(0.6 - 0.012 * dose)))
     a, b = np.linspace(0.1, 1.2, 400), np.linspace(-0.022, -0.003, 400)
-    eta = a[:, None, None] + b[:, None] * dose
-    log_density = (answer * eta - np.logaddexp(0, eta)).sum(axis=-1)
-    weights = np.exp(log_density - log_density.max()).ravel()
-    cells = rng.choice(weights.size, draws, p=weights / weights.sum())
-    jitter = rng.uniform(-0.5, 0.5, (2, draws))
-    first = a[cells // 400] + jitter[0] * (a[1] - a[0])
-    second = b[cells % 400] + jitter[1] * (b[1] - b[0])
-    release = from_draws({"beta": np.stack([first, second], axis=-1)[None]}, load("wells_dist"))
+    release = from_draws({"beta": logistic_draws(dose, answer, a, b, draws, rng)[None]}, load("wells_dist"))
     return {"dist": dose, "switched": answer.astype(int)}, release
 
 

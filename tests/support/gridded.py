@@ -34,10 +34,16 @@ def logistic(rng, records=600, draws=4000):
         [0.0, 0.0],
     )
     a, b = (m + s * np.linspace(-6, 6, 200) for m, s in zip(mode, sd, strict=True))
-    eta = a[:, None, None] + b[:, None] * x
-    first, second = grid_draws((y * eta - np.logaddexp(0, eta)).sum(axis=-1), a, b, draws, rng)
-    release = from_draws({"beta": np.stack([first, second], axis=-1)[None]}, load("wells_dist"))
+    release = from_draws({"beta": logistic_draws(x, y, a, b, draws, rng)[None]}, load("wells_dist"))
     return {"dist": x, "switched": y.astype(int)}, release, {"dist": (0, 250)}
+
+
+def logistic_draws(x, y, intercepts, slopes, draws, rng):
+    """`(draws, 2)` draws of an intercept and a slope under a flat prior on the grid."""
+    log_density = intercepts[:, None] * y.sum() + slopes * (x * y).sum()
+    for row, intercept in zip(log_density, intercepts, strict=True):
+        row -= np.log(1 + np.exp(intercept + slopes[:, None] * x)).sum(axis=-1)
+    return np.stack(grid_draws(log_density, intercepts, slopes, draws, rng), axis=-1)
 
 
 def poisson(rng, records=300, draws=4000):
