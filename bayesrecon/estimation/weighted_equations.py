@@ -25,6 +25,8 @@ _MATCHED, _CLOSE = 40, 1e-6  # most passes to match a mean and covariance, and t
 Matched = Callable[[Any, Any, PseudoData], Any]
 """As `Summary.matched`."""
 
+_ONLY = np.array([0])  # the one parameter of an approximation
+
 
 def with_errors(problem: Problem, noise: Noise, refined: Model | None, matched: Matched | None = None) -> Problem:
     """Solve the problem again with equations weighted by their errors, and with `matched` match an approximation."""
@@ -44,7 +46,8 @@ def with_errors(problem: Problem, noise: Noise, refined: Model | None, matched: 
         normal, bounded, rule = equation_errors(release, noise, refined, metric, solved.pseudo)
         weights = error_whitening(normal, bounded)
         embedding = AdaptiveEmbedding(release, metric @ weights, problem.embedding.progress)
-        solved = fit(embedding, problem.reference, problem.rng, expected=solved.spectrum.rank)
+        # The data alone are needed here: what is unseen is judged once, at the end.
+        solved = fit(embedding, problem.reference, problem.rng, atoms=_ONLY, expected=solved.spectrum.rank)
         change = np.abs(np.linalg.lstsq(metric, np.asarray(release.theta)[0] - previous, rcond=None)[0]).max()
         if matched and change < _CLOSE:
             break
@@ -58,6 +61,8 @@ def with_errors(problem: Problem, noise: Noise, refined: Model | None, matched: 
         weights = np.eye(metric.shape[1])
         embedding = replace(problem.embedding, release=release)
         solved = problem.solved
+    else:
+        solved = fit(embedding, problem.reference, problem.rng, expected=solved.spectrum.rank)
     parts = [weights.T @ x for x in (normal, bounded, rule)]
     errors, wrong = consistent_errors(release, embedding.metric, features_of(embedding, solved), *parts)
     contradicted = contradicted or (() if wrong is None else (wrong,))
