@@ -49,7 +49,7 @@ class LeastSquares(Learner):
     >>> learner = LeastSquares(penalty=1.0)
     >>> quick = learner.without(learner.fit(data, 0, 0), data, np.array([4]), 0, 0)
     >>> refitted = learner.fit(data.rows(np.arange(9) != 4), 0, 0)
-    >>> bool(np.allclose(quick.weights, refitted.coefficients))
+    >>> bool(np.allclose(quick.coefficients, refitted.coefficients))
     True
     """
 
