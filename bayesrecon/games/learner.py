@@ -178,7 +178,7 @@ def as_learner(learner: Trainable, classes: int, name: str | None = None) -> Lea
     if isinstance(learner, tuple) and len(learner) == 2 and all(map(callable, learner)):
         return Functions(name or "functions", *learner, PROBABILITIES if classes else VALUES)
     kind = type(learner).__name__
-    if isinstance(learner, type) or not (hasattr(learner, "fit") and hasattr(learner, "predict")):
+    if isinstance(learner, type | tuple) or not (hasattr(learner, "fit") and hasattr(learner, "predict")):
         raise BayesreconError(f"expected an object with fit and predict, or two functions (train, predict), got {kind}")
     claimed = None if _is_setting("epsilon", learner) else getattr(learner, "epsilon", None)
     if not classes:
@@ -193,8 +193,8 @@ def as_learner(learner: Trainable, classes: int, name: str | None = None) -> Lea
 def check_positive(**values: object) -> None:
     """Raise an error for values that are not positive numbers."""
     for name, value in values.items():
-        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not number or not 0 < value < float("inf"):
+        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if not number or not 0 < float(value) < float("inf"):
             raise BayesreconError(f"{name}={value!r}: expected a positive number")
 
 

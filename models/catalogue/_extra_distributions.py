@@ -46,12 +46,12 @@ class FromLogDensity(dist.Distribution):
         event_shape: tuple[int, ...] = (),
         draw: Callable[[jax.Array], jax.Array] | None = None,
     ):
-        self._log_density, self._support, self._draw = log_density, support, draw
+        self._log_density, self._constraint, self._draw = log_density, support, draw
         super().__init__(batch_shape, event_shape, validate_args=False)
 
     @property
     def support(self) -> Constraint:
-        return self._support
+        return self._constraint
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
         if self._draw is None:

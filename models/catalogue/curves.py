@@ -91,7 +91,7 @@ def gp_regr(y: Array, *, x: Sequence[float] = _PLACES) -> None:
 
 
 def runge_kutta(
-    slope: Callable[[jax.Array, jax.Array], jax.Array], start: Array, times: np.ndarray, step: float
+    slope: Callable[[jax.Array, jax.Array], jax.Array], start: jax.Array, times: np.ndarray, step: float
 ) -> jax.Array:
     """States at increasing `times` from time 0, by the classical method with steps of at most `step`.
 

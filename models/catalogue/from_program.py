@@ -42,7 +42,7 @@ class ProgramBuilder:
     program: Callable[..., None]
     name: str
     fields: tuple[str, ...] | Callable[..., tuple[str, ...]] = ()
-    shapes: Option = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int, ...]] | Callable[..., Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
     domain: Option = field(default_factory=dict)
     prepare: Callable[..., Draws] | None = None
     identities: Option = field(default_factory=dict)
@@ -116,7 +116,8 @@ def _evaluated(option: T | Callable[..., T], constants: Mapping[str, Constant]) 
     """The value of an option for these constants."""
     if not callable(option):
         return option
-    return option(**{name: constants[name] for name in inspect.signature(option).parameters})
+    value: Any = option(**{name: constants[name] for name in inspect.signature(option).parameters})
+    return value
 
 
 def _plain(value: Any) -> Constant:

@@ -229,7 +229,7 @@ def latent_regression_gpcm(
 def _credit(above: Array) -> "Distribution":
     """Distribution of the category: log odds against the one below it are the columns of `above`."""
     start = jnp.zeros((above.shape[0], 1))
-    return dist.Categorical(logits=jax.nn.log_softmax(jnp.cumsum(jnp.hstack([start, above]), axis=1)))
+    return dist.CategoricalLogits(jax.nn.log_softmax(jnp.cumsum(jnp.hstack([start, above]), axis=1)))
 
 
 def _answers(data: Data) -> Records:

@@ -59,7 +59,7 @@ class _Radon:
 
     def constants(self, data: Data) -> dict[str, object]:
         # The code of the floor is in the codebook: basement or not in Minnesota, a number elsewhere.
-        sizes = {"counties": int(data["J"])} if "county" in self.fields else {}
+        sizes: dict[str, object] = {"counties": int(data["J"])} if "county" in self.fields else {}
         return {**sizes, "floors": 1 if max(data["floor_measure"]) <= 1 else 9} if "floor" in self.fields else sizes
 
     def records(self, data: Data) -> Records:
@@ -82,7 +82,7 @@ class _Radon:
         )
 
 
-def _coefficient(name: str, kind: str, counties: int, county: jax.Array | None) -> jax.Array:
+def _coefficient(name: str, kind: str, counties: int, county: Array | None) -> jax.Array:
     """One value for all records, or one per record by its county."""
     if kind == "common":
         return latent(name, dist.Normal(0, 10))

@@ -28,7 +28,7 @@ def _rate(
 
     def program(n: jax.Array, k: Array, sample: Array | None = None) -> None:
         rates = [latent(name, dist.Beta(1, 1)) for name in latents]
-        theta = jnp.stack(rates)[sample - 1] if separate else rates[0]
+        theta = rates[0] if sample is None else jnp.stack(rates)[sample - 1]
         logit = jnp.broadcast_to(jnp.log(theta) - jnp.log1p(-theta), n.shape)
         observe("k", extra.BinomialLogit(logit, n), k, n.shape[0])
 
@@ -55,9 +55,9 @@ def survey(k: Array, *, nmax: int = 500, surveys: int = 5) -> None:
     logit = jnp.log(theta) - jnp.log1p(-theta)
 
     def log_density(counts: jax.Array) -> jax.Array:
-        terms = extra.BinomialLogit(logit, sizes).log_prob(counts[..., None]).sum(axis=-2)
+        terms = jnp.sum(extra.BinomialLogit(logit, sizes).log_prob(counts[..., None]), axis=-2)
         large = sizes >= counts.max(axis=-1)[..., None]
-        possible = jnp.where(large, terms, -jnp.inf)
+        possible = jnp.where(large, terms, jnp.asarray(-jnp.inf))
         return jax.scipy.special.logsumexp(possible, axis=-1) - jnp.log(nmax)
 
     def draw(key: jax.Array) -> jax.Array:

@@ -35,7 +35,7 @@ def _independent_series(
     return extra.FromLogDensity(jax.vmap(log_density), constraints.real_vector, (count,), (length,), draw_all)
 
 
-def _normal(error: Array, scale: Array | float) -> jax.Array:
+def _normal(error: jax.Array, scale: jax.Array | float) -> jax.Array:
     """The log density of a normal error."""
     return -0.5 * (error / scale) ** 2 - jnp.log(scale) - _HALF_LOG_2PI
 
@@ -51,7 +51,7 @@ def arma11(y: Array, *, length: int = 200) -> None:
         before = jnp.concatenate([jnp.reshape(mu, (1,)), series[:-1]])
         drive = series - mu - phi * before
 
-        def step(error: jax.Array, value: jax.Array) -> jax.Array:
+        def step(error: jax.Array, value: jax.Array) -> tuple[jax.Array, jax.Array]:
             error = value - theta * error
             return error, error
 
@@ -59,7 +59,7 @@ def arma11(y: Array, *, length: int = 200) -> None:
         return _normal(errors, sigma).sum()
 
     def draw(key: jax.Array) -> jax.Array:
-        def step(state: tuple[jax.Array, jax.Array], error: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def step(state: tuple[jax.Array, jax.Array], error: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
             value = mu + phi * state[0] + theta * state[1] + error
             return (value, error), value
 
@@ -83,7 +83,7 @@ def garch11(y: Array, *, length: int = 200, sigma1: float = 0.5) -> None:
     def log_density(series: jax.Array) -> jax.Array:
         shock = alpha0 + alpha1 * (series[:-1] - mu) ** 2
 
-        def step(variance: jax.Array, value: jax.Array) -> jax.Array:
+        def step(variance: jax.Array, value: jax.Array) -> tuple[jax.Array, jax.Array]:
             variance = value + beta1 * variance
             return variance, variance
 
@@ -111,7 +111,7 @@ def _share(draws: Draws) -> Draws:
 # Hidden Markov models with two states: the first state of the chain has no distribution of its own.
 
 
-def _forward(emission: Array, transition: Array) -> jax.Array:
+def _forward(emission: jax.Array, transition: jax.Array) -> jax.Array:
     """Log likelihood of a series by the forward algorithm.
 
     Args:
@@ -120,7 +120,7 @@ def _forward(emission: Array, transition: Array) -> jax.Array:
     """
     moves = jnp.log(transition)
 
-    def step(gamma: jax.Array, at: jax.Array) -> jax.Array:
+    def step(gamma: jax.Array, at: jax.Array) -> tuple[jax.Array, None]:
         return jax.scipy.special.logsumexp(gamma[:, None] + moves, axis=0) + at, None
 
     last, _ = jax.lax.scan(step, emission[0], emission[1:])
@@ -179,7 +179,7 @@ def _drive(u: Array, v: Array, length: int, rows: Table, scales: tuple[float, fl
         return _forward(emission, jnp.stack(transition))
 
     def both(values: jax.Array) -> jax.Array:
-        return jax.vmap(log_density)(values, v)
+        return jax.vmap(log_density)(values, jnp.asarray(v))
 
     observe("u", extra.FromLogDensity(both, constraints.real_vector, (u.shape[0],), (length,)), u, u.shape[0])
 

@@ -48,7 +48,7 @@ def hierarchical_gp(
     mu = latent("mu", dist.Normal(0.5, 0.5))
 
     def process(name: str, units: int, scales: Sequence[jax.Array]) -> jax.Array:
-        covariance = 0.0
+        covariance = jnp.zeros((years, years))
         for kind, middle, scale in zip(("long", "short"), (8, 3), scales, strict=True):
             length = latent(f"length_GP_{name}_{kind}", dist.Weibull(middle, 30))
             covariance = covariance + smooth_covariance(at, scale, length, _NUGGET / 2)

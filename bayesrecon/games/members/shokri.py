@@ -60,7 +60,7 @@ class Shokri(Membership):
             result = np.empty(len(answers))
             for c, expert in experts.items():
                 at = view.labels == c
-                result[at] = expert.predict_proba(answers[at])[:, 1]
+                result[at] = np.asarray(expert.predict_proba(answers[at]))[:, 1]
             return result
 
         return probability

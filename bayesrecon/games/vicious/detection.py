@@ -14,6 +14,7 @@ is no offset.
 """
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -211,7 +212,8 @@ def roc_area(honest: npt.ArrayLike, vicious: npt.ArrayLike, *, level: float = 0.
         return float((t - area) ** 2 - z**2 * variance)
 
     def limit(inner: float, outer: float) -> float:
-        return float(scipy.optimize.brentq(excess, inner, outer) if excess(outer) > 0 else round(outer))
+        root: Any = scipy.optimize.brentq(excess, inner, outer) if excess(outer) > 0 else round(outer)
+        return float(root)
 
     return Interval(
         area, 0.0 if area == 0 else limit(area - 1e-9, 1e-9), 1.0 if area == 1 else limit(area + 1e-9, 1 - 1e-9)

@@ -144,7 +144,7 @@ def train(
         x, y = batch
         z, after = classifier.apply(params["classifier"], state["classifier"], x, training)
         z, state = centred_logits(z, centred), state | {"classifier": after}
-        total = task_weight * task_loss(z, y, eta) if task_weight else 0.0
+        total = task_weight * task_loss(z, y, eta) if task_weight else jnp.zeros((), jnp.float32)
         if hiding_weight:
             guess, after = decoder.apply(params["decoder"], state["decoder"], viewed(z, view), training)
             state = state | {"decoder": after}
