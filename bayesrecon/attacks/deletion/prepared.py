@@ -4,11 +4,14 @@ With H minus the Hessian of the log posterior, averaged along the way from theta
 
     H (theta+ - theta-) = grad l(theta, x) = s (x, 1)'
 
-exactly. H is the Hessian of the private data. It is estimated from public records, `G = (n / m) sum_public kappa_i
-(x_i, 1)' + penalty U` with `U = theta+ - theta-` and `kappa_i = -h''(eta_i) U (x_i, 1)`. The published method divides
-the label's row of G by its intercept. Public records were not trained on, so the model is less certain about them;
-`trained_on` corrects for this. The remaining error is the sampling error of `sum_i kappa_i (x_i, 1)'`. Its largest part
-is a multiple of the mean record. Without that part, the leading direction of G is s.
+exactly. H is the Hessian of the private data. With public records it is estimated by
+
+    G = (n / m) sum_public kappa_i (x_i, 1)' + penalty U
+
+with `U = theta+ - theta-` and `kappa_i = -h''(eta_i) U (x_i, 1)`. The published method divides the label's row of G by
+its intercept. Public records were not trained on, so the model is less certain about them; `trained_on` corrects for
+this. The remaining error is the sampling error of `sum_i kappa_i (x_i, 1)'`. Its largest part is a multiple of the mean
+record. Without that part, the leading direction of G is s.
 """
 
 from collections.abc import Mapping, Sequence
