@@ -193,9 +193,10 @@ def as_learner(learner: Trainable, classes: int, name: str | None = None) -> Lea
 def check_positive(**values: object) -> None:
     """Raise an error for values that are not positive numbers."""
     for name, value in values.items():
-        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        if not number or not 0 < float(value) < float("inf"):
-            raise BayesreconError(f"{name}={value!r}: expected a positive number")
+        if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+            if 0 < float(value) < float("inf"):
+                continue
+        raise BayesreconError(f"{name}={value!r}: expected a positive number")
 
 
 def _is_setting(name: str, estimator: object) -> bool:

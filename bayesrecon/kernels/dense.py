@@ -257,7 +257,9 @@ def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[KernelSu
         if shift is None:  # one atom's values: they keep the covariance of large log likelihoods accurate
             shift = _shift_of(expanded[0], basis.coefficients)
         if on_host():
-            terms = _moments_on_host(expanded, basis.coefficients, np.asarray(shift), a, base, inputs.temperature)
+            terms = _moments_on_host(
+                expanded, np.asarray(basis.coefficients), np.asarray(shift), a, base, inputs.temperature
+            )
         else:
             terms = _moments(expanded, basis.coefficients, shift, spread(a), base, tau)
         sums = plus(sums, terms)

@@ -17,7 +17,7 @@ last eigenvalues are. `dense`, `sparse` and `gaussian` compute it for one releas
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -26,8 +26,8 @@ from bayesrecon.arrays import Array, Stored
 from bayesrecon.domains import Records
 from bayesrecon.model import Atoms
 
-Influence = tuple[np.ndarray | Stored, np.ndarray | Stored]
-"""Residuals `(T, S)` of every atom along S directions, and its fitted score `(T, d)`."""
+Influence = tuple[Any, Any]
+"""Residuals `(T, S)` of every atom along S directions, and its fitted score `(T, d)`: arrays, or `Stored` ones."""
 
 PART, PARTED = 32, 512
 """Records of a part, and the largest number of records that are divided into parts. Programs are compiled for each
@@ -93,7 +93,7 @@ class FeatureBasis(Basis):
     atoms: Atoms | None = None
 
     @classmethod
-    def bare(cls, atoms: Atoms, count: int) -> "FeatureBasis":
+    def bare(cls, atoms: Atoms | None, count: int) -> "FeatureBasis":
         """The `count` features of the atoms, without anchors."""
         return cls({}, np.zeros((0, count)), atoms=atoms)
 

@@ -75,7 +75,7 @@ class GaussianEmbedding(View):
         inputs = passes.PassInputs(self._frame, _NONE, self.temperature, prior_score)  # in this process, where h is
         for metric, theta, weights, n, _ in plain._atoms(_atoms_of(_BLOCK, self.width), None):
             expansion = inputs.expanded(passes.likelihood_of(self.release.model), theta[:n], metric)
-            sums += expansion.sums(h[start : start + n] * weights[:n, None], j)
+            sums += expansion.sums(np.asarray(h[start : start + n]) * weights[:n, None], j)
             start += n
         return self._frame.monomials(self._predictor, records).T @ sums
 

@@ -155,7 +155,7 @@ def _moments_on_host(model: Model, inputs: PassInputs, part: Part) -> tuple[Any,
     target, mean, square = np.zeros(features), np.zeros(size), Squares(size)
     products, shift, weight = Products.none(features), None, 0.0
     for expansion, a, _, base in inputs.blocks(model, part):
-        products.add(0, expansion.weighted(a), expansion.fold(a))
+        products.add(0, np.asarray(expansion.weighted(a)), expansion.fold(a))
         target -= inputs.target(expansion, a, base)
         value = np.asarray(inputs.combined(expansion.value))
         # One atom's values as a shift keep the covariance of large log likelihoods accurate.
@@ -177,7 +177,7 @@ def _products_on_host(model: Model, inputs: PassInputs, part: Part) -> Products:
         with np.errstate(over="ignore", invalid="ignore"):
             expansion = inputs.expanded(likelihood_of(model), theta[:n], metric)
             products = Products.none(expansion.q.shape[1]) if products is None else products
-            products.add(0, expansion.weighted(a[:n]), expansion.fold(a[:n]))
+            products.add(0, np.asarray(expansion.weighted(a[:n])), expansion.fold(a[:n]))
     assert products is not None
     return products
 
@@ -222,7 +222,7 @@ class _DeviceProducts:
 def _as_host_sums(sums: Any) -> Any:
     """The same sums in the types that this process uses."""
     if isinstance(sums, _DeviceProducts):
-        return Products(Squares.of(sums.squares), {0: sums.fold})
+        return Products(Squares.of(np.asarray(sums.squares)), {0: sums.fold})
     if isinstance(sums, tuple):
         weight, shift, products, target, mean, square = sums
         return weight, shift, _as_host_sums(products), target, mean, Squares.of(square)

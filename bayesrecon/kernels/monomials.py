@@ -69,8 +69,8 @@ class Frame:
     def design(self, predictor: GaussianPredictor, records: Records) -> tuple[np.ndarray, np.ndarray]:
         """Errors `e (M,)` and whitened covariates `x (M, p)` of records."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            e, x, width = predictor.design(self.centre, records)
-            return e / width, (x / width[:, None]) @ self.root
+            e, x, width = predictor.design(np.asarray(self.centre), records)
+            return e / width, (x / width[:, None]) @ np.asarray(self.root)
 
     def monomials(self, predictor: GaussianPredictor, records: Records) -> Float[np.ndarray, "F M"]:
         """The monomials `(F, M)` of records."""

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesrecon.arrays import Array
+from bayesrecon.arrays import Array, Stored
 from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.definite import largest
 from bayesrecon.kernels.embedding import Basis, Influence, LostDigits, Moments, Stretch
@@ -103,7 +103,7 @@ class SparseEmbedding(View):
             norm += sigma[i, j] * (first * second).sum(axis=0)
         return np.where(norm < 1e290, norm, np.inf) / self.metric.shape[1]
 
-    def slopes(self, records: Records, h: Array, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
+    def slopes(self, records: Records, h: Array | Stored, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
         """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`."""
         touched = self._of(records)
         inputs, values, start = self._inputs(touched), np.zeros((touched.size, len(j))), 0
@@ -127,7 +127,7 @@ class SparseEmbedding(View):
         label: str = "summing over the draws",
         stretches: int = 1,
     ) -> Moments:
-        touched, a = self._of(basis.records), basis.coefficients
+        touched, a = self._of(basis.records), np.asarray(basis.coefficients)
         parts = self._parts(chunk_of(touched), atoms, stretches)
         sums, value = kernels(self._pass(_moments_of, self._inputs(touched, a), parts, label))
         if not largest(np.sum([np.diag(gram) for _, (gram, _) in sums], axis=0), a) <= _CONDITION:
@@ -171,9 +171,9 @@ class SparseEmbedding(View):
     def _inputs(
         self,
         touched: Touched,
-        functions: np.ndarray | None = None,
+        functions: Array | None = None,
         *,
-        fitted: np.ndarray | None = None,
+        fitted: Array | None = None,
         normal: tuple[np.ndarray, np.ndarray] | None = None,
         others: Touched | None = None,
     ) -> "_PassInputs":

@@ -58,7 +58,7 @@ class Column:
         return self.values.shape == values.shape and np.array_equal(self.values, values)
 
 
-def content(leaf: Variable) -> np.ndarray | None:
+def content(leaf: Variable) -> Any:
     """The array of a leaf of the graph; None for an input."""
     if hasattr(leaf, "get_value"):
         return np.asarray(leaf.get_value(borrow=True)) if hasattr(leaf.type, "ndim") else None

@@ -149,7 +149,7 @@ class _Reader:
         return tuple(int(n) for n in variable.shape.eval(named, on_unused_input="ignore"))
 
     def model(
-        self, names: Mapping[str, npt.ArrayLike] | Sequence[str] | None, domain: Mapping[str, object] | None
+        self, names: Mapping[str, npt.ArrayLike] | Sequence[str] | None, domain: Mapping[str, Any] | None
     ) -> Model:
         dims = {value: self.program.named_vars_to_dims.get(v.name) for v, value in self.free.items()}
         arrays = [a for a in self.leaves if not self._is_not_a_field(np.asarray(content(a)))]
