@@ -193,10 +193,9 @@ def as_learner(learner: Trainable, classes: int, name: str | None = None) -> Lea
 def check_positive(**values: object) -> None:
     """Raise an error for values that are not positive numbers."""
     for name, value in values.items():
-        if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-            if 0 < float(value) < float("inf"):
-                continue
-        raise BayesreconError(f"{name}={value!r}: expected a positive number")
+        number = float(value) if isinstance(value, int | float | np.integer | np.floating) else 0.0
+        if isinstance(value, bool) or not 0 < number < float("inf"):
+            raise BayesreconError(f"{name}={value!r}: expected a positive number")
 
 
 def _is_setting(name: str, estimator: object) -> bool:
