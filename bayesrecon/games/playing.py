@@ -5,15 +5,17 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, Unpack
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.games.outcome import Played
 from bayesrecon.games.store import Store
 from bayesrecon.model import Progress
 from bayesrecon.running.engine import pooled, swept
+
+if TYPE_CHECKING:
+    from bayesrecon.games.outcome import Played
 
 _CHUNKS = 64  # smallest number of chunks of rounds; a chunk is the unit of progress, and what is lost by a kill
 _LARGEST = 50  # largest number of rounds per chunk
@@ -41,7 +43,7 @@ class Playable(Protocol[R_co]):
         """The outcome of one round, an array of fixed shape. All randomness comes from seed and number."""
         ...
 
-    def result(self, outcomes: np.ndarray, **played: Unpack[Played]) -> R_co:
+    def result(self, outcomes: np.ndarray, **played: Unpack["Played"]) -> R_co:
         """The result of the outcomes `(N, ...)`."""
         ...
 

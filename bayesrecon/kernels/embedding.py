@@ -24,7 +24,6 @@ from jaxtyping import Bool, Float, Int
 
 from bayesrecon.arrays import Array, Stored
 from bayesrecon.domains import Records
-from bayesrecon.model import Atoms
 
 Influence = tuple[Any, Any]
 """Residuals `(T, S)` of every atom along S directions, and its fitted score `(T, d)`: arrays, or `Stored` ones."""
@@ -90,10 +89,10 @@ class FeatureBasis(Basis):
         atoms: the atoms whose features they are.
     """
 
-    atoms: Atoms | None = None
+    atoms: object = None
 
     @classmethod
-    def bare(cls, atoms: Atoms | None, count: int) -> "FeatureBasis":
+    def bare(cls, atoms: object, count: int) -> "FeatureBasis":
         """The `count` features of the atoms, without anchors."""
         return cls({}, np.zeros((0, count)), atoms=atoms)
 

@@ -10,13 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.arrays import Array
-from bayesrecon.kernels.metric_view import Part
 from bayesrecon.kernels.monomials import Expansion, Frame
 from bayesrecon.kernels.products import Fold, Products, Squares
 from bayesrecon.model import GaussianPredictor, Model
 from bayesrecon.running.engine import on_host, placed, spread
 
 Tree = TypeVar("Tree")
+
+Part = Any
+"""A part of the atoms, `metric_view.Part`."""
 
 Likelihood = tuple[GaussianPredictor, float]
 """The predictor and the power of a model. Programs for devices are compiled for each such pair."""

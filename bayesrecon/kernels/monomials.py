@@ -21,9 +21,11 @@ All of it is multiplied by the model's power. Arrays are NumPy's in this process
 those of models (`model.GaussianPredictor`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +34,6 @@ from jaxtyping import Float, Int
 
 from bayesrecon.arrays import Array
 from bayesrecon.kernels.products import Fold
-from bayesrecon.model import GaussianPredictor, Records
 
 
 @jax.tree_util.register_dataclass
@@ -51,7 +52,7 @@ class Frame:
     precision: Array | float
 
     @classmethod
-    def of(cls, predictor: GaussianPredictor, mean: np.ndarray, covariance: np.ndarray) -> "Frame":
+    def of(cls, predictor: Any, mean: np.ndarray, covariance: np.ndarray) -> "Frame":
         """The frame of draws with this mean and covariance. The root is one if some coefficients do not vary."""
         coefficients = list(predictor.coefficients)
         values, vectors = np.linalg.eigh(covariance[np.ix_(coefficients, coefficients)])
@@ -66,13 +67,13 @@ class Frame:
         p = len(self.centre)
         return 2 + p + p * (p + 1) // 2
 
-    def design(self, predictor: GaussianPredictor, records: Records) -> tuple[np.ndarray, np.ndarray]:
+    def design(self, predictor: Any, records: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Errors `e (M,)` and whitened covariates `x (M, p)` of records."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             e, x, width = predictor.design(np.asarray(self.centre), records)
-            return e / width, (x / width[:, None]) @ np.asarray(self.root)
+            return np.asarray(e / width), np.asarray((x / width[:, None]) @ self.root)
 
-    def monomials(self, predictor: GaussianPredictor, records: Records) -> Float[np.ndarray, "F M"]:
+    def monomials(self, predictor: Any, records: Mapping[str, np.ndarray]) -> Float[np.ndarray, "F M"]:
         """The monomials `(F, M)` of records."""
         e, x = self.design(predictor, records)
         x, width = np.ascontiguousarray(x.T), x.shape[1]
@@ -114,7 +115,7 @@ class Expansion:
     power: float
 
     @classmethod
-    def at(cls, predictor: GaussianPredictor, frame: Frame, power: float, theta: Array, metric: Array) -> "Expansion":
+    def at(cls, predictor: Any, frame: Frame, power: float, theta: Array, metric: Array) -> "Expansion":
         """At atoms `(C, d)` in the metric `(d, k)`."""
         columns, xp = np.array(predictor.coefficients, int), _library(theta)
         d = xp.linalg.solve(frame.root, (theta[:, columns] - frame.centre).T).T
@@ -205,7 +206,7 @@ def _added(array: Array, first: int, more: Array) -> Array:
     return array.at[:, first:].add(more)
 
 
-def _log_sigma(predictor: GaussianPredictor, theta: Array) -> tuple[Array, Array, Array]:
+def _log_sigma(predictor: Any, theta: Array) -> tuple[Array, Array, Array]:
     """`log sigma`, and its first and second derivative in its coordinate, `(C, 1)` each."""
     xp = _library(theta)
     if predictor.scale is None:

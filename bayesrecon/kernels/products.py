@@ -19,7 +19,7 @@ import jax
 import numpy as np
 import scipy.linalg
 
-from bayesrecon.arrays import Array
+Array = np.ndarray | jax.Array
 
 _ENTRIES = 2**22  # numbers that a few rows of the kernel are written out from
 _ROWS = 256  # of a triangle, mirrored at once: small beside what is kept

@@ -1,21 +1,33 @@
 """Sums over the parts of a pass: as NumPy's arrays, or on the devices that work on the parts and read back once."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from itertools import groupby
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.arrays import Array
-from bayesrecon.kernels.metric_view import Part
 from bayesrecon.running.engine import on_host, placed
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Tree = TypeVar("Tree")
+
+
+class Part(Protocol):
+    """The interface of `metric_view.Part`."""
+
+    @property
+    def metric(self) -> np.ndarray: ...
+    @property
+    def weights(self) -> np.ndarray: ...
+    @property
+    def stretch(self) -> int: ...
+    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, int, int]]: ...
+
 
 KernelSums = tuple[Array, Array]
 """Kernel `(F, F)` and target `(F,)` of a part."""
