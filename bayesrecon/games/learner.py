@@ -6,7 +6,7 @@ Any object with `fit` and `predict` (`predict_proba` for classes), or a pair of 
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,6 @@ import numpy.typing as npt
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.answers import DECISIONS, PROBABILITIES, VALUES
 from bayesrecon.games.data import Records
-
-if TYPE_CHECKING:
-    from bayesrecon.releases import Release
 
 
 class Estimator(Protocol):
@@ -61,7 +58,7 @@ class Learner:
         """The model after exact retraining without some rows of the records that `fitted` was trained on."""
         return self.fit(records.without(rows), classes, seed)
 
-    def release(self, fitted: Any) -> "Release":
+    def release(self, fitted: Any) -> Any:
         """Its trained parameter as a `Release`."""
         raise BayesreconError(f"{self.name} does not show its parameters, which white-box adversaries need")
 

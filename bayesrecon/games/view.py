@@ -1,16 +1,13 @@
 """What an adversary sees of one round, and the order in which it may query the models."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.data import Records
 from bayesrecon.games.learner import Fitted, Learner
-
-if TYPE_CHECKING:
-    from bayesrecon.releases import Release
 
 
 class Oracles:
@@ -65,7 +62,7 @@ class View:
     rng: np.random.Generator
 
     @property
-    def trained(self) -> "tuple[Release, Release] | None":
+    def trained(self) -> tuple[Any, Any] | None:
         """Both models as releases, in games that show parameters."""
         if self.fitted is None:
             return None
