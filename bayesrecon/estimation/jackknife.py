@@ -35,7 +35,8 @@ def jackknifed(moments: Moments, plain: np.ndarray) -> np.ndarray:
         if remaining_weight < _LEAST_WEIGHT:
             return plain
         if as_written:
-            gram, target = total.own - block.own, total.aim - block.aim
+            gram = total.feature_gram - block.feature_gram
+            target = total.feature_target - block.feature_target
         else:
             gram, target = moments.gram - block.gram, moments.target - block.target
         try:

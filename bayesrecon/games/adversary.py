@@ -56,12 +56,12 @@ class Adversary:
         """
         if view.public is None:
             raise BayesreconError(f"{self.name}: a single challenge needs auxiliary records; set auxiliary=100")
-        together = replace(
+        challenge_and_public = replace(
             view,
             x=None if view.x is None else np.concatenate([view.x, view.public.x]),
             y=None if view.y is None else np.concatenate([view.y, view.public.y]),
         )
-        scores = self.scores(together)
+        scores = self.scores(challenge_and_public)
         return float(scores[0] - np.quantile(scores[1:], _REFERENCE))
 
 
@@ -72,7 +72,9 @@ def named_adversaries() -> Mapping[str, tuple[str, Adversary]]:
     >>> named_adversaries()["exm"][1].name
     'Del-Inf-Exm'
     """
-    return MappingProxyType({k: v for one in discover("bayesrecon.games", "ADVERSARIES") for k, v in one.items()})
+    return MappingProxyType(
+        {name: entry for part in discover("bayesrecon.games", "ADVERSARIES") for name, entry in part.items()}
+    )
 
 
 def named_adversary(name: str) -> Adversary:

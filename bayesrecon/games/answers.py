@@ -22,18 +22,18 @@ def absolute(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def log(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
     rows = np.arange(len(y))
-    own, others = answers[rows, y], np.array(answers)
+    p, others = answers[rows, y], np.array(answers)
     others[rows, y] = 0.0
     # For a probability near one, the sum of the other classes' probabilities is more precise than the difference.
-    rest = np.minimum(others.sum(axis=1), 0.5)
-    return np.where(own > 0.5, -np.log1p(-rest), -np.log(np.maximum(own, _TINY)))
+    complement = np.minimum(others.sum(axis=1), 0.5)
+    return np.where(p > 0.5, -np.log1p(-complement), -np.log(np.maximum(p, _TINY)))
 
 
 def hinge(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.maximum(0.0, 1 - margins(answers, y))
 
 
-def wrong(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
+def zero_one(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
     return (answers.argmax(axis=1) != y).astype(float)
 
 
@@ -42,11 +42,11 @@ LOSSES: dict[str, tuple[Callable[[np.ndarray, np.ndarray], np.ndarray], tuple[st
     "absolute": (absolute, (VALUES,)),
     "log": (log, (PROBABILITIES,)),
     "hinge": (hinge, (PROBABILITIES, DECISIONS)),
-    "zero-one": (wrong, (PROBABILITIES, DECISIONS)),
+    "zero-one": (zero_one, (PROBABILITIES, DECISIONS)),
 }
 """Losses by name, and the kinds of answers that each can be computed from."""
 
-USUAL = {VALUES: "squared", PROBABILITIES: "log", DECISIONS: "hinge"}
+DEFAULT_LOSSES = {VALUES: "squared", PROBABILITIES: "log", DECISIONS: "hinge"}
 
 
 def loss_of(name: str | None, kind: str, answers: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -58,7 +58,7 @@ def loss_of(name: str | None, kind: str, answers: np.ndarray, y: np.ndarray) -> 
     >>> loss_of("hinge", DECISIONS, np.array([[-1.0, 1.0]]), np.array([0]))
     array([3.])
     """
-    name = name or USUAL[kind]
+    name = name or DEFAULT_LOSSES[kind]
     if name not in LOSSES:
         raise BayesreconError(f"loss={name!r}: expected {', '.join(LOSSES)}{near(name, LOSSES)}")
     function, kinds = LOSSES[name]
@@ -78,7 +78,7 @@ def margins(decisions: np.ndarray, y: np.ndarray) -> np.ndarray:
     return decisions[rows, y] - others.max(axis=1)
 
 
-def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Distances between answers, `(m,)`: absolute differences, summed over classes."""
-    apart = np.abs(one - other)
-    return apart if apart.ndim == 1 else apart.sum(axis=1)
+    difference = np.abs(a - b)
+    return difference if difference.ndim == 1 else difference.sum(axis=1)

@@ -33,9 +33,9 @@ class NewtonStep:
     >>> data, learner = Records(x, (x[:, 0] + rng.normal(size=40) > 0).astype(int)), Logistic()
     >>> before, rows = learner.fit(data, 2, 0), np.array([3])
     >>> exact = learner.without(before, data, rows, 2, 0)
-    >>> near = NewtonStep()(learner, before, data, rows, 2, (0, 0))
-    >>> moved, left = (abs(exact(x) - one(x)).max() for one in (before, near))
-    >>> bool(0 < left < moved / 10)
+    >>> approximate = NewtonStep()(learner, before, data, rows, 2, (0, 0))
+    >>> change, error = (abs(exact(x) - model(x)).max() for model in (before, approximate))
+    >>> bool(0 < error < change / 10)
     True
     """
 
@@ -46,10 +46,10 @@ class NewtonStep:
     ) -> Predictor:
         if not isinstance(learner, Logistic):
             raise BayesreconError(f"a Newton step needs logistic or softmax regression, and not {learner.name}")
-        kept = records.without(rows)
+        remaining = records.without(rows)
         model = copy.deepcopy(fitted.model)
         theta = np.column_stack([model.coef_, model.intercept_])
-        step = _newton(theta, kept, np.asarray(model.classes_), 1 / learner.C)
+        step = _newton(theta, remaining, np.asarray(model.classes_), 1 / learner.C)
         noise = self.noise * np.random.default_rng(seeds[1]).normal(size=theta.shape)
         theta = theta - step + noise
         model.coef_, model.intercept_ = theta[:, :-1], theta[:, -1]
@@ -62,15 +62,15 @@ def _newton(theta: np.ndarray, records: Records, known: np.ndarray, penalty: flo
     logits = x @ theta.T
     if len(theta) == 1:
         p = scipy.special.expit(logits)
-        answers = (records.y == known[1]).astype(float)[:, None]
+        responses = (records.y == known[1]).astype(float)[:, None]
         curvature = (p * (1 - p))[:, :, None]
     else:
         p = scipy.special.softmax(logits, axis=1)
-        answers = (records.y[:, None] == known).astype(float)
+        responses = (records.y[:, None] == known).astype(float)
         curvature = p[:, :, None] * (np.eye(len(theta)) - p[:, None, :])
-    shrunk = penalty * np.append(np.ones(width - 1), 0.0)  # the intercept has no penalty
-    slope = (p - answers).T @ x + shrunk * theta
+    penalties = penalty * np.append(np.ones(width - 1), 0.0)  # the intercept has no penalty
+    gradient = (p - responses).T @ x + penalties * theta
     hessian = np.einsum("nab,ni,nj->aibj", curvature, x, x, optimize=True).reshape(theta.size, theta.size)
-    hessian += np.diag(np.tile(shrunk, len(theta)))
+    hessian += np.diag(np.tile(penalties, len(theta)))
     # Adding a number to all intercepts does not change the softmax, so this takes the shortest of the equivalent steps.
-    return np.linalg.lstsq(hessian, slope.ravel())[0].reshape(theta.shape)
+    return np.linalg.lstsq(hessian, gradient.ravel())[0].reshape(theta.shape)

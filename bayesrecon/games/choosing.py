@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.games.data import Records, with_ones
@@ -15,8 +16,8 @@ class Candidates(NamedTuple):
     """What an adversary can choose from: the private data set, as far as the game shows it.
 
     Attributes:
-        x: `(n, p)`.
-        y: `(n,)`. None if the game withholds them.
+        x: features, `(n, p)`; None if the game withholds them.
+        y: responses, `(n,)`; None likewise.
         public: auxiliary records, outside S; None if the game grants none.
         classes: number of classes of the response; 0 for a number.
         rng: random generator for the choice.
@@ -29,7 +30,7 @@ class Candidates(NamedTuple):
     rng: np.random.Generator
 
 
-Choose = Callable[[Candidates], Any]
+Choose = Callable[[Candidates], npt.ArrayLike]
 """Returns the positions of two candidates."""
 
 
@@ -55,11 +56,11 @@ class Outlying:
         if candidates.x is None:
             raise BayesreconError("leverage needs the features, which given='labels' withholds")
         x = with_ones(candidates.x)
-        _, size, right = np.linalg.svd(x, full_matrices=False)
-        shrunk = size**2 + self.penalty * float((size**2).sum()) / x.shape[1]
-        leverage = ((x @ right.T) ** 2 / shrunk).sum(axis=1)
-        one, other = np.argsort(-leverage, kind="stable")[:2]
-        return int(one), int(other)
+        _, singular, right = np.linalg.svd(x, full_matrices=False)
+        penalised = singular**2 + self.penalty * float((singular**2).sum()) / x.shape[1]
+        leverage = ((x @ right.T) ** 2 / penalised).sum(axis=1)
+        first, second = np.argsort(-leverage, kind="stable")[:2]
+        return int(first), int(second)
 
 
 CHOICES: Mapping[str, tuple[str, Choose]] = MappingProxyType(
@@ -85,12 +86,17 @@ def named_choice(name: str) -> Choose:
 def chosen_pair(choose: Choose, candidates: Candidates, count: int) -> np.ndarray:
     """The two positions that a choice returned.
 
+    Args:
+        choose: the choice.
+        candidates: what it may choose from.
+        count: number of candidates.
+
     Raises:
         BayesreconError: they are not two different positions of candidates.
     """
-    found = choose(candidates)
-    pair = np.asarray(found)
-    whole = pair.shape == (2,) and pair.dtype.kind in "iu"
-    if not whole or pair.min() < 0 or pair.max() >= count or pair[0] == pair[1]:
-        raise BayesreconError(f"choose returned {found}, expected two different positions from 0 to {count - 1}")
+    returned = choose(candidates)
+    pair = np.asarray(returned)
+    valid = pair.shape == (2,) and pair.dtype.kind in "iu"
+    if not valid or pair.min() < 0 or pair.max() >= count or pair[0] == pair[1]:
+        raise BayesreconError(f"choose returned {returned}, expected two different positions from 0 to {count - 1}")
     return pair

@@ -1,16 +1,16 @@
 """The deletion compliance game: can an environment that interacts with a data collector distinguish two worlds?"""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.data import Data, Records
 from bayesrecon.games.learner import as_learner
-from bayesrecon.games.mechanism import IDEAL, claimed_epsilon
-from bayesrecon.games.outcome import compared, generator, rate_row
+from bayesrecon.games.mechanism import IDEAL, Deletion, claimed_epsilon
+from bayesrecon.games.outcome import Played, compared, generator, rate_row
 from bayesrecon.results.game import GameResult
 
 WEAK, STRONG = "weak", "strong"
@@ -30,18 +30,19 @@ class Collector:
     """
 
     def __init__(self, game: "ComplianceGame", worlds: "_Worlds", second: bool, rng: np.random.Generator) -> None:
-        own = len(worlds.challenges.y)
-        stored = worlds.others if own == 1 and not second else _joined(worlds.others, worlds.challenges)
-        self._game, self._worlds, self._stored, self._kept = game, worlds, stored, len(worlds.others.y)
-        self._gone = self._kept + (second if own == 2 else 0)
+        challenges = len(worlds.challenges.y)
+        stored = worlds.others if challenges == 1 and not second else _joined(worlds.others, worlds.challenges)
+        self._game, self._worlds, self._stored = game, worlds, stored
+        self._first_challenge = len(worlds.others.y)
+        self._users_record = self._first_challenge + (second if challenges == 2 else 0)
         self._present = np.arange(len(stored.y))
-        self._left, self._noise = game.deletions, rng
+        self._remaining_deletions, self._collector_rng = game.deletions, rng
         self.rng = np.random.default_rng(rng.integers(2**31))
         self.others, self.challenges = worlds
         self.answers, self.classes = game.learner.answers, game.data.classes
-        self._seed = self._draw()
+        self._seed = self._new_seed()
         self._model = game.learner.fit(stored, self.classes, self._seed)
-        self._over = False
+        self._user_left = False
 
     def ask(self, x: np.ndarray) -> np.ndarray:
         """Answers of the current model."""
@@ -54,34 +55,36 @@ class Collector:
         """
         return self._game.collector(self._worlds, second, self.rng)
 
-    def delete(self, others: Any) -> None:
+    def delete(self, others: npt.ArrayLike) -> None:
         """Delete records of the environment in one request, by their positions in `others`."""
         rows = np.asarray(others, int).reshape(-1)
-        self._left -= len(rows)
-        if self._left < 0:
+        self._remaining_deletions -= len(rows)
+        if self._remaining_deletions < 0:
             raise BayesreconError(f"the environment may delete at most {self._game.deletions} of its records")
-        if not np.isin(rows, self._present[self._present < self._kept]).all() or len(set(rows.tolist())) < len(rows):
+        if not np.isin(rows, self._present[self._present < self._first_challenge]).all() or len(
+            set(rows.tolist())
+        ) < len(rows):
             raise BayesreconError("the environment can delete only its own records, and each of them once")
         self._remove(rows)
 
     def leave(self) -> None:
         """Delete the user's record, if there is one."""
-        if self._over:
+        if self._user_left:
             raise BayesreconError("the user's record was already deleted")
-        self._over = True
-        self._remove(np.intersect1d([self._gone], self._present))
+        self._user_left = True
+        self._remove(np.intersect1d([self._users_record], self._present))
 
     def _remove(self, rows: np.ndarray) -> None:
         if not len(rows):
             return
-        here = self._stored.rows(self._present)
-        seeds = (self._seed, self._draw())
-        at = np.flatnonzero(np.isin(self._present, rows))
-        self._model = self._game.deletion(self._game.learner, self._model, here, at, self.classes, seeds)
+        records = self._stored.rows(self._present)
+        seeds = (self._seed, self._new_seed())
+        positions = np.flatnonzero(np.isin(self._present, rows))
+        self._model = self._game.deletion(self._game.learner, self._model, records, positions, self.classes, seeds)
         self._seed, self._present = seeds[1], np.setdiff1d(self._present, rows)
 
-    def _draw(self) -> int:
-        return int(self._noise.integers(2**31))
+    def _new_seed(self) -> int:
+        return int(self._collector_rng.integers(2**31))
 
 
 class _Worlds(NamedTuple):
@@ -89,8 +92,8 @@ class _Worlds(NamedTuple):
     challenges: Records  # two, one of which the user deletes, or one that was stored or not
 
 
-def _joined(one: Records, other: Records) -> Records:
-    return Records(np.concatenate([one.x, other.x]), np.concatenate([one.y, other.y]))
+def _joined(a: Records, b: Records) -> Records:
+    return Records(np.concatenate([a.x, b.x]), np.concatenate([a.y, b.y]))
 
 
 @dataclass(frozen=True)
@@ -152,54 +155,55 @@ class ComplianceGame:
     data: Data
     learner: Any
     environments: Any
-    deletion: Any = IDEAL
+    deletion: Deletion = IDEAL
     notion: str = WEAK
     deletions: int = 0
     name: str = "compliance"
     quick: bool = False
 
     def __post_init__(self) -> None:
-        given = self.environments
-        players: Sequence[Any] = (given,) if isinstance(given, Environment) else tuple(given)
+        players = self.environments
+        players = (players,) if isinstance(players, Environment) else tuple(players)
         object.__setattr__(self, "environments", players)
         object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
         if self.notion not in (WEAK, STRONG) or self.deletions < 0:
             raise BayesreconError(
                 f"notion={self.notion!r}, deletions={self.deletions}: expected 'weak' or 'strong', and 0 or more"
             )
-        if not players or not all(isinstance(one, Environment) for one in players):
+        if not players or not all(isinstance(player, Environment) for player in players):
             raise BayesreconError("a compliance game needs environments: bayesrecon.games.environments.Watching(), ...")
-        for one in players:
-            if self.notion not in one.notions:
-                raise BayesreconError(f"{one.name} plays the {one.notions[0]} notion alone")
+        for player in players:
+            if self.notion not in player.notions:
+                raise BayesreconError(f"{player.name} plays the {player.notions[0]} notion alone")
 
     def play_round(self, seed: int, number: int) -> np.ndarray:
         """Correct, undecided, wrong, and undecided ones that the coin made correct, `(environments, 4)`."""
         rng = generator(seed, number)
         private, _ = self.data.draw(rng)
-        own, second = 2 if self.notion == WEAK else 1, bool(rng.integers(2))
-        if len(private.y) < self.deletions + own + 1:
+        challenges, second = 2 if self.notion == WEAK else 1, bool(rng.integers(2))
+        if len(private.y) < self.deletions + challenges + 1:
             raise BayesreconError(f"{self.data.name}: {len(private.y)} private records are too few")
         records = private.rows(rng.permutation(len(private.y)))
-        worlds = _Worlds(records.rows(slice(own, None)), records.rows(slice(own)))
-        found = []
-        for one in self.environments:
-            coins = generator(seed, number, one.name)
-            score = float(one.score(self.collector(worlds, second, coins)))
-            found.append(compared(score if second else -score, 0.0, coins))
-        return np.stack(found)
+        worlds = _Worlds(records.rows(slice(challenges, None)), records.rows(slice(challenges)))
+        counts = []
+        for player in self.environments:
+            coins = generator(seed, number, player.name)
+            score = float(player.score(self.collector(worlds, second, coins)))
+            counts.append(compared(score if second else -score, 0.0, coins))
+        return np.stack(counts)
 
     def collector(self, worlds: "_Worlds", second: bool, rng: np.random.Generator) -> Collector:
         """A collector in one of the two worlds."""
         return Collector(self, worlds, second, rng)
 
-    def result(self, outcomes: np.ndarray, **about: Any) -> GameResult:
+    def result(self, outcomes: np.ndarray, **played: Unpack[Played]) -> GameResult:
         """The result of the rounds `(N, environments, 4)`."""
         players = self.environments
-        rows = tuple(rate_row(one.name, "answers", outcomes[:, i], len(players)) for i, one in enumerate(players))
-        covered = self.notion == WEAK and all(one.looks == 1 for one in players)
+        rows = tuple(rate_row(player.name, "answers", outcomes[:, i], len(players)) for i, player in enumerate(players))
+        covered = self.notion == WEAK and all(player.looks == 1 for player in players)
         variant = f"{self.notion} compliance" + (f", {self.deletions} other deletions" if self.deletions else "")
+        epsilon = claimed_epsilon(self.learner, self.deletion) if covered else None
         return GameResult(
             rows=rows, outcomes=outcomes, game=self.name, data=self.data.name, learner=self.learner.name,
-            variant=variant, claimed_epsilon=claimed_epsilon(self.learner, self.deletion) if covered else None, **about,
+            variant=variant, claimed_epsilon=epsilon, **played,
         )  # fmt: skip

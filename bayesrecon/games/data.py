@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.errors import BayesreconError
 
@@ -15,14 +16,16 @@ class Records(NamedTuple):
     x: np.ndarray
     y: np.ndarray
 
-    def rows(self, index: Any) -> "Records":
+    def rows(self, index: np.ndarray | slice) -> "Records":
+        """The records at these positions."""
         return Records(self.x[index], self.y[index])
 
-    def without(self, index: Any) -> "Records":
+    def without(self, index: np.ndarray) -> "Records":
+        """All records except those at these positions."""
         return Records(np.delete(self.x, index, axis=0), np.delete(self.y, index))
 
 
-class Drawn(NamedTuple):
+class Sample(NamedTuple):
     """The sample of one round: the private data set S, and records outside S from the same distribution."""
 
     private: Records
@@ -38,7 +41,7 @@ class Data(Protocol):
     @property
     def classes(self) -> int: ...
 
-    def draw(self, rng: np.random.Generator) -> Drawn:
+    def draw(self, rng: np.random.Generator) -> Sample:
         """The private data set of one round, and records outside of it."""
         ...
 
@@ -48,8 +51,9 @@ class Table:
     """A table. In every round a random share of its rows is private, and the other rows are outside S.
 
     Attributes:
-        x: `(N, p)`.
-        y: `(N,)`.
+        x: features, `(N, p)`.
+        y: responses, `(N,)`.
+        classes: number of classes of the response; 0 for a number.
         share: private share of the rows, `floor(share N)` of them.
         standardised: whether the columns were standardised with the mean and variance of the whole table.
     """
@@ -61,10 +65,10 @@ class Table:
     share: float = 0.9
     standardised: bool = False
 
-    def draw(self, rng: np.random.Generator) -> Drawn:
+    def draw(self, rng: np.random.Generator) -> Sample:
         order, size = rng.permutation(len(self.x)), int(self.share * len(self.x))
-        whole = Records(self.x, self.y)
-        return Drawn(whole.rows(order[:size]), whole.rows(order[size:]))
+        records = Records(self.x, self.y)
+        return Sample(records.rows(order[:size]), records.rows(order[size:]))
 
     def shared(self, share: float) -> "Table":
         """The same table with another private share."""
@@ -77,6 +81,7 @@ class Law:
 
     Attributes:
         sample: function `sample(rng, n)` that returns `x (n, p)` and `y (n,)`.
+        classes: number of classes of the response; 0 for a number.
         size: size of S.
         outside: number of records outside S.
     """
@@ -87,14 +92,14 @@ class Law:
     size: int = 1000
     outside: int = 100
 
-    def draw(self, rng: np.random.Generator) -> Drawn:
-        every = Records(*self.sample(rng, self.size + self.outside))
-        return Drawn(every.rows(slice(self.size)), every.rows(slice(self.size, None)))
+    def draw(self, rng: np.random.Generator) -> Sample:
+        records = Records(*self.sample(rng, self.size + self.outside))
+        return Sample(records.rows(slice(self.size)), records.rows(slice(self.size, None)))
 
 
 def table(
-    x: Any,
-    y: Any,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
     *,
     classification: bool | None = None,
     standardised: bool = False,
@@ -115,8 +120,8 @@ def table(
     Raises:
         BayesreconError: the table is not numeric, the responses have another length, or there are too few rows.
 
-    >>> found = table([[0.0], [1.0], [2.0], [5.0]], ["no", "yes", "no", "yes"], share=0.5)
-    >>> found.classes, found.y.tolist()
+    >>> customers = table([[0.0], [1.0], [2.0], [5.0]], ["no", "yes", "no", "yes"], share=0.5)
+    >>> customers.classes, customers.y.tolist()
     (2, [0, 1, 0, 1])
     """
     try:
@@ -129,21 +134,21 @@ def table(
         raise BayesreconError(f"{name}: {len(features)} records need as many responses, got {response.shape}")
     if response.dtype.kind == "O":
         response = response.astype(str)
-    values, coded = np.unique(response, return_inverse=True)
+    levels, codes = np.unique(response, return_inverse=True)
     if classification is None:
-        classification = response.dtype.kind not in "iuf" or len(values) == 2
-    if classification and len(values) < 2:
-        raise BayesreconError(f"{name}: all responses are {values[0]}, so there is nothing to learn")
+        classification = response.dtype.kind not in "iuf" or len(levels) == 2
+    if classification and len(levels) < 2:
+        raise BayesreconError(f"{name}: all responses are {levels[0]}, so there is nothing to learn")
     if not classification and response.dtype.kind not in "iufb":
         raise BayesreconError(f"{name}: the responses of a regression must be numbers")
     if not classification and not np.isfinite(np.asarray(response, float)).all():
         raise BayesreconError(f"{name}: some responses are missing; drop these rows")
     if standardised:
-        spread = features.std(axis=0)
-        features = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    coded = coded.astype(int) if classification else np.asarray(response, float)
-    count, share = len(values) if classification else 0, _checked_share(share, len(features))
-    return Table(name, features, coded, count, share, standardised)
+        sd = features.std(axis=0)
+        features = (features - features.mean(axis=0)) / np.where(sd > 0, sd, 1.0)
+    y = codes.astype(int) if classification else np.asarray(response, float)
+    classes, share = len(levels) if classification else 0, _checked_share(share, len(features))
+    return Table(name, features, y, classes, share, standardised)
 
 
 def _checked_share(share: float, count: int) -> float:

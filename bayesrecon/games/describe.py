@@ -36,8 +36,8 @@ def described(value: Any) -> Any:
     if isinstance(value, types.MethodType):
         return {"method": described([value.__self__, value.__func__])}
     if isinstance(value, types.FunctionType):
-        held = [cell.cell_contents for cell in value.__closure__ or ()]
-        return {"function": [value.__qualname__, _code(value.__code__), described([held, value.__defaults__])]}
+        enclosed = [cell.cell_contents for cell in value.__closure__ or ()]
+        return {"function": [value.__qualname__, _code(value.__code__), described([enclosed, value.__defaults__])]}
     if isinstance(value, type | types.BuiltinFunctionType | np.ufunc):
         return f"{getattr(value, '__module__', '')}.{value.__name__}"
     name = f"{type(value).__module__}.{type(value).__qualname__}"
@@ -48,6 +48,7 @@ def described(value: Any) -> Any:
     return {"kind": name, "fields": described(vars(value)) if hasattr(value, "__dict__") else None}
 
 
-def _code(code: types.CodeType) -> list[Any]:
+def _code(code: types.CodeType) -> list[object]:
+    """The hash of the bytecode, the names and the constants."""
     constants = [_code(c) if isinstance(c, types.CodeType) else str(c) for c in code.co_consts]
     return [hashlib.sha256(code.co_code).hexdigest(), list(code.co_names), constants]

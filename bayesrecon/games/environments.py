@@ -26,9 +26,11 @@ def _changes(collector: Collector, loss: str | None, before: np.ndarray) -> np.n
     return loss_of(loss, collector.answers, after, y) - loss_of(loss, collector.answers, before, y)
 
 
-def _verdict(moved: np.ndarray, size: float) -> float:
+def _verdict(changes: np.ndarray, scale: float) -> float:
     """A score that is positive if the second challenge changed more, or if a single challenge changed at all."""
-    return float(moved[1] - moved[0]) if len(moved) == 2 else (1.0 if abs(moved[0]) > _ROUNDING * size else -1.0)
+    return (
+        float(changes[1] - changes[0]) if len(changes) == 2 else (1.0 if abs(changes[0]) > _ROUNDING * scale else -1.0)
+    )
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ class Watching(Environment):
 
     @property
     def name(self) -> str:
-        what = f"the {self.loss} loss" if self.loss else "the answer"
-        return f"watches {what}" + (f", {self.between} deletions between" if self.between else "")
+        watched = f"the {self.loss} loss" if self.loss else "the answer"
+        return f"watches {watched}" + (f", {self.between} deletions between" if self.between else "")
 
     def score(self, collector: Collector) -> float:
         before = collector.ask(collector.challenges.x)
@@ -91,13 +93,13 @@ class Clearing(Environment):
         x, y = collector.challenges
         scale = collector.others.x.std(axis=0)
         scale = np.where(scale > 0, scale, 1.0)
-        far = (((collector.others.x[:, None] - x[None]) / scale) ** 2).sum(axis=2)  # (others, 2)
+        distances = (((collector.others.x[:, None] - x[None]) / scale) ** 2).sum(axis=2)  # (others, 2)
         cleared = np.zeros(2)
         for size in np.diff(np.linspace(0, self.count, self.requests + 1).astype(int)).tolist():
             losses = loss_of(self.loss, collector.answers, collector.ask(x), y)
             surer = int(np.lexsort([cleared, losses])[0])  # if losses tie, the one with more neighbours left
-            nearest = np.argsort(far[:, surer], kind="stable")[:size]
-            far[nearest], cleared[surer] = np.inf, cleared[surer] + size
+            nearest = np.argsort(distances[:, surer], kind="stable")[:size]
+            distances[nearest], cleared[surer] = np.inf, cleared[surer] + size
             collector.delete(nearest)
         before = collector.ask(x)
         collector.leave()
@@ -123,7 +125,7 @@ class Comparing(Environment):
     def score(self, collector: Collector) -> float:
         rows = collector.rng.permutation(len(collector.others.y))[: self.deletions]
         worlds = [collector, collector.imagine(False), collector.imagine(True)]
-        answers, first, second = (self._played(one, rows) for one in worlds)
+        answers, first, second = (self._played(world, rows) for world in worlds)
         if np.abs(first - second).max() <= _ROUNDING * np.abs(answers).max():
             return 0.0
         return float(distance(answers, first).sum() - distance(answers, second).sum())

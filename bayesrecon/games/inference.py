@@ -1,18 +1,18 @@
 """The deletion inference game: which of two records was deleted between two trained models?"""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.adversary import DENSITY, PARAMETERS, PUBLIC, Adversary, X, Y
 from bayesrecon.games.choosing import Candidates, Choose, chosen_pair
 from bayesrecon.games.data import Data, Records
 from bayesrecon.games.learner import Fitted, as_learner
-from bayesrecon.games.mechanism import IDEAL, Retrain, around, claimed_epsilon
-from bayesrecon.games.outcome import compared, generator, rate_row
+from bayesrecon.games.mechanism import IDEAL, Deletion, Retrain, claimed_epsilon, train_and_delete
+from bayesrecon.games.outcome import Played, compared, generator, rate_row
 from bayesrecon.games.view import Oracles, View
 from bayesrecon.results.game import GameResult
 
@@ -62,7 +62,7 @@ class Game:
     data: Data
     learner: Any
     adversaries: Any
-    deletion: Callable[..., Fitted] = IDEAL
+    deletion: Deletion = IDEAL
     name: str = "game"
     given: str = RECORDS
     single: bool = False
@@ -104,17 +104,17 @@ class Game:
     def _canary_records(self) -> Records:
         """The canaries as records."""
         x, y = self.canaries
-        found = Records(np.asarray(x, float), np.asarray(y, int if self.data.classes else float))
-        if found.x.ndim != 2 or found.y.shape != found.x.shape[:1] or len(found.y) < 2 * self.deletions:
+        canaries = Records(np.asarray(x, float), np.asarray(y, int if self.data.classes else float))
+        if canaries.x.ndim != 2 or canaries.y.shape != canaries.x.shape[:1] or len(canaries.y) < 2 * self.deletions:
             raise BayesreconError(
-                f"canaries of shapes {found.x.shape} and {found.y.shape}: expected features (c, p) and responses (c,), "
-                f"c {2 * self.deletions} or more"
+                f"canaries of shapes {canaries.x.shape} and {canaries.y.shape}: expected features (c, p) and responses "
+                f"(c,), c {2 * self.deletions} or more"
             )
-        if self.data.classes and not set(found.y.tolist()) <= set(range(self.data.classes)):
+        if self.data.classes and not set(canaries.y.tolist()) <= set(range(self.data.classes)):
             raise BayesreconError(f"the canaries' classes lie between 0 and {self.data.classes - 1}")
         if self.outside:
             raise BayesreconError("canaries= and outside=True exclude each other, because canaries are in the data")
-        return found
+        return canaries
 
     def _check(self, player: Adversary) -> None:
         withheld = {INSTANCES: Y, LABELS: X}.get(self.given)
@@ -144,22 +144,24 @@ class Game:
     def play_round(self, seed: int, number: int) -> np.ndarray:
         """Wins, ties, losses and ties won by the coin, `(adversaries, 4)`: counts of compared pairs in one round."""
         rng = generator(seed, number)
-        round_ = self._drawn(rng, seed, number)
-        before, after = around(self.deletion, self.learner, round_.private, round_.deleted, self.data.classes, rng)
-        order = rng.permutation(len(round_.challenges.y))  # the order of the challenges carries no information
+        drawn = self._drawn(rng, seed, number)
+        before, after = train_and_delete(
+            self.deletion, self.learner, drawn.private, drawn.deleted, self.data.classes, rng
+        )
+        order = rng.permutation(len(drawn.challenges.y))  # the order of the challenges carries no information
         counts = []
         for player in self.adversaries:
-            view = self._view(player, round_, order, before, after, generator(seed, number, player.name))
+            view = self._view(player, drawn, order, before, after, generator(seed, number, player.name))
             if self.single:
                 verdict = _checked_scores(player, player.margin(view), 1)[0]
-                counts.append(compared(verdict if round_.gone else -verdict, 0.0, view.rng))
+                counts.append(compared(verdict if drawn.first_deleted else -verdict, 0.0, view.rng))
                 continue
             scores = np.empty(len(order))
             scores[order] = _checked_scores(player, player.scores(view), len(order))
             counts.append(compared(scores[: self.deletions, None], scores[None, self.deletions :], view.rng))
         return np.stack(counts)
 
-    def result(self, outcomes: np.ndarray, **about: Any) -> GameResult:
+    def result(self, outcomes: np.ndarray, **played: Unpack[Played]) -> GameResult:
         """The result of the rounds `(N, adversaries, 4)`."""
         players = self.adversaries
         rows = tuple(
@@ -171,7 +173,7 @@ class Game:
             )
             for i, player in enumerate(players)
         )
-        about["warnings"] = (*about.get("warnings", ()), *self._caveats())
+        played["warnings"] = (*played.get("warnings", ()), *self._caveats())
         return GameResult(
             rows=rows,
             outcomes=outcomes,
@@ -180,7 +182,7 @@ class Game:
             learner=self.learner.name,
             variant=", ".join(self._variant()),
             claimed_epsilon=claimed_epsilon(self.learner, self.deletion),
-            **about,
+            **played,
         )
 
     def _caveats(self) -> list[str]:
@@ -233,18 +235,18 @@ class Game:
         for _ in range(_TRIES):
             rows = rng.choice(pool, 2 * k, replace=False) if pair is None else rng.permutation(pair)
             spare = rng.permutation(len(outside.y))
-            kept = outside.rows(spare[:k]) if self.outside else private.rows(rows[k:])
-            gone = private.rows(rows[:k])
-            if not self.distinct or not _share_a_copy(gone, kept):
+            remaining = outside.rows(spare[:k]) if self.outside else private.rows(rows[k:])
+            deleted = private.rows(rows[:k])
+            if not self.distinct or not _share_a_copy(deleted, remaining):
                 break
         else:
             raise BayesreconError(f"{self.data.name}: no two different challenges were found; set distinct=False")
-        rest = outside.rows(np.sort(spare[k:] if self.outside else spare))
+        unused = outside.rows(np.sort(spare[k:] if self.outside else spare))
         if self.single:
             first = bool(rng.integers(2))
-            return _Round(private, rest, rows[:1] if first else rows[1:], gone, private.without(rows[:1]), first)
-        challenges = Records(np.concatenate([gone.x, kept.x]), np.concatenate([gone.y, kept.y]))
-        return _Round(private, rest, rows[:k], challenges, private.without(rows[:k] if self.outside else rows), True)
+            return _Round(private, unused, rows[:1] if first else rows[1:], deleted, private.without(rows[:1]), first)
+        challenges = Records(np.concatenate([deleted.x, remaining.x]), np.concatenate([deleted.y, remaining.y]))
+        return _Round(private, unused, rows[:k], challenges, private.without(rows[:k] if self.outside else rows), True)
 
     def _chosen(self, private: Records, outside: Records, rng: np.random.Generator) -> np.ndarray:
         assert self.choose is not None
@@ -272,7 +274,7 @@ class Game:
         rng: np.random.Generator,
     ) -> View:
         challenges, learner = drawn.challenges.rows(order), self.learner
-        opened = PARAMETERS in player.required()
+        white_box = PARAMETERS in player.required()
         return View(
             ask=Oracles(before, after),
             x=None if self.given == LABELS else challenges.x,
@@ -281,7 +283,7 @@ class Game:
             answers=learner.answers,
             public=self._public(drawn.outside),
             others=drawn.others if self.others else None,
-            fitted=(before, after) if opened else None,
+            fitted=(before, after) if white_box else None,
             learner=learner,
             total=len(drawn.private.y),
             rng=rng,
@@ -289,15 +291,17 @@ class Game:
 
 
 class _Round(NamedTuple):
+    """One round: S, records outside, positions of the deleted records, challenges, and S without the challenges."""
+
     private: Records
     outside: Records
     deleted: np.ndarray
     challenges: Records
     others: Records
-    gone: bool  # whether the first challenge was deleted
+    first_deleted: bool
 
 
-def _checked_scores(player: Adversary, scores: Any, count: int) -> np.ndarray:
+def _checked_scores(player: Adversary, scores: npt.ArrayLike, count: int) -> np.ndarray:
     flat = np.asarray(scores, float).reshape(-1)
     if len(flat) != count or np.isnan(flat).any():
         raise BayesreconError(f"{player.name} returned {flat}, expected {count} scores that are numbers")

@@ -9,10 +9,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.answers import DECISIONS, PROBABILITIES, VALUES
 from bayesrecon.games.data import Records
+
+
+class Estimator(Protocol):
+    """An estimator in the style of scikit-learn."""
+
+    def fit(self, x: Any, y: Any, /) -> Any: ...
+    def predict(self, x: Any, /) -> Any: ...
 
 
 class Fitted(Protocol):
@@ -23,6 +31,8 @@ class Fitted(Protocol):
 
 class Learner:
     """The base class of learners. A subclass states its `name` and the kind of its `answers`, and implements `fit`.
+
+    Each fitted model (`fitted`) that a method gets is one that `fit` or `without` returned.
 
     Attributes:
         quick: whether a round is so short that worker processes do not pay off.
@@ -76,19 +86,25 @@ class ScikitLearner(Learner):
     """
 
     name: str
-    estimator: Any
+    estimator: Estimator
     answers: str
     quick: bool = False  # type: ignore[misc]
     epsilon: float | None = None
 
     def fit(self, records: Records, classes: int, seed: int) -> "Predictor":
-        model = _fresh(self.estimator, seed)
+        model = _unfitted(self.estimator, seed)
         return Predictor(model.fit(records.x, records.y), self.answers, classes)
 
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """A fitted estimator as a function. Classes that were not in its data have probability zero."""
+    """A fitted estimator as a function. Classes that were not in its data have probability zero.
+
+    Attributes:
+        model: the fitted estimator, with the attributes of its class.
+        answers: kind of the answers.
+        classes: number of classes; 0 for a number.
+    """
 
     model: Any
     answers: str
@@ -105,9 +121,9 @@ class Predictor:
         decisions = np.asarray(self.model.decision_function(x), float)
         if decisions.ndim == 1:  # split in halves, so that the margin is the decision value
             decisions = np.stack([-decisions / 2, decisions / 2], axis=1)
-        all_decisions = np.full((len(x), self.classes), decisions.min() - 1.0)
-        all_decisions[:, known] = decisions
-        return all_decisions
+        result = np.full((len(x), self.classes), decisions.min() - 1.0)
+        result[:, known] = decisions
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +132,7 @@ class Functions(Learner):
 
     name: str
     train: Callable[[np.ndarray, np.ndarray, int], Any]
-    predict: Callable[[Any, np.ndarray], Any]
+    predict: Callable[[Any, np.ndarray], npt.ArrayLike]
     answers: str
     epsilon: float | None = None
 
@@ -133,7 +149,11 @@ class Functions(Learner):
         return answer
 
 
-def as_learner(learner: Any, classes: int, name: str | None = None) -> Learner:
+Trainable = Learner | Estimator | tuple[Callable[[np.ndarray, np.ndarray, int], Any], Callable[[Any, np.ndarray], Any]]
+"""What games accept as a learner: a `Learner`, an estimator, or a pair of functions `(train, predict)`."""
+
+
+def as_learner(learner: Trainable, classes: int, name: str | None = None) -> Learner:
     """A learner from a `Learner`, an estimator, or a pair of functions `(train, predict)`.
 
     An estimator's attribute `epsilon` is taken as its privacy claim (`Learner.epsilon`), unless it is a parameter of
@@ -155,7 +175,7 @@ def as_learner(learner: Any, classes: int, name: str | None = None) -> Learner:
     if isinstance(learner, tuple) and len(learner) == 2 and all(map(callable, learner)):
         return Functions(name or "functions", *learner, PROBABILITIES if classes else VALUES)
     kind = type(learner).__name__
-    if isinstance(learner, type) or not (hasattr(learner, "fit") and hasattr(learner, "predict")):
+    if isinstance(learner, type | tuple) or not (hasattr(learner, "fit") and hasattr(learner, "predict")):
         raise BayesreconError(f"expected an object with fit and predict, or two functions (train, predict), got {kind}")
     claimed = None if _is_setting("epsilon", learner) else getattr(learner, "epsilon", None)
     if not classes:
@@ -167,21 +187,21 @@ def as_learner(learner: Any, classes: int, name: str | None = None) -> Learner:
     raise BayesreconError(f"{kind} has neither predict_proba nor decision_function, which classes need")
 
 
-def check_positive(**values: Any) -> None:
+def check_positive(**values: object) -> None:
     """Raise an error for values that are not positive numbers."""
     for name, value in values.items():
-        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not number or not 0 < value < float("inf"):
+        number = float(value) if isinstance(value, int | float | np.integer | np.floating) else 0.0
+        if isinstance(value, bool) or not 0 < number < float("inf"):
             raise BayesreconError(f"{name}={value!r}: expected a positive number")
 
 
-def _is_setting(name: str, estimator: Any) -> bool:
+def _is_setting(name: str, estimator: object) -> bool:
     """Whether scikit-learn itself has a parameter with this name, such as the tube width of `SVR`."""
-    known = (kind for kind in type(estimator).__mro__ if kind.__module__.startswith("sklearn."))
-    return any(name in inspect.signature(kind).parameters for kind in known if "__init__" in vars(kind))
+    bases = (base for base in type(estimator).__mro__ if base.__module__.startswith("sklearn."))
+    return any(name in inspect.signature(base).parameters for base in bases if "__init__" in vars(base))
 
 
-def _fresh(estimator: Any, seed: int) -> Any:
+def _unfitted(estimator: Estimator, seed: int) -> Any:
     """An unfitted copy with this seed."""
     import copy
 
@@ -190,5 +210,5 @@ def _fresh(estimator: Any, seed: int) -> Any:
     from sklearn.base import clone
 
     model: Any = clone(estimator)
-    seeds = [k for k in model.get_params() if k == "random_state" or k.endswith("__random_state")]
-    return model.set_params(**dict.fromkeys(seeds, seed)) if seeds else model
+    seeded = [k for k in model.get_params() if k == "random_state" or k.endswith("__random_state")]
+    return model.set_params(**dict.fromkeys(seeded, seed)) if seeded else model

@@ -1,8 +1,7 @@
 """Deletion mechanisms: how the model without the deleted records is computed."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,11 +10,33 @@ from bayesrecon.games.data import Records
 from bayesrecon.games.learner import Fitted, Learner, check_positive
 
 
+class Deletion(Protocol):
+    """A deletion mechanism.
+
+    Args of a call:
+        learner: what trained the model.
+        fitted: model trained on `records` with the first seed. The second seed is fresh.
+        rows: positions of the deleted records.
+        classes: number of classes of the response; 0 for a number.
+    """
+
+    def __call__(
+        self,
+        learner: Learner,
+        fitted: Any,
+        records: Records,
+        rows: np.ndarray,
+        classes: int,
+        seeds: tuple[int, int],
+        /,
+    ) -> Fitted: ...
+
+
 @dataclass(frozen=True)
 class Retrain:
     """Ideal deletion, `Del(h, e) = Learn(S without e)`: full retraining with the same settings.
 
-    Any object with the same call signature can be used as a mechanism.
+    Any object with the same call signature can be used as a mechanism (`Deletion`).
 
     Attributes:
         fresh: whether the randomness is drawn anew. Otherwise the seed is that of the first training.
@@ -32,19 +53,14 @@ class Retrain:
         classes: int,
         seeds: tuple[int, int],
     ) -> Fitted:
-        """The model after the deletion.
-
-        Args:
-            fitted: model trained on `records` with the first seed. The second seed is fresh.
-            rows: positions of the deleted records.
-        """
+        """The model after the deletion. Arguments are as in `Deletion`."""
         return learner.without(fitted, records, rows, classes, seeds[1] if self.fresh else seeds[0])
 
 
 IDEAL = Retrain()
 
 
-def claimed_epsilon(learner: Learner, deletion: Any) -> float | None:
+def claimed_epsilon(learner: Learner, deletion: Deletion) -> float | None:
     """The epsilon that holds for a game: the learner's, if the second training has independent randomness.
 
     None if the learner claims none, or if nothing is known of the mechanism.
@@ -63,15 +79,15 @@ def claimed_epsilon(learner: Learner, deletion: Any) -> float | None:
     return float(learner.epsilon) if deletion == IDEAL else None
 
 
-def around(
-    deletion: Callable[..., Fitted],
+def train_and_delete(
+    deletion: Deletion,
     learner: Learner,
     records: Records,
     rows: np.ndarray,
     classes: int,
     rng: np.random.Generator,
 ) -> tuple[Fitted, Fitted]:
-    """The models before and after the deletion of rows, each with its own seed."""
+    """The models before and after the deletion of some rows, each trained with a seed of its own."""
     seeds = (int(rng.integers(2**31)), int(rng.integers(2**31)))
     before = learner.fit(records, classes, seeds[0])
     return before, deletion(learner, before, records, rows, classes, seeds)

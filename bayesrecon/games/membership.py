@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesrecon.games.view import View
 
-Prepared = Callable[[np.ndarray], np.ndarray]
+NonMembership = Callable[[np.ndarray], np.ndarray]
 """Function from the answers at the challenges to the probabilities `(k,)` that they are not in the training data."""
 
 
@@ -19,6 +19,6 @@ class Membership:
     def name(self) -> str:
         raise NotImplementedError
 
-    def prepare(self, view: View) -> Prepared:
+    def prepare(self, view: View) -> NonMembership:
         """Train on the auxiliary records, for the challenges of one round."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
 """The membership game: was this record in the training data? It measures membership attacks."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.games.data import Data
 from bayesrecon.games.learner import as_learner
 from bayesrecon.games.membership import Membership
-from bayesrecon.games.outcome import compared, generator, rate_row
+from bayesrecon.games.outcome import Played, compared, generator, rate_row
 from bayesrecon.games.view import Oracles, View
 from bayesrecon.results.game import GameResult
 
@@ -46,7 +46,7 @@ class MembershipGame:
         attacks = (self.attacks,) if isinstance(self.attacks, Membership) else tuple(self.attacks)
         object.__setattr__(self, "attacks", attacks)
         object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
-        if not attacks or not all(isinstance(one, Membership) for one in attacks):
+        if not attacks or not all(isinstance(attack, Membership) for attack in attacks):
             raise BayesreconError("a membership game needs membership attacks: bayesrecon.games.Yeom(), ...")
         if self.records < 1 or (self.auxiliary is not None and self.auxiliary < 1):
             raise BayesreconError(f"records={self.records}, auxiliary={self.auxiliary}: expected one or more of each")
@@ -56,32 +56,32 @@ class MembershipGame:
         rng = generator(seed, number)
         private, outside = self.data.draw(rng)
         k, spare = self.records, rng.permutation(len(outside.y))
-        known = outside.rows(spare[k:] if self.auxiliary is None else spare[k : k + self.auxiliary])
-        if len(private.y) < k or len(known.y) < max(self.auxiliary or 1, 1):
+        public = outside.rows(spare[k:] if self.auxiliary is None else spare[k : k + self.auxiliary])
+        if len(private.y) < k or len(public.y) < max(self.auxiliary or 1, 1):
             raise BayesreconError(
                 f"{self.data.name}: too few records for {k} members, {k} non-members and the auxiliary records"
             )
-        members, others = private.rows(rng.choice(len(private.y), k, replace=False)), outside.rows(spare[:k])
-        x, y = np.concatenate([members.x, others.x]), np.concatenate([members.y, others.y])
+        members, nonmembers = private.rows(rng.choice(len(private.y), k, replace=False)), outside.rows(spare[:k])
+        x, y = np.concatenate([members.x, nonmembers.x]), np.concatenate([members.y, nonmembers.y])
         out = np.arange(2 * k) >= k
         model = self.learner.fit(private, self.data.classes, int(rng.integers(2**31)))
-        found = []
+        counts = []
         for attack in self.attacks:
             coins = generator(seed, number, attack.name)
             view = View(
-                Oracles(model, model), x, y, self.data.classes, self.learner.answers, known, None, None, self.learner,
+                Oracles(model, model), x, y, self.data.classes, self.learner.answers, public, None, None, self.learner,
                 len(private.y), coins,
             )  # fmt: skip
             called_out = attack.prepare(view)(model(x))
-            found.append(compared(np.where(out, called_out, 1 - called_out), 0.5, coins))
-        return np.stack(found)
+            counts.append(compared(np.where(out, called_out, 1 - called_out), 0.5, coins))
+        return np.stack(counts)
 
-    def result(self, outcomes: np.ndarray, **about: Any) -> GameResult:
+    def result(self, outcomes: np.ndarray, **played: Unpack[Played]) -> GameResult:
         """The result of the rounds `(N, attacks, 4)`."""
         rows = tuple(
-            rate_row(one.name, "answers", outcomes[:, i], len(self.attacks)) for i, one in enumerate(self.attacks)
+            rate_row(attack.name, "answers", outcomes[:, i], len(self.attacks)) for i, attack in enumerate(self.attacks)
         )
         return GameResult(
             rows=rows, outcomes=outcomes, game=self.name, data=self.data.name, learner=self.learner.name,
-            variant=f"membership, {self.records} members and as many others a round", claimed_epsilon=None, **about,
+            variant=f"membership, {self.records} members and as many others a round", claimed_epsilon=None, **played,
         )  # fmt: skip

@@ -1,13 +1,14 @@
 """Memorisation: how much more often a record's label is predicted correctly if the record was in the training data."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate.rate_intervals import clopper_pearson
 from bayesrecon.games.data import Records
-from bayesrecon.games.learner import as_learner
+from bayesrecon.games.learner import Trainable, as_learner
 
 _LEVEL = 0.975
 """Level of the intervals of the two rates, so that their difference has a 95 % interval."""
@@ -31,7 +32,13 @@ class Memorisation(NamedTuple):
 
 
 def memorisation(
-    learner: Any, records: Records, classes: int, *, rows: Any = None, trainings: int = 1, seed: int = 0
+    learner: Trainable,
+    records: Records,
+    classes: int,
+    *,
+    rows: npt.ArrayLike | None = None,
+    trainings: int = 1,
+    seed: int = 0,
 ) -> Memorisation:
     """`mem(i) = P(h(x_i) = y_i, h trained on S) - P(h(x_i) = y_i, h trained on S without i)` (Feldman 2020).
 
@@ -56,17 +63,17 @@ def memorisation(
     """
     if classes < 2 or trainings < 1:
         raise BayesreconError(f"classes={classes}, trainings={trainings}: expected at least 2 classes and 1 training")
-    found = as_learner(learner, classes)
+    method = as_learner(learner, classes)
     chosen = np.arange(len(records.y)) if rows is None else np.asarray(rows, int).reshape(-1)
     if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(records.y)):
         raise BayesreconError(f"rows must be between 0 and {len(records.y) - 1}")
     seeds = np.random.default_rng(seed).integers(2**31, size=(trainings, 1 + len(chosen))).tolist()
     trained, without = np.zeros(len(chosen)), np.zeros(len(chosen))
     for first, *others in seeds:
-        whole = found.fit(records, classes, first)
-        trained += whole(records.x[chosen]).argmax(axis=1) == records.y[chosen]
-        for k, (i, one) in enumerate(zip(chosen, others, strict=True)):
-            retrained = found.without(whole, records, np.array([i]), classes, one)
+        fitted = method.fit(records, classes, first)
+        trained += fitted(records.x[chosen]).argmax(axis=1) == records.y[chosen]
+        for k, (i, other_seed) in enumerate(zip(chosen, others, strict=True)):
+            retrained = method.without(fitted, records, np.array([i]), classes, other_seed)
             without[k] += retrained(records.x[[i]]).argmax() == records.y[i]
     limits = (
         None if trainings == 1 else np.stack([_limits(a, b, trainings) for a, b in zip(trained, without, strict=True)])
@@ -76,5 +83,5 @@ def memorisation(
 
 
 def _limits(trained: float, without: float, trainings: int) -> tuple[float, float]:
-    one, other = (clopper_pearson(int(count), trainings, level=_LEVEL) for count in (trained, without))
-    return one.lower - other.upper, one.upper - other.lower
+    with_record, without_record = (clopper_pearson(int(count), trainings, level=_LEVEL) for count in (trained, without))
+    return with_record.lower - without_record.upper, with_record.upper - without_record.lower

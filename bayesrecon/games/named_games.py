@@ -28,26 +28,33 @@ class DataSet:
     make: Callable[[], Data]
 
 
-def _shipped(name: str, **options: Any) -> Callable[[], Table]:
+def _bundled(name: str, standardised: bool = False) -> Callable[[], Table]:
     def make() -> Table:
         import sklearn.datasets
 
-        found: Any = getattr(sklearn.datasets, f"load_{name}")()
-        classes = hasattr(found, "target_names")
-        return table(found.data, found.target, classification=classes, name=name.replace("_", " "), **options)
+        bunch: Any = getattr(sklearn.datasets, f"load_{name}")()
+        return table(
+            bunch.data,
+            bunch.target,
+            classification=hasattr(bunch, "target_names"),
+            name=name.replace("_", " "),
+            standardised=standardised,
+        )
 
     return make
 
 
 DATA: Mapping[str, DataSet] = MappingProxyType(
     {
-        "diabetes": DataSet("diabetes, 442 patients, 10 features", 0, _shipped("diabetes")),
-        "iris": DataSet("iris, 150 flowers, 4 features, standardised", 3, _shipped("iris", standardised=True)),
-        "wine": DataSet("wine, 178 bottles, 13 features, standardised", 3, _shipped("wine", standardised=True)),
+        "diabetes": DataSet("diabetes, 442 patients, 10 features", 0, _bundled("diabetes")),
+        "iris": DataSet("iris, 150 flowers, 4 features, standardised", 3, _bundled("iris", standardised=True)),
+        "wine": DataSet("wine, 178 bottles, 13 features, standardised", 3, _bundled("wine", standardised=True)),
         "cancer": DataSet(
-            "breast cancer, 569 patients, 30 features, standardised", 2, _shipped("breast_cancer", standardised=True)
+            "breast cancer, 569 patients, 30 features, standardised",
+            2,
+            _bundled("breast_cancer", standardised=True),
         ),
-        "digits": DataSet("digits, 1,797 images of 8 by 8, standardised", 10, _shipped("digits", standardised=True)),
+        "digits": DataSet("digits, 1,797 images of 8 by 8, standardised", 10, _bundled("digits", standardised=True)),
         "plane": DataSet("the workshop's linear law, 1,000 records", 0, lambda: Law("linear law", LinearLaw())),
         "normals": DataSet(
             "the workshop's two normal classes, 1,000 records", 2, lambda: Law("two normals", TwoNormals(), classes=2)
@@ -65,7 +72,9 @@ def named_learners() -> Mapping[str, tuple[str, Maker]]:
     >>> named_learners()["lasso"][0]
     'Lasso, alpha 0.1'
     """
-    return MappingProxyType({k: v for one in discover("bayesrecon.games.learners", "LEARNERS") for k, v in one.items()})
+    return MappingProxyType(
+        {name: entry for part in discover("bayesrecon.games.learners", "LEARNERS") for name, entry in part.items()}
+    )
 
 
 def named_learner(name: str, classes: int, epsilon: float | None = None) -> Learner:
@@ -84,17 +93,17 @@ def named_learner(name: str, classes: int, epsilon: float | None = None) -> Lear
     known = named_learners()
     if name not in known:
         raise BayesreconError(f"there is no learner {name!r}{near(name, known)}; known: {', '.join(known)}")
-    found = known[name][1](classes)
-    found.check(classes)
+    learner = known[name][1](classes)
+    learner.check(classes)
     if epsilon is None:
-        return found
-    if not isinstance(found, Private):
-        private = ", ".join(one for one in known if one.startswith("private-"))
+        return learner
+    if not isinstance(learner, Private):
+        private = ", ".join(k for k in known if k.startswith("private-"))
         raise BayesreconError(f"{name} is not private, so it has no epsilon; private learners: {private}")
-    return replace(found, epsilon=epsilon)
+    return replace(learner, epsilon=epsilon)
 
 
-def usual(learner: Learner, auxiliary: bool = False) -> tuple[Adversary, ...]:
+def default_adversaries(learner: Learner, auxiliary: bool = False) -> tuple[Adversary, ...]:
     """The adversaries that suit a learner's answers: direct ones, and reductions if there are auxiliary records."""
     names = ["exm"]
     names += ["exm-absolute"] if learner.answers == VALUES else []
@@ -111,15 +120,15 @@ def shipped() -> Mapping[str, str]:
     >>> shipped()["diabetes-linear"]
     'linear regression on diabetes, 442 patients, 10 features'
     """
-    found = {}
-    for data, about in DATA.items():
+    games = {}
+    for data, data_set in DATA.items():
         for name, (summary, make) in named_learners().items():
             try:
-                make(about.classes).check(about.classes)
+                make(data_set.classes).check(data_set.classes)
             except BayesreconError:  # a regression learner for classes, or the other way around
                 continue
-            found[f"{data}-{name}"] = f"{summary} on {about.summary}"
-    return MappingProxyType(found)
+            games[f"{data}-{name}"] = f"{summary} on {data_set.summary}"
+    return MappingProxyType(games)
 
 
 def load(
@@ -141,29 +150,29 @@ def load(
     Raises:
         BayesreconError: there is no game of this name, or options do not fit together.
 
-    >>> [one.name for one in load("diabetes-linear").adversaries]
+    >>> [adversary.name for adversary in load("diabetes-linear").adversaries]
     ['Del-Inf-Exm', 'Del-Inf-Exm, absolute loss', 'Del-Inf-Ins']
     """
     if name not in shipped():
         raise BayesreconError(f"there is no game {name!r}{near(name, shipped())}; `bayesrecon game` lists them")
-    where, _, what = name.partition("-")
+    data_name, _, learner_name = name.partition("-")
     share = flags.pop("share", None)
-    data = DATA[where].make()
+    data = DATA[data_name].make()
     if share is not None:
         if not isinstance(data, Table):
             raise BayesreconError(f"{name}: share= is for tables, and these records are drawn from a distribution")
         data = data.shared(share)
-    learner = named_learner(what, data.classes, epsilon)
+    learner = named_learner(learner_name, data.classes, epsilon)
     return game_of(data, learner, name=name, adversaries=adversaries, **flags)
 
 
 def game_of(
     data: Data, learner: Learner, *, adversaries: Adversary | Sequence[Adversary] | None = None, **flags: Any
 ) -> Game:
-    """A game of these data and this learner, with the usual adversaries and the auxiliary records that they require."""
-    players = usual(learner, flags.get("auxiliary", 0) != 0) if adversaries is None else adversaries
+    """A game of these data and this learner, with the default adversaries and the auxiliary records they require."""
+    players = default_adversaries(learner, flags.get("auxiliary", 0) != 0) if adversaries is None else adversaries
     players = (players,) if isinstance(players, Adversary) else players
-    needs = {need for one in players for need in one.required()}
+    needs = {need for player in players for need in player.required()}
     if flags.get("auxiliary") is None and (PUBLIC in needs or (PARAMETERS in needs and not flags.get("others"))):
         flags["auxiliary"] = None
     return Game(data, learner, players, **flags)

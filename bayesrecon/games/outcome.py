@@ -1,12 +1,29 @@
 """From scores to counts, and from counts to rates. Ties are kept separate from wins and losses."""
 
 import zlib
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.evaluate.rate_intervals import Interval, bounded_mean, clopper_pearson
 from bayesrecon.results.game import GameRow, Rate
+
+
+class Played(TypedDict):
+    """How rounds were played, as a result of a game says it.
+
+    Attributes:
+        numbers: `(N,)`, numbers of the rounds.
+        seed: seed of the rounds.
+        seconds: time spent, without rounds that were read from a folder.
+        warnings: each warning once, with the number of rounds that raised it.
+    """
+
+    numbers: np.ndarray
+    seed: int
+    seconds: NotRequired[float]
+    warnings: NotRequired[tuple[str, ...]]
 
 
 def generator(seed: int, number: int, player: str | None = None) -> np.random.Generator:
@@ -14,19 +31,21 @@ def generator(seed: int, number: int, player: str | None = None) -> np.random.Ge
 
     Every player has its own generator, so that the other players do not affect it.
     """
-    own = () if player is None else (zlib.crc32(player.encode()),)
-    return np.random.default_rng(np.random.SeedSequence((seed, number, *own)))
+    by_player = () if player is None else (zlib.crc32(player.encode()),)
+    return np.random.default_rng(np.random.SeedSequence((seed, number, *by_player)))
 
 
-def compared(deleted: Any, kept: Any, rng: np.random.Generator) -> np.ndarray:
-    """Wins, ties, losses, and ties won by the coin, over all pairs of scores (broadcast).
+def compared(deleted: npt.ArrayLike, remaining: npt.ArrayLike, rng: np.random.Generator) -> np.ndarray:
+    """Wins, ties, losses, and ties won by the coin, over all pairs of scores (broadcast), `(4,)`.
+
+    It is a win if the deleted record has the larger score.
 
     >>> compared(np.array([2.0, 1.0]), np.array([1.0, 1.0]), np.random.default_rng(0))[:3].tolist()
     [1, 1, 0]
     """
-    deleted, kept = np.broadcast_arrays(np.asarray(deleted), np.asarray(kept))
-    wins, ties = int((deleted > kept).sum()), int((deleted == kept).sum())
-    return np.array([wins, ties, deleted.size - wins - ties, rng.binomial(ties, 0.5)])
+    a, b = np.broadcast_arrays(np.asarray(deleted), np.asarray(remaining))
+    wins, ties = int((a > b).sum()), int((a == b).sum())
+    return np.array([wins, ties, a.size - wins - ties, rng.binomial(ties, 0.5)])
 
 
 def rate_row(name: str, sees: str, counts: np.ndarray, players: int = 1) -> GameRow:
@@ -51,9 +70,9 @@ def rate_row(name: str, sees: str, counts: np.ndarray, players: int = 1) -> Game
 
 
 def _rate(success: np.ndarray, single: bool, level: float = 0.95) -> Rate:
-    found: Interval
+    interval: Interval
     if single:
-        found = clopper_pearson(int(success.sum()), len(success), level=level)
+        interval = clopper_pearson(int(success.sum()), len(success), level=level)
     else:
-        found = bounded_mean(success, level=level)
-    return Rate(*found)
+        interval = bounded_mean(success, level=level)
+    return Rate(*interval)

@@ -5,7 +5,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, Unpack
 
 import numpy as np
 
@@ -14,13 +14,20 @@ from bayesrecon.games.store import Store
 from bayesrecon.model import Progress
 from bayesrecon.running.engine import pooled, swept
 
+if TYPE_CHECKING:
+    from bayesrecon.games.outcome import Played
+
 _CHUNKS = 64  # smallest number of chunks of rounds; a chunk is the unit of progress, and what is lost by a kill
 _LARGEST = 50  # largest number of rounds per chunk
 _PATIENCE = 10  # play stops after this number of failed rounds
 _UNCONVERGED = "training stopped before it converged: part of the change is noise of the optimiser"
 
 
-class Playable(Protocol):
+R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+
+
+class Playable(Protocol[R_co]):
     """The interface that `play` requires: rounds by number, and a result from them.
 
     For `quick` rounds no worker processes are started.
@@ -36,8 +43,8 @@ class Playable(Protocol):
         """The outcome of one round, an array of fixed shape. All randomness comes from seed and number."""
         ...
 
-    def result(self, outcomes: np.ndarray, **about: Any) -> Any:
-        """The result of the outcomes `(N, ...)`, with `numbers`, `seed`, `seconds` and `warnings`."""
+    def result(self, outcomes: np.ndarray, **played: Unpack["Played"]) -> R_co:
+        """The result of the outcomes `(N, ...)`."""
         ...
 
 
@@ -49,7 +56,7 @@ class GameError(BayesreconError):
         self.result = result
 
 
-class _Played(NamedTuple):
+class _Chunk(NamedTuple):
     numbers: np.ndarray
     outcomes: list[np.ndarray]
     notes: list[str]  # warnings of each round, one line each
@@ -57,14 +64,14 @@ class _Played(NamedTuple):
 
 
 def play(
-    game: Playable,
+    game: Playable[R],
     n: int = 1000,
     *,
     seed: int = 0,
     workers: int | None = None,
     folder: str | Path | None = None,
     progress: Progress | None = None,
-) -> Any:
+) -> R:
     """Play n rounds of a game.
 
     Rounds are independent. Round i draws all its random numbers from `(seed, i)`. The outcome of a round therefore does
@@ -99,7 +106,7 @@ def play(
     outcomes = {} if store is None else {i: outcome for i, outcome in store.read().items() if i < n}
     missing = np.array([i for i in range(n) if i not in outcomes], int)
     failures: list[tuple[int, str]] = []
-    for chunk in _played(game, seed, missing, workers):
+    for chunk in _chunks_played(game, seed, missing, workers):
         if store is not None and chunk.outcomes:
             store.write(chunk.numbers, np.stack(chunk.outcomes), chunk.notes)
         outcomes |= dict(zip(chunk.numbers.tolist(), zip(chunk.outcomes, chunk.notes, strict=True), strict=True))
@@ -112,19 +119,19 @@ def play(
     if outcomes:
         numbers = np.array(sorted(outcomes), int)
         arrays, messages = zip(*(outcomes[i] for i in numbers.tolist()), strict=True)
-        about = {"seed": seed, "seconds": time.perf_counter() - began, "warnings": _counted_warnings(messages)}
-        result = game.result(np.stack(arrays), numbers=numbers, **about)
+        seconds, warned = time.perf_counter() - began, _counted_warnings(messages)
+        result = game.result(np.stack(arrays), numbers=numbers, seed=seed, seconds=seconds, warnings=warned)
     if failures:
         number, why = min(failures)
         where = f"kept in {folder}" if folder is not None else "kept as the error's result"
-        rest = f"{len(failures)} failed, {len(outcomes)} of {n} were played and are {where}"
-        raise GameError(f"round {number} (seed {seed}) failed: {why}; {rest}", result)
+        counts = f"{len(failures)} failed, {len(outcomes)} of {n} were played and are {where}"
+        raise GameError(f"round {number} (seed {seed}) failed: {why}; {counts}", result)
     assert result is not None
     return result
 
 
-def play_chunk(game: Playable, seed: int, numbers: np.ndarray) -> _Played:
-    """Play some rounds. Failed rounds are returned separately from the others."""
+def play_chunk(game: Playable[object], seed: int, numbers: np.ndarray) -> _Chunk:
+    """Play these rounds. Failed rounds are returned separately from the others."""
     done, outcomes, notes, failures = [], [], [], []
     for number in numbers.tolist():
         with warnings.catch_warnings(record=True) as caught:
@@ -136,15 +143,15 @@ def play_chunk(game: Playable, seed: int, numbers: np.ndarray) -> _Played:
                 continue
         done.append(number)
         outcomes.append(outcome)
-        notes.append("\n".join(sorted({_note(warning) for warning in caught})))
-    return _Played(np.array(done, int), outcomes, notes, failures)
+        notes.append("\n".join(sorted({_line(warning) for warning in caught})))
+    return _Chunk(np.array(done, int), outcomes, notes, failures)
 
 
-def _chunk(shared: tuple[Playable, int], numbers: np.ndarray) -> _Played:
+def _chunk(shared: tuple[Playable[object], int], numbers: np.ndarray) -> _Chunk:
     return play_chunk(*shared, numbers)
 
 
-def _note(warning: warnings.WarningMessage) -> str:
+def _line(warning: warnings.WarningMessage) -> str:
     kind = warning.category.__name__
     return _UNCONVERGED if kind == "ConvergenceWarning" else f"{kind}: {str(warning.message).partition(chr(10))[0]}"
 
@@ -155,10 +162,10 @@ def _counted_warnings(notes: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{line} ({count} rounds)" for line, count in sorted(counts.items()))
 
 
-def _played(game: Playable, seed: int, missing: np.ndarray, workers: int | None) -> Iterator[_Played]:
+def _chunks_played(game: Playable[object], seed: int, missing: np.ndarray, workers: int | None) -> Iterator[_Chunk]:
     from joblib import Parallel, delayed, effective_n_jobs
 
-    not_stated: Any = None
+    of_caller: Any = None  # None asks joblib for the number that the caller configured
     if not len(missing):
         return
     size = int(np.clip(len(missing) // _CHUNKS, 1, _LARGEST))
@@ -166,7 +173,7 @@ def _played(game: Playable, seed: int, missing: np.ndarray, workers: int | None)
     if workers is None and pooled():
         yield from swept(_chunk, (game, seed), chunks)
         return
-    if workers is None and effective_n_jobs(not_stated) == 1:  # the caller did not say where to run
+    if workers is None and effective_n_jobs(of_caller) == 1:  # the caller did not say where to run
         workers = 1 if game.quick else -1
     run = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch="2*n_jobs")
     played: Any = run(delayed(play_chunk)(game, seed, chunk) for chunk in chunks)

@@ -6,7 +6,7 @@ protect a release (Mironov 2012).
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.special
@@ -111,7 +111,7 @@ def hessian(theta: np.ndarray, signed: np.ndarray) -> np.ndarray:
     return (signed * (p * (1 - p))[:, None]).T @ signed
 
 
-def minimiser(signed: np.ndarray, penalty: float, linear: Any, tolerance: float) -> np.ndarray:
+def minimiser(signed: np.ndarray, penalty: float, linear: np.ndarray | float, tolerance: float) -> np.ndarray:
     """`argmin 1/m sum_i log(1 + exp(-<theta, z_i>)) + penalty / 2 |theta|^2 + <linear, theta>`, by Newton's method.
 
     A step is halved until the gradient gets shorter, which happens for small steps because the function is convex.
@@ -129,22 +129,22 @@ def minimiser(signed: np.ndarray, penalty: float, linear: Any, tolerance: float)
     count, width = signed.shape
     theta = np.zeros(width)
 
-    def slope(at: np.ndarray) -> np.ndarray:
-        return gradient(at, signed) / count + penalty * at + linear
+    def slope(theta: np.ndarray) -> np.ndarray:
+        return gradient(theta, signed) / count + penalty * theta + linear
 
-    here = slope(theta)
+    current = slope(theta)
     for _ in range(_STEPS):
-        length = np.linalg.norm(here)
+        length = np.linalg.norm(current)
         if length <= tolerance:
             return theta
-        step, share = np.linalg.solve(hessian(theta, signed) / count + penalty * np.eye(width), here), 1.0
-        while share > 1e-12 and np.linalg.norm(slope(theta - share * step)) > (1 - share / 4) * length:
-            share /= 2
-        theta = theta - share * step
-        here = slope(theta)
+        step, fraction = np.linalg.solve(hessian(theta, signed) / count + penalty * np.eye(width), current), 1.0
+        while fraction > 1e-12 and np.linalg.norm(slope(theta - fraction * step)) > (1 - fraction / 4) * length:
+            fraction /= 2
+        theta = theta - fraction * step
+        current = slope(theta)
     raise BayesreconError(
-        f"the minimiser is not exact, so epsilon does not hold: the gradient is {np.linalg.norm(here):.1e}, more than "
-        f"{tolerance:.1e}; use a larger penalty or tolerance"
+        f"the minimiser is not exact, so epsilon does not hold: the gradient is {np.linalg.norm(current):.1e}, more "
+        f"than {tolerance:.1e}; use a larger penalty or tolerance"
     )
 
 

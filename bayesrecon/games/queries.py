@@ -15,13 +15,13 @@ def check_queries(queries: str, count: int) -> None:
         BayesreconError: the kind of queries is unknown, or there are no points.
     """
     if queries not in WHERE or count < 1:
-        *most, last = WHERE
+        *others, last = WHERE
         raise BayesreconError(
-            f"queries={queries!r}, count={count}: expected {', '.join(most)} or {last}, and a positive count"
+            f"queries={queries!r}, count={count}: expected {', '.join(others)} or {last}, and a positive count"
         )
 
 
-def points_of(queries: str, count: int, known: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def points_of(queries: str, count: int, public: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The query points, `(m, p)`.
 
     Args:
@@ -29,15 +29,15 @@ def points_of(queries: str, count: int, known: np.ndarray, rng: np.random.Genera
             the "box" of the public records, the "normal" distribution with their mean and covariance, or "local" for
             their kernel density estimate with Scott's bandwidth `sd m^(-1 / (p + 4))` (Scott 1992, rule 6.42).
         count: number of random points.
-        known: the public records, `(m, p)`.
+        public: features of the public records, `(m, p)`.
         rng: random generator.
     """
-    size, width = known.shape
+    size, width = public.shape
     if queries == PUBLIC_RECORDS:
-        return known
+        return public
     if queries == BOX:
-        return rng.uniform(known.min(axis=0), known.max(axis=0), (count, width))
+        return rng.uniform(public.min(axis=0), public.max(axis=0), (count, width))
     if queries == NORMAL:
-        return rng.multivariate_normal(known.mean(axis=0), np.cov(known.T).reshape(width, width), count)
-    noise = rng.normal(size=(count, width)) * known.std(axis=0) * size ** (-1 / (width + 4))
-    return known[rng.integers(size, size=count)] + noise
+        return rng.multivariate_normal(public.mean(axis=0), np.cov(public.T).reshape(width, width), count)
+    noise = rng.normal(size=(count, width)) * public.std(axis=0) * size ** (-1 / (width + 4))
+    return public[rng.integers(size, size=count)] + noise

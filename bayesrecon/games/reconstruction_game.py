@@ -1,8 +1,7 @@
 """The reconstruction game: what was the deleted record?"""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -10,9 +9,9 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate.rate_intervals import bootstrap, clopper_pearson
 from bayesrecon.games.adversary import PUBLIC, X
 from bayesrecon.games.data import Data
-from bayesrecon.games.learner import Fitted, as_learner
-from bayesrecon.games.mechanism import IDEAL, around, claimed_epsilon
-from bayesrecon.games.outcome import generator
+from bayesrecon.games.learner import as_learner
+from bayesrecon.games.mechanism import IDEAL, Deletion, claimed_epsilon, train_and_delete
+from bayesrecon.games.outcome import Played, generator
 from bayesrecon.games.reconstructor import Reconstructor
 from bayesrecon.games.view import Oracles, View
 from bayesrecon.results.game import Rate, ReconstructionResult, ReconstructionRow
@@ -34,25 +33,25 @@ class ReconstructionGame:
     data: Data
     learner: Any
     reconstructors: Any
-    deletion: Callable[..., Fitted] = IDEAL
+    deletion: Deletion = IDEAL
     name: str = "reconstruction"
     auxiliary: int | None = None
     known: bool = False
 
     def __post_init__(self) -> None:
-        given = self.reconstructors
-        players = (given,) if isinstance(given, Reconstructor) else tuple(given)
+        players = self.reconstructors
+        players = (players,) if isinstance(players, Reconstructor) else tuple(players)
         object.__setattr__(self, "reconstructors", players)
         object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
         self.learner.check(self.data.classes)
         claimed_epsilon(self.learner, self.deletion)
-        if not players or not all(isinstance(one, Reconstructor) for one in players):
+        if not players or not all(isinstance(player, Reconstructor) for player in players):
             raise BayesreconError("a reconstruction game needs reconstructors: bayesrecon.games.DeletedLabel(), ...")
-        for one in players:
-            if X in one.required() and not self.known:
-                raise BayesreconError(f"{one.name} needs the deleted instance; set known=True")
-            if PUBLIC in one.required() and self.auxiliary == 0:
-                raise BayesreconError(f"{one.name} needs auxiliary records; set auxiliary=None for all")
+        for player in players:
+            if X in player.required() and not self.known:
+                raise BayesreconError(f"{player.name} needs the deleted instance; set known=True")
+            if PUBLIC in player.required() and self.auxiliary == 0:
+                raise BayesreconError(f"{player.name} needs auxiliary records; set auxiliary=None for all")
 
     @property
     def quick(self) -> bool:
@@ -68,11 +67,11 @@ class ReconstructionGame:
         rng = generator(seed, number)
         private, outside = self.data.draw(rng)
         row = rng.integers(len(private.y), size=1)
-        before, after = around(self.deletion, self.learner, private, row, self.data.classes, rng)
+        before, after = train_and_delete(self.deletion, self.learner, private, row, self.data.classes, rng)
         (x,), (y,) = private.rows(row)
-        plain = [np.nan, np.nan] if self.data.classes else [float(y - h(x[None])[0]) for h in (before, after)]
-        found = []
-        for one in self.reconstructors:
+        residuals = [np.nan, np.nan] if self.data.classes else [float(y - h(x[None])[0]) for h in (before, after)]
+        outcomes = []
+        for player in self.reconstructors:
             view = View(
                 ask=Oracles(before, after),
                 x=x[None] if self.known else None,
@@ -84,17 +83,17 @@ class ReconstructionGame:
                 fitted=None,
                 learner=self.learner,
                 total=len(private.y),
-                rng=generator(seed, number, one.name),
+                rng=generator(seed, number, player.name),
             )
-            (guess,) = one.guesses(view)
-            x_far = np.nan if guess is None or guess.x is None else float(np.linalg.norm(guess.x - x))
-            y_far = np.nan if guess is None or guess.y is None else float(y - guess.y)
-            found.append([float(guess is not None), x_far, y_far, *plain])
-        return np.array(found)
+            (guess,) = player.guesses(view)
+            distance = np.nan if guess is None or guess.x is None else float(np.linalg.norm(guess.x - x))
+            error = np.nan if guess is None or guess.y is None else float(y - guess.y)
+            outcomes.append([float(guess is not None), distance, error, *residuals])
+        return np.array(outcomes)
 
-    def result(self, outcomes: np.ndarray, **about: Any) -> ReconstructionResult:
+    def result(self, outcomes: np.ndarray, **played: Unpack[Played]) -> ReconstructionResult:
         """The result of the rounds `(N, reconstructors, 5)`."""
-        rows = tuple(self._row(one.name, outcomes[:, i]) for i, one in enumerate(self.reconstructors))
+        rows = tuple(self._row(player.name, outcomes[:, i]) for i, player in enumerate(self.reconstructors))
         return ReconstructionResult(
             rows=rows,
             outcomes=outcomes,
@@ -102,29 +101,29 @@ class ReconstructionGame:
             data=self.data.name,
             learner=self.learner.name,
             classes=self.data.classes,
-            **about,
+            **played,
         )
 
     def _row(self, name: str, table: np.ndarray) -> ReconstructionRow:
-        answered, x_far, y_far, h, h_after = table.T
+        answered, distances, errors, before, after = table.T
         count = len(table)
         correct, relative, squares = None, None, [None, None, None]
-        sought = not answered.any() or not np.isnan(y_far).all()  # labels, or instances alone
-        if self.data.classes and sought:
-            correct = Rate(*clopper_pearson(int((y_far == 0).sum()), count))
-        elif not np.isnan(y_far).all():
-            at = ~np.isnan(y_far)
-            squares = [float(np.mean(v[at] ** 2)) for v in (h, h_after, y_far)]
-            smaller = np.minimum(h[at] ** 2, h_after[at] ** 2)
-            if at.sum() > 1:
-                pairs = np.stack([y_far[at] ** 2, smaller], axis=1)
+        guessed = ~np.isnan(errors)  # labels, not only instances
+        if self.data.classes and (guessed.any() or not answered.any()):
+            correct = Rate(*clopper_pearson(int((errors == 0).sum()), count))
+        elif guessed.any():
+            squares = [float(np.mean(v[guessed] ** 2)) for v in (before, after, errors)]
+            smaller = np.minimum(before[guessed] ** 2, after[guessed] ** 2)
+            if guessed.sum() > 1:
+                pairs = np.stack([errors[guessed] ** 2, smaller], axis=1)
                 relative = Rate(*bootstrap(pairs, _ratio))
-        distance = None if np.isnan(x_far).all() else float(np.nanmedian(x_far))
+        distance = None if np.isnan(distances).all() else float(np.nanmedian(distances))
         return ReconstructionRow(
             name, count, int(count - answered.sum()), correct, *squares, relative_error=relative, distance=distance
         )
 
 
 def _ratio(pairs: np.ndarray, axis: int = 0) -> float:
-    error, plain = pairs.sum(axis=axis)
-    return float(error / plain) if plain > 0 else np.nan
+    """Sum of the first column divided by the sum of the second."""
+    numerator, denominator = pairs.sum(axis=axis)
+    return float(numerator / denominator) if denominator > 0 else np.nan

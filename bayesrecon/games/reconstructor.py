@@ -13,7 +13,7 @@ from bayesrecon.games.view import View
 class Guess(NamedTuple):
     """A guess of the deleted record: `x (p,)`, `y`, or both. What is not guessed is None.
 
-    `points` is the number of answers that the guess rests on, if that measures its quality.
+    `points` is the number of queries that the guess is computed from, if that measures its quality.
     """
 
     x: np.ndarray | None = None

@@ -3,7 +3,6 @@
 import json
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ class Store:
             scikit-learn, or a damaged file.
     """
 
-    def __init__(self, folder: str | Path, game: Any, seed: int):
+    def __init__(self, folder: str | Path, game: object, seed: int):
         import sklearn
 
         self.folder = Path(folder)
@@ -50,14 +49,15 @@ class Store:
             write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
     def _compare(self, path: Path, about: Json) -> None:
+        """Raise an error if the stored rounds are not of this game."""
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
             differs = [name for name in about if stored[name] != json.loads(json.dumps(about[name]))]
         except (*_DAMAGE, TypeError, RecursionError):
             raise BayesreconError(f"{path} is damaged; remove the folder or name another one") from None
         if differs:
-            what = "of another game" if "game" in differs else f"with another {differs[0]} ({stored[differs[0]]})"
-            raise BayesreconError(f"{self.folder} contains rounds {what}; name another folder")
+            reason = "of another game" if "game" in differs else f"with another {differs[0]} ({stored[differs[0]]})"
+            raise BayesreconError(f"{self.folder} contains rounds {reason}; name another folder")
 
     def read(self) -> dict[int, tuple[np.ndarray, str]]:
         """The stored rounds: a dictionary from round numbers to outcomes and warnings."""
@@ -76,7 +76,7 @@ class Store:
         return rounds
 
     def write(self, numbers: np.ndarray, outcomes: np.ndarray, notes: list[str]) -> None:
-        """Keep some rounds."""
+        """Store rounds. `notes` are the warnings of each, one text a round."""
         path = self.folder / f"rounds-{numbers.min():08d}-{numbers.max():08d}.npz"
 
         def save(temporary: Path) -> None:

@@ -14,20 +14,20 @@ class Oracles:
     """Both models as black boxes. h must be queried before h'."""
 
     def __init__(self, before: Fitted, after: Fitted):
-        self._before, self._after, self._over = before, after, False
+        self._before, self._after, self._replaced = before, after, False
 
     def before(self, x: np.ndarray) -> np.ndarray:
         """Answers of h, the model with the deleted record.
 
         Raises `BayesreconError` after h' was queried, because h has been replaced by then.
         """
-        if self._over:
+        if self._replaced:
             raise BayesreconError("query the model before the deletion first: it is gone once the new one was queried")
         return self._before(x)
 
     def after(self, x: np.ndarray) -> np.ndarray:
         """Answers of h', the model without the deleted record."""
-        self._over = True
+        self._replaced = True
         return self._after(x)
 
 
@@ -56,7 +56,7 @@ class View:
     answers: str
     public: Records | None
     others: Records | None
-    fitted: tuple[Any, Any] | None
+    fitted: tuple[Fitted, Fitted] | None
     learner: Learner
     total: int
     rng: np.random.Generator
@@ -64,7 +64,10 @@ class View:
     @property
     def trained(self) -> tuple[Any, Any] | None:
         """Both models as releases, in games that show parameters."""
-        return None if self.fitted is None else tuple(map(self.learner.release, self.fitted))  # type: ignore[return-value]
+        if self.fitted is None:
+            return None
+        before, after = self.fitted
+        return self.learner.release(before), self.learner.release(after)
 
     @property
     def features(self) -> np.ndarray:

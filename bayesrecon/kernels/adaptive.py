@@ -1,15 +1,16 @@
 """The mean embedding of one release: in closed form if the model has one, and otherwise by dense or sparse passes,
 whichever cost less for the records."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from bayesrecon.arrays import Array, Stored
 from bayesrecon.kernels.dense import DenseEmbedding
-from bayesrecon.kernels.embedding import Basis, Coordinates, FeatureBasis, LostDigits, MeanEmbedding, Moments
+from bayesrecon.kernels.embedding import Basis, Coordinates, FeatureBasis, Influence, LostDigits, MeanEmbedding, Moments
 from bayesrecon.kernels.gaussian import GaussianEmbedding
 from bayesrecon.kernels.metric import fold_factors, metric_factor
 from bayesrecon.kernels.metric_view import View
@@ -77,7 +78,7 @@ class AdaptiveEmbedding(View):
     def totals(self, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, " F"] | None:
         return None if self.closed is None else self.closed.totals(atoms)
 
-    def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"] | None:
+    def slopes(self, records: Records, h: Array | Stored, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"] | None:
         if self.closed is not None:
             return self.closed.slopes(records, h, j)
         return None if self.sparse.touched(records) is None else self.sparse.slopes(records, h, j)
@@ -133,11 +134,11 @@ class AdaptiveEmbedding(View):
         with self._threads(basis):
             return self._passes(basis).normal_noise(basis, simulated=simulated)
 
-    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> Influence:
         with self._threads(basis):
             return self._passes(basis).influence(basis, y, b)
 
-    def _threads(self, basis: Basis) -> Any:
+    def _threads(self, basis: Basis) -> AbstractContextManager[object]:
         rows = self.equations if self.closed is None else self.size
         return threads_for(rows * basis.size**2)
 

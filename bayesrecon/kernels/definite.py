@@ -7,14 +7,20 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
-_LEAST = 1e-6  # of what a unit vector leaves of another's: a smaller one says that most of the digits are lost
+_LEAST = 1e-6  # smallest pivot of a matrix with unit diagonal; with a smaller one most digits are lost
 
-_POWERS = 8  # from which a largest singular value is known to a few per cent: its size is what matters
+_POWERS = 8  # iterations of the power method, after which the largest singular value is known to a few per cent
 
 
 def largest(diagonal: np.ndarray, functions: np.ndarray) -> float:
-    """The largest singular value of `diagonal^(1/2) functions`, from below, for `diagonal (M,)` and `functions (M, r)`:
-    how many digits a kernel of functions loses, which is taken from the kernel of what they are combinations of.
+    """A lower bound on the largest singular value of `diagonal^(1/2) functions`.
+
+    It measures how many digits the kernel of the functions loses if it is computed from the kernel of the records that
+    they combine.
+
+    Args:
+        diagonal: diagonal of the records' kernel, `(M,)`.
+        functions: coefficients, `(M, r)`.
 
     >>> float(largest(np.array([4.0, 1.0]), np.array([[3.0, 0.0], [0.0, 1.0]])))
     6.0
@@ -27,7 +33,7 @@ def largest(diagonal: np.ndarray, functions: np.ndarray) -> float:
 
 
 def factor(matrix: Float[np.ndarray, "r r"]) -> Float[np.ndarray, "r r"] | None:
-    """`(r, r)` upper triangle U with `U' U = matrix`; None where that is not clearly positive definite.
+    """The upper triangle U `(r, r)` with `U' U = matrix`; None if the matrix is not clearly positive definite.
 
     >>> factor(np.array([[4.0, 0.0], [0.0, 1.0]])).tolist()
     [[2.0, 0.0], [0.0, 1.0]]
@@ -37,20 +43,20 @@ def factor(matrix: Float[np.ndarray, "r r"]) -> Float[np.ndarray, "r r"] | None:
     scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     if not (np.isfinite(scale).all() and scale.all()):
         return None
-    found = np.divide(matrix.T, scale, order="F")  # which is the same, as LAPACK has matrices: nothing is copied again
-    found /= scale[:, None]
+    upper = np.divide(matrix.T, scale, order="F")  # LAPACK's order, so that nothing is copied
+    upper /= scale[:, None]
     try:
-        found = np.asarray(scipy.linalg.cholesky(found, overwrite_a=True, check_finite=False))
+        upper = np.asarray(scipy.linalg.cholesky(upper, overwrite_a=True, check_finite=False))
     except np.linalg.LinAlgError:
         return None
-    if not np.diag(found).min(initial=1.0) > _LEAST:
+    if not np.diag(upper).min(initial=1.0) > _LEAST:
         return None
-    found *= scale
-    return found
+    upper *= scale
+    return upper
 
 
 def by_triangle(upper: Float[np.ndarray, "r r"], columns: Float[np.ndarray, "r M"]) -> Float[np.ndarray, "r M"]:
-    """`upper @ columns` of an upper triangle, in the place of the columns.
+    """`upper @ columns` for an upper triangle; it overwrites the columns.
 
     >>> by_triangle(np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([[1.0], [1.0]])).tolist()
     [[3.0], [3.0]]
@@ -60,20 +66,20 @@ def by_triangle(upper: Float[np.ndarray, "r r"], columns: Float[np.ndarray, "r M
 
 
 def solver(matrix: Float[np.ndarray, "r r"]) -> Callable[[np.ndarray], np.ndarray] | None:
-    """`b -> matrix^-1 b`; None where the matrix `(r, r)` is not clearly positive definite.
+    """The function `b -> matrix^-1 b`; None if the matrix `(r, r)` is not clearly positive definite.
 
     >>> solve = solver(np.array([[2.0, 0.0], [0.0, 4.0]]))
     >>> solve(np.array([2.0, 2.0])).round(9).tolist()
     [1.0, 0.5]
     """
-    found = factor(matrix)
-    if found is None:
+    upper = factor(matrix)
+    if upper is None:
         return None
-    return lambda b: np.asarray(scipy.linalg.cho_solve((found, False), b, check_finite=False))
+    return lambda b: np.asarray(scipy.linalg.cho_solve((upper, False), b, check_finite=False))
 
 
 def solution(matrix: Float[np.ndarray, "r r"], b: np.ndarray) -> np.ndarray:
-    """`matrix^-1 b` of a positive semi-definite matrix `(r, r)`: by its eigenvalues where it is not clearly definite.
+    """`matrix^-1 b` of a positive semi-definite matrix `(r, r)`, by its eigenvalues if it is not clearly definite.
 
     >>> solution(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0])).round(9).tolist()
     [1.0, 0.5]

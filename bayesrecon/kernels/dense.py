@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +10,15 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bayesrecon.arrays import Array
-from bayesrecon.kernels.embedding import PART, PARTED, Basis, Moments, Stretch, moderate
+from bayesrecon.kernels.embedding import PART, PARTED, Basis, Influence, Moments, Stretch, moderate
 from bayesrecon.kernels.metric_view import CHUNK, Part, View, blocks, power_of_two, unwhitened
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
-from bayesrecon.kernels.sums import covariance, kernels, numbers, plus
+from bayesrecon.kernels.sums import KernelSums, ValueSums, covariance, kernels, numbers, plus
 from bayesrecon.model import Model, Records
 from bayesrecon.running.engine import on_host, placed, pooled, spread
+
+Expanded = tuple[Array, Array, Array]
+"""Log likelihoods `(C, M)`, scores `(C, k, M)` and Laplacians `(C, M)` of the anchors at a block of atoms."""
 
 _BLOCK = 256  # atoms of a block, where few are looked at
 _EXTREMES = 32  # coordinates whose extreme atoms are looked at: there scores overflow first
@@ -24,8 +26,8 @@ _EXTREMES = 32  # coordinates whose extreme atoms are looked at: there scores ov
 
 @jax.jit
 def _moments(
-    expanded: Any, coefficients: Array, shift: Array, weights: Array, base: Array, temperature: float
-) -> tuple[Any, ...]:
+    expanded: Expanded, coefficients: Array, shift: Array, weights: Array, base: Array, temperature: float
+) -> tuple[Array, Array, Array, Array]:
     value, phi, lap = expanded
     value, lap = value @ coefficients - shift, lap @ coefficients
     psi = phi @ coefficients  # (C, k, r)
@@ -36,8 +38,13 @@ def _moments(
 
 
 def _moments_on_host(
-    expanded: Any, coefficients: np.ndarray, shift: np.ndarray, weights: np.ndarray, base: Array, temperature: float
-) -> tuple[np.ndarray, ...]:
+    expanded: Expanded,
+    coefficients: np.ndarray,
+    shift: np.ndarray,
+    weights: np.ndarray,
+    base: Array,
+    temperature: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """As `_moments`, by BLAS."""
     value, phi, lap = (np.asarray(x) for x in expanded)
     root = np.sqrt(weights)[:, None]
@@ -51,38 +58,38 @@ def _moments_on_host(
 
 
 @partial(jax.jit, static_argnames="model")
-def _values(model: Model, theta: Array, anchors: Records, coefficients: Array) -> Any:
-    one = jax.vmap(partial(log_lik, model), in_axes=(None, 0))
-    return jax.vmap(one, in_axes=(0, None))(theta, anchors) @ coefficients
+def _values(model: Model, theta: Array, anchors: Records, coefficients: Array) -> Array:
+    of_atom = jax.vmap(partial(log_lik, model), in_axes=(None, 0))
+    return jax.vmap(of_atom, in_axes=(0, None))(theta, anchors) @ coefficients
 
 
 @jax.jit
-def _cross(anchors: Any, coefficients: Array, weights: Array, probes: Array) -> Any:
-    """Scores are `(C * k, M)` in parts, weights `(C * k,)`."""
+def _cross(anchors: Sequence[Array], coefficients: Array, weights: Array, probes: Sequence[Array]) -> Array:
+    """The basis functions at probes, `(Q, r)`, from scores `(C * k, M)` in parts and weights `(C * k,)`."""
     psi = jnp.concatenate(anchors, axis=-1) @ coefficients * weights[:, None]
     return jnp.concatenate(probes, axis=-1).T @ psi
 
 
 @jax.jit
 def _residuals(
-    expanded: Any, pseudo_weights: Array, directions: Array, base: Array, temperature: float
-) -> tuple[Any, Any]:
+    expanded: Expanded, pseudo_weights: Array, directions: Array, base: Array, temperature: float
+) -> tuple[Array, Array]:
     _, phi, lap = expanded
     score = phi @ pseudo_weights + base
     return _residual(phi, lap, score, temperature) @ directions, score
 
 
-def _residual(phi: Array, lap: Array, score: Array, temperature: float) -> Any:
+def _residual(phi: Array, lap: Array, score: Array, temperature: float) -> Array:
     return jnp.einsum("ckm,ck->cm", phi, score) + temperature * lap
 
 
 @partial(jax.jit, static_argnames="tame")
 def _noise(
-    expanded: Any, coefficients: Array, weights: Array, score: Array, temperature: float, tame: bool = False
-) -> tuple[Any, Any]:
+    expanded: Expanded, coefficients: Array, weights: Array, score: Array, temperature: float, tame: bool = False
+) -> tuple[Array, Array]:
     _, phi, lap = expanded
     residual = _residual(phi, lap, score, temperature) @ coefficients
-    if tame:  # atoms of a normal distribution that lie beyond all of the release's: there scores may overflow
+    if tame:  # scores may overflow at atoms of a normal distribution that are farther out than those of the release
         residual = jnp.asarray(residual)
         residual = jnp.where(jnp.isfinite(residual**2).all(axis=1, keepdims=True), residual, 0.0)
     return weights @ residual, (residual * weights[:, None]).T @ residual
@@ -105,8 +112,8 @@ def log_likelihoods(model: Model, theta: np.ndarray, basis: Basis) -> Float[np.n
     chunk = 2 ** int(np.clip(np.log2(CHUNK / len(padded.coefficients)), 0, 14))
     chunk = min(chunk, power_of_two(len(theta)))
     parts = blocks(theta, np.ones(len(theta)), chunk)
-    found = [np.asarray(_values(model, t, padded.records, padded.coefficients))[:n] for t, _, n in parts]
-    return np.concatenate(found)[:, : basis.size]
+    values = [np.asarray(_values(model, t, padded.records, padded.coefficients))[:n] for t, _, n in parts]
+    return np.concatenate(values)[:, : basis.size]
 
 
 @dataclass(frozen=True)
@@ -115,17 +122,17 @@ class DenseEmbedding(View):
 
     def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         """Score matrix `(len(atoms) * k, M)` scaled by the square roots of the weights."""
-        found = np.empty((len(atoms) * self.metric.shape[1], len(next(iter(records.values())))))
+        matrix = np.empty((len(atoms) * self.metric.shape[1], len(next(iter(records.values())))))
         scored = self._scored(records, atoms)
-        if not on_host():  # a device has all of it to do before anything is waited for
+        if not on_host():  # everything is dispatched to the devices before the first result is awaited
             places, blocks = zip(*scored, strict=True)
             scored = zip(places, jax.device_get(blocks), strict=True)
         for (rows, columns, root), phi in scored:
-            into = found[rows, columns]
-            np.multiply(np.asarray(phi)[: into.shape[0], : into.shape[1]], root[:, None], out=into)
-        return found
+            block = matrix[rows, columns]
+            np.multiply(np.asarray(phi)[: block.shape[0], : block.shape[1]], root[:, None], out=block)
+        return matrix
 
-    def _scored(self, records: Records, atoms: np.ndarray) -> Iterator[tuple[tuple[slice, slice, np.ndarray], Any]]:
+    def _scored(self, records: Records, atoms: np.ndarray) -> Iterator[tuple[tuple[slice, slice, np.ndarray], Array]]:
         """Rows and columns of every block of the score matrix, the square roots of their weights, and the block."""
         model, width, first_column = self.release.model, self.metric.shape[1], 0
         for part, count in _in_parts(records):
@@ -137,15 +144,15 @@ class DenseEmbedding(View):
             first_column += count
 
     def tame(self, records: Records, *, everywhere: bool = False) -> Bool[np.ndarray, " M"]:
-        atoms = None if everywhere else self._ends(_EXTREMES)
-        found = []
+        atoms = None if everywhere else self._extremes(_EXTREMES)
+        moderate_everywhere = []
         for part, count in _in_parts(records):
             finite = np.ones(len(next(iter(part.values()))), bool)
             for metric, t, *_ in self._atoms(self._chunk(part), None, atoms):
                 value, phi, lap = taylor(self.release.model, metric, t, part, self.temperature)
                 finite &= moderate(phi).all(axis=(0, 1)) & moderate(lap).all(axis=0) & moderate(value).all(axis=0)
-            found.append(finite[:count])
-        return np.concatenate(found)
+            moderate_everywhere.append(finite[:count])
+        return np.concatenate(moderate_everywhere)
 
     def moments(
         self,
@@ -156,9 +163,9 @@ class DenseEmbedding(View):
     ) -> Moments:
         inputs, r = _PassInputs(basis.padded, self.temperature).placed(), basis.size
         parts = self._parts(self._chunk(inputs.basis.records), atoms, stretches)
-        found, value = kernels(self._pass(_moments_of, inputs, parts, label))
-        sums = [Stretch(share, gram[:r, :r], target[:r]) for share, (gram, target) in found]
-        return Moments.of_stretches(sums, value[:r, :r])
+        sums, value = kernels(self._pass(_moments_of, inputs, parts, label))
+        stretched = [Stretch(share, np.asarray(gram)[:r, :r], np.asarray(target)[:r]) for share, (gram, target) in sums]
+        return Moments.of_stretches(stretched, value[:r, :r])
 
     def cross(
         self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
@@ -167,24 +174,24 @@ class DenseEmbedding(View):
         others = tuple(part for part, _ in _in_parts(probes))
         inputs = _PassInputs(padded, self.temperature, others=others).placed()
         parts = self._parts(self._chunk(padded.records, probes), atoms)
-        total: Any = None
-        for _, found in self._pass(_cross_of, inputs, parts, "comparing records"):
-            total = plus(total, found)
+        total: Array | None = None
+        for _, products in self._pass(_cross_of, inputs, parts, "comparing records"):
+            total = plus(total, products)
         return np.asarray(jax.device_get(total))[:count, : basis.size]
 
     def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         padded = basis.padded
         inputs = _PassInputs(padded, self.temperature, fitted=padded.coefficients[:, : basis.size] @ y)
-        found = self._covariance(inputs, self._parts(self._chunk(padded.records)))
-        return found[: basis.size, : basis.size]
+        covariance = self._covariance(inputs, self._parts(self._chunk(padded.records)))
+        return covariance[: basis.size, : basis.size]
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
         padded = basis.padded
         inputs = _PassInputs(padded, self.temperature, normal=self._normal[1:])
-        found = self._covariance(inputs, self._noise_parts(self._chunk(padded.records), simulated))
-        return found[: basis.size, : basis.size]
+        covariance = self._covariance(inputs, self._noise_parts(self._chunk(padded.records), simulated))
+        return covariance[: basis.size, : basis.size]
 
-    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> Influence:
         padded = basis.padded
         fitted, directions = (padded.coefficients[:, : basis.size] @ x for x in (y, b))
         inputs = _PassInputs(padded, self.temperature, fitted=fitted, directions=directions).placed()
@@ -197,40 +204,40 @@ class DenseEmbedding(View):
         return series.done(), scores.done()
 
     def _covariance(self, inputs: "_PassInputs", parts: list[Part]) -> np.ndarray:
-        """Of the residuals of a padded basis."""
+        """Covariance of the residuals of a padded basis."""
         return covariance(self._pass(_noise_of, inputs.placed(), parts, "estimating noise"))
 
 
 @dataclass(frozen=True)
 class _PassInputs:
-    """What all parts of a pass share.
+    """Inputs that all parts of a pass share.
 
     Attributes:
         basis: a padded basis.
         temperature: tau.
-        others: records whose inner products with the basis are taken.
-        fitted: `(M,)` weights of the data that were fitted.
-        directions: `(M, S)` along which residuals are taken.
-        normal: centre and precision of a normal distribution whose score stands for the fitted one.
-        anchors: the parts of the basis on the devices, where they are kept there.
+        others: records whose inner products with the basis are computed.
+        fitted: `(M,)`, weights of the fitted data.
+        directions: `(M, S)`, directions of the residuals.
+        normal: centre and precision of a normal distribution whose score replaces that of the fitted data; or None.
+        anchors: the parts of the basis on the devices; empty if no device is in use.
     """
 
     basis: Basis
     temperature: float
     others: tuple[Records, ...] = ()
-    fitted: Any = None
-    directions: Any = None
-    normal: Any = None
+    fitted: Array | None = None
+    directions: Array | None = None
+    normal: tuple[Array, Array] | None = None
     anchors: tuple[Records, ...] = ()
 
     def placed(self) -> "_PassInputs":
-        """Kept on the devices for a whole pass, where they work on it."""
+        """The same inputs on the devices in use, for all parts of the pass."""
         if on_host() or pooled():
             return self
         arrays = self.parts, self.basis.coefficients, self.others, self.fitted, self.directions, self.normal
-        anchors, coefficients, *rest = placed(arrays)
+        anchors, coefficients, others, fitted, directions, normal = placed(arrays)
         basis = Basis(self.basis.records, coefficients, self.basis.decays)
-        return _PassInputs(basis, self.temperature, *rest, anchors=tuple(anchors))
+        return _PassInputs(basis, self.temperature, others, fitted, directions, normal, tuple(anchors))
 
     @property
     def parts(self) -> Sequence[Records]:
@@ -238,10 +245,10 @@ class _PassInputs:
         return self.anchors or self.basis.parts
 
 
-def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
-    """Kernel and target; and weight, the values that sums are taken about, mean and products of values."""
-    basis, shift = inputs.basis, None
-    sums: Any = None
+def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[KernelSums, ValueSums]:
+    basis = inputs.basis
+    shift: Array | None = None
+    sums: tuple[Array, Array, Array, Array] | None = None
     metric, tau = numbers((part.metric, np.float64(inputs.temperature)))
     for _, theta, a, *_ in part.blocks():
         t = spread(theta)
@@ -250,30 +257,35 @@ def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any
         if shift is None:  # one atom's values: they keep the covariance of large log likelihoods accurate
             shift = _shift_of(expanded[0], basis.coefficients)
         if on_host():
-            terms = _moments_on_host(expanded, basis.coefficients, np.asarray(shift), a, base, inputs.temperature)
+            terms = _moments_on_host(
+                expanded, np.asarray(basis.coefficients), np.asarray(shift), a, base, inputs.temperature
+            )
         else:
             terms = _moments(expanded, basis.coefficients, shift, spread(a), base, tau)
         sums = plus(sums, terms)
+    assert sums is not None
+    assert shift is not None
     gram, target, mean, square = sums
     return (gram, target), (numbers(part.weights.sum()), numbers(shift), mean, square)
 
 
-def _cross_of(model: Model, inputs: _PassInputs, part: Part) -> Any:
-    total: Any = None
+def _cross_of(model: Model, inputs: _PassInputs, part: Part) -> Array:
+    total: Array | None = None
     metric = numbers(part.metric)
     for _, theta, a, *_ in part.blocks():
         t = spread(theta)
         anchors, scored = (
-            [scores(model, metric, t, some, inputs.temperature) for some in parts]
+            [scores(model, metric, t, records, inputs.temperature) for records in parts]
             for parts in (inputs.parts, inputs.others)
         )
         heavy = spread(np.repeat(a, metric.shape[1]))
         total = plus(total, numbers(_cross(anchors, inputs.basis.coefficients, heavy, scored)))
+    assert total is not None
     return total
 
 
-def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
-    total: Any = None
+def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Array, Array]:
+    total: tuple[Array, Array] | None = None
     metric, tau = numbers((part.metric, np.float64(inputs.temperature)))
     for _, theta, a, *_ in part.blocks():
         t = spread(theta)
@@ -281,14 +293,18 @@ def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
         if inputs.normal is not None:
             score = _normal_score(t, *inputs.normal, metric)
         else:
+            assert inputs.fitted is not None
             score = _fitted_score(expanded[1], inputs.fitted, prior_score(model, metric, t, inputs.temperature))
         terms = _noise(expanded, inputs.basis.coefficients, spread(a), score, tau, inputs.normal is not None)
         total = plus(total, numbers(terms))
+    assert total is not None
     return total
 
 
 def _influence_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[np.ndarray, np.ndarray]:
-    rows, found = [], []
+    rows, fitted_scores = [], []
+    assert inputs.fitted is not None
+    assert inputs.directions is not None
     metric, tau = numbers((part.metric, np.float64(inputs.temperature)))
     for _, theta, _, n, _ in part.blocks():
         t = spread(theta)
@@ -296,27 +312,29 @@ def _influence_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[np.nda
         expanded = _expanded(model, metric, t, inputs)
         r, s = jax.device_get(_residuals(expanded, inputs.fitted, inputs.directions, base, tau))
         rows.append(r[:n])
-        found.append(unwhitened(part.metric, s[:n], inputs.temperature))
-    return np.concatenate(rows), np.concatenate(found)
+        fitted_scores.append(unwhitened(part.metric, s[:n], inputs.temperature))
+    return np.concatenate(rows), np.concatenate(fitted_scores)
 
 
 @jax.jit
-def _shift_of(value: Array, coefficients: Array) -> Any:
-    found = value[0] @ coefficients
-    return jnp.where(jnp.isfinite(found), found, jnp.nan)  # of a record that is impossible there
+def _shift_of(value: Array, coefficients: Array) -> Array:
+    shift = value[0] @ coefficients
+    return jnp.where(jnp.isfinite(shift), shift, jnp.nan)  # not finite if a record is impossible at this atom
 
 
 @jax.jit
-def _normal_score(theta: Array, centre: Array, precision: Array, metric: Array) -> Any:
+def _normal_score(theta: Array, centre: Array, precision: Array, metric: Array) -> Array:
     return -(theta - centre) @ precision @ metric
 
 
 @jax.jit
-def _fitted_score(phi: Array, fitted: Array, base: Array) -> Any:
+def _fitted_score(phi: Array, fitted: Array, base: Array) -> Array:
     return phi @ fitted + base
 
 
-def _expanded(model: Model, metric: np.ndarray, theta: Array, inputs: _PassInputs) -> tuple[Any, ...]:
-    """Values, scores and Laplacians of the anchors of a padded basis at a block of atoms."""
+def _expanded(model: Model, metric: np.ndarray, theta: Array, inputs: _PassInputs) -> Expanded:
     parts = [taylor(model, metric, theta, part, inputs.temperature) for part in inputs.parts]
-    return parts[0] if len(parts) == 1 else tuple(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
+    if len(parts) == 1:
+        return parts[0]
+    value, phi, lap = (jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
+    return value, phi, lap

@@ -1,4 +1,4 @@
-"""What every mean embedding answers, however it is computed: `MeanEmbedding`.
+"""The interface of mean embeddings: `MeanEmbedding`.
 
 For records z and atoms theta_t with weights a_t (Fisher divergence = MMD: Wynne 2025, Theorem 3.4, 4.3):
 
@@ -10,8 +10,8 @@ For records z and atoms theta_t with weights a_t (Fisher divergence = MMD: Wynne
 
 Everything is expressed in a basis psi = phi_Z A of r functions spanned by M anchors, chosen orthonormal on a
 thinned set of atoms, so that the accumulated Gram matrix is well conditioned however small the kernel's
-last eigenvalues are. `dense` and `sparse` compute it for one release, `adaptive` takes whichever is cheaper, and
-`joint` adds several releases up.
+last eigenvalues are. `dense`, `sparse` and `gaussian` compute it for one release, `adaptive` chooses the cheapest, and
+`joint` adds several releases.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,21 +22,25 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from bayesrecon.arrays import Array, Stored
 from bayesrecon.domains import Records
 
+Influence = tuple[Any, Any]
+"""Residuals `(T, S)` of every atom along S directions, and its fitted score `(T, d)`: arrays, or `Stored` ones."""
+
 PART, PARTED = 32, 512
-"""Records of a part, and those up to which work is done in parts: programs are compiled for sizes, and with more
-records one of their own is soon worth its compilation."""
-_LARGEST = 1e75  # of a score: errors of squares are made of fourth powers, which are finite below it
+"""Records of a part, and the largest number of records that are divided into parts. Programs are compiled for each
+size; for more records a program of their own pays off."""
+_LARGEST = 1e75  # largest score whose fourth power, which errors of squares contain, is finite
 
 
-def moderate(values: Any) -> np.ndarray:
-    """Which values are finite, and small enough that sums of their fourth powers are."""
+def moderate(values: Array) -> np.ndarray:
+    """Whether values are finite and so small that sums of their fourth powers are finite."""
     return np.abs(np.asarray(values)) < _LARGEST
 
 
 class LostDigits(ArithmeticError):
-    """The kernel of a basis is too small a difference of kernels of what it is written in."""
+    """The kernel of a basis is a small difference of large kernels, so that rounding errors dominate."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +48,11 @@ class Basis:
     """r functions of a record: `psi = phi_Z A`, with anchors `records` `{field: (M, ...)}` and `A (M, r)`.
 
     Attributes:
-        decays: whether they are of a spectrum that decays: then r is a little different with every release.
+        decays: whether the functions come from a spectrum that decays. Then r differs between releases.
     """
 
     records: Records
-    coefficients: Float[Any, "M r"]
+    coefficients: Float[Array, "M r"]
     decays: bool = False
 
     @property
@@ -57,14 +61,16 @@ class Basis:
 
     @property
     def padded(self) -> "Basis":
-        """Where the spectrum decays, the same with copies of an anchor that have no part in any function, and functions
-        that are zero, up to one of few sizes."""
-        (m, r), few = self.coefficients.shape, max(self.coefficients.shape)
-        if not self.decays or few > PARTED:
+        """The basis padded to one of few sizes if the spectrum decays, so that few programs are compiled.
+
+        It has copies of an anchor with coefficient zero, and functions that are zero.
+        """
+        m, r = self.coefficients.shape
+        if not self.decays or max(m, r) > PARTED:
             return self
         rows, columns = (_rounded_up(count) for count in (m, r))
         records = {k: np.concatenate([v, np.repeat(v[:1], rows - m, axis=0)]) for k, v in self.records.items()}
-        return Basis(records, np.pad(self.coefficients, ((0, rows - m), (0, columns - r))), self.decays)
+        return Basis(records, np.pad(np.asarray(self.coefficients), ((0, rows - m), (0, columns - r))), self.decays)
 
     @property
     def parts(self) -> list[Records]:
@@ -77,18 +83,17 @@ class Basis:
 
 @dataclass(frozen=True)
 class FeatureBasis(Basis):
-    """The features themselves that the kernel of some atoms is known to be made of (`Featured`): nothing has to be
-    written in them. Other atoms have other features, and there it is a basis like any other.
+    """The features of an embedding (`Featured`) as a basis. For other atoms it is an ordinary basis.
 
     Attributes:
-        atoms: whose features they are.
+        atoms: the atoms whose features they are.
     """
 
-    atoms: Any = None
+    atoms: object = None
 
     @classmethod
-    def bare(cls, atoms: Any, count: int) -> "FeatureBasis":
-        """So many features of atoms, not as functions of any anchors."""
+    def bare(cls, atoms: object, count: int) -> "FeatureBasis":
+        """The `count` features of the atoms, without anchors."""
         return cls({}, np.zeros((0, count)), atoms=atoms)
 
 
@@ -98,43 +103,43 @@ def _rounded_up(count: int) -> int:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Of successive atoms, so that stretches add up to the whole.
+    """Sums over successive atoms.
 
     Attributes:
-        share: share of the weight.
-        own, aim: `(F, F)` and `(F,)` gram and target of what the basis is written in.
-        functions: `(F, r)` the basis in that; None where it is the basis itself. Gram and target of the basis are
-            worked out when they are asked for.
+        share: their share of the weight.
+        feature_gram: `(F, F)`, Gram matrix of the features that the basis combines.
+        feature_target: `(F,)`, their target.
+        functions: `(F, r)`, coefficients of the basis; None if the features are the basis.
     """
 
     share: float
-    own: Float[np.ndarray, "F F"]
-    aim: Float[np.ndarray, " F"]
+    feature_gram: Float[np.ndarray, "F F"]
+    feature_target: Float[np.ndarray, " F"]
     functions: Float[np.ndarray, "F r"] | None = None
 
     @property
     def gram(self) -> Float[np.ndarray, "r r"]:
         if self.functions is None:
-            return self.own
+            return self.feature_gram
         scale = self.functions.diagonal()
-        if np.count_nonzero(scale) == np.count_nonzero(self.functions) and len(scale) == len(self.own):
-            return self.own * scale * scale[:, None]
-        return self.functions.T @ self.own @ self.functions
+        if np.count_nonzero(scale) == np.count_nonzero(self.functions) and len(scale) == len(self.feature_gram):
+            return self.feature_gram * scale * scale[:, None]
+        return self.functions.T @ self.feature_gram @ self.functions
 
     @property
     def target(self) -> Float[np.ndarray, " r"]:
-        return self.aim if self.functions is None else self.aim @ self.functions
+        return self.feature_target if self.functions is None else self.feature_target @ self.functions
 
 
 @dataclass(frozen=True)
 class Moments:
-    """One pass over the atoms.
+    """Sums of one pass over the atoms.
 
     Attributes:
-        gram: `(r, r)` kernel of the basis.
-        target: `(r,)` embedding of the private data in the basis, `sum_n e_k(x_n)`.
-        value: `(r, r)` value kernel of the basis.
-        stretches: what gram and target are sums of.
+        gram: `(r, r)`, kernel of the basis.
+        target: `(r,)`, embedding of the private data in the basis, `sum_n e_k(x_n)`.
+        value: `(r, r)`, value kernel of the basis.
+        stretches: the terms of gram and target.
     """
 
     gram: Float[np.ndarray, "r r"]
@@ -145,14 +150,15 @@ class Moments:
     @classmethod
     def of_stretches(cls, stretches: Sequence[Stretch], value: Float[np.ndarray, "r r"]) -> "Moments":
         """The sums over the stretches."""
-        whole = summed(stretches)
-        return cls(whole.gram, whole.target, value, tuple(stretches))
+        total = summed(stretches)
+        return cls(total.gram, total.target, value, tuple(stretches))
 
 
 def summed(stretches: Sequence[Stretch]) -> Stretch:
-    """All of them together."""
-    own, aim = (reduce(np.add, [getattr(one, name) for one in stretches]) for name in ("own", "aim"))
-    return Stretch(sum(one.share for one in stretches), own, aim, stretches[0].functions)
+    """The sums over all stretches."""
+    gram = reduce(np.add, [stretch.feature_gram for stretch in stretches])
+    target = reduce(np.add, [stretch.feature_target for stretch in stretches])
+    return Stretch(sum(stretch.share for stretch in stretches), gram, target, stretches[0].functions)
 
 
 class MeanEmbedding(Protocol):
@@ -163,8 +169,8 @@ class MeanEmbedding(Protocol):
         size: number of atoms.
         equations: rows of the score matrix: atoms times directions.
         effective_size: `1 / sum a_t^2`: T for equal weights.
-        independent_size: the same, less what draws of a typical coordinate lose by being correlated.
-        weights, chain: `(T,)` of the atoms.
+        independent_size: `effective_size`, reduced by the autocorrelation of a typical coordinate.
+        weights, chain: weights and chain numbers of the atoms, `(T,)`.
     """
 
     @property
@@ -221,8 +227,8 @@ class MeanEmbedding(Protocol):
         ...
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
-        """`Cov(r_t)` `(r, r)` with the score of the normal law that has the atoms' mean and covariance in place
-        of the fitted one: what noise is before anything is solved.
+        """`Cov(r_t)` `(r, r)` with the score of the normal distribution with the atoms' mean and covariance in
+        place of the fitted score: the noise before anything is solved.
 
         Args:
             simulated: at many atoms of that distribution instead of the release's own. An estimator tuned with the
@@ -230,7 +236,7 @@ class MeanEmbedding(Protocol):
         """
         ...
 
-    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> Influence:
         """Per-atom residuals along `b (r, S)`, `(T, S)`, and the fitted posterior scores `(T, d)`; no rows of these at
         temperature 0 and for several releases."""
         ...
@@ -238,19 +244,22 @@ class MeanEmbedding(Protocol):
 
 @runtime_checkable
 class Featured(Protocol):
-    """An embedding whose kernel may be made of finitely many features that are known beforehand, `k = F' G F`: what is
-    asked of records is then answered by their F features in place of a score for every atom and direction.
+    """An embedding whose kernel may have finitely many known features, `k = F' G F`.
+
+    Then F features of a record replace its scores at every atom along every direction.
 
     Attributes:
-        features: F, 0 where that is not known.
+        features: F; 0 if the features are not known.
     """
 
     @property
     def features(self) -> int: ...
 
     def coordinates(self, atoms: Int[np.ndarray, " A"]) -> "Coordinates | None":
-        """Columns `(F, M)` of records that have the inner products of their scores at some atoms; None where there are
-        no features, or where these atoms do not tell them apart."""
+        """Function from records to columns `(F, M)` that have the inner products of their scores at these atoms.
+
+        None if there are no features, or if they are not linearly independent at these atoms.
+        """
         ...
 
     def columns(self, records: Records) -> Float[np.ndarray, "F M"]:
@@ -258,16 +267,19 @@ class Featured(Protocol):
         ...
 
     def totals(self, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, " F"] | None:
-        """Their totals over the private data `(F,)` by the equations at some atoms; None where these do not tell them
-        apart."""
+        """Totals of the features over the private data `(F,)`, from the equations at these atoms.
+
+        None if the features are not linearly independent at these atoms.
+        """
         ...
 
-    def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"] | None:
-        """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`; None where there are neither features nor records
-        that touch few parameters.
+    def slopes(self, records: Records, h: Array | Stored, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"] | None:
+        """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`.
+
+        None if there are neither features nor records that touch few parameters.
 
         Args:
-            h: `(T, P)`, or rows of it that are made when looked at.
+            h: `(T, P)`; rows of `Stored` arrays are read when needed.
             j: `(P,)` coordinates.
         """
         ...
@@ -275,25 +287,30 @@ class Featured(Protocol):
 
 @runtime_checkable
 class Separable(Protocol):
-    """An embedding that knows records which move with few of the parameters each."""
+    """An embedding that recognises records whose log likelihood depends on few parameters each."""
 
     def pieces(self, records: Records, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """The coordinates of the posterior that records touch, `(q, M)`, -1 for none, and the derivatives of their log
-        likelihoods along these at some atoms, scaled by the square roots of the weights, `(q, C, M)`; None where they
-        touch too many."""
+        """The coordinates that records touch, `(q, M)`, -1 for none, and the derivatives along them, `(q, C, M)`.
+
+        Derivatives are at these atoms, and scaled by the square roots of the weights. None if records touch too many
+        coordinates.
+        """
         ...
 
 
 Coordinates = Callable[[Records], np.ndarray]
+"""Function from records to columns `(F, M)`."""
 
 
 def features_of(embedding: MeanEmbedding) -> int:
-    """Features that the kernel is known to be made of, 0 where that is not known."""
+    """The number of known features of the kernel; 0 if they are not known."""
     return embedding.features if isinstance(embedding, Featured) else 0
 
 
 def coordinates(embedding: MeanEmbedding, atoms: np.ndarray) -> Coordinates:
-    """Columns of records that have the inner products of their scores at some atoms: of the features where these are
-    known, else the scores."""
-    found = embedding.coordinates(atoms) if isinstance(embedding, Featured) else None
-    return partial(embedding.scores, atoms=atoms) if found is None else found
+    """Function from records to columns that have the inner products of their scores at these atoms.
+
+    It computes features if they are known, and otherwise the scores.
+    """
+    by_features = embedding.coordinates(atoms) if isinstance(embedding, Featured) else None
+    return partial(embedding.scores, atoms=atoms) if by_features is None else by_features

@@ -3,15 +3,15 @@
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from bayesrecon.arrays import Array, Stored
 from bayesrecon.kernels import gaussian_passes as passes
 from bayesrecon.kernels.definite import by_triangle, factor, largest, solver
-from bayesrecon.kernels.embedding import Basis, Coordinates, FeatureBasis, LostDigits, Moments, Stretch
+from bayesrecon.kernels.embedding import Basis, Coordinates, FeatureBasis, Influence, LostDigits, Moments, Stretch
 from bayesrecon.kernels.metric_view import Part, View, unwhitened
 from bayesrecon.kernels.monomials import Frame
 from bayesrecon.kernels.products import Products
@@ -21,11 +21,11 @@ from bayesrecon.model import GaussianPredictor, Records
 from bayesrecon.running.draws_on_disk import mean_and_covariance
 from bayesrecon.running.engine import block_entries, on_host, placed, pooled
 
-_BLOCK = 2**20  # coefficients of a block of atoms, of which a dozen arrays are under way
+_BLOCK = 2**20  # coefficients of a block of atoms; about a dozen such arrays exist at a time
 _SCORES = 2**22  # entries of a block of scores
-_KEPT = 2  # kernels of the monomials at some atoms: a basis is chosen on some, and solved on others
+_CACHED = 2  # kernels of the monomials: a basis is chosen on some atoms, and solved on others
 _NONE = np.zeros((0, 0))
-_CONDITION = 1e3  # of the monomials, from which the kernel of combinations of them loses too many digits
+_CONDITION = 1e3  # above it, the kernel of combinations of the monomials loses too many digits
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class GaussianEmbedding(View):
 
     _grams: dict[bytes, np.ndarray] = field(default_factory=dict, init=False, repr=False)
     # The last basis, and its functions in the monomials.
-    _cached_basis: list[Any] = field(default_factory=list, init=False, repr=False)
+    _cached_basis: list[tuple[Basis, np.ndarray]] = field(default_factory=list, init=False, repr=False)
 
     def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         design = self._frame.design(self._predictor, records)
         parts = self._parts(_atoms_of(_SCORES, len(design[0]) * self.metric.shape[1]), atoms)
         inputs = self._inputs(_NONE)
-        found = [one for part in parts for one in passes.scores_of(self.release.model, inputs, part, *design)]
-        rows = jax.device_get([block for block, _ in found])
-        return np.concatenate([block[:n] for block, (_, n) in zip(rows, found, strict=True)])
+        blocks = [block for part in parts for block in passes.scores_of(self.release.model, inputs, part, *design)]
+        rows = jax.device_get([block for block, _ in blocks])
+        return np.concatenate([block[:n] for block, (_, n) in zip(rows, blocks, strict=True)])
 
     @property
     def features(self) -> int:
@@ -68,14 +68,14 @@ class GaussianEmbedding(View):
             target += part
         return solve(target)
 
-    def slopes(self, records: Records, h: Any, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
+    def slopes(self, records: Records, h: Array | Stored, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
         plain = replace(self, metric=np.eye(len(self.metric)), folds=None, progress=None)
         sums = np.zeros((self.width, len(j)))
         start = 0
         inputs = passes.PassInputs(self._frame, _NONE, self.temperature, prior_score)  # in this process, where h is
         for metric, theta, weights, n, _ in plain._atoms(_atoms_of(_BLOCK, self.width), None):
             expansion = inputs.expanded(passes.likelihood_of(self.release.model), theta[:n], metric)
-            sums += expansion.sums(h[start : start + n] * weights[:n, None], j)
+            sums += expansion.sums(np.asarray(h[start : start + n]) * weights[:n, None], j)
             start += n
         return self._frame.monomials(self._predictor, records).T @ sums
 
@@ -86,12 +86,12 @@ class GaussianEmbedding(View):
         label: str = "summing over the draws",
         stretches: int = 1,
     ) -> Moments:
-        functions, found, shift = self._functions(basis), [], None
+        functions, sums, shift = self._functions(basis), [], None
         inputs, features = self._inputs(functions), self.width
         mean, square = np.zeros(basis.size), np.zeros((basis.size, basis.size))
         passed = passes.back(self._pass(passes.moments_of, inputs, self._parts(self._block, atoms, stretches), label))
         total_gram = np.zeros((features, features))
-        for _, stretch in groupby(passed, key=lambda one: one[0].stretch):
+        for _, stretch in groupby(passed, key=lambda result: result[0].stretch):
             products = Products.none(features)
             target, share = np.zeros(features), 0.0
             for part, (weight, part_shift, part_products, part_target, first, second) in stretch:
@@ -107,10 +107,10 @@ class GaussianEmbedding(View):
                 mean += first + weight * shift_change
             gram = products.gram()
             total_gram += gram
-            found.append(Stretch(share, gram, target, functions))
+            sums.append(Stretch(share, gram, target, functions))
         self._keep(atoms, total_gram)
         _check(np.diag(total_gram), functions)
-        return Moments.of_stretches(found, square - np.outer(mean, mean))
+        return Moments.of_stretches(sums, square - np.outer(mean, mean))
 
     def cross(
         self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
@@ -122,15 +122,15 @@ class GaussianEmbedding(View):
 
     def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         functions = self._functions(basis)
-        return self._covariance(self._inputs(functions, fitted=_written(functions, y)), self._parts(self._block))
+        return self._covariance(self._inputs(functions, fitted=_in_monomials(functions, y)), self._parts(self._block))
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
         inputs = self._inputs(self._functions(basis), normal=self._normal[1:])
         return self._covariance(inputs, self._noise_parts(self._block, simulated))
 
-    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> Influence:
         functions = self._functions(basis)
-        inputs = self._inputs(_written(functions, b), fitted=_written(functions, y))
+        inputs = self._inputs(_in_monomials(functions, b), fitted=_in_monomials(functions, y))
         rows, scores = self._series(b.shape[1])
         for part, (series, score) in self._pass(
             passes.influence_of, inputs, self._parts(self._block), "estimating errors"
@@ -147,7 +147,7 @@ class GaussianEmbedding(View):
         return self._grams[key]
 
     def _keep(self, atoms: np.ndarray | None, gram: np.ndarray) -> None:
-        if len(self._grams) >= _KEPT:
+        if len(self._grams) >= _CACHED:
             del self._grams[next(iter(self._grams))]
         self._grams[_key_of(atoms)] = gram
 
@@ -162,9 +162,15 @@ class GaussianEmbedding(View):
     def _covariance(self, inputs: passes.PassInputs, parts: list[Part]) -> np.ndarray:
         return covariance(self._pass(passes.noise_of, inputs, parts, "estimating noise"))
 
-    def _inputs(self, functions: np.ndarray | None, **more: Any) -> passes.PassInputs:
-        """Kept on the devices for a whole pass, where they work on it."""
-        inputs = passes.PassInputs(self._frame, functions, self.temperature, prior_score, **more)
+    def _inputs(
+        self,
+        functions: np.ndarray | None,
+        *,
+        fitted: np.ndarray | None = None,
+        normal: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> passes.PassInputs:
+        """The inputs of a pass, on the devices in use."""
+        inputs = passes.PassInputs(self._frame, functions, self.temperature, prior_score, fitted, normal)
         return inputs if on_host() or pooled() else placed(inputs)
 
     @property
@@ -183,18 +189,20 @@ class GaussianEmbedding(View):
 
     @property
     def _block(self) -> int:
-        """Atoms of a block."""
+        """Number of atoms in a block."""
         return _atoms_of(block_entries(_BLOCK), self.width, 11 if on_host() else 16)
 
     def _functions(self, basis: Basis) -> np.ndarray | None:
-        """The basis in the monomials, `(F, r)`, None where these are the basis: of one basis kept, which is asked for
-        again and again."""
+        """Coefficients of the basis in the monomials, `(F, r)`; None if these are the basis.
+
+        Those of the last basis are cached.
+        """
         if isinstance(basis, FeatureBasis) and basis.atoms is self.release:
             return None
-        if not self._cached_basis or self._cached_basis[0] is not basis:
-            found = self._frame.monomials(self._predictor, basis.records) @ basis.coefficients
-            self._cached_basis[:] = [basis, found]
-        return self._cached_basis[1]
+        if not self._cached_basis or self._cached_basis[0][0] is not basis:
+            functions = self._frame.monomials(self._predictor, basis.records) @ np.asarray(basis.coefficients)
+            self._cached_basis[:] = [(basis, functions)]
+        return self._cached_basis[0][1]
 
 
 def _key_of(atoms: np.ndarray | None) -> bytes:
@@ -202,16 +210,16 @@ def _key_of(atoms: np.ndarray | None) -> bytes:
 
 
 def _atoms_of(entries: int, width: int, most: int = 11) -> int:
-    """At most `2^most`."""
+    """Number of atoms in a block: a power of two, at most `2^most`."""
     return 2 ** int(np.clip(np.log2(entries / max(1, width)), 0, most))
 
 
-def _written(functions: np.ndarray | None, combined: np.ndarray) -> np.ndarray:
-    """Combinations of the basis in the monomials."""
+def _in_monomials(functions: np.ndarray | None, combined: np.ndarray) -> np.ndarray:
+    """Coefficients in the monomials of combinations of the basis."""
     return combined if functions is None else functions @ combined
 
 
 def _check(diagonal: np.ndarray, functions: np.ndarray | None) -> None:
-    """That sums over the monomials keep the digits of the functions."""
+    """Raise an error if sums over the monomials lose the digits of the functions."""
     if functions is not None and not largest(diagonal, functions) <= _CONDITION:
         raise LostDigits

@@ -2,17 +2,16 @@
 
     k(z, z') = sum_i omega_i k_i(z, z'),   mu(z) = sum_i omega_i mu_i(z),   omega_i = T_i / sum_j T_j
 
-with `T_i` the effective number of draws of release i. What one release sees of a statistic and another sees of the
-rest, they determine together.
+with `T_i` the effective number of draws of release i. If one release determines a part of a statistic and another
+release the other part, they determine it together.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments, Stretch
+from bayesrecon.kernels.embedding import Basis, Influence, MeanEmbedding, Moments, Stretch
 from bayesrecon.model import Records
 
 
@@ -47,11 +46,11 @@ class JointEmbedding:
 
     def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         """Score matrices of all releases, stacked."""
-        chosen = zip(self._shares, self.members, self._split(atoms), strict=True)
-        return np.concatenate([np.sqrt(s) * p.scores(records, a) for s, p, a in chosen])
+        terms = zip(self._shares, self.members, self._split(atoms), strict=True)
+        return np.concatenate([np.sqrt(s) * p.scores(records, a) for s, p, a in terms])
 
     def tame(self, records: Records, *, everywhere: bool = False) -> Bool[np.ndarray, " M"]:
-        """Those of all releases."""
+        """Records that are tame for all releases."""
         return np.all([p.tame(records, everywhere=everywhere) for p in self.members], axis=0)
 
     def moments(
@@ -62,19 +61,21 @@ class JointEmbedding:
         stretches: int = 1,
     ) -> Moments:
         """Sums over all releases, and over stretches of each."""
-        found = [p.moments(basis, a, label, stretches) for p, a in zip(self.members, self._split(atoms), strict=True)]
+        chosen = [None] * len(self.members) if atoms is None else self._split(atoms)
+        moments = [p.moments(basis, a, label, stretches) for p, a in zip(self.members, chosen, strict=True)]
         summed = [
-            Stretch(s * one.share, s * one.gram, s * one.target)
-            for s, m in zip(self._shares, found, strict=True)
-            for one in m.stretches
+            Stretch(s * stretch.share, s * stretch.gram, s * stretch.target)
+            for s, m in zip(self._shares, moments, strict=True)
+            for stretch in m.stretches
         ]
-        return Moments.of_stretches(summed, self._sum([m.value for m in found]))
+        return Moments.of_stretches(summed, self._sum([m.value for m in moments]))
 
     def cross(
         self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
     ) -> Float[np.ndarray, "Q r"]:
         """The basis functions at probe records, `(Q, r)`."""
-        return self._sum([p.cross(basis, probes, a) for p, a in zip(self.members, self._split(atoms), strict=True)])
+        chosen = [None] * len(self.members) if atoms is None else self._split(atoms)
+        return self._sum([p.cross(basis, probes, a) for p, a in zip(self.members, chosen, strict=True)])
 
     def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         """Covariance of the joint target times the joint effective size, `(r, r)`."""
@@ -84,7 +85,7 @@ class JointEmbedding:
         """As `noise`, before anything is solved."""
         return self._sum([p.normal_noise(basis, simulated=simulated) for p in self.members])
 
-    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> Influence:
         """Per-atom residuals along `b`, each release's about their mean; fitted scores are not kept."""
         rows = []
         for p in self.members:
@@ -92,10 +93,8 @@ class JointEmbedding:
             rows.append(series - p.weights @ series)
         return np.concatenate(rows), np.zeros((0, 0))
 
-    def _split(self, atoms: np.ndarray | None) -> list[Any]:
-        """Each release's own indices."""
-        if atoms is None:
-            return [None] * len(self.members)
+    def _split(self, atoms: np.ndarray) -> list[np.ndarray]:
+        """Positions in each release."""
         owner = np.searchsorted(self._offsets, atoms, side="right") - 1
         return [atoms[owner == i] - offset for i, offset in enumerate(self._offsets)]
 

@@ -1,7 +1,7 @@
 """The coordinates and the metric in which the divergence is taken."""
 
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 import numpy as np
@@ -24,7 +24,7 @@ def constrained_theta(model: Model, theta: Float[np.ndarray, "T d"]) -> Float[np
 
 
 def in_coordinates(release: R, coordinates: str) -> R:
-    """The release in the asked coordinates.
+    """The release in these coordinates.
 
     Integration by parts drops a boundary term, so constrained coordinates are refused where the draws show
     density at a boundary of the support.
@@ -66,9 +66,9 @@ def fold_factors(release: Atoms, metric: str | None) -> Float[np.ndarray, "F d d
         return None
 
 
-def _without(release: Any, left_out: np.ndarray) -> Any:
+def _without(release: R, left_out: np.ndarray) -> R:
     weights = np.where(left_out, 0.0, np.asarray(release.weights))
-    return replace(release, weights=weights / weights.sum())
+    return replace(release, weights=weights / weights.sum())  # type: ignore[type-var]
 
 
 def metric_factor(release: Atoms, metric: str | None) -> Float[np.ndarray, "d k"]:
@@ -91,12 +91,12 @@ def metric_factor(release: Atoms, metric: str | None) -> Float[np.ndarray, "d k"
         )
     with np.errstate(over="ignore", invalid="ignore"):
         centre = weighted_sum(theta, weights)
-        spread = np.sqrt(sum(weights[at] @ (rows - centre) ** 2 for at, rows in row_blocks(theta)))
-    if not np.isfinite(spread).all():
-        far = release.model.coordinates[int(np.flatnonzero(~np.isfinite(spread))[0])]
-        raise BayesreconError(f"the draws of {far} are too large to have a variance; are they of this model?")
+        sd = np.sqrt(sum(weights[at] @ (rows - centre) ** 2 for at, rows in row_blocks(theta)))
+    if not np.isfinite(sd).all():
+        name = release.model.coordinates[int(np.flatnonzero(~np.isfinite(sd))[0])]
+        raise BayesreconError(f"the draws of {name} are too large to have a variance; are they of this model?")
     largest = np.max([np.abs(rows).max(axis=0) for _, rows in row_blocks(theta)], axis=0)
-    fixed = np.flatnonzero(~(spread > 1e-12 * (1 + largest)))
+    fixed = np.flatnonzero(~(sd > 1e-12 * (1 + largest)))
     if fixed.size:
         raise BayesreconError(
             f"parameter {release.model.coordinates[fixed[0]]} takes one value in all draws; "
@@ -105,7 +105,7 @@ def metric_factor(release: Atoms, metric: str | None) -> Float[np.ndarray, "d k"
     # Equilibrated first: raw scales differ by many orders of magnitude.
     correlation = np.zeros((d, d))
     for at, rows in row_blocks(theta):
-        standard = (rows - centre) / spread
+        standard = (rows - centre) / sd
         correlation += (standard * weights[at, None]).T @ standard
     values, vectors = np.linalg.eigh(correlation)
     if values[0] < 1e-14 * values[-1]:
@@ -113,4 +113,4 @@ def metric_factor(release: Atoms, metric: str | None) -> Float[np.ndarray, "d k"
             "the draws lie in a subspace of the parameters (their covariance is singular): a parameter is a "
             "function of others, or the draws are too few; supply more draws or metric='identity'"
         )
-    return spread[:, None] * vectors * np.sqrt(values)
+    return sd[:, None] * vectors * np.sqrt(values)

@@ -5,23 +5,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from bayesrecon.arrays import Stored
 from bayesrecon.diagnostics import effective_sample_size, evenly
-from bayesrecon.model import Atoms, Progress, Records
+from bayesrecon.model import Atoms, Model, Progress, Records
 from bayesrecon.running.draws_on_disk import as_rows, column_blocks, mean_and_covariance, part_of
 from bayesrecon.running.engine import Work, block_entries, mapped, on_host
 from bayesrecon.running.scratch import Series
 
 R = TypeVar("R")
+S = TypeVar("S")
 
 CHUNK = 2**22
 """Largest block of the score tensor, in doubles (32 MiB): memory is bounded by it whatever the number of atoms."""
 
-_NORMAL = 2**14  # atoms of a normal law at which noise is simulated: their error is small beside that of the draws
+_NORMAL = (
+    2**14
+)  # atoms of a normal distribution at which noise is simulated, with a small error compared to that of draws
 _ENTRIES = 32  # of a record, from which a block counts as larger: series are kept whole while they are differentiated
 
 _PART = 8  # blocks of a part, so that handing one over is little beside working on it
@@ -35,23 +39,23 @@ class Part:
     """Successive atoms of one fold and one stretch, the unit in which a pass is handed over.
 
     Attributes:
-        metric: `(d, k)`.
-        theta: `(n, d)`, read where the part is worked on if they lie in a file.
+        metric: factor of the metric.
+        theta: atoms, `(n, d)`; in a file if they are `Stored`.
         weights: `(n,)`.
-        chunk: atoms of a block.
-        stretch: its number.
-        fold: its number, of the factors that the release is summed in.
+        chunk: number of atoms in a block.
+        stretch: number of the stretch.
+        fold: number of the fold.
     """
 
     metric: Float[np.ndarray, "d k"]
-    theta: Any
+    theta: np.ndarray | Stored
     weights: Float[np.ndarray, " n"]
     chunk: int
     stretch: int
     fold: int = 0
 
     def blocks(self) -> Iterator[AtomBlock]:
-        """Of exactly `chunk` atoms."""
+        """Blocks of exactly `chunk` atoms."""
         for block in blocks(np.asarray(self.theta), self.weights, self.chunk):
             yield self.metric, *block, self.stretch
 
@@ -128,22 +132,22 @@ class View:
 
     @cached_property
     def _normal(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Atoms of the normal law that has the mean and covariance of the release's, its centre and precision."""
+        """Atoms of the normal distribution with the release's mean and covariance, its centre and its precision."""
         centre, covariance = mean_and_covariance(self._theta, self.weights)
         values, vectors = np.linalg.eigh(covariance)
-        kept = values > 1e-15 * len(values) * values[-1]
-        root = vectors[:, kept] * np.sqrt(values[kept])
-        drawn = np.random.default_rng(0).normal(size=(_NORMAL, kept.sum())) @ root.T
-        return centre + drawn, centre, (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+        positive = values > 1e-15 * len(values) * values[-1]
+        values, vectors = values[positive], vectors[:, positive]
+        noise = np.random.default_rng(0).normal(size=(_NORMAL, len(values))) @ (vectors * np.sqrt(values)).T
+        return centre + noise, centre, (vectors / values) @ vectors.T
 
     def _series(self, width: int) -> tuple[Series, Series]:
         """For residuals along so many directions, and for fitted scores."""
         return Series(self.size, width), Series(round(self.size * self.temperature), len(self.metric))
 
-    def _ends(self, most: int) -> np.ndarray:
+    def _extremes(self, most: int) -> np.ndarray:
         """Positions of the smallest and largest value of the first coordinates."""
-        found = [np.r_[part.argmin(axis=0), part.argmax(axis=0)] for _, part in column_blocks(self._theta, stop=most)]
-        return np.unique(np.concatenate(found))
+        positions = [np.r_[x.argmin(axis=0), x.argmax(axis=0)] for _, x in column_blocks(self._theta, stop=most)]
+        return np.unique(np.concatenate(positions))
 
     def _chunk(self, *records: Records) -> int:
         """Atoms per block: a power of two, so that few shapes are ever compiled."""
@@ -166,53 +170,56 @@ class View:
         return self._divided(theta, weights, chunk, place, stretches)
 
     @property
-    def _theta(self) -> Any:
+    def _theta(self) -> np.ndarray | Stored:
         return as_rows(self.release.theta)
 
     def _read(self, parts: list[Part], label: str | None) -> Iterator[AtomBlock]:
-        done, whole = 0, sum(len(part.weights) for part in parts)
+        done, total = 0, sum(len(part.weights) for part in parts)
         for part in parts:
             for block in part.blocks():
                 yield block
                 done += block[3]
-                self._tell(label, done / whole)
+                self._tell(label, done / total)
 
     def _pass(
-        self, work: Work[Any, Any, Part, R], shared: Any, parts: list[Part], label: str | None
+        self, work: Work[Model, S, Part, R], shared: S, parts: list[Part], label: str | None
     ) -> Iterator[tuple[Part, R]]:
         """What `work(model, shared, part)` gives for every part, in their order, by the engine in use."""
-        done, whole = 0, sum(len(part.weights) for part in parts)
-        for part, found in zip(parts, mapped(work, self.release.model, shared, parts), strict=True):
-            yield part, found
+        done, total = 0, sum(len(part.weights) for part in parts)
+        for part, result in zip(parts, mapped(work, self.release.model, shared, parts), strict=True):
+            yield part, result
             done += len(part.weights)
-            self._tell(label, done / whole)
+            self._tell(label, done / total)
 
     def _tell(self, label: str | None, share: float) -> None:
         if self.progress is not None and label is not None:
             self.progress(label, share)
 
     def _divided(
-        self, theta: Any, weights: np.ndarray, chunk: int, place: np.ndarray, stretches: int = 1
+        self, theta: np.ndarray | Stored, weights: np.ndarray, chunk: int, place: np.ndarray, stretches: int = 1
     ) -> list[Part]:
         """Fixed parts; `place` in [0, 1), increasing, tells fold and stretch."""
         factors = self.metric[None] if self.folds is None else self.folds
-        whole = np.lcm(len(factors), stretches)
-        edges = np.searchsorted(place, np.arange(whole + 1) / whole)
+        pieces = np.lcm(len(factors), stretches)
+        edges = np.searchsorted(place, np.arange(pieces + 1) / pieces)
         chunk = min(chunk, power_of_two(int(np.diff(edges).max())))
-        found = []
+        parts = []
         for i, (start, end) in enumerate(pairwise(edges.tolist())):
-            fold, stretch = int(i * len(factors) // whole), int(i * stretches // whole)
-            for at in range(start, end, _PART * chunk):
-                to = min(end, at + _PART * chunk)
-                found.append(Part(factors[fold], part_of(theta, at, to), weights[at:to], chunk, stretch, fold))
-        return found
+            fold, stretch = int(i * len(factors) // pieces), int(i * stretches // pieces)
+            for first in range(start, end, _PART * chunk):
+                last = min(end, first + _PART * chunk)
+                atoms, a = part_of(theta, first, last), weights[first:last]
+                parts.append(Part(factors[fold], atoms, a, chunk, stretch, fold))
+        return parts
 
 
 def unwhitened(
     metric: Float[np.ndarray, "d k"], scores: Float[np.ndarray, "n k"], temperature: float
 ) -> Float[np.ndarray, "rows d"]:
-    """Fitted scores `(n, d)` in the coordinates of the atoms, of those along a metric `(n, k)`; none at temperature 0,
-    where the one atom is stationary."""
+    """Fitted scores `(n, d)` in the coordinates of the atoms, from those along a metric `(n, k)`.
+
+    There are none at temperature 0, because the one atom is stationary.
+    """
     if not temperature:
         return np.zeros((0, len(metric)))
     return np.linalg.solve(metric.T, scores.T).T

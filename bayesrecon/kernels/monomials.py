@@ -4,7 +4,7 @@ With residuals `r = y - X beta` in units of the known part of the scale, `u = lo
 coefficients written as `beta = m + L d`, L a root of the draws' covariance, it is one in `e = y - X m` and `x = L' X`,
 
     r                = e - x d
-    l                = -u - p r^2 / 2 + what no parameter moves
+    l                = -u - p r^2 / 2 + terms without parameters
     grad l           = (p r x,  p r^2 - 1)                                          in (d, u)
     tr(Sigma Hess l) = -p (x' S_dd x + 4 (S_du x) r + 2 S_uu r^2)                   S = Sigma in (d, u),
 
@@ -21,8 +21,10 @@ All of it is multiplied by the model's power. Arrays are NumPy's in this process
 those of models (`model.GaussianPredictor`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -30,9 +32,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from bayesrecon.arrays import Array
 from bayesrecon.kernels.products import Fold
-
-_Array = np.ndarray | jax.Array
 
 
 @jax.tree_util.register_dataclass
@@ -41,24 +42,24 @@ class Frame:
     """What the monomials are taken about.
 
     Attributes:
-        centre: `(p,)` mean of the draws' coefficients.
-        root: `(p, p)` of their covariance.
+        centre: mean of the draws' coefficients, `(p,)`.
+        root: root of their covariance, `(p, p)`.
         precision: typical `1 / sigma^2`.
     """
 
-    centre: Any
-    root: Any
-    precision: Any
+    centre: Array
+    root: Array
+    precision: Array | float
 
     @classmethod
     def of(cls, predictor: Any, mean: np.ndarray, covariance: np.ndarray) -> "Frame":
-        """Of draws with that mean and covariance; the root is one where their coefficients do not vary."""
-        some = list(predictor.coefficients)
-        values, vectors = np.linalg.eigh(covariance[np.ix_(some, some)])
-        root = vectors * np.sqrt(values) if values[0] > 0 else np.eye(len(some))
+        """The frame of draws with this mean and covariance. The root is one if some coefficients do not vary."""
+        coefficients = list(predictor.coefficients)
+        values, vectors = np.linalg.eigh(covariance[np.ix_(coefficients, coefficients)])
+        root = vectors * np.sqrt(values) if values[0] > 0 else np.eye(len(coefficients))
         with np.errstate(over="ignore", divide="ignore"):
             precision = float(np.exp(-2 * _log_sigma(predictor, mean[None])[0][0, 0]))
-        return cls(mean[some], root, precision if 0 < precision < np.inf else 1.0)
+        return cls(mean[coefficients], root, precision if 0 < precision < np.inf else 1.0)
 
     @property
     def features(self) -> int:
@@ -66,27 +67,27 @@ class Frame:
         p = len(self.centre)
         return 2 + p + p * (p + 1) // 2
 
-    def design(self, predictor: Any, records: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """`e (M,)` and `x (M, p)`."""
+    def design(self, predictor: Any, records: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Errors `e (M,)` and whitened covariates `x (M, p)` of records."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            e, x, width = predictor.design(self.centre, records)
-            return e / width, (x / width[:, None]) @ self.root
+            e, x, width = predictor.design(np.asarray(self.centre), records)
+            return np.asarray(e / width), np.asarray((x / width[:, None]) @ self.root)
 
-    def monomials(self, predictor: Any, records: dict[str, Any]) -> Float[np.ndarray, "F M"]:
-        """`(F, M)` of records."""
+    def monomials(self, predictor: Any, records: Mapping[str, np.ndarray]) -> Float[np.ndarray, "F M"]:
+        """The monomials `(F, M)` of records."""
         e, x = self.design(predictor, records)
         x, width = np.ascontiguousarray(x.T), x.shape[1]
-        found = np.empty((2 + width + width * (width + 1) // 2, len(e)))
+        monomials = np.empty((2 + width + width * (width + 1) // 2, len(e)))
         with np.errstate(over="ignore", invalid="ignore"):
-            np.square(e, out=found[1])
-            found[0] = 1 - self.precision * found[1]
-            np.multiply(e, x, out=found[2 : 2 + width])
+            np.square(e, out=monomials[1])
+            monomials[0] = 1 - self.precision * monomials[1]
+            np.multiply(e, x, out=monomials[2 : 2 + width])
             start = 2 + width
             for i in range(width):  # in place: there can be thousands of monomials
                 end = start + width - i
-                np.multiply(x[i], x[i:], out=found[start:end])
+                np.multiply(x[i], x[i:], out=monomials[start:end])
                 start = end
-        return found
+        return monomials
 
 
 @dataclass(frozen=True)
@@ -98,23 +99,23 @@ class Expansion:
         axis, slope: `(k,)` and `(C, 1)`, whose product c is.
         d: `(C, p)`.
         precision: `(C, 1)`.
-        q, value, lap: `(C, F)`; values up to what no parameter moves.
+        q, value, lap: `(C, F)`; values up to terms that do not depend on the parameters.
         power: power of the model.
     """
 
-    b: Float[_Array, "p k"]
-    c: Float[_Array, "C k"]
-    axis: Any
-    slope: Any
-    d: Float[_Array, "C p"]
-    precision: Float[_Array, "C 1"]
-    q: Float[_Array, "C F"]
-    value: Float[_Array, "C F"]
-    lap: Float[_Array, "C F"]
+    b: Float[Array, "p k"]
+    c: Float[Array, "C k"]
+    axis: Array
+    slope: Array
+    d: Float[Array, "C p"]
+    precision: Float[Array, "C 1"]
+    q: Float[Array, "C F"]
+    value: Float[Array, "C F"]
+    lap: Float[Array, "C F"]
     power: float
 
     @classmethod
-    def at(cls, predictor: Any, frame: Frame, power: float, theta: Any, metric: Any) -> "Expansion":
+    def at(cls, predictor: Any, frame: Frame, power: float, theta: Array, metric: Array) -> "Expansion":
         """At atoms `(C, d)` in the metric `(d, k)`."""
         columns, xp = np.array(predictor.coefficients, int), _library(theta)
         d = xp.linalg.solve(frame.root, (theta[:, columns] - frame.centre).T).T
@@ -122,86 +123,90 @@ class Expansion:
         precision, along = xp.exp(-2 * u), metric[predictor.scale or 0]
         b, c, bend = xp.linalg.solve(frame.root, metric[columns]), slope * along, bend * (along @ along)
         i, j = np.triu_indices(len(columns))
-        other, one = np.where(i == j, 0.0, 1.0), xp.ones_like(u)
+        mixed_pair, ones = np.where(i == j, 0.0, 1.0), xp.ones_like(u)
         off = precision - frame.precision
-        rest = xp.concatenate([-2 * d, (1 + other) * d[:, i] * d[:, j]], axis=1) * precision
-        q = xp.concatenate([-one, off, rest], axis=1)
-        # The last of these is small: `-(u - u0) p0 - p / 2` has no slope at p0.
-        value = xp.concatenate([-u, -off / 2 - (u + xp.log(frame.precision) / 2) * frame.precision, -rest / 2], axis=1)
-        norm, mixed, own = (c**2).sum(axis=1, keepdims=True), c @ b.T, b @ b.T
-        lap = xp.concatenate([-bend * one, bend * off - 2 * norm * precision, (bend - 2 * norm) * rest], axis=1)
+        quadratic = xp.concatenate([-2 * d, (1 + mixed_pair) * d[:, i] * d[:, j]], axis=1) * precision
+        q = xp.concatenate([-ones, off, quadratic], axis=1)
+        # The second of these is small: `-(u - u0) p0 - p / 2` has no slope at p0.
+        value = xp.concatenate(
+            [-u, -off / 2 - (u + xp.log(frame.precision) / 2) * frame.precision, -quadratic / 2], axis=1
+        )
+        norm, mixed, inner = (c**2).sum(axis=1, keepdims=True), c @ b.T, b @ b.T
+        lap = xp.concatenate([-bend * ones, bend * off - 2 * norm * precision, (bend - 2 * norm) * quadratic], axis=1)
         lap = _added(lap, 2, -4 * _paired(mixed, d, i, j) * precision)
-        lap = _added(lap, 2 + len(columns), -(1 + other) * own[i, j] * precision)
+        lap = _added(lap, 2 + len(columns), -(1 + mixed_pair) * inner[i, j] * precision)
         return cls(b, c, along, slope, d, precision, q, power * value, power * lap, power)
 
     @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
         return np.triu_indices(self.d.shape[1])
 
-    def along(self, score: Any) -> Any:
+    def along(self, score: Array) -> Array:
         """Inner products `<phi, score>` of the monomials with a vector `(C, k)` an atom, `(C, F)`."""
-        found = self.q * (self.c * score).sum(axis=1, keepdims=True)
-        return self.power * _added(found, 2, _paired(score @ self.b.T, self.d, *self._pairs) * self.precision)
+        by_scale = self.q * (self.c * score).sum(axis=1, keepdims=True)
+        return self.power * _added(by_scale, 2, _paired(score @ self.b.T, self.d, *self._pairs) * self.precision)
 
-    def sums(self, h: Float[np.ndarray, "C P"], j: Int[np.ndarray, " P"]) -> Any:
-        """`sum_t h_tp phi_j(p)` of the monomials, `(F, P)`, for `h (C, P)` along columns `j (P,)` of the metric; in
-        this process, where the functions h are."""
-        along, other = self.b[:, j], self.precision * h  # (p, P), (C, P)
-        found = self.q.T @ (self.c[:, j] * h)
-        total, mean = other.sum(axis=0), self.d.T @ other
-        found[2 : 2 + len(along)] += along * total
+    def sums(self, h: Float[np.ndarray, "C P"], j: Int[np.ndarray, " P"]) -> np.ndarray:
+        """`sum_t h_tp phi_j(p)` of the monomials, `(F, P)`, for `h (C, P)` along columns `j (P,)` of the metric.
+
+        It runs in this process.
+        """
+        along, scaled = self.b[:, j], self.precision * h  # (p, P), (C, P)
+        sums = self.q.T @ (self.c[:, j] * h)
+        total, mean = scaled.sum(axis=0), self.d.T @ scaled
+        sums[2 : 2 + len(along)] += along * total
         i, k = self._pairs
-        found[2 + len(along) :] -= along[i] * mean[k] + np.where(i == k, 0.0, 1.0)[:, None] * along[k] * mean[i]
-        return self.power * found
+        sums[2 + len(along) :] -= along[i] * mean[k] + np.where(i == k, 0.0, 1.0)[:, None] * along[k] * mean[i]
+        return self.power * np.asarray(sums)
 
-    def score(self, fitted: Any) -> Any:
+    def score(self, fitted: Array) -> Array:
         """`phi fitted`, `(C, k)`, of a polynomial `(F,)`."""
         width = self.d.shape[1]
-        place = np.zeros((width, width), int)
-        place[self._pairs] = place.T[self._pairs] = np.arange(len(self._pairs[0]))
-        square = fitted[2 + width :][place]
+        position = np.zeros((width, width), int)
+        position[self._pairs] = position.T[self._pairs] = np.arange(len(self._pairs[0]))
+        square = fitted[2 + width :][position]
         inner = (fitted[2 : 2 + width] - self.d @ square) * self.precision
         return self.power * (self.c * (self.q @ fitted)[:, None] + inner @ self.b)
 
-    def scores(self, e: Any, x: Any) -> Float[_Array, "C k M"]:
+    def scores(self, e: Array, x: Array) -> Float[Array, "C k M"]:
         """`phi` of records with that design, `(C, k, M)`."""
         r = e - self.d @ x.T
         slope, square = self.precision * r, self.precision * r**2 - 1
         return self.power * (slope[:, None] * (x @ self.b).T + self.c[:, :, None] * square[:, None])
 
-    def fold(self, weights: Any) -> Fold:
+    def fold(self, weights: Array) -> Fold:
         """Sums of the scores' products that belong to the metric, weighted."""
         xp = _library(self.d)
         rows = xp.concatenate([xp.ones_like(self.precision), -self.d], axis=1) * self.precision
         scaled = self.power**2 * weights[:, None] * rows
         return Fold(self.b @ self.b.T, self.b @ self.axis, self.q.T @ (self.slope * scaled), rows.T @ scaled)
 
-    def weighted(self, weights: Any) -> Any:
+    def weighted(self, weights: Array) -> Array:
         """Rows `(C, F)` whose products with themselves are those of the scores along the scale."""
         size = weights[:, None] * (self.c**2).sum(axis=1, keepdims=True)
         return self.q * (np.abs(self.power) * _library(size).sqrt(size))
 
 
-def _paired(s: Any, d: Any, i: np.ndarray, j: np.ndarray) -> Any:
+def _paired(s: Array, d: Array, i: np.ndarray, j: np.ndarray) -> Array:
     """`s_i` of the monomials `e x_i` and `-(s_i d_j + s_j d_i)` of `x_i x_j`, `(C, F - 2)`."""
-    other = np.where(i == j, 0.0, 1.0)
-    return _library(d).concatenate([s, -(s[:, i] * d[:, j] + other * (s[:, j] * d[:, i]))], axis=1)
+    mixed_pair = np.where(i == j, 0.0, 1.0)
+    return _library(d).concatenate([s, -(s[:, i] * d[:, j] + mixed_pair * (s[:, j] * d[:, i]))], axis=1)
 
 
-def _library(array: Any) -> Any:
-    """The functions for an array."""
+def _library(array: Array) -> ModuleType:
+    """The library of the array: NumPy or `jax.numpy`."""
     return np if isinstance(array, np.ndarray) else jnp
 
 
-def _added(found: Any, first: int, more: Any) -> Any:
-    """With `more` added to the columns from the first on; an array of NumPy's is changed."""
-    if isinstance(found, np.ndarray):
-        found[:, first:] += more
-        return found
-    return found.at[:, first:].add(more)
+def _added(array: Array, first: int, more: Array) -> Array:
+    """An array with `more` added to its columns from `first` on. An array of NumPy is changed in place."""
+    if isinstance(array, np.ndarray):
+        array[:, first:] += more
+        return array
+    return array.at[:, first:].add(more)
 
 
-def _log_sigma(predictor: Any, theta: Any) -> tuple[Any, Any, Any]:
+def _log_sigma(predictor: Any, theta: Array) -> tuple[Array, Array, Array]:
     """`log sigma`, and its first and second derivative in its coordinate, `(C, 1)` each."""
     xp = _library(theta)
     if predictor.scale is None:
@@ -210,4 +215,8 @@ def _log_sigma(predictor: Any, theta: Any) -> tuple[Any, Any, Any]:
     at, power = theta[:, predictor.scale, None], xp.full((len(theta), 1), predictor.power)
     if predictor.logarithm:
         return power * at, power, 0 * power
-    return power * xp.log(xp.abs(at)), power / at, -power / at**2  # a normal law of sigma has negative values, too
+    return (
+        power * xp.log(xp.abs(at)),
+        power / at,
+        -power / at**2,
+    )  # draws from a normal distribution of sigma can be negative

@@ -1,4 +1,4 @@
-"""What the mean embedding of one release answers, however it is computed: `OneRelease`."""
+"""The interface of the mean embedding of one release: `OneRelease`."""
 
 from typing import Any, ClassVar, Protocol
 

@@ -5,12 +5,13 @@ applied to a change (V, c) is `kappa (x, 1)'`, kappa `= -h''(eta) (V x + c)`: bo
 """
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import LinearPredictor, Model
 
@@ -25,7 +26,7 @@ def predictor_of(model: Model) -> LinearPredictor:
     return model.linear
 
 
-def split_gradient(model: Model, gradient: Any) -> np.ndarray:
+def split_gradient(model: Model, gradient: Array) -> np.ndarray:
     """A vector over the parameters `(d,)` as `(K, p + 1)`, the intercept last; `(K, p)` without one."""
     linear = predictor_of(model)
     parts = model.split(np.asarray(gradient))
@@ -44,10 +45,12 @@ def join(model: Model, outer: np.ndarray) -> np.ndarray:
     return np.concatenate([parts[p.name].reshape(*outer.shape[:-2], -1) for p in model.parameters], axis=-1)
 
 
-def design(model: Model, x: Any) -> np.ndarray:
+def design(model: Model, x: npt.ArrayLike) -> np.ndarray:
     """Records' features with a one for the intercept, `(N, p + 1)`."""
-    x = np.asarray(x, float)
-    return x if predictor_of(model).intercept is None else np.concatenate([x, np.ones((len(x), 1))], axis=1)
+    features = np.asarray(x, float)
+    if predictor_of(model).intercept is None:
+        return features
+    return np.concatenate([features, np.ones((len(features), 1))], axis=1)
 
 
 def penalty_of(model: Model) -> np.ndarray:
@@ -55,7 +58,7 @@ def penalty_of(model: Model) -> np.ndarray:
     shape = model.split(np.zeros(model.dimension))
     zero = {k: jnp.zeros(v.shape) for k, v in shape.items()}
 
-    def second(params: Any) -> Any:
+    def second(params: dict[str, jax.Array]) -> dict[str, jax.Array]:
         ones = {k: jnp.ones_like(v) for k, v in params.items()}
         return jax.jvp(jax.grad(lambda q: -model.log_prior_at(q)), (params,), (ones,))[1]
 
@@ -64,29 +67,29 @@ def penalty_of(model: Model) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnames="linear")
-def slopes(linear: LinearPredictor, eta: Any, y: Any) -> Any:
+def slopes(linear: LinearPredictor, eta: Array, y: Array) -> Array:
     """`dh / deta` of records, `(N, K)`."""
     return jax.vmap(jax.grad(linear.log_lik))(eta, y)
 
 
 @partial(jax.jit, static_argnames="linear")
-def bends(linear: LinearPredictor, eta: Any, y: Any, change: Any) -> Any:
+def bends(linear: LinearPredictor, eta: Array, y: Array, change: Array) -> Array:
     """`kappa = -h''(eta) change` of records, `(N, K)`."""
 
-    def one(e: Any, label: Any, v: Any) -> Any:
+    def of_record(e: Array, label: Array, v: Array) -> Array:
         return -jax.jvp(lambda q: jax.grad(linear.log_lik)(q, label), (e,), (v,))[1]
 
-    return jax.vmap(one)(eta, y, change)
+    return jax.vmap(of_record)(eta, y, change)
 
 
 @partial(jax.jit, static_argnames="linear")
-def curvatures(linear: LinearPredictor, eta: Any, y: Any) -> Any:
+def curvatures(linear: LinearPredictor, eta: Array, y: Array) -> Array:
     """`-h''(eta)` of records, `(N, K, K)`."""
     return -jax.vmap(jax.hessian(linear.log_lik))(eta, y)
 
 
 @partial(jax.jit, static_argnames="linear")
-def log_liks(linear: LinearPredictor, eta: Any, y: Any) -> Any:
+def log_liks(linear: LinearPredictor, eta: Array, y: Array) -> Array:
     """`h(eta, y)` of records, `(N,)`."""
     return jax.vmap(linear.log_lik)(eta, y)
 

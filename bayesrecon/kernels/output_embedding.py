@@ -6,13 +6,14 @@ the softmax rounded to q decimals, or the largest class alone. Several models th
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import in_float64
 
@@ -36,20 +37,22 @@ class Answer:
     It compares by its fields, so that compiled functions are reused.
     """
 
-    predicts: tuple[Callable[[Any], Any], ...]
+    predicts: tuple[Callable[[Array], Array], ...]
     shape: tuple[int, ...]
     view: str = "logits"
     decimals: int = 0
     noisy: bool = False
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Array) -> jax.Array:
         """What is seen of one record `(p,)` before it is rounded, `(K,)`; differentiable where the models are."""
         outputs = [jnp.asarray(predict(jnp.reshape(x, (1, *self.shape))))[0] for predict in self.predicts]
         return jnp.concatenate([self.smooth(z) for z in outputs])
 
-    def smooth(self, logits: Any) -> Any:
-        """Of logits `(..., k)`, the numbers that are continuous in them: of a softmax without noise the logits less
-        their mean, since its logarithm tells them."""
+    def smooth(self, logits: Array) -> Array:
+        """The part of the view that is continuous in the logits `(..., k)`.
+
+        For a softmax without noise it is the centred logits, which the softmax determines.
+        """
         if self.view == "rounded" or (self.view == "softmax" and self.noisy):
             return jax.nn.softmax(logits, axis=-1)
         return centred_logits(jax.nn.softmax(logits, axis=-1)) if self.view == "softmax" else logits
@@ -63,7 +66,7 @@ class Answer:
         return np.eye(z.shape[1])[z.argmax(axis=1)] if self.view == "argmax" else z
 
 
-def centred_logits(probabilities: Any) -> Any:
+def centred_logits(probabilities: Array) -> jax.Array:
     """Logarithms less their mean, `(..., k)`; probabilities below 1e-30 count as that.
 
     >>> np.allclose(centred_logits(np.array([0.5, 0.25, 0.25])), np.log(2) * np.array([2, -1, -1]) / 3, atol=1e-5)
@@ -109,13 +112,13 @@ class Outputs:
         return answers + self.noise * rng.normal(size=answers.shape) if self.noise else answers
 
 
-def refuse_given(kind: str, **given: Any) -> None:
+def refuse_given(kind: str, **options: object) -> None:
     """Refuse options that belong to other releases.
 
     Raises:
         BayesreconError: one was given.
     """
-    for name, value in given.items():
+    for name, value in options.items():
         if value is not None:
             raise BayesreconError(
                 f"{name}= has no part in what {kind} tell: public records state the distribution of their one record"

@@ -9,9 +9,11 @@ so that h is differentiated along its few predictors in place of the program alo
 Predictors are the affine values that operations take which are not affine (`bayesrecon.operations`).
 """
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +21,9 @@ import jax.numpy as jnp
 from bayesrecon.arrays import Array
 from bayesrecon.operations import FREE, Mark, Step, marked, operations_of
 
-Records = Mapping[str, Any]
+Records = Mapping[str, Array]
+Tree = TypeVar("Tree")
+
 Slopes = tuple[tuple[Array, ...], Array]
 """Derivatives `h_j` along the predictors, `(C, M)` each, and `Sigma^(1/2)' x_j`, `(M, J, k)`."""
 
@@ -93,13 +97,13 @@ def derivatives_along(
     inner = x @ x.swapaxes(1, 2)
     axes = jnp.eye(predictors.size)
 
-    def mapped(f: Callable[[Any, Records], Any]) -> Any:
+    def mapped(f: Callable[[Array, Records], Tree]) -> Tree:
         return jax.vmap(jax.vmap(f), in_axes=(0, None))(eta, records)
 
     def slope(e: Array, record: Records, i: int) -> tuple[Array, Array]:
         return jax.jvp(lambda q: predictors.log_lik(q, record), (e,), (axes[i],))
 
-    value: Any = None
+    value = jnp.zeros(eta.shape[:2], eta.dtype)
     firsts, lap = [], jnp.zeros(eta.shape[:2], eta.dtype)
     for i in range(predictors.size):
         value, first = mapped(lambda e, record, i=i: slope(e, record, i))
@@ -110,10 +114,10 @@ def derivatives_along(
     return value, (tuple(firsts), x), lap
 
 
-def whitened(slopes: Slopes) -> Any:
+def whitened(slopes: Slopes) -> Array:
     """Whitened scores `(C, k, M)`."""
     firsts, x = slopes
-    return sum(first[:, None] * x[:, i].T for i, first in enumerate(firsts))
+    return reduce(operator.add, (first[:, None] * x[:, i].T for i, first in enumerate(firsts)))
 
 
 def _needed(steps: Sequence[Step], wanted: set[int]) -> list[Step]:

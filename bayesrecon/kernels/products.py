@@ -19,6 +19,8 @@ import jax
 import numpy as np
 import scipy.linalg
 
+Array = np.ndarray | jax.Array
+
 _ENTRIES = 2**22  # numbers that a few rows of the kernel are written out from
 _ROWS = 256  # of a triangle, mirrored at once: small beside what is kept
 
@@ -37,47 +39,47 @@ class Squares:
 
     @classmethod
     def of(cls, matrix: np.ndarray) -> "Squares":
-        """Those that another summed, `(F, F)`."""
-        found = cls(len(matrix))
-        found._lower += matrix
-        return found
+        """The sums in a matrix `(F, F)`."""
+        squares = cls(len(matrix))
+        squares._lower += matrix
+        return squares
 
     def add(self, rows: np.ndarray) -> None:
-        """One more block `(C, F)`."""
+        """Add a block of rows `(C, F)`."""
         blas: Any = scipy.linalg.blas
         self._lower = blas.dsyrk(1.0, np.ascontiguousarray(rows).T, beta=1.0, c=self._lower, overwrite_c=1, lower=1)
 
     def plus(self, other: "Squares") -> None:
-        """Those of other blocks as well."""
+        """Add the sums over other blocks."""
         self._lower += other._lower
 
     def matrix(self) -> np.ndarray:
-        """`(F, F)`, in the place of the triangle."""
-        found = self._lower
-        for start in range(0, len(found), _ROWS):
+        """The sums `(F, F)`, in the memory of the triangle."""
+        matrix = self._lower
+        for start in range(0, len(matrix), _ROWS):
             end = start + _ROWS
-            found[start:end, end:] = found[end:, start:end].T
-            corner = found[start:end, start:end]
+            matrix[start:end, end:] = matrix[end:, start:end].T
+            corner = matrix[start:end, start:end]
             corner += np.tril(corner, -1).T - np.triu(corner, 1)
-        return found
+        return matrix
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Fold:
-    """Sums over the atoms that are summed in one metric.
+    """Sums over the atoms that share a metric.
 
     Attributes:
-        directions: `(p, p)` inner products of the directions b of the coefficients.
-        along: `(p,)` those with the direction of the scale.
-        mixed: `(F, p + 1)` sums of q and g.
-        inner: `(p + 1, p + 1)` sums of g and g.
+        directions: `(p, p)`, inner products of the directions b of the coefficients.
+        along: `(p,)`, their inner products with the direction of the scale.
+        mixed: `(F, p + 1)`, sums of the products of q and g.
+        inner: `(p + 1, p + 1)`, sums of the products of g and g.
     """
 
-    directions: Any
-    along: Any
-    mixed: Any
-    inner: Any
+    directions: Array
+    along: Array
+    mixed: Array
+    inner: Array
 
     def plus(self, other: "Fold") -> "Fold":
         return Fold(self.directions, self.along, self.mixed + other.mixed, self.inner + other.inner)
@@ -88,8 +90,8 @@ class Products:
     """Sums over atoms.
 
     Attributes:
-        squares: squares of q.
-        folds: by the identity of the metric.
+        squares: sums of the products of q with itself.
+        folds: the other sums, by the `id` of the metric.
     """
 
     squares: Squares
@@ -100,12 +102,12 @@ class Products:
         return cls(Squares(features), {})
 
     def add(self, metric: int, q: np.ndarray, fold: Fold) -> None:
-        """Atoms with `q (C, F)`, scaled by their weights, and their other sums."""
+        """Add atoms: `q (C, F)`, scaled by their weights, and their other sums."""
         self.squares.add(q)
         self._add_fold(metric, fold)
 
     def plus(self, metric: int, other: "Products") -> None:
-        """Those of a part, all of it in one metric."""
+        """Add the sums over a part, all of it in one metric."""
         self.squares.plus(other.squares)
         for fold in other.folds.values():
             self._add_fold(metric, fold)
@@ -114,7 +116,7 @@ class Products:
         self.folds[metric] = self.folds[metric].plus(fold) if metric in self.folds else fold
 
     def gram(self) -> np.ndarray:
-        """Kernel of the monomials, `(F, F)`; the sums are used up."""
+        """Kernel of the monomials, `(F, F)`. It overwrites the sums."""
         folds = list(self.folds.values())
         directions, along, mixed, inner = (
             np.stack([getattr(one, name) for one in folds]) for name in ("directions", "along", "mixed", "inner")
@@ -125,7 +127,7 @@ class Products:
         for rows in _blocks(features, width):
             # (k, a) of every row: sum over the metrics of along_k mixed_a.
             pair_sums = np.einsum("mk,mra->rka", along, mixed[:, rows], optimize=True)
-            kernel[rows, 2:] = _of_monomials(pair_sums, *pairs)
+            kernel[rows, 2:] = _by_monomial(pair_sums, *pairs)
         kernel += kernel.T
         # A monomial has one pair or two; e x_i has g_0, x_i x_j has g_j and, with another i, g_i.
         first = np.concatenate([np.arange(width), pairs[0]])
@@ -137,8 +139,8 @@ class Products:
             left = np.concatenate([directions[:, first[rows]], directions[:, third[rows]] * twice[rows, None]])
             right = np.concatenate([inner[:, second[rows]], inner[:, fourth[rows]]])
             pair_sums = np.matmul(left.transpose(1, 2, 0), right.transpose(1, 0, 2))
-            kernel[2:][rows, 2:] += _of_monomials(pair_sums, *pairs)
-        kernel += self.squares.matrix().T  # which is the same, row by row
+            kernel[2:][rows, 2:] += _by_monomial(pair_sums, *pairs)
+        kernel += self.squares.matrix().T  # it is symmetric, and its transpose is stored row by row
         return kernel
 
 
@@ -147,8 +149,8 @@ def _blocks(count: int, width: int) -> Iterable[slice]:
     return (slice(start, min(count, start + step)) for start in range(0, count, step))
 
 
-def _of_monomials(pair_sums: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Numbers of pairs `(n, p, p + 1)` as those of the monomials `e x_i` and `x_i x_j`, `(n, F - 2)`."""
+def _by_monomial(pair_sums: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Sums over the pairs of each monomial `e x_i` and `x_i x_j`, `(n, F - 2)`, from sums of pairs `(n, p, p + 1)`."""
     square = pair_sums[:, :, 1:]
     both = square[:, i, j] + np.where(i == j, 0.0, 1.0) * square[:, j, i]
     return np.concatenate([pair_sums[:, :, 0], both], axis=1)

@@ -1,10 +1,11 @@
 """Structural similarity of images (Wang et al. 2004), differentiable, so that it can be a loss of reconstructions."""
 
 from functools import lru_cache
-from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from bayesrecon.errors import BayesreconError
 
@@ -13,7 +14,7 @@ _WINDOW, _SD = 11, 1.5
 _K1, _K2 = 0.01, 0.03
 
 
-def structural_similarity(x: Any, y: Any, *, value_range: float = 1.0) -> Any:
+def structural_similarity(x: ArrayLike, y: ArrayLike, *, value_range: float = 1.0) -> jax.Array:
     """Structural similarity (SSIM) of every pair of images: the mean over all windows inside of the image.
 
         (2 m m' + c1) (2 cov + c2) / ((m^2 + m'^2 + c1) (v + v' + c2)),    c1 = (0.01 range)^2, c2 = (0.03 range)^2,

@@ -12,20 +12,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesrecon.arrays import Array
+from bayesrecon.arrays import Array, Stored
 from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.definite import largest
-from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
+from bayesrecon.kernels.embedding import Basis, Influence, LostDigits, Moments, Stretch
 from bayesrecon.kernels.metric_view import CHUNK, Part, View
 from bayesrecon.kernels.record_products import kernel_between, own_kernel
 from bayesrecon.kernels.score import along_coordinates, gradients, prior_score, touches
-from bayesrecon.kernels.sums import covariance, either_way, kernels, numbers, plus
+from bayesrecon.kernels.sums import KernelSums, ValueSums, compiled_on_devices, covariance, kernels, numbers, plus
 from bayesrecon.kernels.touched import Touched, coloured, pays
 from bayesrecon.model import Model, Records
 from bayesrecon.running.engine import block_entries, on_host, placed, pooled, spread
@@ -41,16 +40,22 @@ _CONDITION = 1e4  # of the records, from which the kernel of combinations of the
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class _Block:
-    """One block of atoms with the derivatives of the records' log likelihoods there.
+    """A block of atoms with the derivatives of the records' log likelihoods there.
 
-    `value (C, M)`, `slopes (q, C, M)` along the colours, and `lap (C, M) = tr(Sigma Hess l)` where it was wanted.
+    Attributes:
+        theta: `(C, d)`.
+        weights: `(C,)`.
+        sigma: `(d, d)`.
+        value: log likelihoods, `(C, M)`.
+        slopes: derivatives along the colours, `(q, C, M)`.
+        lap: `tr(Sigma Hess l)`, `(C, M)`; zero in sweeps without second derivatives.
     """
 
     theta: Array
     weights: Array
     sigma: Array
     value: Array
-    slopes: Any
+    slopes: Array
     lap: Array
 
 
@@ -70,46 +75,46 @@ class SparseEmbedding(View):
 
     def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
         touched = self._of(records)
-        inputs, found = self._inputs(touched), []
+        inputs, rows = self._inputs(touched), []
         for part in self._parts(self._chunk(records), atoms):
             for block, n in inputs.sweeps(self.release.model, part, inputs.touched, second=False):
                 weights, slopes = jax.device_get((block.weights, block.slopes))
                 slopes = slopes[:, :n] * np.sqrt(weights[:n])[:, None]
                 phi = sum(s[:, None] * part.metric.T[:, i] for i, s in zip(touched.index, slopes, strict=True))
-                found.append(np.reshape(phi, (-1, touched.size)))
-        return np.concatenate(found)
+                rows.append(np.reshape(phi, (-1, touched.size)))
+        return np.concatenate(rows)
 
     def pieces(self, records: Records, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """As `Separable` has it, of records that are touched."""
+        """As in `Separable`, for records for which `touched` is not None."""
         touched = self._of(records)
-        inputs, found = self._inputs(touched), []
+        inputs, derivatives = self._inputs(touched), []
         for part in self._parts(chunk_of(touched), atoms):
             for block, n in inputs.sweeps(self.release.model, part, inputs.touched, second=False):
                 weights, slopes = jax.device_get((block.weights, block.slopes))
-                found.append(slopes[:, :n] * np.sqrt(weights[:n])[:, None])
-        return np.asarray(touched.index), np.concatenate(found, axis=1)
+                derivatives.append(slopes[:, :n] * np.sqrt(weights[:n])[:, None])
+        return np.asarray(touched.index), np.concatenate(derivatives, axis=1)
 
     def information(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, " M"]:
-        """As `OneRelease` has it, at some atoms, in the one metric."""
+        """As in `OneRelease`, at these atoms and in the one metric."""
         index, slopes = self.pieces(records, atoms)
         sigma, slopes = self.metric @ self.metric.T, np.clip(slopes, -1e150, 1e150)
         norm = np.zeros(index.shape[1])
-        for (i, one), (j, other) in product(zip(index, slopes, strict=True), repeat=2):
-            norm += sigma[i, j] * (one * other).sum(axis=0)
+        for (i, first), (j, second) in product(zip(index, slopes, strict=True), repeat=2):
+            norm += sigma[i, j] * (first * second).sum(axis=0)
         return np.where(norm < 1e290, norm, np.inf) / self.metric.shape[1]
 
-    def slopes(self, records: Records, h: Array, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
+    def slopes(self, records: Records, h: Array | Stored, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
         """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`."""
         touched = self._of(records)
         inputs, values, start = self._inputs(touched), np.zeros((touched.size, len(j))), 0
-        wanted = [(one, np.flatnonzero(j == one)) for one in np.unique(j)]
+        columns_of = [(coordinate, np.flatnonzero(j == coordinate)) for coordinate in np.unique(j)]
         for part in replace(self, folds=None)._parts(chunk_of(touched)):
             for block, n in inputs.sweeps(self.release.model, part, inputs.touched, second=False):
                 weights, slopes = jax.device_get((block.weights, block.slopes))
                 scaled = np.asarray(h[start : start + n]) * weights[:n, None]
                 for index, slope in zip(touched.index, slopes[:, :n], strict=True):
-                    for one, columns in wanted:
-                        rows = np.flatnonzero(index == one)
+                    for coordinate, columns in columns_of:
+                        rows = np.flatnonzero(index == coordinate)
                         if rows.size:
                             values[np.ix_(rows, columns)] += slope[:, rows].T @ scaled[:, columns]
                 start += n
@@ -122,22 +127,22 @@ class SparseEmbedding(View):
         label: str = "summing over the draws",
         stretches: int = 1,
     ) -> Moments:
-        touched, a = self._of(basis.records), basis.coefficients
+        touched, a = self._of(basis.records), np.asarray(basis.coefficients)
         parts = self._parts(chunk_of(touched), atoms, stretches)
-        found, value = kernels(self._pass(_moments_of, self._inputs(touched, a), parts, label))
-        if not largest(np.sum([np.diag(gram) for _, (gram, _) in found], axis=0), a) <= _CONDITION:
+        sums, value = kernels(self._pass(_moments_of, self._inputs(touched, a), parts, label))
+        if not largest(np.sum([np.diag(gram) for _, (gram, _) in sums], axis=0), a) <= _CONDITION:
             raise LostDigits
-        sums = [Stretch(share, gram, target, a) for share, (gram, target) in found]
-        return Moments.of_stretches(sums, value)
+        stretched = [Stretch(share, np.asarray(gram), np.asarray(target), a) for share, (gram, target) in sums]
+        return Moments.of_stretches(stretched, value)
 
     def cross(
         self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
     ) -> Float[np.ndarray, "Q r"]:
         anchors, others = self._of(basis.records), self._of(probes)
         parts = self._parts(min(chunk_of(anchors), chunk_of(others)), atoms)
-        total: Any = None
-        for _, found in self._pass(_cross_of, self._inputs(anchors, others=others), parts, "comparing records"):
-            total = plus(total, found)
+        total: Array | None = None
+        for _, products in self._pass(_cross_of, self._inputs(anchors, others=others), parts, "comparing records"):
+            total = plus(total, products)
         return jax.device_get(total) @ basis.coefficients
 
     def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
@@ -149,7 +154,7 @@ class SparseEmbedding(View):
         inputs = self._inputs(touched, basis.coefficients, normal=self._normal[1:])
         return self._covariance(inputs, self._noise_parts(chunk_of(touched), simulated))
 
-    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> tuple[Any, Any]:
+    def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> Influence:
         touched, a = self._of(basis.records), basis.coefficients
         inputs = self._inputs(touched, a @ b, fitted=a @ y)
         rows, scores = self._series(b.shape[1])
@@ -163,9 +168,17 @@ class SparseEmbedding(View):
     def _covariance(self, inputs: "_PassInputs", parts: list[Part]) -> np.ndarray:
         return covariance(self._pass(_noise_of, inputs, parts, "estimating noise"))
 
-    def _inputs(self, touched: Touched, functions: Any = None, **more: Any) -> "_PassInputs":
-        """Kept on the devices for a whole pass, where they work on it."""
-        inputs = _PassInputs(touched, self._sigmas, self.temperature, functions, **more)
+    def _inputs(
+        self,
+        touched: Touched,
+        functions: Array | None = None,
+        *,
+        fitted: Array | None = None,
+        normal: tuple[np.ndarray, np.ndarray] | None = None,
+        others: Touched | None = None,
+    ) -> "_PassInputs":
+        """The inputs of a pass, on the devices in use."""
+        inputs = _PassInputs(touched, self._sigmas, self.temperature, functions, fitted, normal, others)
         return inputs if on_host() or pooled() else placed(inputs)
 
     @cached_property
@@ -174,28 +187,28 @@ class SparseEmbedding(View):
         return tuple(factor @ factor.T for factor in (self.metric[None] if self.folds is None else self.folds))
 
     def _of(self, records: Records) -> Touched:
-        found = self.touched(records)
-        assert found is not None, "these records touch too much for sparse passes"
-        return found
+        touched = self.touched(records)
+        assert touched is not None, "these records touch too much for sparse passes"
+        return touched
 
     def _touched_by(self, records: Records) -> Touched | None:
         model, theta = self.release.model, self._theta
         if not self.temperature or not pays(_FEWEST, theta.shape[1]):
             return None
         first = {k: v[:_FIRST] for k, v in records.items()}
-        if not _few(np.asarray(gradients(model, theta[:1][0], first)) != 0):  # most often a few records tell
+        if not _few(np.asarray(gradients(model, theta[:1][0], first)) != 0):  # a few records are usually enough
             return None
         pattern = np.asarray(touches(model, theta[:1][0], records)).T
         if not _few(pattern):
             return None
-        some = theta[evenly(len(theta), _EXAMINED)]
-        found = _by_colours(records, pattern)
-        if pays(len(found.index), theta.shape[1]) and _accounts_for(model, found, some):
-            return found
-        for t in some:
+        examined = theta[evenly(len(theta), _EXAMINED)]
+        touched = _by_colours(records, pattern)
+        if pays(len(touched.index), theta.shape[1]) and _accounts_for(model, touched, examined):
+            return touched
+        for t in examined:
             pattern = pattern | (np.asarray(gradients(model, t, records)) != 0)
-        found = _by_colours(records, pattern)
-        return found if pays(len(found.index), theta.shape[1]) else None
+        touched = _by_colours(records, pattern)
+        return touched if pays(len(touched.index), theta.shape[1]) else None
 
 
 def _few(pattern: np.ndarray) -> bool:
@@ -204,105 +217,113 @@ def _few(pattern: np.ndarray) -> bool:
 
 
 def _by_colours(records: Records, pattern: np.ndarray) -> Touched:
-    """Of the coordinates that records touch, `(M, d)`."""
+    """The coloured coordinates of records, from a pattern `(M, d)` of those that they touch."""
     colour, index = coloured(pattern)
     return Touched(records, index, (colour == np.arange(len(index))[:, None]).astype(float))
 
 
-def _accounts_for(model: Model, found: Touched, theta: np.ndarray) -> bool:
-    """Whether records move with no other coordinates at some atoms: whether their derivatives along a random direction
-    are those along the colours, each times the direction's entry at the record's coordinate."""
+def _accounts_for(model: Model, touched: Touched, theta: np.ndarray) -> bool:
+    """Whether the log likelihoods depend on no other coordinates at these atoms.
+
+    Then the derivative along a random direction is the sum of the derivatives along the colours, each times the
+    direction's entry at the record's coordinate.
+    """
     direction = np.random.default_rng(0).normal(size=(1, theta.shape[1]))
-    axes = np.concatenate([found.colours, direction])
-    slopes = np.asarray(along_coordinates(model, theta, found.records, axes, *_no_pairs(found.index))[1])
+    axes = np.concatenate([touched.colours, direction])
+    slopes = np.asarray(along_coordinates(model, theta, touched.records, axes, *_no_pairs(touched.index))[1])
     with np.errstate(over="ignore", invalid="ignore"):
-        terms = slopes[:-1] * np.append(direction, 0.0)[found.index][:, None]
+        terms = slopes[:-1] * np.append(direction, 0.0)[touched.index][:, None]
         return bool((abs(slopes[-1] - terms.sum(axis=0)) <= _SAME * abs(terms).sum(axis=0)).all())
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class _PassInputs:
-    """What all parts of a pass share.
+    """Inputs that all parts of a pass share.
 
     Attributes:
         touched: records and their coordinates.
-        sigmas: `(d, d)` of each fold.
+        sigmas: Sigma `(d, d)` of each fold.
         temperature: tau.
-        functions: `(M, r)` combinations of the records that sums are taken of.
-        fitted: `(M,)` weights of the data that were fitted.
-        normal: centre and precision of a normal distribution whose score stands for the fitted one.
-        others: records whose inner products with the first are taken.
+        functions: `(M, r)`, coefficients of the functions that are summed; None if the pass has none.
+        fitted: `(M,)`, weights of the fitted data.
+        normal: centre and precision of a normal distribution whose score replaces that of the fitted data; or None.
+        others: records whose inner products with the records are computed.
     """
 
     touched: Touched
-    sigmas: tuple[Any, ...]
+    sigmas: tuple[Array, ...]
     temperature: float = field(metadata={"static": True})
-    functions: Any = None
-    fitted: Any = None
-    normal: Any = None
+    functions: Array | None = None
+    fitted: Array | None = None
+    normal: tuple[Array, Array] | None = None
     others: Touched | None = None
 
     def sweeps(self, model: Model, part: Part, touched: Touched, second: bool = True) -> Iterator[tuple[_Block, int]]:
-        """Derivatives at the atoms of a part, second ones where wanted, and how many atoms are none of padding."""
+        """Derivatives at the atoms of a part, block by block, and the number of atoms without padding."""
         sigma = self.sigmas[part.fold]
         pairs, share = _shares(touched.index, sigma) if second else _no_pairs(touched.index)
         for _, theta, weights, n, _ in part.blocks():
             t = spread(theta)
-            found = along_coordinates(model, t, touched.records, touched.colours, pairs, share)
+            derivatives = along_coordinates(model, t, touched.records, touched.colours, pairs, share)
             if on_host():
-                value, slopes, lap = map(np.asarray, found)
+                value, slopes, lap = map(np.asarray, derivatives)
                 yield _Block(theta[:n], weights[:n], sigma, value[:n], slopes[:, :n], lap[:n]), n
             else:
-                yield _Block(t, spread(weights), sigma, *found), n
+                yield _Block(t, spread(weights), sigma, *derivatives), n
 
-    def scores(self, model: Model, block: _Block, axes: Array) -> Any:
+    def scores(self, model: Model, block: _Block, axes: Array) -> Array:
         """Scores `(C, d)` of the posterior of the fitted records, or of the normal distribution in its place."""
         prior = None if self.normal is not None else _prior(model, self, block, axes)
         return _score(self, block, prior)
 
 
-def _prior(model: Model, inputs: _PassInputs, block: _Block, axes: Array) -> Any:
+def _prior(model: Model, inputs: _PassInputs, block: _Block, axes: Array) -> Array:
     """Scores `(C, d)` of prior and transforms."""
-    found = prior_score(model, axes, block.theta, inputs.temperature)
-    return np.asarray(found) if on_host() else found
+    score = prior_score(model, axes, block.theta, inputs.temperature)
+    return np.asarray(score) if on_host() else score
 
 
-@either_way
-def _score(inputs: _PassInputs, block: _Block, prior: Array) -> Any:
+@compiled_on_devices
+def _score(inputs: _PassInputs, block: _Block, prior: Array | None) -> Array:
     if inputs.normal is not None:
         centre, precision = inputs.normal
         return -(block.theta - centre) @ precision
+    assert prior is not None
+    assert inputs.fitted is not None
     return prior + inputs.touched.gather(block.slopes * inputs.fitted)
 
 
-def _residual(inputs: _PassInputs, block: _Block, score: Array) -> Any:
+def _residual(inputs: _PassInputs, block: _Block, score: Array) -> Array:
     """`<phi_m, score> + tau tr(Sigma Hess l_m)`, `(C, M)`."""
     scaled_score = score @ block.sigma
     pairs = zip(inputs.touched.index, block.slopes, strict=True)
     return sum((slope * scaled_score[:, column] for column, slope in pairs), inputs.temperature * block.lap)
 
 
-def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
-    """Kernel and target; and weight, the values that sums are taken about, mean and products of values."""
-    shift: Any = None
-    sums: Any = None
+def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[KernelSums, ValueSums]:
+    shift: Array | None = None
+    sums: tuple[Array, Array, Array, Array] | None = None
     axes = numbers(np.eye(part.metric.shape[0]))
     for block, _ in inputs.sweeps(model, part, inputs.touched):
         # One atom's values as a shift keep the covariance of large log likelihoods accurate.
         shift = _shift_of(inputs, block) if shift is None else shift
         sums = plus(sums, _moments(inputs, block, _prior(model, inputs, block, axes), shift))
+    assert sums is not None
+    assert shift is not None
     gram, target, mean, square = sums
     return (gram, target), (numbers(part.weights.sum()), shift, mean, square)
 
 
-@either_way
-def _shift_of(inputs: _PassInputs, block: _Block) -> Any:
+@compiled_on_devices
+def _shift_of(inputs: _PassInputs, block: _Block) -> Array:
+    assert inputs.functions is not None
     return block.value[0] @ inputs.functions
 
 
-@either_way
-def _moments(inputs: _PassInputs, block: _Block, prior: Array, shift: Array) -> tuple[Any, ...]:
+@compiled_on_devices
+def _moments(inputs: _PassInputs, block: _Block, prior: Array, shift: Array) -> tuple[Array, Array, Array, Array]:
+    assert inputs.functions is not None
     heavy, index = block.weights[:, None], inputs.touched.index
     value = block.value @ inputs.functions - shift
     gram = own_kernel(block.slopes * heavy**0.5, index, block.sigma)
@@ -310,33 +331,36 @@ def _moments(inputs: _PassInputs, block: _Block, prior: Array, shift: Array) -> 
     return gram, target, block.weights @ value, (value * heavy).T @ value
 
 
-def _cross_of(model: Model, inputs: _PassInputs, part: Part) -> Any:
+def _cross_of(model: Model, inputs: _PassInputs, part: Part) -> Array:
     assert inputs.others is not None
-    total: Any = None
-    sweeps = (inputs.sweeps(model, part, some, second=False) for some in (inputs.others, inputs.touched))
-    for (one, _), (other, _) in zip(*sweeps, strict=True):
-        total = plus(total, _cross(inputs, one, other))
+    total: Array | None = None
+    sweeps = (inputs.sweeps(model, part, touched, second=False) for touched in (inputs.others, inputs.touched))
+    for (first, _), (second, _) in zip(*sweeps, strict=True):
+        total = plus(total, _cross(inputs, first, second))
+    assert total is not None
     return total
 
 
-@either_way
-def _cross(inputs: _PassInputs, first: _Block, second: _Block) -> Any:
+@compiled_on_devices
+def _cross(inputs: _PassInputs, first: _Block, second: _Block) -> Array:
     assert inputs.others is not None
     rows, columns = inputs.others.index, inputs.touched.index
     pairs = np.indices((len(rows), len(columns))).reshape(2, -1).T
     return kernel_between(first.slopes * first.weights[:, None], second.slopes, rows, columns, first.sigma, pairs)
 
 
-def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Any, Any]:
-    total: Any = None
+def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Array, Array]:
+    total: tuple[Array, Array] | None = None
     axes = numbers(np.eye(part.metric.shape[0]))
     for block, _ in inputs.sweeps(model, part, inputs.touched):
         total = plus(total, _noise(inputs, block, inputs.scores(model, block, axes)))
+    assert total is not None
     return total
 
 
-@either_way
-def _noise(inputs: _PassInputs, block: _Block, score: Array) -> tuple[Any, Any]:
+@compiled_on_devices
+def _noise(inputs: _PassInputs, block: _Block, score: Array) -> tuple[Array, Array]:
+    assert inputs.functions is not None
     residual = _residual(inputs, block, score) @ inputs.functions
     return block.weights @ residual, (residual * block.weights[:, None]).T @ residual
 
@@ -352,19 +376,20 @@ def _influence_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[np.nda
     return np.concatenate(rows), np.concatenate(scores)
 
 
-@either_way
-def _along(inputs: _PassInputs, block: _Block, score: Array) -> Any:
+@compiled_on_devices
+def _along(inputs: _PassInputs, block: _Block, score: Array) -> Array:
+    assert inputs.functions is not None
     return _residual(inputs, block, score) @ inputs.functions
 
 
-@either_way
-def _shares(index: Array, sigma: Array) -> tuple[Any, Any]:
-    """The pairs of colours, and for every record the entry of Sigma that its mixed derivative counts with."""
+@compiled_on_devices
+def _shares(index: Array, sigma: Array) -> tuple[Array, Array]:
+    """The pairs of colours, and the weight of each record's mixed derivative, from the entries of Sigma."""
     i, j = np.triu_indices(len(index))
     return np.stack([i, j], axis=1), sigma[index[i], index[j]] * np.where(i == j, 1.0, 2.0)[:, None]
 
 
-@either_way
+@compiled_on_devices
 def _no_pairs(index: Array) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros((0, 2), int), np.zeros((0, index.shape[1]))
 

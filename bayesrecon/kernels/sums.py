@@ -1,35 +1,59 @@
 """Sums over the parts of a pass: as NumPy's arrays, or on the devices that work on the parts and read back once."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from itertools import groupby
-from typing import Any
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.running.engine import on_host, placed
 
+P = ParamSpec("P")
+R = TypeVar("R")
+Tree = TypeVar("Tree")
 
-def either_way(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of arrays as it is where they are NumPy's in this process, and compiled elsewhere."""
+
+class Part(Protocol):
+    """The interface of `metric_view.Part`."""
+
+    @property
+    def metric(self) -> np.ndarray: ...
+    @property
+    def weights(self) -> np.ndarray: ...
+    @property
+    def stretch(self) -> int: ...
+    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, int, int]]: ...
+
+
+KernelSums = tuple[Array, Array]
+"""Kernel `(F, F)` and target `(F,)` of a part."""
+
+ValueSums = tuple[Array, Array, Array, Array]
+"""Weight of a part, the shift `(r,)` that its values are taken about, and their mean `(r,)` and products `(r, r)`."""
+
+
+def compiled_on_devices(f: Callable[P, R]) -> Callable[P, R]:
+    """A function that is compiled if devices are in use, and called as it is for arrays of NumPy in this process."""
     compiled = jax.jit(f)
 
     @wraps(f)
-    def chosen(*arguments: Any) -> Any:
-        return (f if on_host() else compiled)(*arguments)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        return (f if on_host() else compiled)(*args, **kwargs)
 
-    return chosen
+    return called
 
 
-def numbers(arrays: Any) -> Any:
-    """Where they are summed: on the devices in use, or as NumPy's."""
+def numbers(arrays: Tree) -> Tree:
+    """Arrays where they are summed: on the devices in use, or as arrays of NumPy."""
     return jax.tree.map(np.asarray, arrays) if on_host() else placed(arrays)
 
 
-def plus(total: Any, more: Any) -> Any:
-    """Sums of several arrays, the first of which is None."""
+def plus(total: Tree | None, more: Tree) -> Tree:
+    """The sum of a total so far (None before the first part) and of one more part."""
     if total is None:
         return more
     if isinstance(jax.tree.leaves(total)[0], np.ndarray):
@@ -37,32 +61,30 @@ def plus(total: Any, more: Any) -> Any:
     return _added(total, more)
 
 
-def kernels(passed: Iterable[tuple[Any, Any]]) -> tuple[list[tuple[float, Any]], np.ndarray]:
-    """Weight, kernel and target of every stretch, and the covariance of values over all.
-
-    Args:
-        passed: parts and, of each, kernel and target; its weight, the values that sums are taken about, and the mean
-            and products of values about these.
-    """
-    found: list[tuple[float, Any]] = []
-    values: Any = None
-    for _, stretch in groupby(passed, key=lambda one: one[0].stretch):
-        kernel: Any = None
+def kernels(
+    passed: Iterable[tuple[Part, tuple[KernelSums, ValueSums]]],
+) -> tuple[list[tuple[float, KernelSums]], np.ndarray]:
+    """Weight, and kernel and target, of every stretch; and the covariance of values over all."""
+    sums: list[tuple[float, KernelSums]] = []
+    values: ValueSums | None = None
+    for _, stretch in groupby(passed, key=lambda result: result[0].stretch):
+        kernel: KernelSums | None = None
         share = 0.0
         for part, (products, value) in stretch:
             kernel = plus(kernel, products)
             values = value if values is None else _merged(values, value)
             share += part.weights.sum()
-        found.append((share, kernel))
-    found, (_, _, mean, square) = jax.device_get((found, values))  # the only one of a pass
-    return found, square - np.outer(mean, mean)
+        assert kernel is not None
+        sums.append((share, kernel))
+    sums, (_, _, mean, square) = jax.device_get((sums, values))  # the only transfer of a pass
+    return sums, square - np.outer(mean, mean)
 
 
-def covariance(passed: Iterable[tuple[Any, Any]]) -> np.ndarray:
-    """Of terms, whose weighted mean and products every part has."""
-    total: Any = None
-    for _, terms in passed:
-        total = plus(total, terms)
+def covariance(passed: Iterable[tuple[Part, tuple[Array, Array]]]) -> np.ndarray:
+    """The covariance `(r, r)` of terms, from their weighted mean `(r,)` and products `(r, r)` in every part."""
+    total: tuple[Array, Array] | None = None
+    for _, sums in passed:
+        total = plus(total, sums)
     mean, square = jax.device_get(total)
     return square - np.outer(mean, mean)
 
@@ -72,17 +94,20 @@ def _added(total: Any, more: Any) -> Any:
     return jax.tree.map(jnp.add, total, more)
 
 
-def _merged(total: Any, own: Any) -> Any:
-    """Sums of values, each about their own shift, about that of the first."""
-    return (_merged_on_host if isinstance(total[2], np.ndarray) else _merged_on_devices)(total, own)
+def _merged(total: ValueSums, more: ValueSums) -> ValueSums:
+    """Sums of the values of two parts, about the shift of the first."""
+    return (_merged_on_host if isinstance(total[2], np.ndarray) else _merged_on_devices)(total, more)
 
 
-def _merged_on_host(total: Any, own: Any) -> Any:
-    (weight, shift, mean, square), (more, other, first, second) = total, own
-    shift_change = other - shift
-    mixed, stack = first + more / 2 * shift_change, np.stack if isinstance(shift_change, np.ndarray) else jnp.stack
+def _merged_on_host(total: ValueSums, more: ValueSums) -> ValueSums:
+    (weight, shift, mean, square), (other_weight, other_shift, first, second) = total, more
+    shift_change = other_shift - shift
+    mixed, stack = (
+        first + other_weight / 2 * shift_change,
+        np.stack if isinstance(shift_change, np.ndarray) else jnp.stack,
+    )
     second = second + stack([mixed, shift_change], 1) @ stack([shift_change, mixed], 0)
-    return weight + more, shift, mean + first + more * shift_change, square + second
+    return weight + other_weight, shift, mean + first + other_weight * shift_change, square + second
 
 
 _merged_on_devices = jax.jit(_merged_on_host)

@@ -1,7 +1,6 @@
 """Which coordinates of the posterior records touch, and colours of those that no record touches together."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +8,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Bool
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import Records
 
 NONE = -1  # the record has no coordinate of this colour
@@ -21,26 +21,26 @@ class Touched:
 
     Attributes:
         records: `{field: (M, ...)}`.
-        index: `(q, M)` the coordinate of every colour, -1 where a record has none.
-        colours: `(q, d)` the sums of the coordinates of each colour.
+        index: `(q, M)`, the coordinate of every colour; -1 if a record has none.
+        colours: `(q, d)`, 1 for the coordinates of each colour and else 0.
     """
 
     records: Records
-    index: Any
-    colours: Any
+    index: Array
+    colours: Array
 
     @property
     def size(self) -> int:
         return self.index.shape[1]
 
-    def gather(self, slopes: Any) -> Any:
+    def gather(self, slopes: Array) -> Array:
         """`sum_m slopes[a, t, m]` by coordinate, `(C, d)`, for `slopes (q, C, M)`."""
         size = self.colours.shape[1]
         if isinstance(slopes, np.ndarray):
-            found = np.zeros((slopes.shape[1], size))
-            for column, slope in zip(self.index, slopes, strict=True):
-                found += (scatter(column, size) @ slope.T).T
-            return found
+            total = np.zeros((slopes.shape[1], size))
+            for column, slope in zip(np.asarray(self.index), slopes, strict=True):
+                total += (scatter(column, size) @ slope.T).T
+            return total
         columns = jnp.where(self.index == NONE, size, self.index).ravel()
         flat = jnp.moveaxis(slopes, 0, 1).reshape(slopes.shape[1], -1)
         return jnp.zeros((len(flat), size)).at[:, columns].add(flat, mode="drop")
@@ -53,8 +53,8 @@ def coloured(touched: Bool[np.ndarray, "M d"]) -> tuple[np.ndarray, np.ndarray]:
     Args:
         touched: `(M, d)`.
     """
-    few = scipy.sparse.csr_array(touched, dtype=np.int32)
-    together = (few.T @ few).toarray() > 0
+    sparse = scipy.sparse.csr_array(touched, dtype=np.int32)
+    together = (sparse.T @ sparse).toarray() > 0
     colour = np.full(len(together), -1)
     for i in np.argsort(-together.sum(axis=0), kind="stable"):
         taken = set(colour[together[i]].tolist())
@@ -65,8 +65,8 @@ def coloured(touched: Bool[np.ndarray, "M d"]) -> tuple[np.ndarray, np.ndarray]:
     return colour, index
 
 
-def scatter(index: np.ndarray, size: int) -> Any:
-    """`(size, M)` ones where a record has the coordinate."""
+def scatter(index: np.ndarray, size: int) -> scipy.sparse.csr_array:
+    """A matrix `(size, M)` with ones where a record has the coordinate."""
     rows = np.flatnonzero(index != NONE)
     return scipy.sparse.csr_array((np.ones(len(rows)), (index[rows], rows)), (size, len(index)))
 

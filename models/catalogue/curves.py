@@ -1,7 +1,7 @@
 """Curves at public points: Gaussian processes and differential equations, observed at known places or times."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from types import ModuleType
 
 import jax
 import jax.numpy as jnp
@@ -9,16 +9,16 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.model import Records
-from bayesrecon.models.catalogue.latent import index, levels, observe, standard
-from bayesrecon.models.catalogue.later import constraints, dist, laws, numpyro
+from bayesrecon.models.catalogue.from_program import from_program
+from bayesrecon.models.catalogue.latent import Data, Draws, index, latent, levels, observe, standard
+from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist, extra, numpyro
 from bayesrecon.models.catalogue.linear import array
-from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
 _PLACES = (-10.0, -8.0, -6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 
 
-def cholesky(matrix: Any) -> Any:
+def cholesky(matrix: Array) -> jax.Array:
     """Lower factor of a small positive definite matrix, column by column.
 
     LAPACK's batched factorisation under nested forward-mode derivatives can deadlock on CPU.
@@ -31,23 +31,23 @@ def cholesky(matrix: Any) -> Any:
     return factor
 
 
-def forward_substitution(factor: Array, right: Array) -> Any:
+def forward_substitution(factor: Array, right: Array) -> jax.Array:
     """`factor^-1 right` for a lower factor `(n, n)` and a vector `(n,)`."""
-    result: list[Any] = []
+    result: list[jax.Array] = []
     for j in range(factor.shape[0]):
-        rest = sum((factor[j, i] * result[i] for i in range(j)), start=jnp.zeros(()))
-        result.append((right[j] - rest) / factor[j, j])
+        solved = sum((factor[j, i] * result[i] for i in range(j)), start=jnp.zeros(()))
+        result.append((right[j] - solved) / factor[j, j])
     return jnp.stack(result)
 
 
-def smooth_covariance(x: Array, alpha: Array, rho: Any, nugget: Any, xp: Any = jnp) -> Any:
+def smooth_covariance(x: Array, alpha: Array, rho: Array, nugget: Array | float, xp: ModuleType = jnp) -> Array:
     """Squared exponential covariance with amplitude alpha and length scale rho."""
-    apart = x[:, None] - x[None, :]
-    return alpha**2 * xp.exp(-0.5 * (apart / rho) ** 2) + nugget * np.eye(len(x))
+    difference = x[:, None] - x[None, :]
+    return alpha**2 * xp.exp(-0.5 * (difference / rho) ** 2) + nugget * np.eye(len(x))
 
 
-def _scales() -> tuple[Any, Any]:
-    return numpyro.sample("rho", dist.Gamma(25, 4)), numpyro.sample("alpha", dist.HalfNormal(2))
+def _scales() -> tuple[jax.Array, jax.Array]:
+    return latent("rho", dist.Gamma(25, 4)), latent("alpha", dist.HalfNormal(2))
 
 
 def gp_pois_regr(place: Array, k: Array | None = None, *, x: Sequence[float] = _PLACES) -> None:
@@ -58,13 +58,13 @@ def gp_pois_regr(place: Array, k: Array | None = None, *, x: Sequence[float] = _
     observe("k", dist.Poisson(jnp.exp(f[place - 1])), k, place.shape[0])
 
 
-def _uncorrelated(draws: dict[str, np.ndarray], *, x: Sequence[float]) -> dict[str, np.ndarray]:
+def _uncorrelated(draws: Draws, *, x: Sequence[float]) -> Draws:
     if "f_tilde" in draws or not {"f", "rho", "alpha"} <= draws.keys():
         return draws
     alpha, rho = (draws[k][..., None, None] for k in ("alpha", "rho"))
     factor = np.linalg.cholesky(smooth_covariance(np.asarray(x, float), alpha, rho, _NUGGET, np))
-    rest = {k: v for k, v in draws.items() if k != "f"}
-    return {**rest, "f_tilde": np.linalg.solve(factor, draws["f"][..., None])[..., 0]}
+    others = {k: v for k, v in draws.items() if k != "f"}
+    return {**others, "f_tilde": np.linalg.solve(factor, draws["f"][..., None])[..., 0]}
 
 
 _NUGGET = 1e-10  # as the original program adds
@@ -74,21 +74,25 @@ def gp_regr(y: Array, *, x: Sequence[float] = _PLACES) -> None:
     """`y ~ MultiNormal(0, K + sigma I)` at known places (sigma is a variance); one record is all of y."""
     places = np.asarray(x, float)
     rho, alpha = _scales()
-    sigma = numpyro.sample("sigma", dist.HalfNormal(1))
+    sigma = latent("sigma", dist.HalfNormal(1))
     factor = cholesky(smooth_covariance(places, alpha, rho, sigma))
 
-    def log_density(values: Array) -> Any:
+    def log_density(values: jax.Array) -> jax.Array:
         white = forward_substitution(factor, values)
         return -0.5 * jnp.sum(white**2) - jnp.sum(jnp.log(jnp.diagonal(factor)))
 
-    def draw(key: Array) -> Any:
+    def draw(key: jax.Array) -> jax.Array:
         return jax.random.normal(key, (y.shape[0], len(places))) @ factor.T
 
-    law = laws.DensityLaw(jax.vmap(log_density), constraints.real_vector, (y.shape[0],), (len(places),), draw)
-    observe("y", law, y, y.shape[0])
+    distribution = extra.FromLogDensity(
+        jax.vmap(log_density), constraints.real_vector, (y.shape[0],), (len(places),), draw
+    )
+    observe("y", distribution, y, y.shape[0])
 
 
-def runge_kutta(slope: Callable[[Any, Any], Any], start: Array, times: np.ndarray, step: float) -> Any:
+def runge_kutta(
+    slope: Callable[[jax.Array, jax.Array], jax.Array], start: jax.Array, times: np.ndarray, step: float
+) -> jax.Array:
     """States at increasing `times` from time 0, by the classical method with steps of at most `step`.
 
     Fixed steps can be differentiated in every mode; `slope(t, state)` gives the derivative.
@@ -100,7 +104,7 @@ def runge_kutta(slope: Callable[[Any, Any], Any], start: Array, times: np.ndarra
         [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)]
     )
 
-    def advance(state: Array, at: tuple[Array, Array]) -> tuple[Array, Array]:
+    def advance(state: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         t, h = at
         k1 = slope(t, state)
         k2 = slope(t + h / 2, state + h / 2 * k1)
@@ -120,21 +124,21 @@ def lotka_volterra(occasion: Array, pelts: Array | None = None, *, times: Sequen
     """Pelts of hares and lynxes, log-normal around predator-prey equations; occasion 1 is time 0."""
     later = np.asarray(times, float)
     centre, spread = np.array([1.0, 0.05, 1.0, 0.05]), np.array([0.5, 0.05, 0.5, 0.05])
-    rates: Any = numpyro.sample("theta", dist.TruncatedNormal(centre, spread, low=0.0).to_event(1))
+    rates = latent("theta", dist.TruncatedNormal(centre, spread, low=0.0).to_event(1))
     a, b, c, d = rates
-    first = numpyro.sample("z_init", dist.LogNormal(np.log(10), 1).expand((2,)).to_event(1))
-    sigma = numpyro.sample("sigma", dist.LogNormal(-1, 1).expand((2,)).to_event(1))
+    first = latent("z_init", dist.LogNormal(np.log(10), 1).expand((2,)).to_event(1))
+    sigma = latent("sigma", dist.LogNormal(-1, 1).expand((2,)).to_event(1))
 
-    def slope(_: Array, log_z: Array) -> Any:  # of the logarithms, which stay finite
+    def slope(_: jax.Array, log_z: jax.Array) -> jax.Array:  # of the logarithms, which stay finite
         return jnp.stack([a - b * jnp.exp(log_z[1]), d * jnp.exp(log_z[0]) - c])
 
     start = jnp.log(first)
     path = jnp.concatenate([start[None], runge_kutta(slope, start, later, 0.05)])
-    law = dist.LogNormal(path[occasion - 1], sigma).to_event(1)
-    observe("pelts", law, pelts, occasion.shape[0])
+    distribution = dist.LogNormal(path[occasion - 1], sigma).to_event(1)
+    observe("pelts", distribution, pelts, occasion.shape[0])
 
 
-def _lotka_records(data: Mapping[str, object]) -> Records:
+def _lotka_records(data: Data) -> Records:
     pelts = np.concatenate([array(data, "y_init")[None], array(data, "y")])
     return {"occasion": np.arange(1, len(pelts) + 1), "pelts": pelts}
 
@@ -147,11 +151,10 @@ def one_comp_mm_elim_abs(
 ) -> None:
     """Concentration of a drug: first-order absorption, Michaelis-Menten elimination, log-normal errors."""
     days = np.asarray(times, float)
-    law = dist.HalfCauchy(1)
-    latents: list[Any] = [numpyro.sample(k, law) for k in ("k_a", "K_m", "V_m", "sigma")]
-    k_a, K_m, V_m, sigma = latents
+    distribution = dist.HalfCauchy(1)
+    k_a, K_m, V_m, sigma = (latent(k, distribution) for k in ("k_a", "K_m", "V_m", "sigma"))
 
-    def slope(t: Array, amount: Array) -> Any:
+    def slope(t: jax.Array, amount: jax.Array) -> jax.Array:
         return jnp.exp(-k_a * t) * D * k_a / V - V_m / V * amount / (K_m + amount)
 
     path = runge_kutta(slope, jnp.zeros(()), days, 0.02)
@@ -163,8 +166,8 @@ _WEEKS = tuple(7.0 * k for k in range(1, 21))
 
 def sir(
     occasion: Array,
-    stoi: Any = None,
-    B: Any = None,
+    stoi: Array | None = None,
+    B: Array | None = None,
     *,
     t: Sequence[float] = _WEEKS,
     y0: Sequence[float] = (1e4, 0.0, 0.0, 1e4),
@@ -172,10 +175,9 @@ def sir(
     """Cholera: new infections per interval (Poisson) and bacteria in the water (log-normal, scale 0.15)."""
     days, start = np.asarray(t, float), np.asarray(y0, float)
     scales = {"beta": 2.5, "gamma": 1.0, "xi": 25.0, "delta": 1.0}
-    latents: list[Any] = [numpyro.sample(k, dist.HalfCauchy(v)) for k, v in scales.items()]
-    beta, gamma, xi, delta = latents
+    beta, gamma, xi, delta = (latent(k, dist.HalfCauchy(v)) for k, v in scales.items())
 
-    def slope(_: Array, y: Array) -> Any:
+    def slope(_: jax.Array, y: jax.Array) -> jax.Array:
         infected = beta * y[3] / (y[3] + _KAPPA) * y[0]
         recovered = gamma * y[1]
         return jnp.stack([-infected, infected - recovered, recovered, xi * y[1] - delta * y[3]])
@@ -198,10 +200,9 @@ def soil_incubation(
     """Carbon evolved from soil: two pools that feed each other, normal errors."""
     days = np.asarray(ts, float)
     names = ("k1", "k2", "alpha21", "alpha12")
-    latents: list[Any] = [numpyro.sample(k, dist.HalfNormal(1)) for k in names]
-    k1, k2, alpha21, alpha12 = latents
-    gamma = numpyro.sample("gamma", dist.Beta(10, 1))
-    sigma = numpyro.sample("sigma", dist.HalfCauchy(1))
+    k1, k2, alpha21, alpha12 = (latent(k, dist.HalfNormal(1)) for k in names)
+    gamma = latent("gamma", dist.Beta(10, 1))
+    sigma = latent("sigma", dist.HalfCauchy(1))
 
     # The equations are linear: with A the matrix of rates, m half its trace and s^2 = m^2 - det A,
     # exp(A t) = exp(m t) (cosh(s t) + sinh(s t) / s (A - m)).
@@ -215,7 +216,7 @@ def soil_incubation(
 
 
 MODELS: tuple[Shipped, ...] = (
-    written(
+    from_program(
         sir,
         "cholera cases and bacteria around an epidemic model",
         domain=lambda t: {"occasion": levels(len(t))},
@@ -230,7 +231,7 @@ MODELS: tuple[Shipped, ...] = (
         design=("occasion",),
         response="stoi",
     ),
-    written(
+    from_program(
         soil_incubation,
         "carbon evolved from soil with two pools",
         domain=lambda ts: {"occasion": levels(len(ts)), "eCO2": "positive"},
@@ -240,7 +241,7 @@ MODELS: tuple[Shipped, ...] = (
         design=("occasion",),
         response="eCO2",
     ),
-    written(
+    from_program(
         gp_pois_regr,
         "Poisson counts around a Gaussian process at known places",
         domain=lambda x: {"place": levels(len(x))},
@@ -251,7 +252,7 @@ MODELS: tuple[Shipped, ...] = (
         design=("place",),
         response="k",
     ),
-    written(
+    from_program(
         gp_regr,
         "Gaussian process regression at known places; one record is all values",
         shapes=lambda x: {"y": (len(x),)},
@@ -260,7 +261,7 @@ MODELS: tuple[Shipped, ...] = (
         constants=lambda data: {"x": tuple(map(float, data["x"]))},
         response="y",
     ),
-    written(
+    from_program(
         lotka_volterra,
         "pelts of hares and lynxes around predator-prey equations",
         shapes={"pelts": (2,)},
@@ -272,7 +273,7 @@ MODELS: tuple[Shipped, ...] = (
         design=("occasion",),
         response="pelts",
     ),
-    written(
+    from_program(
         one_comp_mm_elim_abs,
         "drug concentration, absorption and saturable elimination",
         domain=lambda times: {"occasion": levels(len(times))},

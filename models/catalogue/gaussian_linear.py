@@ -7,13 +7,13 @@ centres or scales by statistics of the private data are fields of the record as 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.model import Model, Records
-from bayesrecon.models.catalogue.later import dist
+from bayesrecon.models.catalogue.latent import Data
+from bayesrecon.models.catalogue.lazy_numpyro import dist
 from bayesrecon.models.catalogue.linear import (
     Design,
     Identities,
@@ -27,7 +27,7 @@ from bayesrecon.models.catalogue.linear import (
     linear,
     linear_regression,
     log,
-    one,
+    ones,
     pick,
     shifted,
     standardised,
@@ -45,8 +45,8 @@ class _Spec:
     response: str
     fields: tuple[str, ...]
     design: Design
-    records: Callable[[Mapping[str, Any]], Records]
-    domain: Mapping[str, Any]
+    records: Callable[[Data], Records]
+    domain: Mapping[str, object]
     width: int
     scale: Prior = flat_positive
     identities: Identities = field(default_factory=dict)
@@ -95,11 +95,18 @@ def _kidiq() -> list[_Spec]:
 def _earnings() -> list[_Spec]:
     male = {"male": "binary"}
 
-    def spec(name: str, response: str, fields: Sequence[str], design: Design, width: int, records: Any) -> _Spec:
+    def spec(
+        name: str,
+        response: str,
+        fields: Sequence[str],
+        design: Design,
+        width: int,
+        records: Callable[[Data], Records],
+    ) -> _Spec:
         domain = male if "male" in fields else {}
-        known = unit_variance(1, "z_height") if "z_height" in fields else {}
+        identities = unit_variance(1, "z_height") if "z_height" in fields else {}
         posterior = (f"earnings-{name}",)
-        return _Spec(name, posterior, response, tuple(fields), design, records, domain, width, identities=known)
+        return _Spec(name, posterior, response, tuple(fields), design, records, domain, width, identities=identities)
 
     earn = log("earn")
     height, both = linear("height"), linear("height", "male")
@@ -180,8 +187,8 @@ def _nes() -> _Spec:
 
     def design(z: Mapping[str, Array]) -> list[Array]:
         ages = [1.0 * (z["age_discrete"] == k) for k in (2, 3, 4)]
-        ones = one(z["real_ideo"])
-        return [ones, z["real_ideo"], z["race_adj"], *ages, z["educ1"], z["gender"], z["income"]]
+        constant = ones(z["real_ideo"])
+        return [constant, z["real_ideo"], z["race_adj"], *ages, z["educ1"], z["gender"], z["income"]]
 
     domain = {"race_adj": [1, 1.5, 2], "age_discrete": [1, 2, 3, 4], "gender": [1, 2]}
     years = range(1972, 2001, 4)
@@ -194,7 +201,7 @@ def _ar(order: int = 5) -> Model:
         "arK",
         fields={"lags": (order,)},
         response="y",
-        design=lambda z: [one(z["y"]), *(z["lags"][:, k] for k in range(order))],
+        design=lambda z: [ones(z["y"]), *(z["lags"][:, k] for k in range(order))],
         coefficients={
             "alpha": (None, lambda: dist.Normal(0, 10)),
             "beta": (order, lambda: dist.Normal(0, 10)),
@@ -204,7 +211,7 @@ def _ar(order: int = 5) -> Model:
     )
 
 
-def _ar_records(data: Mapping[str, Any]) -> Records:
+def _ar_records(data: Data) -> Records:
     y, order = array(data, "y"), int(data["K"])
     lags = np.stack([y[order - k - 1 : len(y) - k - 1] for k in range(order)], axis=1)
     return {"lags": lags, "y": y[order:]}
@@ -215,7 +222,7 @@ def _diamonds(covariates: int = 24) -> Model:
         "diamonds",
         fields={"Xc": (covariates,)},
         response="Y",
-        design=lambda z: [*(z["Xc"][:, k] for k in range(covariates)), one(z["Y"])],
+        design=lambda z: [*(z["Xc"][:, k] for k in range(covariates)), ones(z["Y"])],
         coefficients={
             "b": (covariates, lambda: dist.Normal(0, 1)),
             "Intercept": (None, lambda: dist.StudentT(3, 8, 10)),
@@ -226,7 +233,7 @@ def _diamonds(covariates: int = 24) -> Model:
     )
 
 
-def _diamonds_records(data: Mapping[str, object]) -> Records:
+def _diamonds_records(data: Data) -> Records:
     x = array(data, "X")[:, 1:]
     return {"Xc": x - x.mean(axis=0), "Y": array(data, "Y")}
 

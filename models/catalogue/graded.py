@@ -1,7 +1,6 @@
 """Graded ratings of known items: skeletal age."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -9,16 +8,16 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.model import Records
-from bayesrecon.models.catalogue.latent import ILLEGAL, index, levels, observe
-from bayesrecon.models.catalogue.later import dist, laws, numpyro
-from bayesrecon.models.catalogue.written import written
+from bayesrecon.models.catalogue.from_program import from_program
+from bayesrecon.models.catalogue.latent import ILLEGAL, Data, index, latent, levels, observe
+from bayesrecon.models.catalogue.lazy_numpyro import dist, extra
 from bayesrecon.models.entry import Shipped
 
 
 def bones_model(
     child: jax.Array,
     indicator: Array,
-    grade: Any = None,
+    grade: Array | None = None,
     *,
     children: int = 13,
     delta: Sequence[float] = (2.9541,),
@@ -29,14 +28,14 @@ def bones_model(
     slope, cut, count = np.asarray(delta, float), np.asarray(gamma, float), np.asarray(categories, int)
     most = cut.shape[1] + 1
     real = np.arange(1, most) < count[:, None]  # threshold k exists for item j
-    theta: Any = numpyro.sample("theta", dist.Normal(0, 36).expand((children,)).to_event(1))
+    theta = latent("theta", dist.Normal(0, 36).expand((children,)).to_event(1))
     j = indicator - 1
     at = jnp.asarray(slope)[j][:, None] * (theta[child - 1][:, None] - jnp.asarray(cut)[j])
     logits = _graded(jnp.where(jnp.asarray(real)[j], at, ILLEGAL))
-    observe("grade", laws.OneBased(logits), grade, logits.shape[0])
+    observe("grade", extra.OneBased(logits), grade, logits.shape[0])
 
 
-def _graded(at: Any) -> jax.Array:
+def _graded(at: Array) -> jax.Array:
     """Log probabilities of the grades from the log odds `at[:, k]` of exceeding grade k, which decrease in k."""
     first = -jax.nn.softplus(at[:, :1])
     last = -jax.nn.softplus(-at[:, -1:])
@@ -46,13 +45,13 @@ def _graded(at: Any) -> jax.Array:
     return jnp.concatenate([first, between, last], axis=1)
 
 
-def _bones_records(data: Mapping[str, object]) -> Records:
+def _bones_records(data: Data) -> Records:
     grade = index(data, "grade")
     child, indicator = np.nonzero(grade != -1)
     return {"child": child + 1, "indicator": indicator + 1, "grade": grade[child, indicator]}
 
 
-def _bones_sizes(data: Mapping[str, Any]) -> dict[str, Any]:
+def _bones_sizes(data: Data) -> dict[str, object]:
     gamma = tuple(tuple(map(float, row)) for row in data["gamma"])
     return {
         "children": int(data["nChild"]),
@@ -63,7 +62,7 @@ def _bones_sizes(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 MODELS: tuple[Shipped, ...] = (
-    written(
+    from_program(
         bones_model,
         "graded skeletal age: grades of children on known indicators",
         domain=lambda children, delta, gamma: {

@@ -4,8 +4,8 @@ Abilities and difficulties are written non-centred. Person covariates that a pro
 their own statistics enter the likelihood through the ability: they are a field of the record.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -14,41 +14,57 @@ import numpy as np
 from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Records
-from bayesrecon.models.catalogue.latent import ILLEGAL, Rebuilt, index, levels, observe, rebuild, standard, standardised
-from bayesrecon.models.catalogue.later import dist, numpyro
-from bayesrecon.models.catalogue.written import written
+from bayesrecon.models.catalogue.from_program import from_program
+from bayesrecon.models.catalogue.latent import (
+    ILLEGAL,
+    Data,
+    Draws,
+    Rebuilt,
+    index,
+    latent,
+    levels,
+    observe,
+    rebuild,
+    standard,
+    standardised,
+)
+from bayesrecon.models.catalogue.lazy_numpyro import dist, numpyro
+from bayesrecon.models.catalogue.linear import Fields, Identities
 from bayesrecon.models.entry import Shipped
 
+if TYPE_CHECKING:
+    from numpyro.distributions import Distribution
 
-def irt_2pl(person: Any, item: Any, y: Any = None, *, persons: int = 100, items: int = 20) -> None:
+
+def irt_2pl(person: Array, item: Array, y: Array | None = None, *, persons: int = 100, items: int = 20) -> None:
     """Two-parameter logistic: `logit P(y = 1) = a_i (theta_j - b_i)`, all three hierarchical."""
-    sigma_theta = numpyro.sample("sigma_theta", dist.HalfCauchy(2))
+    sigma_theta = latent("sigma_theta", dist.HalfCauchy(2))
     theta = sigma_theta * standard("theta_raw", persons)
-    sigma_a = numpyro.sample("sigma_a", dist.HalfCauchy(2))
+    sigma_a = latent("sigma_a", dist.HalfCauchy(2))
     a = jnp.exp(sigma_a * standard("a_raw", items))
-    mu_b = numpyro.sample("mu_b", dist.Normal(0, 5))
-    sigma_b = numpyro.sample("sigma_b", dist.HalfCauchy(2))
+    mu_b = latent("mu_b", dist.Normal(0, 5))
+    sigma_b = latent("sigma_b", dist.HalfCauchy(2))
     b = mu_b + sigma_b * standard("b_raw", items)
     eta = a[item - 1] * (theta[person - 1] - b[item - 1])
     observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
 
 
-def _irt_2pl_records(data: Mapping[str, object]) -> Records:
+def _irt_2pl_records(data: Data) -> Records:
     y = index(data, "y")
     item, person = np.indices(y.shape) + 1
     return {"person": person.ravel(), "item": item.ravel(), "y": y.ravel()}
 
 
-def lsat_model(person: Any, item: Any, y: Array | None = None, *, persons: int = 1000, items: int = 5) -> None:
+def lsat_model(person: Array, item: Array, y: Array | None = None, *, persons: int = 1000, items: int = 5) -> None:
     """Rasch model with a common slope: `logit P(y = 1) = beta theta_j - alpha_k`."""
-    alpha: Any = numpyro.sample("alpha", dist.Normal(0, 100).expand((items,)).to_event(1))
+    alpha = latent("alpha", dist.Normal(0, 100).expand((items,)).to_event(1))
     theta = standard("theta", persons)
-    beta = numpyro.sample("beta", dist.HalfNormal(100))
+    beta = latent("beta", dist.HalfNormal(100))
     eta = beta * theta[person - 1] - alpha[item - 1]
     observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
 
 
-def _lsat_records(data: Mapping[str, object]) -> Records:
+def _lsat_records(data: Data) -> Records:
     # Persons are listed by answer pattern; `culm` counts them cumulatively.
     answers = np.repeat(index(data, "response"), np.diff(index(data, "culm"), prepend=0), axis=0)
     person, item = np.indices(answers.shape) + 1
@@ -58,15 +74,15 @@ def _lsat_records(data: Mapping[str, object]) -> Records:
 def hier_2pl(person: Array, item: Array, y: Array | None = None, *, persons: int = 600, items: int = 32) -> None:
     """Two-parameter logistic with correlated items: `(log alpha_i, beta_i)` jointly normal."""
     theta = standard("theta", persons)
-    mu = numpyro.sample("mu", dist.Normal(0, np.array([1.0, 5.0])).to_event(1))
-    tau = numpyro.sample("tau", dist.Exponential(0.1).expand((2,)).to_event(1))
-    factor = numpyro.sample("L_Omega", dist.LKJCholesky(2, 4.0))
+    mu = latent("mu", dist.Normal(0, np.array([1.0, 5.0])).to_event(1))
+    tau = latent("tau", dist.Exponential(0.1).expand((2,)).to_event(1))
+    factor = latent("L_Omega", dist.LKJCholesky(2, 4.0))
     xi = mu + standard("xi_raw", items, 2) @ (jnp.expand_dims(tau, -1) * factor).T
     eta = jnp.exp(xi[item - 1, 0]) * (theta[person - 1] - xi[item - 1, 1])
     observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
 
 
-def _standard_items(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _standard_items(draws: Draws) -> Draws:
     """Published draws hold `xi1` and `xi2`; `xi_raw` solves `xi = mu + diag(tau) L xi_raw`."""
     if "xi_raw" in draws or not {"xi1", "xi2", "mu", "tau", "L_Omega"} <= draws.keys():
         return draws
@@ -79,15 +95,15 @@ def _standard_items(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 # Latent regression: abilities have a mean that is linear in standardised person covariates.
 
 
-def _ability(person: Any, W: Any, persons: int, covariates: int) -> jax.Array:
-    weights: Any = numpyro.sample("lambda_adj", dist.StudentT(3, 0, 1).expand((covariates + 1,)).to_event(1))
+def _ability(person: Array, W: Array | None, persons: int, covariates: int) -> jax.Array:
+    weights = latent("lambda_adj", dist.StudentT(3, 0, 1).expand((covariates + 1,)).to_event(1))
     theta = weights[0] + standard("theta_raw", persons)[person - 1]
-    return theta + W @ weights[1:] if covariates else theta
+    return theta if W is None else theta + W @ weights[1:]
 
 
 def _sum_to_zero(name: str, length: int) -> jax.Array:
     """`length` values that sum to zero, each with a normal distribution of scale 3, in terms of all but the last."""
-    free = numpyro.sample(f"{name}_free", dist.Normal(0, 3).expand((length - 1,)).to_event(1))
+    free = latent(f"{name}_free", dist.Normal(0, 3).expand((length - 1,)).to_event(1))
     last = -jnp.sum(free)
     numpyro.sample(f"{name}_last", dist.Normal(0, 3), obs=last)
     return jnp.append(free, last)
@@ -97,7 +113,7 @@ def _sum_to_zero(name: str, length: int) -> jax.Array:
 _ABILITY = Rebuilt("theta_raw", "theta", ("lambda_adj",), lambda x, weights: x - weights[..., :1])
 
 
-def _without_means(draws: dict[str, np.ndarray], *, covariates: int) -> dict[str, np.ndarray]:
+def _without_means(draws: Draws, *, covariates: int) -> Draws:
     if not covariates:
         return rebuild(_ABILITY)(draws)
     if "theta" in draws and "theta_raw" not in draws:
@@ -109,24 +125,38 @@ def _without_means(draws: dict[str, np.ndarray], *, covariates: int) -> dict[str
     return draws
 
 
-def _scaled(items: int, covariates: int) -> dict[str, Any]:
+def _scaled(items: int, covariates: int) -> Identities:
     """Every person answers every item, and the program scales each covariate to mean 0 and sd 1/2 over persons."""
-    result: dict[str, Any] = {}
+    result: dict[str, tuple[Callable[[Fields], Array], float]] = {}
     for k in range(covariates):
         result[f"sum(W[{k + 1}])"] = (lambda z, k=k: z["W"][k], 0.0)
         result[f"sum(W[{k + 1}]^2)"] = (lambda z, k=k: 4 * z["W"][k] ** 2 - 1, -float(items))
     return result
 
 
-def _latent_regression(program: Callable[..., None], name: str, summary: str, **more: Any) -> Shipped:
-    return written(
+def _latent_regression(
+    program: Callable[..., None],
+    name: str,
+    summary: str,
+    *,
+    domain: Callable[..., dict[str, list[int]]],
+    posteriors: tuple[str, ...],
+    constants: Callable[[Data], dict[str, object]],
+    design: tuple[str, ...],
+    identities: Callable[..., Identities] = _scaled,
+) -> Shipped:
+    return from_program(
         program,
         summary,
         name=name,
         fields=lambda covariates: ("person", "item", *(["W"] if covariates else []), "y"),
         shapes=lambda covariates: {"W": (covariates,)} if covariates else {},
         prepare=_without_means,
-        **{"identities": _scaled, **more},
+        domain=domain,
+        identities=identities,
+        posteriors=posteriors,
+        constants=constants,
+        design=design,
         records=_answers_and_covariates,
         response="y",
     )
@@ -134,16 +164,16 @@ def _latent_regression(program: Callable[..., None], name: str, summary: str, **
 
 def latent_regression_2pl(
     person: Array,
-    item: Any,
+    item: Array,
     W: Array | None = None,
-    y: Any = None,
+    y: Array | None = None,
     *,
     persons: int = 500,
     items: int = 14,
     covariates: int = 3,
 ) -> None:
     """`logit P(y = 1) = alpha_i theta_j - beta_i` with `theta_j ~ Normal(lambda_1 + W_j lambda, 1)`."""
-    alpha: Any = numpyro.sample("alpha", dist.LogNormal(1, 1).expand((items,)).to_event(1))
+    alpha = latent("alpha", dist.LogNormal(1, 1).expand((items,)).to_event(1))
     beta = _sum_to_zero("beta", items)
     theta = _ability(person, W, persons, covariates)
     item = item - 1
@@ -154,7 +184,7 @@ def latent_regression_grsm(
     person: Array,
     item: jax.Array,
     W: Array | None = None,
-    y: Any = None,
+    y: Array | None = None,
     *,
     persons: int = 392,
     items: int = 7,
@@ -162,7 +192,7 @@ def latent_regression_grsm(
     steps: int = 3,
 ) -> None:
     """Generalised rating scale: categories 0 to `steps` with thresholds `beta_i + kappa_s`."""
-    alpha: Any = numpyro.sample("alpha", dist.LogNormal(1, 1).expand((items,)).to_event(1))
+    alpha = latent("alpha", dist.LogNormal(1, 1).expand((items,)).to_event(1))
     beta = _sum_to_zero("beta", items)
     kappa = _sum_to_zero("kappa", steps)
     theta = _ability(person, W, persons, covariates)
@@ -176,7 +206,7 @@ _STEPS = (1, 1, 1, 1, 1, 1, 1, 2, 2, 1, 1)
 
 def latent_regression_gpcm(
     person: Array,
-    item: Any,
+    item: Array,
     W: Array | None = None,
     y: Array | None = None,
     *,
@@ -188,7 +218,7 @@ def latent_regression_gpcm(
     counts = np.asarray(steps, int)
     offered = np.arange(counts.max()) < counts[:, None]
     where = np.where(offered, np.cumsum(counts)[:, None] - counts[:, None] + np.arange(counts.max()), 0)
-    alpha: Any = numpyro.sample("alpha", dist.LogNormal(1, 1).expand((len(counts),)).to_event(1))
+    alpha = latent("alpha", dist.LogNormal(1, 1).expand((len(counts),)).to_event(1))
     beta = _sum_to_zero("beta", int(counts.sum()))
     theta = _ability(person, W, persons, covariates)
     item = item - 1
@@ -196,17 +226,17 @@ def latent_regression_gpcm(
     observe("y", _credit(jnp.where(jnp.asarray(offered)[item], above, ILLEGAL)), y, theta.shape[0])
 
 
-def _credit(above: Any) -> Any:
+def _credit(above: Array) -> "Distribution":
     """Distribution of the category: log odds against the one below it are the columns of `above`."""
     start = jnp.zeros((above.shape[0], 1))
-    return dist.Categorical(logits=jax.nn.log_softmax(jnp.cumsum(jnp.hstack([start, above]), axis=1)))
+    return dist.CategoricalLogits(jax.nn.log_softmax(jnp.cumsum(jnp.hstack([start, above]), axis=1)))
 
 
-def _answers(data: Mapping[str, object]) -> Records:
+def _answers(data: Data) -> Records:
     return {"person": index(data, "jj"), "item": index(data, "ii"), "y": index(data, "y")}
 
 
-def _answers_and_covariates(data: Mapping[str, object]) -> Records:
+def _answers_and_covariates(data: Data) -> Records:
     covariates = np.asarray(data["W"], float)[:, 1:]
     if not covariates.shape[1]:
         return _answers(data)
@@ -215,15 +245,15 @@ def _answers_and_covariates(data: Mapping[str, object]) -> Records:
     return {**_answers(data), "W": scaled[index(data, "jj") - 1]}
 
 
-def _sizes(data: Mapping[str, Any]) -> dict[str, Any]:
+def _sizes(data: Data) -> dict[str, object]:
     return {"persons": int(data["J"]), "items": int(data["I"])}
 
 
-def _latent_sizes(data: Mapping[str, Any]) -> dict[str, Any]:
+def _latent_sizes(data: Data) -> dict[str, object]:
     return {**_sizes(data), "covariates": int(data["K"]) - 1}
 
 
-def _gpcm_sizes(data: Mapping[str, Any]) -> dict[str, Any]:
+def _gpcm_sizes(data: Data) -> dict[str, object]:
     item, y = index(data, "ii"), index(data, "y")
     steps = tuple(int(y[item == i].max()) for i in range(1, int(data["I"]) + 1))
     return {"persons": int(data["J"]), "covariates": int(data["K"]) - 1, "steps": steps}
@@ -236,7 +266,7 @@ def _answered(persons: int, items: int) -> dict[str, list[int]]:
 _DESIGN = ("person", "item")
 
 MODELS: tuple[Shipped, ...] = (
-    written(
+    from_program(
         irt_2pl,
         "two-parameter logistic item response, answers of persons to items",
         domain=_answered,
@@ -251,7 +281,7 @@ MODELS: tuple[Shipped, ...] = (
         design=_DESIGN,
         response="y",
     ),
-    written(
+    from_program(
         lsat_model,
         "Rasch model with a common slope",
         domain=_answered,
@@ -261,7 +291,7 @@ MODELS: tuple[Shipped, ...] = (
         design=_DESIGN,
         response="y",
     ),
-    written(
+    from_program(
         hier_2pl,
         "two-parameter logistic item response with correlated item parameters",
         domain=_answered,

@@ -1,24 +1,42 @@
 """Pieces that models with latent units share: non-centred latents, and maps from published draws."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.catalogue.later import dist, numpyro
+from bayesrecon.models.catalogue.lazy_numpyro import dist, numpyro
+
+if TYPE_CHECKING:
+    from numpyro.distributions import Distribution
+
+Data = Mapping[str, Any]
+"""The data of a posterior in posteriordb, a JSON object: numbers and nested lists by name."""
 
 Draws = dict[str, np.ndarray]
+"""Draws of parameters by name, each `(chains, draws, *shape)`."""
+
+Table = Sequence[Sequence[float]]
+"""A matrix as a constant of a program."""
 
 ILLEGAL = -200.0
 """Logit of an answer that an item does not offer: below every rounding error, and finite."""
 
 
-def standard(name: str, *shape: int) -> Any:
+def latent(name: str, distribution: "Distribution") -> jax.Array:
+    """The value of a latent site."""
+    return jnp.asarray(numpyro.sample(name, distribution))
+
+
+def standard(name: str, *shape: int) -> jax.Array:
     """A latent array of independent standard normal values."""
-    return numpyro.sample(name, dist.Normal(0, 1).expand(shape).to_event(len(shape)))
+    return latent(name, dist.Normal(0, 1).expand(shape).to_event(len(shape)))
 
 
 def levels(count: int) -> list[int]:
@@ -26,10 +44,10 @@ def levels(count: int) -> list[int]:
     return list(range(1, count + 1))
 
 
-def observe(response: str, law: Any, values: Any, count: int) -> None:
+def observe(response: str, distribution: "Distribution", values: Array | None, count: int) -> None:
     """Observe the response of `count` records; the distribution has one value (or event) per record."""
     with numpyro.plate("records", count):
-        numpyro.sample(response, law, obs=values)
+        numpyro.sample(response, distribution, obs=values)
 
 
 @dataclass(frozen=True)
@@ -43,7 +61,7 @@ class Rebuilt:
     name: str
     published: str
     needs: tuple[str, ...]
-    formula: Callable[..., Any]
+    formula: Callable[..., np.ndarray]
 
 
 def standardised(name: str, published: str, location: str | None, scale: str) -> Rebuilt:
@@ -66,20 +84,20 @@ def rebuild(*rules: Rebuilt) -> Callable[[Draws], Draws]:
                 raise BayesreconError(f"draws of {rule.published} need {' and '.join(missing)} to rebuild {rule.name}")
             values = np.asarray(draws[rule.published], float)
             others = [np.asarray(draws[k], float) for k in rule.needs]
-            spread = [x.reshape(*x.shape, *(1,) * (values.ndim - 2)) if x.ndim == 2 else x for x in others]
-            result[rule.name] = rule.formula(values, *spread)
+            aligned = [x.reshape(*x.shape, *(1,) * (values.ndim - 2)) if x.ndim == 2 else x for x in others]
+            result[rule.name] = rule.formula(values, *aligned)
             result.pop(rule.published, None)
         return result
 
     return prepare
 
 
-def index(data: Mapping[str, object], name: str) -> np.ndarray:
+def index(data: Data, name: str) -> np.ndarray:
     """A whole-number column of posteriordb's data."""
     return np.asarray(data[name], np.int64)
 
 
-def floats(values: Array) -> Any:
+def floats(values: npt.ArrayLike) -> tuple[Any, ...]:
     """An array as nested tuples of numbers: settings of a model are compared and kept as JSON."""
     array = np.asarray(values, float)
     return tuple(map(floats, array)) if array.ndim > 1 else tuple(map(float, array))

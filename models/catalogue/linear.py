@@ -1,7 +1,7 @@
 """Gaussian linear regression: the program every linear posterior shares, its priors, and columns of tables."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,22 +10,33 @@ from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import GaussianPredictor, Model, Records
 from bayesrecon.models.adapter import adapt
-from bayesrecon.models.catalogue.later import constraints, dist, numpyro
+from bayesrecon.models.catalogue.latent import Data, latent, observe
+from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist
 
-Design = Callable[[Mapping[str, Any]], Sequence[Any]]
-Prior = Callable[[], Any]
-Identities = Mapping[str, tuple[Callable[[Mapping[str, Any]], Any], float]]
+if TYPE_CHECKING:
+    from numpyro.distributions import Distribution
+
+Fields = Mapping[str, Array]
+"""Fields of records by name, each `(N, *shape)`."""
+
+Design = Callable[[Fields], Sequence[Array]]
+"""Function of the fields that returns the columns of the design, each `(N,)`."""
+
+Prior = Callable[[], "Distribution"]
+
+Identities = Mapping[str, tuple[Callable[[Fields], Array], float]]
+"""By name: a function of the fields, and the known sum of its values over the records."""
 
 
-def flat() -> Any:
+def flat() -> "Distribution":
     return dist.ImproperUniform(constraints.real, (), ())
 
 
-def flat_positive() -> Any:
+def flat_positive() -> "Distribution":
     return dist.ImproperUniform(constraints.positive, (), ())
 
 
-def half_cauchy() -> Any:
+def half_cauchy() -> "Distribution":
     return dist.HalfCauchy(2.5)
 
 
@@ -50,66 +61,72 @@ def gaussian_linear(
         scale: prior of the site `sigma`.
     """
 
-    def program(**record: Any) -> None:
+    def program(**record: Array) -> None:
         parts = []
         for site, (length, prior) in coefficients.items():
-            law = prior() if length is None else prior().expand((length,)).to_event(1)
-            parts.append(jnp.atleast_1d(numpyro.sample(site, law)))
-        sigma = numpyro.sample("sigma", scale())
+            distribution = prior() if length is None else prior().expand((length,)).to_event(1)
+            parts.append(jnp.atleast_1d(latent(site, distribution)))
+        sigma = latent("sigma", scale())
         columns = jnp.stack([jnp.asarray(c, float) for c in design(record)], axis=-1)
         mean = columns @ jnp.concatenate(parts)
-        with numpyro.plate("records", columns.shape[0]):
-            numpyro.sample(response, dist.Normal(mean, sigma), obs=record[response])
+        observe(response, dist.Normal(mean, sigma), record[response], columns.shape[0])
 
-    def written(beta: np.ndarray, record: Records) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def predictor(beta: np.ndarray, record: Records) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         columns = np.stack([np.asarray(c, float) for c in design(record)], axis=-1)
         return np.asarray(record[response], float) - columns @ beta, columns, np.ones(len(columns))
 
     record, width = {**fields, response: ()}, sum(length or 1 for length, _ in coefficients.values())
-    known = GaussianPredictor(tuple(range(width)), written, scale=width) if width <= GaussianPredictor.MOST else None
-    return adapt(program, record, domain=domain, name=name, settings=settings, identities=identities, gaussian=known)
+    gaussian = (
+        GaussianPredictor(tuple(range(width)), predictor, scale=width) if width <= GaussianPredictor.MOST else None
+    )
+    return adapt(program, record, domain=domain, name=name, settings=settings, identities=identities, gaussian=gaussian)
 
 
-def array(data: Mapping[str, object], name: str) -> np.ndarray:
+def array(data: Data, name: str) -> np.ndarray:
+    """A column of numbers of posteriordb's data."""
     return np.asarray(data[name], float)
 
 
-def one(x: Array) -> Any:
+def ones(x: Array) -> Array:
     return np.ones_like(x, dtype=float) if isinstance(x, np.ndarray) else jnp.ones_like(x, dtype=float)
 
 
 def linear(*names: str) -> Design:
-    return lambda z: [one(z[names[0]]), *(z[n] for n in names)]
+    """An intercept and these fields."""
+    return lambda z: [ones(z[names[0]]), *(z[n] for n in names)]
 
 
 def interaction(a: str, b: str) -> Design:
-    return lambda z: [one(z[a]), z[a], z[b], z[a] * z[b]]
+    """An intercept, two fields and their product."""
+    return lambda z: [ones(z[a]), z[a], z[b], z[a] * z[b]]
 
 
-def pick(*names: str, **derived: Callable[[Mapping[str, Any]], np.ndarray]) -> Callable[[Mapping[str, Any]], Records]:
-    def records(data: Mapping[str, object]) -> Records:
+def pick(*names: str, **derived: Callable[[Data], np.ndarray]) -> Callable[[Data], Records]:
+    """Records of columns of the data, and of columns that are computed from the data."""
+
+    def records(data: Data) -> Records:
         return {**{n: array(data, n) for n in names}, **{n: f(data) for n, f in derived.items()}}
 
     return records
 
 
-def log(name: str) -> Callable[[Mapping[str, Any]], np.ndarray]:
+def log(name: str) -> Callable[[Data], np.ndarray]:
     return lambda data: np.log(array(data, name))
 
 
-def centred(name: str) -> Callable[[Mapping[str, Any]], np.ndarray]:
+def centred(name: str) -> Callable[[Data], np.ndarray]:
     return lambda data: array(data, name) - array(data, name).mean()
 
 
-def standardised(name: str, deviations: float) -> Callable[[Mapping[str, Any]], np.ndarray]:
-    def column(data: Mapping[str, object]) -> np.ndarray:
+def standardised(name: str, deviations: float) -> Callable[[Data], np.ndarray]:
+    def column(data: Data) -> np.ndarray:
         x = array(data, name)
         return (x - x.mean()) / (deviations * x.std(ddof=1))
 
     return column
 
 
-def shifted(name: str, by: float) -> Callable[[Mapping[str, Any]], np.ndarray]:
+def shifted(name: str, by: float) -> Callable[[Data], np.ndarray]:
     return lambda data: array(data, name) - by
 
 

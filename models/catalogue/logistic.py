@@ -4,17 +4,17 @@ Covariates that a program centres by their mean over the private data are fields
 units that a program changes (100 m, four years) are undone, so that fields are in the units of the data.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import jax.numpy as jnp
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import Records
-from bayesrecon.models.catalogue.latent import index, observe
-from bayesrecon.models.catalogue.later import dist, numpyro
-from bayesrecon.models.catalogue.linear import Design, centred, flat, pick, zero_mean
-from bayesrecon.models.catalogue.written import written
+from bayesrecon.models.catalogue.from_program import from_program
+from bayesrecon.models.catalogue.latent import Data, index, latent, observe
+from bayesrecon.models.catalogue.lazy_numpyro import dist
+from bayesrecon.models.catalogue.linear import Design, Fields, centred, flat, pick, zero_mean
 from bayesrecon.models.entry import Shipped
 
 
@@ -28,27 +28,27 @@ class _Logit:
     design: Design
     response: str = "switched"
     data: str = "wells_data"
-    domain: Mapping[str, Any] = field(default_factory=dict)
+    domain: Mapping[str, object] = field(default_factory=dict)
     one_vector: bool = False  # the intercept is the first entry of beta
 
-    def program(self, **record: Any) -> None:
+    def program(self, **record: Array) -> None:
         columns = self.design(record)
         if self.one_vector:
-            both: Any = numpyro.sample("beta", flat().expand((1 + len(columns),)).to_event(1))
+            both = latent("beta", flat().expand((1 + len(columns),)).to_event(1))
             alpha, beta = both[0], both[1:]
         else:
-            alpha = numpyro.sample("alpha", flat())
-            beta = numpyro.sample("beta", flat().expand((len(columns),)).to_event(1))
+            alpha = latent("alpha", flat())
+            beta = latent("beta", flat().expand((len(columns),)).to_event(1))
         eta = alpha + jnp.stack(columns, axis=-1) @ beta
         observe(self.response, dist.Bernoulli(logits=eta), record[self.response], eta.shape[0])
 
-    def records(self, data: Mapping[str, object]) -> Records:
-        derived: dict[str, Callable[..., Any]] = {f: centred(f[2:]) for f in self.fields if f.startswith("c_")}
+    def records(self, data: Data) -> Records:
+        derived = {f: centred(f[2:]) for f in self.fields if f.startswith("c_")}
         plain = [f for f in self.fields if f not in derived]
         return {**pick(*plain, **derived)(data), self.response: index(data, self.response)}
 
     def shipped(self) -> Shipped:
-        return written(
+        return from_program(
             self.program,
             self.summary,
             name=self.name,
@@ -64,18 +64,20 @@ class _Logit:
 _DOMAIN = {"dist": "positive", "arsenic": "positive", "assoc": "binary", "educ": "count"}
 
 
-def _wells(name: str, fields: tuple[str, ...], design: Design, **options: Any) -> _Logit:
+def _wells(name: str, fields: tuple[str, ...], design: Design, one_vector: bool = False) -> _Logit:
     domain = {k: v for k, v in _DOMAIN.items() if k in fields}
     covariates = ", ".join(f"centred {f[2:]}" if f.startswith("c_") else f for f in fields)
-    return _Logit(name, f"logistic regression of switching on {covariates}", fields, design, domain=domain, **options)
+    return _Logit(
+        name, f"logistic regression of switching on {covariates}", fields, design, domain=domain, one_vector=one_vector
+    )
 
 
-def _centred_pair(z: Mapping[str, Any]) -> list[Any]:
+def _centred_pair(z: Fields) -> list[Array]:
     far, arsenic = z["c_dist"] / 100, z["c_arsenic"]
     return [far, arsenic, far * arsenic]
 
 
-def _centred_triple(z: Mapping[str, Any]) -> list[Any]:
+def _centred_triple(z: Fields) -> list[Array]:
     far, arsenic, school = z["c_dist"] / 100, z["c_arsenic"], z["c_educ"] / 4
     return [far, arsenic, school, far * arsenic, far * school, arsenic * school]
 

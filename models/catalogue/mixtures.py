@@ -1,8 +1,7 @@
 """Mixtures: a record does not say which component it came from, and no finite sufficient statistic exists."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -10,67 +9,70 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.model import Records
-from bayesrecon.models.catalogue.latent import floats, levels, observe
-from bayesrecon.models.catalogue.later import constraints, dist, laws, numpyro
-from bayesrecon.models.catalogue.written import written
+from bayesrecon.models.catalogue.from_program import from_program
+from bayesrecon.models.catalogue.latent import Data, Table, floats, latent, levels, observe
+from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist, extra
 from bayesrecon.models.entry import Shipped
 
+if TYPE_CHECKING:
+    from bayesrecon.models.catalogue._extra_distributions import FromLogDensity
 
-def _two_components(mu: Any, y: Array) -> None:
+
+def _two_components(mu: Array, y: Array) -> None:
     """`y ~ theta Normal(mu[1], sigma[1]) + (1 - theta) Normal(mu[2], sigma[2])`."""
-    sigma = numpyro.sample("sigma", dist.HalfNormal(2).expand((2,)).to_event(1))
-    theta = numpyro.sample("theta", dist.Beta(5, 5))
-    observe("y", laws.NormalPair(theta, mu, sigma), y, y.shape[0])
+    sigma = latent("sigma", dist.HalfNormal(2).expand((2,)).to_event(1))
+    theta = latent("theta", dist.Beta(5, 5))
+    observe("y", extra.NormalPair(theta, mu, sigma), y, y.shape[0])
 
 
 def low_dim_gauss_mix(y: Array) -> None:
     """Two normal components with ordered means."""
-    _two_components(numpyro.sample("mu", laws.OrderedNormal(2.0, 2)), y)
+    _two_components(latent("mu", extra.OrderedNormal(2.0, 2)), y)
 
 
 def low_dim_gauss_mix_collapse(y: Array) -> None:
     """Two normal components whose labels may switch."""
-    _two_components(numpyro.sample("mu", dist.Normal(0, 2).expand((2,)).to_event(1)), y)
+    _two_components(latent("mu", dist.Normal(0, 2).expand((2,)).to_event(1)), y)
 
 
 def normal_mixture(y: Array) -> None:
     """Two components of unit scale: `theta ~ Uniform(0, 1)`, `mu ~ Normal(0, 10)`."""
-    theta = numpyro.sample("theta", dist.Uniform(0, 1))
-    mu = numpyro.sample("mu", dist.Normal(0, 10).expand((2,)).to_event(1))
-    observe("y", laws.NormalPair(theta, mu, jnp.ones(2)), y, y.shape[0])
+    theta = latent("theta", dist.Uniform(0, 1))
+    mu = latent("mu", dist.Normal(0, 10).expand((2,)).to_event(1))
+    observe("y", extra.NormalPair(theta, mu, jnp.ones(2)), y, y.shape[0])
 
 
-def _normals(log_weights: Array, mean: Any, sigma: Any, count: int) -> Any:
+def _normals(log_weights: Array, mean: Array, sigma: Array, count: int) -> "FromLogDensity":
     """Distribution of `count` values, each of one of K normal distributions; weights and means for all, `(K,)`, or
     each, `(count, K)`."""
 
-    def log_density(values: Array) -> Any:
+    def log_density(values: jax.Array) -> jax.Array:
         z = (values[..., None] - mean) / sigma
         return jax.scipy.special.logsumexp(log_weights - 0.5 * z**2 - jnp.log(sigma), axis=-1) - _HALF_LOG_2PI
 
-    def draw(key: Array) -> Any:
+    def draw(key: jax.Array) -> jax.Array:
         which, noise = jax.random.split(key)
         k = jax.random.categorical(which, log_weights, shape=(count,))
         at = jnp.broadcast_to(mean, (count, len(sigma)))[jnp.arange(count), k]
         return at + sigma[k] * jax.random.normal(noise, (count,))
 
-    return laws.DensityLaw(log_density, constraints.real, (count,), draw=draw)
+    return extra.FromLogDensity(log_density, constraints.real, (count,), draw=draw)
 
 
 def normal_mixture_k(y: Array, *, components: int = 5) -> None:
     """`components` normal components; flat weights, `mu ~ Normal(0, 10)`, `sigma ~ Uniform(0, 10)`."""
-    theta = numpyro.sample("theta", dist.Dirichlet(jnp.ones(components)))
-    mu = numpyro.sample("mu", dist.Normal(0, 10).expand((components,)).to_event(1))
-    sigma = numpyro.sample("sigma", dist.Uniform(0, 10).expand((components,)).to_event(1))
+    theta = latent("theta", dist.Dirichlet(jnp.ones(components)))
+    mu = latent("mu", dist.Normal(0, 10).expand((components,)).to_event(1))
+    sigma = latent("sigma", dist.Uniform(0, 10).expand((components,)).to_event(1))
 
     observe("y", _normals(jnp.log(theta), mu, sigma, y.shape[0]), y, y.shape[0])
 
 
 def iohmm_reg(
-    step: Any,
+    step: Array,
     y: Array | None = None,
     *,
-    u: Sequence[Sequence[float]] = ((1.0, 0.0), (1.0, 1.0), (1.0, 2.0)),
+    u: Table = ((1.0, 0.0), (1.0, 1.0), (1.0, 2.0)),
     states: int = 2,
 ) -> None:
     """Regressions on public inputs `u (T, M)`, one per hidden state, whose chain follows the inputs.
@@ -81,11 +83,11 @@ def iohmm_reg(
     """
     inputs = np.asarray(u, float)
     width = inputs.shape[1]
-    first = numpyro.sample("pi1", dist.Dirichlet(jnp.ones(states)))
+    first = latent("pi1", dist.Dirichlet(jnp.ones(states)))
     slopes = dist.Normal(0, 5).expand((states, width)).to_event(2)
-    w: Any = numpyro.sample("w", slopes)
-    b: Any = numpyro.sample("b", slopes)
-    sigma = numpyro.sample("sigma", dist.HalfNormal(3).expand((states,)).to_event(1))
+    w = latent("w", slopes)
+    b = latent("b", slopes)
+    sigma = latent("sigma", dist.HalfNormal(3).expand((states,)).to_event(1))
     after = jax.nn.log_softmax(jnp.asarray(inputs[1:]) @ w.T, axis=1)
     weights = jnp.concatenate([after, jnp.zeros((1, states))]).at[0].add(jnp.log(first))[step - 1]
     mean = (jnp.asarray(inputs) @ b.T)[step - 1]
@@ -96,33 +98,33 @@ def iohmm_reg(
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def _records(data: Mapping[str, object]) -> Records:
+def _records(data: Data) -> Records:
     return {"y": np.asarray(data["y"], float)}
 
 
 MODELS: tuple[Shipped, ...] = (
-    written(
+    from_program(
         low_dim_gauss_mix,
         "mixture of two normal distributions with ordered means",
         records=_records,
         posteriors=("low_dim_gauss_mix-low_dim_gauss_mix",),
         response="y",
     ),
-    written(
+    from_program(
         low_dim_gauss_mix_collapse,
         "mixture of two normal distributions, labels not identified",
         records=_records,
         posteriors=("low_dim_gauss_mix_collapse-low_dim_gauss_mix_collapse",),
         response="y",
     ),
-    written(
+    from_program(
         normal_mixture,
         "mixture of two normal distributions of unit scale, labels not identified",
         records=_records,
         posteriors=("normal_2-normal_mixture",),
         response="y",
     ),
-    written(
+    from_program(
         normal_mixture_k,
         "mixture of normal distributions, labels not identified",
         records=_records,
@@ -130,7 +132,7 @@ MODELS: tuple[Shipped, ...] = (
         constants=lambda data: {"components": int(data["K"])},
         response="y",
     ),
-    written(
+    from_program(
         iohmm_reg,
         "regressions on public inputs, mixed by hidden states that follow them",
         domain=lambda u: {"step": levels(len(u))},

@@ -4,8 +4,8 @@ A record is one animal's history. All-zero histories are either of animals that 
 animals that do not exist; the augmented size is public, how many were caught is not.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -15,25 +15,27 @@ from jax.scipy.special import gammaln
 from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.model import Records
-from bayesrecon.models.catalogue.latent import index, levels, observe, standard
-from bayesrecon.models.catalogue.later import constraints, dist, laws, numpyro
-from bayesrecon.models.catalogue.written import written
+from bayesrecon.models.catalogue.from_program import from_program
+from bayesrecon.models.catalogue.latent import Data, Draws, index, latent, levels, observe, standard
+from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist, extra, numpyro
 from bayesrecon.models.entry import Shipped
 
 if TYPE_CHECKING:
-    from bayesrecon.models.catalogue._laws import DensityLaw
+    from bayesrecon.models.catalogue._extra_distributions import FromLogDensity
 
 
-def _history_law(omega: Array, log_odds: Callable[[Any], Any], count: int, occasions: int) -> "DensityLaw":
+def _histories_of(
+    omega: Array, log_odds: Callable[[jax.Array], jax.Array], count: int, occasions: int
+) -> "FromLogDensity":
     """Distribution of histories `(count, occasions)`: captured at each occasion with `log_odds(history)` if it
     exists."""
 
-    def log_density(y: Array) -> Any:
+    def log_density(y: jax.Array) -> jax.Array:
         eta = log_odds(y)
         seen = jnp.log(omega) + jnp.sum(y * eta - jax.nn.softplus(eta), axis=1)
         return jnp.where(jnp.sum(y, axis=1) > 0, seen, jnp.logaddexp(seen, jnp.log1p(-omega)))
 
-    def draw(key: Array) -> Any:
+    def draw(key: jax.Array) -> jax.Array:
         exists, *keys = jax.random.split(key, occasions + 1)
         y = jnp.zeros((count, occasions), int)
         for j in range(occasions):  # behaviour may depend on what came before
@@ -41,7 +43,9 @@ def _history_law(omega: Array, log_odds: Callable[[Any], Any], count: int, occas
             y = y.at[:, j].set(caught.astype(int))
         return y * jax.random.bernoulli(exists, omega, (count, 1))
 
-    return laws.DensityLaw(log_density, constraints.independent(constraints.boolean, 1), (count,), (occasions,), draw)
+    return extra.FromLogDensity(
+        log_density, constraints.independent(constraints.boolean, 1), (count,), (occasions,), draw
+    )
 
 
 def _logit(p: Array) -> jax.Array:
@@ -53,33 +57,33 @@ def _before(y: Array) -> jax.Array:
     return jnp.concatenate([jnp.zeros_like(y[:, :1]), y[:, :-1]], axis=1)
 
 
-def _uniform(name: str, high: float = 1.0, *shape: int) -> Any:
-    law = dist.Uniform(0, high)
-    return numpyro.sample(name, law.expand(shape).to_event(len(shape)) if shape else law)
+def _uniform(name: str, high: float = 1.0, *shape: int) -> jax.Array:
+    distribution = dist.Uniform(0, high)
+    return latent(name, distribution.expand(shape).to_event(len(shape)) if shape else distribution)
 
 
 def m0_model(y: Array, *, occasions: int = 3) -> None:
     """One capture probability p, inclusion probability omega."""
     omega, p = _uniform("omega"), _uniform("p")
-    law = _history_law(omega, lambda h: jnp.broadcast_to(_logit(p), h.shape), y.shape[0], occasions)
-    observe("y", law, y, y.shape[0])
+    distribution = _histories_of(omega, lambda h: jnp.broadcast_to(_logit(p), h.shape), y.shape[0], occasions)
+    observe("y", distribution, y, y.shape[0])
 
 
 def mb_model(y: Array, *, occasions: int = 5) -> None:
     """Capture probability p, or c right after a capture."""
     omega, p, c = _uniform("omega"), _uniform("p"), _uniform("c")
 
-    def log_odds(h: Array) -> jax.Array:
+    def log_odds(h: jax.Array) -> jax.Array:
         return jnp.where(_before(h) == 1, _logit(c), _logit(p))
 
-    observe("y", _history_law(omega, log_odds, y.shape[0], occasions), y, y.shape[0])
+    observe("y", _histories_of(omega, log_odds, y.shape[0], occasions), y, y.shape[0])
 
 
 def mt_model(y: Array, *, occasions: int = 3) -> None:
     """A capture probability per occasion."""
     omega, p = _uniform("omega"), _uniform("p", 1.0, occasions)
-    law = _history_law(omega, lambda h: jnp.broadcast_to(_logit(p), h.shape), y.shape[0], occasions)
-    observe("y", law, y, y.shape[0])
+    distribution = _histories_of(omega, lambda h: jnp.broadcast_to(_logit(p), h.shape), y.shape[0], occasions)
+    observe("y", distribution, y, y.shape[0])
 
 
 def mth_model(animal: Array, y: Array | None = None, *, animals: int = 387, occasions: int = 5) -> None:
@@ -87,16 +91,16 @@ def mth_model(animal: Array, y: Array | None = None, *, animals: int = 387, occa
     omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p", 1.0, occasions), _uniform("sigma", 5.0)
     eps = sigma * standard("eps_raw", animals)[animal - 1]
     eta = _logit(mean_p) + eps[:, None]
-    observe("y", _history_law(omega, lambda h: eta, animal.shape[0], occasions), y, animal.shape[0])
+    observe("y", _histories_of(omega, lambda h: eta, animal.shape[0], occasions), y, animal.shape[0])
 
 
 def mtbh_model(animal: Array, y: Array | None = None, *, animals: int = 146, occasions: int = 5) -> None:
     """As `mth_model`, with `gamma` added right after a capture."""
     omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p", 1.0, occasions), _uniform("sigma", 3.0)
-    gamma = numpyro.sample("gamma", dist.Normal(0, 10))
+    gamma = latent("gamma", dist.Normal(0, 10))
     eta = _logit(mean_p) + sigma * standard("eps_raw", animals)[animal - 1][:, None]
-    law = _history_law(omega, lambda h: eta + gamma * _before(h), animal.shape[0], occasions)
-    observe("y", law, y, animal.shape[0])
+    distribution = _histories_of(omega, lambda h: eta + gamma * _before(h), animal.shape[0], occasions)
+    observe("y", distribution, y, animal.shape[0])
 
 
 def mh_model(animal: Array, y: Array | None = None, *, animals: int = 385, occasions: int = 5) -> None:
@@ -104,43 +108,43 @@ def mh_model(animal: Array, y: Array | None = None, *, animals: int = 385, occas
     omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p"), _uniform("sigma", 5.0)
     eta = _logit(mean_p) + sigma * standard("eps_raw", animals)[animal - 1]
 
-    def log_density(times: Array) -> Any:
+    def log_density(times: jax.Array) -> jax.Array:
         ways = gammaln(occasions + 1.0) - gammaln(times + 1.0) - gammaln(occasions - times + 1.0)
         seen = ways + jnp.log(omega) + times * eta - occasions * jax.nn.softplus(eta)
         return jnp.where(times > 0, seen, jnp.logaddexp(seen, jnp.log1p(-omega)))
 
-    law = laws.DensityLaw(log_density, constraints.integer_interval(0, occasions), (animal.shape[0],))
-    observe("y", law, y, animal.shape[0])
+    distribution = extra.FromLogDensity(log_density, constraints.integer_interval(0, occasions), (animal.shape[0],))
+    observe("y", distribution, y, animal.shape[0])
 
 
 def multi_occupancy(
     species_id: Array, X: Array | None = None, *, species: int = 50, sites: int = 20, visits: int = 18
 ) -> None:
     """Detections of a species at sites in a number of visits, species effects on occupancy and detection."""
-    alpha, beta = (numpyro.sample(k, dist.Cauchy(0, 2.5)) for k in ("alpha", "beta"))
-    omega: Any = numpyro.sample("Omega", dist.Beta(2, 2))
-    rho: Any = numpyro.sample("rho_uv", dist.ImproperUniform(constraints.interval(-1.0, 1.0), (), ()))
+    alpha, beta = (latent(k, dist.Cauchy(0, 2.5)) for k in ("alpha", "beta"))
+    omega = latent("Omega", dist.Beta(2, 2))
+    rho = latent("rho_uv", dist.ImproperUniform(constraints.interval(-1.0, 1.0), (), ()))
     numpyro.sample("rho_prior", dist.Beta(2, 2), obs=(rho + 1) / 2)
-    sigma: Any = numpyro.sample("sigma_uv", dist.HalfCauchy(2.5).expand((2,)).to_event(1))
+    sigma = latent("sigma_uv", dist.HalfCauchy(2.5).expand((2,)).to_event(1))
     raw = standard("uv_raw", species, 2)[species_id - 1]
     occupied = (alpha + sigma[0] * raw[:, 0])[:, None]
     detected = (beta + sigma[1] * (rho * raw[:, 0] + jnp.sqrt(1 - rho**2) * raw[:, 1]))[:, None]
 
-    def log_density(counts: Array) -> Any:
+    def log_density(counts: jax.Array) -> jax.Array:
         ways = gammaln(visits + 1.0) - gammaln(counts + 1.0) - gammaln(visits - counts + 1.0)
         there = ways + counts * detected - visits * jax.nn.softplus(detected) - jax.nn.softplus(-occupied)
-        site: Any = jnp.where(counts > 0, there, jnp.logaddexp(there, -jax.nn.softplus(occupied)))
+        site = jnp.where(counts > 0, there, jnp.logaddexp(there, -jax.nn.softplus(occupied)))
         available = jnp.log(omega) + jnp.sum(site, axis=1)
         seen = jnp.sum(counts, axis=1) > 0
         return jnp.where(seen, available, jnp.logaddexp(available, jnp.log1p(-omega)))
 
-    law = laws.DensityLaw(
+    distribution = extra.FromLogDensity(
         log_density, constraints.independent(constraints.nonnegative_integer, 1), (raw.shape[0],), (sites,)
     )
-    observe("X", law, X, raw.shape[0])
+    observe("X", distribution, X, raw.shape[0])
 
 
-def _uncorrelated(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _uncorrelated(draws: Draws) -> Draws:
     needed = {"uv1", "uv2", "sigma_uv", "rho_uv"}
     if "uv_raw" in draws or not needed <= draws.keys():
         return draws
@@ -153,40 +157,44 @@ def _uncorrelated(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def _histories(data: Mapping[str, object]) -> Records:
+def _histories(data: Data) -> Records:
     return {"y": index(data, "y")}
 
 
-def _named_histories(data: Mapping[str, object]) -> Records:
+def _numbered_histories(data: Data) -> Records:
     y = index(data, "y")
     return {"animal": np.arange(1, len(y) + 1), "y": y}
 
 
-def _species(data: Mapping[str, Any]) -> Records:
+def _species(data: Data) -> Records:
     seen = index(data, "X")
     never = np.zeros((int(data["S"]) - len(seen), seen.shape[1]), np.int64)
     return {"species_id": np.arange(1, int(data["S"]) + 1), "X": np.concatenate([seen, never])}
 
 
-def _occasions(data: Mapping[str, Any]) -> dict[str, Any]:
+def _occasions(data: Data) -> dict[str, object]:
     return {"occasions": int(data["T"])}
 
 
-def _animals(data: Mapping[str, Any]) -> dict[str, Any]:
+def _animals(data: Data) -> dict[str, object]:
     return {"animals": int(data["M"]), **_occasions(data)}
 
 
-def _long(occasions: int) -> dict[str, tuple[int, ...]]:
+def _animal_levels(animals: int) -> dict[str, list[int]]:
+    return {"animal": levels(animals)}
+
+
+def _history_shape(occasions: int) -> dict[str, tuple[int, ...]]:
     return {"y": (occasions,)}
 
 
 def _capture(program: Callable[..., None], name: str, description: str) -> Shipped:
     """Histories of animals that are not told apart."""
-    return written(
+    return from_program(
         program,
         f"capture histories, {description}",
         name=f"{name}_model",
-        shapes=_long,
+        shapes=_history_shape,
         records=_histories,
         posteriors=(f"{name}_data-{name}_model",),
         constants=_occasions,
@@ -194,14 +202,22 @@ def _capture(program: Callable[..., None], name: str, description: str) -> Shipp
     )
 
 
-def _capture_of_each(program: Callable[..., None], name: str, description: str, **more: Any) -> Shipped:
+def _capture_of_each(
+    program: Callable[..., None],
+    name: str,
+    description: str,
+    *,
+    shapes: Callable[..., dict[str, tuple[int, ...]]] | None = None,
+    domain: Callable[..., dict[str, list[int]]] = _animal_levels,
+) -> Shipped:
     """Histories of animals with an effect each."""
-    return written(
+    return from_program(
         program,
         f"capture histories, {description}",
         name=f"{name}_model",
-        **{"domain": lambda animals: {"animal": levels(animals)}, **more},
-        records=_named_histories,
+        shapes={} if shapes is None else shapes,
+        domain=domain,
+        records=_numbered_histories,
         posteriors=(f"{name}_data-{name}_model",),
         constants=_animals,
         design=("animal",),
@@ -219,9 +235,9 @@ MODELS: tuple[Shipped, ...] = (
         "number of captures with an effect per animal",
         domain=lambda animals, occasions: {"animal": levels(animals), "y": list(range(occasions + 1))},
     ),
-    _capture_of_each(mth_model, "Mth", "effects of occasion and animal", shapes=_long),
-    _capture_of_each(mtbh_model, "Mtbh", "effects of occasion, behaviour and animal", shapes=_long),
-    written(
+    _capture_of_each(mth_model, "Mth", "effects of occasion and animal", shapes=_history_shape),
+    _capture_of_each(mtbh_model, "Mtbh", "effects of occasion, behaviour and animal", shapes=_history_shape),
+    from_program(
         multi_occupancy,
         "detections of species at sites",
         shapes=lambda sites: {"X": (sites,)},

@@ -4,9 +4,7 @@ The centred and the non-centred programs of posteriordb describe the same poster
 non-centred coordinates, in which the score has finite variance.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +12,9 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.model import Records
-from bayesrecon.models.catalogue.latent import index, levels, observe, rebuild, standard, standardised
-from bayesrecon.models.catalogue.later import dist, numpyro
-from bayesrecon.models.catalogue.written import written
+from bayesrecon.models.catalogue.from_program import from_program
+from bayesrecon.models.catalogue.latent import Data, index, latent, levels, observe, rebuild, standard, standardised
+from bayesrecon.models.catalogue.lazy_numpyro import dist
 from bayesrecon.models.entry import Shipped
 
 MINNESOTA = 85
@@ -43,12 +41,12 @@ class _Radon:
             "log_radon",
         )
 
-    def program(self, *, counties: int = MINNESOTA, floors: int = 1, **record: Any) -> None:
+    def program(self, *, counties: int = MINNESOTA, floors: int = 1, **record: Array) -> None:
         county = record["county"] - 1 if "county" in self.fields else None
-        sigma_y = numpyro.sample("sigma_y", dist.HalfNormal(1))
+        sigma_y = latent("sigma_y", dist.HalfNormal(1))
         mean = _coefficient("alpha", self.intercept, counties, county)
         if self.uranium:
-            beta: Any = numpyro.sample("beta", dist.Normal(0, 10).expand((2,)).to_event(1))
+            beta = latent("beta", dist.Normal(0, 10).expand((2,)).to_event(1))
             mean = mean + record["log_uppm"] * beta[0] + record["floor"] * beta[1]
         elif self.slope:
             mean = mean + record["floor"] * _coefficient("beta", self.slope, counties, county)
@@ -56,21 +54,21 @@ class _Radon:
         observe("log_radon", dist.Normal(jnp.broadcast_to(mean, (count,)), sigma_y), record["log_radon"], count)
 
     def domain(self, counties: int, floors: int) -> dict[str, list[int]]:
-        every = {"county": levels(counties), "floor": list(range(floors + 1))}
-        return {k: v for k, v in every.items() if k in self.fields}
+        indices = {"county": levels(counties), "floor": list(range(floors + 1))}
+        return {k: v for k, v in indices.items() if k in self.fields}
 
-    def constants(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def constants(self, data: Data) -> dict[str, object]:
         # The code of the floor is in the codebook: basement or not in Minnesota, a number elsewhere.
-        sizes = {"counties": int(data["J"])} if "county" in self.fields else {}
+        sizes: dict[str, object] = {"counties": int(data["J"])} if "county" in self.fields else {}
         return {**sizes, "floors": 1 if max(data["floor_measure"]) <= 1 else 9} if "floor" in self.fields else sizes
 
-    def records(self, data: Mapping[str, object]) -> Records:
+    def records(self, data: Data) -> Records:
         columns = {"county": "county_idx", "floor": "floor_measure"}
         return {k: np.asarray(data[columns.get(k, k)], np.int64 if k in columns else float) for k in self.fields}
 
     def shipped(self) -> Shipped:
         varying = [k for k, kind in (("alpha", self.intercept), ("beta", self.slope)) if kind == "varying"]
-        return written(
+        return from_program(
             self.program,
             self.summary,
             name=self.name,
@@ -84,15 +82,15 @@ class _Radon:
         )
 
 
-def _coefficient(name: str, kind: str, counties: int, county: jax.Array | None) -> Any:
+def _coefficient(name: str, kind: str, counties: int, county: Array | None) -> jax.Array:
     """One value for all records, or one per record by its county."""
     if kind == "common":
-        return numpyro.sample(name, dist.Normal(0, 10))
+        return latent(name, dist.Normal(0, 10))
     if kind == "fixed":
-        values: Any = numpyro.sample(name, dist.Normal(0, 10).expand((counties,)).to_event(1))
+        values = latent(name, dist.Normal(0, 10).expand((counties,)).to_event(1))
         return values[county]
-    mean = numpyro.sample(f"mu_{name}", dist.Normal(0, 10))
-    scale = numpyro.sample(f"sigma_{name}", dist.HalfNormal(1))
+    mean = latent(f"mu_{name}", dist.Normal(0, 10))
+    scale = latent(f"sigma_{name}", dist.HalfNormal(1))
     return mean + scale * standard(f"{name}_raw", counties)[county]
 
 
@@ -122,16 +120,16 @@ PROGRAMS = (
 
 def radon_county(county: Array, y: Array | None = None, *, counties: int = 386) -> None:
     """Radon by county, with scales uniform on (0, 100)."""
-    mu_a = numpyro.sample("mu_a", dist.Normal(0, 1))
-    sigma_a = numpyro.sample("sigma_a", dist.Uniform(0, 100))
-    sigma_y = numpyro.sample("sigma_y", dist.Uniform(0, 100))
+    mu_a = latent("mu_a", dist.Normal(0, 1))
+    sigma_a = latent("sigma_a", dist.Uniform(0, 100))
+    sigma_y = latent("sigma_y", dist.Uniform(0, 100))
     mean = mu_a + sigma_a * standard("a_raw", counties)[county - 1]
     observe("y", dist.Normal(mean, sigma_y), y, mean.shape[0])
 
 
 MODELS: tuple[Shipped, ...] = (
     *(p.shipped() for p in PROGRAMS),
-    written(
+    from_program(
         radon_county,
         "radon by county, scales uniform",
         domain=lambda counties: {"county": levels(counties)},

@@ -1,8 +1,8 @@
 """Binomial rates with beta priors, and learning of dogs from their own history of shocks and avoidances."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -11,26 +11,28 @@ import numpy as np
 from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.model import Records
-from bayesrecon.models.catalogue.latent import index, levels, observe, standard
-from bayesrecon.models.catalogue.later import constraints, dist, laws, numpyro
-from bayesrecon.models.catalogue.written import written
+from bayesrecon.models.catalogue.from_program import from_program
+from bayesrecon.models.catalogue.latent import Data, index, latent, levels, observe, standard
+from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist, extra
 from bayesrecon.models.entry import Shipped
 
 if TYPE_CHECKING:
-    from bayesrecon.models.catalogue._laws import DensityLaw
+    from bayesrecon.models.catalogue._extra_distributions import FromLogDensity
 
 
-def _rate(k: int, latents: tuple[str, ...], description: str, records: Any, separate: bool = False) -> Shipped:
+def _rate(
+    k: int, latents: tuple[str, ...], description: str, records: Callable[[Data], Records], separate: bool = False
+) -> Shipped:
     """Successes `k` of `n`; one rate for all samples, or one each."""
     sample = {"sample": levels(len(latents))} if separate else {}
 
-    def program(n: jax.Array, k: Array, sample: Any = None) -> None:
-        rates = [numpyro.sample(name, dist.Beta(1, 1)) for name in latents]
-        theta: Any = jnp.stack(rates)[sample - 1] if separate else rates[0]
+    def program(n: jax.Array, k: Array, sample: Array | None = None) -> None:
+        rates = [latent(name, dist.Beta(1, 1)) for name in latents]
+        theta = rates[0] if sample is None else jnp.stack(rates)[sample - 1]
         logit = jnp.broadcast_to(jnp.log(theta) - jnp.log1p(-theta), n.shape)
-        observe("k", laws.BinomialLogit(logit, n), k, n.shape[0])
+        observe("k", extra.BinomialLogit(logit, n), k, n.shape[0])
 
-    return written(
+    return from_program(
         program,
         f"binomial rate with a uniform prior ({description})",
         name=f"Rate_{k}_model",
@@ -49,29 +51,29 @@ def survey(k: Array, *, nmax: int = 500, surveys: int = 5) -> None:
     They share n, so that one record is all counts.
     """
     sizes = np.arange(1.0, nmax + 1)
-    theta: Any = numpyro.sample("theta", dist.Beta(1, 1))
+    theta = latent("theta", dist.Beta(1, 1))
     logit = jnp.log(theta) - jnp.log1p(-theta)
 
-    def log_density(counts: Array) -> Any:
-        terms = laws.BinomialLogit(logit, sizes).log_prob(counts[..., None]).sum(axis=-2)
+    def log_density(counts: jax.Array) -> jax.Array:
+        terms = jnp.sum(extra.BinomialLogit(logit, sizes).log_prob(counts[..., None]), axis=-2)
         large = sizes >= counts.max(axis=-1)[..., None]
-        possible: Any = jnp.where(large, terms, -jnp.inf)
+        possible = jnp.where(large, terms, jnp.asarray(-jnp.inf))
         return jax.scipy.special.logsumexp(possible, axis=-1) - jnp.log(nmax)
 
-    def draw(key: Array) -> Any:
+    def draw(key: jax.Array) -> jax.Array:
         size, returns = jax.random.split(key)
         n = jax.random.randint(size, (k.shape[0], 1), 1, nmax + 1)
         return jax.random.binomial(returns, n, theta, (k.shape[0], surveys)).astype(int)
 
     support = constraints.independent(constraints.integer_interval(0, nmax), 1)
-    observe("k", laws.DensityLaw(log_density, support, (k.shape[0],), (surveys,), draw), k, k.shape[0])
+    observe("k", extra.FromLogDensity(log_density, support, (k.shape[0],), (surveys,), draw), k, k.shape[0])
 
 
-def _one(data: Mapping[str, object]) -> Records:
+def _one_sample(data: Data) -> Records:
     return {"n": np.array([data["n"]]), "k": np.array([data["k"]])}
 
 
-def _two(data: Mapping[str, object], separate: bool = False) -> Records:
+def _two_samples(data: Data, separate: bool = False) -> Records:
     both = {"n": np.array([data["n1"], data["n2"]]), "k": np.array([data["k1"], data["k2"]])}
     return {"sample": np.array([1, 2]), **both} if separate else both
 
@@ -79,7 +81,7 @@ def _two(data: Mapping[str, object], separate: bool = False) -> Records:
 # Dogs: 25 trials each; in the first every dog is shocked.
 
 
-def _history(data: Mapping[str, object]) -> Records:
+def _history(data: Data) -> Records:
     y = index(data, "y")
     shock = np.cumsum(y, axis=1) - y
     dog, trial = np.indices(y.shape)
@@ -91,24 +93,24 @@ def _history(data: Mapping[str, object]) -> Records:
     }
 
 
-def _after_the_first(data: Mapping[str, object]) -> Records:
+def _after_the_first(data: Data) -> Records:
     """The first trial says nothing where its probability is one whatever the parameters."""
-    z = _history(data)
-    later = z["shock"] + z["avoid"] > 0
-    return {k: v[later] for k, v in z.items()}
+    trials = _history(data)
+    informative = trials["shock"] + trials["avoid"] > 0
+    return {k: v[informative] for k, v in trials.items()}
 
 
 def _without_dog(records: Records) -> Records:
     return {k: v for k, v in records.items() if k != "dog"}
 
 
-def _shocked(log_p: Array) -> "DensityLaw":
+def _shocked(log_p: Array) -> "FromLogDensity":
     """Distribution of y with `log P(y = 1) = log_p < 0`."""
 
-    def log_density(y: Array) -> Any:
+    def log_density(y: jax.Array) -> jax.Array:
         return jnp.where(y == 1, log_p, jnp.log(-jnp.expm1(jnp.minimum(log_p, -1e-300))))
 
-    return laws.DensityLaw(
+    return extra.FromLogDensity(
         log_density, constraints.boolean, log_p.shape, draw=lambda key: jax.random.bernoulli(key, jnp.exp(log_p)) * 1
     )
 
@@ -118,23 +120,23 @@ def _domain(trials: int, first: bool) -> dict[str, Domain]:
     return {"shock": Domain("integer", 0 if first else 1, trials - 1), "avoid": Domain("integer", 0, trials - 2)}
 
 
-def dogs(shock: Any, avoid: Any, y: Any = None, *, trials: int = 25) -> None:
+def dogs(shock: Array, avoid: Array, y: Array | None = None, *, trials: int = 25) -> None:
     """`logit P(shock) = beta_1 + beta_2 avoidances + beta_3 shocks`."""
-    beta: Any = numpyro.sample("beta", dist.Normal(0, 100).expand((3,)).to_event(1))
+    beta = latent("beta", dist.Normal(0, 100).expand((3,)).to_event(1))
     observe("y", dist.Bernoulli(logits=beta[0] + beta[1] * avoid + beta[2] * shock), y, shock.shape[0])
 
 
-def dogs_log(shock: Any, avoid: Any, y: Any = None, *, trials: int = 25) -> None:
+def dogs_log(shock: Array, avoid: Array, y: Array | None = None, *, trials: int = 25) -> None:
     """`logit P(shock) = beta_1 avoidances + beta_2 shocks` with `beta_1 < 0 < beta_2`."""
     low, high = np.array([-100.0, 0.0]), np.array([0.0, 100.0])
-    beta: Any = numpyro.sample("beta", dist.Uniform(low, high).to_event(1))
+    beta = latent("beta", dist.Uniform(low, high).to_event(1))
     observe("y", dist.Bernoulli(logits=beta[0] * avoid + beta[1] * shock), y, shock.shape[0])
 
 
-def dogs_hierarchical(shock: Any, avoid: Any, y: Any = None, *, trials: int = 25) -> None:
+def dogs_hierarchical(shock: Array, avoid: Array, y: Array | None = None, *, trials: int = 25) -> None:
     """`P(shock) = a^shocks b^avoidances`, the same for all dogs (posteriordb's name notwithstanding)."""
-    a = numpyro.sample("a", dist.Uniform(0, 1))
-    b = numpyro.sample("b", dist.Uniform(0, 1))
+    a = latent("a", dist.Uniform(0, 1))
+    b = latent("b", dist.Uniform(0, 1))
     observe("y", _shocked(shock * jnp.log(a) + avoid * jnp.log(b)), y, shock.shape[0])
 
 
@@ -142,28 +144,28 @@ def dogs_nonhierarchical(
     dog: Array, shock: Array, avoid: Array, y: Array | None = None, *, dogs: int = 30, trials: int = 25
 ) -> None:
     """`P(shock) = a_dog^shocks b_dog^avoidances`, with `(logit a, logit b)` jointly normal over dogs."""
-    mu = numpyro.sample("mu_logit_ab", dist.Logistic(0, 1).expand((2,)).to_event(1))
-    sigma: Any = numpyro.sample("sigma_logit_ab", dist.HalfNormal(1).expand((2,)).to_event(1))
-    factor: Any = numpyro.sample("L_logit_ab", dist.LKJCholesky(2, 2.0))
+    mu = latent("mu_logit_ab", dist.Logistic(0, 1).expand((2,)).to_event(1))
+    sigma = latent("sigma_logit_ab", dist.HalfNormal(1).expand((2,)).to_event(1))
+    factor = latent("L_logit_ab", dist.LKJCholesky(2, 2.0))
     # The original multiplies by diag(sigma) L, not by its transpose.
     logit = mu + standard("z", dogs, 2) @ (sigma[:, None] * factor)
     log_ab = jax.nn.log_sigmoid(logit[dog - 1])
     observe("y", _shocked(shock * log_ab[:, 0] + avoid * log_ab[:, 1]), y, shock.shape[0])
 
 
-def _trials(data: Mapping[str, Any]) -> dict[str, Any]:
+def _trials(data: Data) -> dict[str, object]:
     return {"trials": int(data["n_trials"])}
 
 
 _SEEN = ("shock", "avoid")
 
 MODELS: tuple[Shipped, ...] = (
-    _rate(1, ("theta",), "one sample", _one),
-    _rate(2, ("theta1", "theta2"), "two samples, two rates", partial(_two, separate=True), separate=True),
-    _rate(3, ("theta",), "two samples, one rate", _two),
-    _rate(4, ("theta", "thetaprior"), "one sample, and a draw from the prior", _one),
-    _rate(5, ("theta",), "two unlike samples, one rate", _two),
-    written(
+    _rate(1, ("theta",), "one sample", _one_sample),
+    _rate(2, ("theta1", "theta2"), "two samples, two rates", partial(_two_samples, separate=True), separate=True),
+    _rate(3, ("theta",), "two samples, one rate", _two_samples),
+    _rate(4, ("theta", "thetaprior"), "one sample, and a draw from the prior", _one_sample),
+    _rate(5, ("theta",), "two unlike samples, one rate", _two_samples),
+    from_program(
         survey,
         "returns of several surveys of one unknown size; one record is all of them",
         name="Survey_model",
@@ -174,7 +176,7 @@ MODELS: tuple[Shipped, ...] = (
         constants=lambda data: {"nmax": int(data["nmax"]), "surveys": int(data["m"])},
         response="k",
     ),
-    written(
+    from_program(
         dogs,
         "learning of dogs, logistic",
         domain=lambda trials: _domain(trials, True),
@@ -184,7 +186,7 @@ MODELS: tuple[Shipped, ...] = (
         design=_SEEN,
         response="y",
     ),
-    written(
+    from_program(
         dogs_log,
         "learning of dogs, logistic without intercept",
         domain=lambda trials: _domain(trials, True),
@@ -194,7 +196,7 @@ MODELS: tuple[Shipped, ...] = (
         design=_SEEN,
         response="y",
     ),
-    written(
+    from_program(
         dogs_hierarchical,
         "learning of dogs, powers of two rates",
         domain=lambda trials: _domain(trials, False),
@@ -204,7 +206,7 @@ MODELS: tuple[Shipped, ...] = (
         design=_SEEN,
         response="y",
     ),
-    written(
+    from_program(
         dogs_nonhierarchical,
         "learning of dogs, powers of two rates per dog",
         domain=lambda dogs, trials: {**_domain(trials, False), "dog": levels(dogs)},

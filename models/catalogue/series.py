@@ -2,80 +2,88 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import Records
-from bayesrecon.models.catalogue.latent import observe
-from bayesrecon.models.catalogue.later import constraints, dist, laws, numpyro
+from bayesrecon.models.catalogue.from_program import from_program
+from bayesrecon.models.catalogue.latent import Data, Draws, Table, latent, observe
+from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist, extra, numpyro
 from bayesrecon.models.catalogue.linear import array, flat, flat_positive, half_cauchy
-from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
+
+if TYPE_CHECKING:
+    from bayesrecon.models.catalogue._extra_distributions import FromLogDensity
+
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def _series_law(log_density: Callable[[Any], Any], draw: Callable[[Any], Any], count: int, length: int) -> Any:
+def _independent_series(
+    log_density: Callable[[jax.Array], jax.Array], draw: Callable[[jax.Array], jax.Array], count: int, length: int
+) -> "FromLogDensity":
     """Distribution of `count` independent series, from the log density of one and how one is drawn,
     `(key) -> (length,)`."""
 
-    def draw_all(key: Any) -> Any:
+    def draw_all(key: jax.Array) -> jax.Array:
         return jax.vmap(draw)(jax.random.split(key, count))
 
-    return laws.DensityLaw(jax.vmap(log_density), constraints.real_vector, (count,), (length,), draw_all)
+    return extra.FromLogDensity(jax.vmap(log_density), constraints.real_vector, (count,), (length,), draw_all)
 
 
-def _normal(error: Any, scale: Any) -> Any:
+def _normal(error: jax.Array, scale: jax.Array | float) -> jax.Array:
+    """The log density of a normal error."""
     return -0.5 * (error / scale) ** 2 - jnp.log(scale) - _HALF_LOG_2PI
 
 
-def arma11(y: Any, *, length: int = 200) -> None:
+def arma11(y: Array, *, length: int = 200) -> None:
     """`y_t = mu + phi y_(t-1) + theta err_(t-1) + err_t`, `err_t ~ Normal(0, sigma)`, started at the mean."""
-    mu: Any = numpyro.sample("mu", dist.Normal(0, 10))
-    phi: Any = numpyro.sample("phi", dist.Normal(0, 2))
-    theta: Any = numpyro.sample("theta", dist.Normal(0, 2))
-    sigma = numpyro.sample("sigma", half_cauchy())
+    mu = latent("mu", dist.Normal(0, 10))
+    phi = latent("phi", dist.Normal(0, 2))
+    theta = latent("theta", dist.Normal(0, 2))
+    sigma = latent("sigma", half_cauchy())
 
-    def log_density(series: Any) -> Any:
+    def log_density(series: jax.Array) -> jax.Array:
         before = jnp.concatenate([jnp.reshape(mu, (1,)), series[:-1]])
         drive = series - mu - phi * before
 
-        def step(error: Any, value: Any) -> Any:
+        def step(error: jax.Array, value: jax.Array) -> tuple[jax.Array, jax.Array]:
             error = value - theta * error
             return error, error
 
         _, errors = jax.lax.scan(step, jnp.zeros(()), drive)
         return _normal(errors, sigma).sum()
 
-    def draw(key: Any) -> Any:
-        def step(state: tuple[Any, Any], error: Any) -> tuple[Any, Any]:
+    def draw(key: jax.Array) -> jax.Array:
+        def step(state: tuple[jax.Array, jax.Array], error: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
             value = mu + phi * state[0] + theta * state[1] + error
             return (value, error), value
 
         errors = sigma * jax.random.normal(key, (length,))
         return jax.lax.scan(step, (jnp.asarray(mu), jnp.zeros(())), errors)[1]
 
-    observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
+    observe("y", _independent_series(log_density, draw, y.shape[0], length), y, y.shape[0])
 
 
-def garch11(y: Any, *, length: int = 200, sigma1: float = 0.5) -> None:
+def garch11(y: Array, *, length: int = 200, sigma1: float = 0.5) -> None:
     """`y_t ~ Normal(mu, sigma_t)`, `sigma_t^2 = alpha0 + alpha1 (y_(t-1) - mu)^2 + beta1 sigma_(t-1)^2`.
 
     All priors are flat on `alpha1 + beta1 < 1`; `share = beta1 / (1 - alpha1)` has fixed bounds, and a flat
     distribution of beta1 makes `alpha1 ~ Beta(1, 2)`.
     """
-    mu = numpyro.sample("mu", flat())
-    alpha0: Any = numpyro.sample("alpha0", flat_positive())
-    alpha1: Any = numpyro.sample("alpha1", dist.Beta(1, 2))
-    beta1 = (1 - alpha1) * numpyro.sample("share", dist.Uniform(0, 1))
+    mu = latent("mu", flat())
+    alpha0 = latent("alpha0", flat_positive())
+    alpha1 = latent("alpha1", dist.Beta(1, 2))
+    beta1 = (1 - alpha1) * latent("share", dist.Uniform(0, 1))
 
-    def log_density(series: Any) -> Any:
+    def log_density(series: jax.Array) -> jax.Array:
         shock = alpha0 + alpha1 * (series[:-1] - mu) ** 2
 
-        def step(variance: Any, value: Any) -> Any:
+        def step(variance: jax.Array, value: jax.Array) -> tuple[jax.Array, jax.Array]:
             variance = value + beta1 * variance
             return variance, variance
 
@@ -83,27 +91,27 @@ def garch11(y: Any, *, length: int = 200, sigma1: float = 0.5) -> None:
         _, later = jax.lax.scan(step, first, shock)
         return _normal(series - mu, jnp.sqrt(jnp.concatenate([first[None], later]))).sum()
 
-    def draw(key: Any) -> Any:
-        def step(variance: Any, noise: Any) -> tuple[Any, Any]:
+    def draw(key: jax.Array) -> jax.Array:
+        def step(variance: jax.Array, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
             error = jnp.sqrt(variance) * noise
             return alpha0 + alpha1 * error**2 + beta1 * variance, mu + error
 
         return jax.lax.scan(step, jnp.full((), sigma1**2), jax.random.normal(key, (length,)))[1]
 
-    observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
+    observe("y", _independent_series(log_density, draw, y.shape[0], length), y, y.shape[0])
 
 
-def _share(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _share(draws: Draws) -> Draws:
     if "share" in draws or not {"alpha1", "beta1"} <= draws.keys():
         return draws
-    rest = {k: v for k, v in draws.items() if k != "beta1"}
-    return {**rest, "share": draws["beta1"] / (1 - draws["alpha1"])}
+    others = {k: v for k, v in draws.items() if k != "beta1"}
+    return {**others, "share": draws["beta1"] / (1 - draws["alpha1"])}
 
 
 # Hidden Markov models with two states: the first state of the chain has no distribution of its own.
 
 
-def _forward(emission: Any, transition: Any) -> Any:
+def _forward(emission: jax.Array, transition: jax.Array) -> jax.Array:
     """Log likelihood of a series by the forward algorithm.
 
     Args:
@@ -112,18 +120,18 @@ def _forward(emission: Any, transition: Any) -> Any:
     """
     moves = jnp.log(transition)
 
-    def step(gamma: Any, at: Any) -> Any:
+    def step(gamma: jax.Array, at: jax.Array) -> tuple[jax.Array, None]:
         return jax.scipy.special.logsumexp(gamma[:, None] + moves, axis=0) + at, None
 
     last, _ = jax.lax.scan(step, emission[0], emission[1:])
     return jax.scipy.special.logsumexp(last)
 
 
-def _states(key: Any, first: Any, transition: Any, length: int) -> Any:
+def _states(key: Array, first: Array, transition: Array, length: int) -> jax.Array:
     """States of a chain, `(length,)`, the first with probabilities in proportion to `first`."""
     begin, *later = jax.random.split(key, length)
 
-    def step(state: Any, at: Any) -> tuple[Any, Any]:
+    def step(state: jax.Array, at: jax.Array) -> tuple[jax.Array, jax.Array]:
         state = jax.random.categorical(at, jnp.log(transition[state]))
         return state, state
 
@@ -131,55 +139,61 @@ def _states(key: Any, first: Any, transition: Any, length: int) -> Any:
     return jnp.concatenate([start[None], jax.lax.scan(step, start, jnp.stack(later))[1]])
 
 
-def _increasing(name: str, means: tuple[float, ...], positive: bool) -> Any:
+def _increasing(name: str, means: tuple[float, ...], positive: bool) -> jax.Array:
     """An increasing vector whose entries have unit normal densities around `means`, not normalised."""
     support = constraints.positive_ordered_vector if positive else constraints.ordered_vector
-    values: Any = numpyro.sample(name, dist.ImproperUniform(support, (), (len(means),)))
+    values = latent(name, dist.ImproperUniform(support, (), (len(means),)))
     numpyro.sample(f"{name}_prior", dist.Normal(values, 1).to_event(1), obs=np.array(means))
     return values
 
 
-def hmm_example(y: Any, *, length: int = 100) -> None:
+def hmm_example(y: Array, *, length: int = 100) -> None:
     """Two states with unit normal emissions around increasing means; flat transition rows."""
-    rows = [numpyro.sample(f"theta{k}", dist.Dirichlet(jnp.ones(2))) for k in (1, 2)]
+    rows = [latent(f"theta{k}", dist.Dirichlet(jnp.ones(2))) for k in (1, 2)]
     mu = _increasing("mu", (3.0, 10.0), positive=True)
 
-    def log_density(series: Any) -> Any:
+    def log_density(series: jax.Array) -> jax.Array:
         return _forward(_normal(series[:, None] - mu, 1.0), jnp.stack(rows))
 
-    def draw(key: Any) -> Any:
+    def draw(key: jax.Array) -> jax.Array:
         first_key, second_key = jax.random.split(key)
         return mu[_states(first_key, jnp.ones(2), jnp.stack(rows), length)] + jax.random.normal(second_key, (length,))
 
-    observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
+    observe("y", _independent_series(log_density, draw, y.shape[0], length), y, y.shape[0])
 
 
 _ROWS = ((4.0, 2.0), (2.0, 4.0))
 
 
-def _drive(u: Any, v: Any, length: int, rows: Any, scales: tuple[float, float] | None) -> None:
+def _drive(u: Array, v: Array, length: int, rows: Table, scales: tuple[float, float] | None) -> None:
     """Speed and hoop distance of a basketball player, driving or not."""
     prior = np.asarray(rows, float)
-    transition = [numpyro.sample(f"theta{k + 1}", dist.Dirichlet(prior[k])) for k in (0, 1)]
+    transition = [latent(f"theta{k + 1}", dist.Dirichlet(prior[k])) for k in (0, 1)]
     phi, lam = (_increasing(k, (0.0, 3.0), positive=scales is None) for k in ("phi", "lambda"))
 
-    def log_density(speed: Any, distance: Any) -> Any:
+    def log_density(speed: jax.Array, distance: jax.Array) -> jax.Array:
         if scales is None:  # exponential distributions with these rates
             emission = jnp.log(phi) - phi * speed[:, None] + jnp.log(lam) - lam * distance[:, None]
         else:
             emission = _normal(speed[:, None] - phi, scales[0]) + _normal(distance[:, None] - lam, scales[1])
         return _forward(emission, jnp.stack(transition))
 
-    def both(values: Any) -> Any:
-        return jax.vmap(log_density)(values, v)
+    def both(values: jax.Array) -> jax.Array:
+        return jax.vmap(log_density)(values, jnp.asarray(v))
 
-    observe("u", laws.DensityLaw(both, constraints.real_vector, (u.shape[0],), (length,)), u, u.shape[0])
+    observe("u", extra.FromLogDensity(both, constraints.real_vector, (u.shape[0],), (length,)), u, u.shape[0])
 
 
-def _driven(params: dict[str, Any], batch: dict[str, Any], key: Any, length: int, scales: Any) -> dict[str, Any]:
+def _driven(
+    params: Mapping[str, Array],
+    batch: Mapping[str, Array],
+    key: jax.Array,
+    length: int,
+    scales: tuple[float, float] | None,
+) -> dict[str, Array]:
     """Both columns simulated again: the one observed site of the program stands for them."""
 
-    def one(key: Any) -> dict[str, Any]:
+    def event(key: jax.Array) -> dict[str, jax.Array]:
         states, *keys = jax.random.split(key, 3)
         at = _states(states, jnp.ones(2), jnp.stack([params["theta1"], params["theta2"]]), length)
         means = params["phi"][at], params["lambda"][at]
@@ -189,45 +203,47 @@ def _driven(params: dict[str, Any], batch: dict[str, Any], key: Any, length: int
             result = [m + s * jax.random.normal(k, (length,)) for k, m, s in zip(keys, means, scales, strict=True)]
         return dict(zip(("u", "v"), result, strict=True))
 
-    return {**batch, **jax.vmap(one)(jax.random.split(key, len(batch["u"])))}
+    return {**batch, **jax.vmap(event)(jax.random.split(key, len(batch["u"])))}
 
 
-def hmm_drive_0(u: Any, v: Any, *, length: int = 416, rows: Any = _ROWS) -> None:
+def hmm_drive_0(u: Array, v: Array, *, length: int = 416, rows: Table = _ROWS) -> None:
     """Exponential emissions of speed and distance."""
     _drive(u, v, length, rows, None)
 
 
-def hmm_drive_1(u: Any, v: Any, *, length: int = 416, rows: Any = _ROWS, tau: float = 0.1, rho: float = 0.1) -> None:
+def hmm_drive_1(
+    u: Array, v: Array, *, length: int = 416, rows: Table = _ROWS, tau: float = 0.1, rho: float = 0.1
+) -> None:
     """Normal emissions of log speed and log distance with known scales."""
     _drive(u, v, length, rows, (tau, rho))
 
 
-def hmm_gaussian(y: Any, *, length: int = 500, states: int = 3) -> None:
+def hmm_gaussian(y: Array, *, length: int = 500, states: int = 3) -> None:
     """Normal emissions with increasing means, all priors flat; the first state has its own distribution."""
     even = dist.Dirichlet(jnp.ones(states))
-    first: Any = numpyro.sample("pi1", even)
-    transition = numpyro.sample("A", even.expand((states,)).to_event(1))
-    mu: Any = numpyro.sample("mu", dist.ImproperUniform(constraints.ordered_vector, (), (states,)))
-    sigma: Any = numpyro.sample("sigma", flat_positive().expand((states,)).to_event(1))
+    first = latent("pi1", even)
+    transition = latent("A", even.expand((states,)).to_event(1))
+    mu = latent("mu", dist.ImproperUniform(constraints.ordered_vector, (), (states,)))
+    sigma = latent("sigma", flat_positive().expand((states,)).to_event(1))
 
-    def log_density(series: Any) -> Any:
+    def log_density(series: jax.Array) -> jax.Array:
         emission = _normal(series[:, None] - mu, sigma)
         return _forward(emission.at[0].add(jnp.log(first)), transition)
 
-    def draw(key: Any) -> Any:
+    def draw(key: jax.Array) -> jax.Array:
         first_key, second_key = jax.random.split(key)
         at = _states(first_key, first, transition, length)
         return mu[at] + sigma[at] * jax.random.normal(second_key, (length,))
 
-    observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
+    observe("y", _independent_series(log_density, draw, y.shape[0], length), y, y.shape[0])
 
 
-def _whole(*names: str) -> Callable[[Mapping[str, Any]], Records]:
+def _one_record(*names: str) -> Callable[[Data], Records]:
     """One record: whole columns of the data."""
     return lambda data: {k: array(data, k)[None] for k in names}
 
 
-def _drive_constants(data: Mapping[str, Any]) -> dict[str, Any]:
+def _drive_constants(data: Data) -> dict[str, object]:
     known = {k: float(data[k]) for k in ("tau", "rho") if k in data}
     return {"length": int(data["N"]), "rows": tuple(tuple(map(float, row)) for row in data["alpha"]), **known}
 
@@ -242,61 +258,61 @@ def _event(length: int) -> dict[str, tuple[int, ...]]:
 
 
 MODELS: tuple[Shipped, ...] = (
-    written(
+    from_program(
         hmm_gaussian,
         "hidden Markov model with three states; one record is the series",
         shapes=_series,
-        records=_whole("y"),
+        records=_one_record("y"),
         posteriors=("hmm_gaussian_simulated-hmm_gaussian",),
         constants=lambda data: {"length": int(data["T"]), "states": int(data["K"])},
         response="y",
     ),
-    written(
+    from_program(
         arma11,
         "ARMA(1, 1); one record is the series",
         shapes=_series,
-        records=_whole("y"),
+        records=_one_record("y"),
         posteriors=("arma-arma11",),
         constants=lambda data: {"length": int(data["T"])},
         response="y",
     ),
-    written(
+    from_program(
         garch11,
         "GARCH(1, 1); one record is the series",
         shapes=_series,
         prepare=_share,
-        records=_whole("y"),
+        records=_one_record("y"),
         posteriors=("garch-garch11",),
         constants=lambda data: {"length": int(data["T"]), "sigma1": float(data["sigma1"])},
         response="y",
     ),
-    written(
+    from_program(
         hmm_example,
         "hidden Markov model, normal emissions; one record is the series",
         shapes=_series,
-        records=_whole("y"),
+        records=_one_record("y"),
         posteriors=("hmm_example-hmm_example",),
         constants=lambda data: {"length": int(data["N"])},
         response="y",
     ),
-    written(
+    from_program(
         hmm_drive_0,
         "hidden Markov model, exponential emissions; one record is the event",
         shapes=_event,
         domain={"u": "positive", "v": "positive"},
         simulate=lambda params, batch, key, *, length: _driven(params, batch, key, length, None),
-        records=_whole("u", "v"),
+        records=_one_record("u", "v"),
         posteriors=("bball_drive_event_0-hmm_drive_0",),
         constants=_drive_constants,
         response="u",
     ),
-    written(
+    from_program(
         hmm_drive_1,
         "hidden Markov model, normal emissions; one record is the event",
         shapes=_event,
         domain={"u": "real", "v": "real"},
         simulate=lambda params, batch, key, *, length, tau, rho: _driven(params, batch, key, length, (tau, rho)),
-        records=_whole("u", "v"),
+        records=_one_record("u", "v"),
         posteriors=("bball_drive_event_1-hmm_drive_1",),
         constants=_drive_constants,
         response="u",

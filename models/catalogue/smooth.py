@@ -3,31 +3,45 @@
 The basis is public, as times and maps are; a record names its row, and the response there is private.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.model import Records
-from bayesrecon.models.catalogue.latent import floats, index, levels, observe, rebuild, standard, standardised
-from bayesrecon.models.catalogue.later import constraints, dist, numpyro
+from bayesrecon.models.catalogue.from_program import from_program
+from bayesrecon.models.catalogue.latent import (
+    Data,
+    Draws,
+    Table,
+    floats,
+    index,
+    latent,
+    levels,
+    observe,
+    rebuild,
+    standard,
+    standardised,
+)
+from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist, numpyro
 from bayesrecon.models.catalogue.linear import array
-from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
-Table = Sequence[Sequence[float]]
+if TYPE_CHECKING:
+    from numpyro.distributions import Distribution
 
 
-def _half_t() -> Any:
+def _half_t() -> "Distribution":
     return dist.FoldedDistribution(dist.StudentT(3, 0, 36))
 
 
-def _motorcycle(row: Array, Y: Any, mean: Callable[[str], Any]) -> None:
+def _motorcycle(row: Array, Y: Array | None, mean: Callable[[str], jax.Array]) -> None:
     """Acceleration of a head in a crash: `Y ~ Normal(mu, exp(eta))`, two smooth functions of time."""
-    intercept = numpyro.sample("Intercept", dist.StudentT(3, -13, 36))
-    intercept_sigma = numpyro.sample("Intercept_sigma", dist.StudentT(3, 0, 10))
+    intercept = latent("Intercept", dist.StudentT(3, -13, 36))
+    intercept_sigma = latent("Intercept_sigma", dist.StudentT(3, 0, 10))
     mu, eta = intercept + mean(""), intercept_sigma + mean("_sigma")
     observe("Y", dist.Normal(mu[row - 1], jnp.exp(eta[row - 1])), Y, row.shape[0])
 
@@ -47,10 +61,10 @@ def accel_gp(
     """Two approximate Gaussian processes: eigenfunctions `X`, roots of the eigenvalues `slambda`."""
     bases = {"": (np.asarray(X), np.asarray(slambda)), "_sigma": (np.asarray(X_sigma), np.asarray(slambda_sigma))}
 
-    def mean(part: str) -> Any:
+    def mean(part: str) -> jax.Array:
         basis, roots = bases[part]
-        scale = numpyro.sample(f"sdgp{part}_1", _half_t())
-        length = numpyro.sample(f"lscale{part}_1", dist.InverseGamma(1.124909, 0.0177))
+        scale = latent(f"sdgp{part}_1", _half_t())
+        length = latent(f"lscale{part}_1", dist.InverseGamma(1.124909, 0.0177))
         # Square root of the spectral density of the squared exponential kernel in one dimension.
         spread = scale * jnp.sqrt(np.sqrt(2 * np.pi) * length) * jnp.exp(-0.25 * length**2 * roots[:, 0] ** 2)
         return jnp.asarray(basis) @ (spread * standard(f"zgp{part}_1", basis.shape[1]))
@@ -70,11 +84,11 @@ def accel_splines(
     """Two penalised splines: flat weights of `Xs`, normal weights of `Zs`."""
     bases = {"": (np.asarray(Xs), np.asarray(Zs)), "_sigma": (np.asarray(Xs_sigma), np.asarray(Zs_sigma))}
 
-    def mean(part: str) -> Any:
+    def mean(part: str) -> jax.Array:
         fixed, smooth = bases[part]
         flat = dist.ImproperUniform(constraints.real_vector, (), (fixed.shape[1],))
-        weights = numpyro.sample(f"bs{part}", flat)
-        scale = numpyro.sample(f"sds{part}_1_1", _half_t())
+        weights = latent(f"bs{part}", flat)
+        scale = latent(f"sds{part}_1_1", _half_t())
         return jnp.asarray(fixed) @ weights + jnp.asarray(smooth) @ (scale * standard(f"zs{part}_1_1", smooth.shape[1]))
 
     _motorcycle(row, Y, mean)
@@ -82,9 +96,9 @@ def accel_splines(
 
 def dugongs_model(x: Array, Y: Array | None = None) -> None:
     """Length of sea cows by age: `Y ~ Normal(alpha - beta lambda^x, 1 / sqrt(tau))`."""
-    alpha, beta = (numpyro.sample(k, dist.Normal(0, 1000)) for k in ("alpha", "beta"))
-    rate = numpyro.sample("lambda", dist.Uniform(0.5, 1))
-    tau = numpyro.sample("tau", dist.Gamma(1e-4, 1e-4))
+    alpha, beta = (latent(k, dist.Normal(0, 1000)) for k in ("alpha", "beta"))
+    rate = latent("lambda", dist.Uniform(0.5, 1))
+    tau = latent("tau", dist.Gamma(1e-4, 1e-4))
     observe("Y", dist.Normal(alpha - beta * rate**x, 1 / jnp.sqrt(tau)), Y, x.shape[0])
 
 
@@ -98,17 +112,17 @@ def losscurve_sislob(
 ) -> None:
     """Insurance losses: `loss ~ Normal(LR_c premium_c g(t), loss_sd premium_c)` with a Weibull growth curve g."""
     sums, at = np.asarray(premium, float), np.asarray(times, float)
-    omega, theta = (numpyro.sample(k, dist.LogNormal(0, 0.5)) for k in ("omega", "theta"))
-    mu = numpyro.sample("mu_LR", dist.Normal(0, 0.5))
-    spread = numpyro.sample("sd_LR", dist.LogNormal(0, 0.5))
-    loss_sd = numpyro.sample("loss_sd", dist.LogNormal(0, 0.7))
+    omega, theta = (latent(k, dist.LogNormal(0, 0.5)) for k in ("omega", "theta"))
+    mu = latent("mu_LR", dist.Normal(0, 0.5))
+    spread = latent("sd_LR", dist.LogNormal(0, 0.5))
+    loss_sd = latent("loss_sd", dist.LogNormal(0, 0.7))
     ratio = jnp.exp(mu + spread * standard("log_LR_raw", len(sums)))
     growth = -jnp.expm1(-((at / theta) ** omega))
     paid = jnp.asarray(sums)[cohort - 1]
     observe("loss", dist.Normal(ratio[cohort - 1] * paid * growth[time - 1], loss_sd * paid), loss, paid.shape[0])
 
 
-def _log_ratio(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _log_ratio(draws: Draws) -> Draws:
     if "log_LR_raw" in draws or "LR" not in draws:
         return draws
     published = {**{k: v for k, v in draws.items() if k != "LR"}, "log_LR": np.log(draws["LR"])}
@@ -128,17 +142,17 @@ def prophet(
     """A linear trend with changepoints plus seasonal regressors, normal noise."""
     at, change, design = np.asarray(t, float), np.asarray(t_change, float), np.asarray(X, float)
     bend = np.where(at[:, None] >= change, at[:, None] - change, 0.0)
-    k, m = (numpyro.sample(name, dist.Normal(0, 5)) for name in ("k", "m"))
-    delta = numpyro.sample("delta", dist.Laplace(0, tau).expand((len(change),)).to_event(1))
-    sigma = numpyro.sample("sigma_obs", dist.HalfNormal(0.5))
-    beta = numpyro.sample("beta", dist.Normal(0, np.asarray(scales, float)).to_event(1))
+    k, m = (latent(name, dist.Normal(0, 5)) for name in ("k", "m"))
+    delta = latent("delta", dist.Laplace(0, tau).expand((len(change),)).to_event(1))
+    sigma = latent("sigma_obs", dist.HalfNormal(0.5))
+    beta = latent("beta", dist.Normal(0, np.asarray(scales, float)).to_event(1))
     mean = m + k * at + jnp.asarray(bend) @ delta + jnp.asarray(design) @ beta
     observe("y", dist.Normal(mean[row - 1], sigma), y, row.shape[0])
 
 
 def bym2_offset_only(
     area: Array,
-    y: Any = None,
+    y: Array | None = None,
     *,
     exposure: Sequence[float] = (1.0, 1.0, 1.0),
     edges: Sequence[Sequence[int]] = ((1, 2), (2, 3)),
@@ -147,11 +161,11 @@ def bym2_offset_only(
     """Accidents by area: Poisson with an unstructured and a spatial effect per area (BYM2)."""
     log_e, (first, second) = np.log(np.asarray(exposure, float)), np.asarray(edges, int).T - 1
     areas = len(log_e)
-    beta0 = numpyro.sample("beta0", dist.Normal(0, 1))
-    sigma = numpyro.sample("sigma", dist.HalfNormal(1))
-    rho = numpyro.sample("rho", dist.Beta(0.5, 0.5))
+    beta0 = latent("beta0", dist.Normal(0, 1))
+    sigma = latent("sigma", dist.HalfNormal(1))
+    rho = latent("rho", dist.Beta(0.5, 0.5))
     theta = standard("theta", areas)
-    phi: Any = numpyro.sample("phi", dist.ImproperUniform(constraints.real_vector, (), (areas,)))
+    phi = latent("phi", dist.ImproperUniform(constraints.real_vector, (), (areas,)))
     numpyro.sample("phi_edges", dist.Normal(phi[first] - phi[second], 1).to_event(1), obs=np.zeros(len(first)))
     numpyro.sample("phi_sum", dist.Normal(jnp.sum(phi), 0.001 * areas), obs=0.0)
     effect = jnp.sqrt(1 - rho) * theta + jnp.sqrt(rho / scaling_factor) * phi
@@ -159,19 +173,19 @@ def bym2_offset_only(
     observe("y", dist.Poisson(rate[area - 1]), y, area.shape[0])
 
 
-def _rows(response: str, count: str) -> Any:
-    def records(data: Mapping[str, Any]) -> Records:
+def _rows(response: str, count: str) -> Callable[[Data], Records]:
+    def records(data: Data) -> Records:
         return {"row": np.arange(1, int(data[count]) + 1), response: array(data, response)}
 
     return records
 
 
-def _areas(data: Mapping[str, Any]) -> Records:
+def _areas(data: Data) -> Records:
     return {"area": np.arange(1, int(data["N"]) + 1), "y": index(data, "y")}
 
 
 MODELS: tuple[Shipped, ...] = (
-    written(
+    from_program(
         accel_gp,
         "acceleration by time, mean and scale approximate Gaussian processes",
         domain=lambda X: {"row": levels(len(X))},
@@ -185,7 +199,7 @@ MODELS: tuple[Shipped, ...] = (
         design=("row",),
         response="Y",
     ),
-    written(
+    from_program(
         accel_splines,
         "acceleration by time, mean and scale penalised splines",
         domain=lambda Xs: {"row": levels(len(Xs))},
@@ -200,7 +214,7 @@ MODELS: tuple[Shipped, ...] = (
         design=("row",),
         response="Y",
     ),
-    written(
+    from_program(
         dugongs_model,
         "growth curve of sea cows",
         domain={"x": "positive"},
@@ -209,7 +223,7 @@ MODELS: tuple[Shipped, ...] = (
         design=("x",),
         response="Y",
     ),
-    written(
+    from_program(
         losscurve_sislob,
         "insurance losses by cohort and development time",
         domain=lambda premium, times: {
@@ -228,7 +242,7 @@ MODELS: tuple[Shipped, ...] = (
         design=("cohort", "time"),
         response="loss",
     ),
-    written(
+    from_program(
         prophet,
         "trend with changepoints and seasonal regressors",
         domain=lambda t: {"row": levels(len(t))},
@@ -244,7 +258,7 @@ MODELS: tuple[Shipped, ...] = (
         design=("row",),
         response="y",
     ),
-    written(
+    from_program(
         bym2_offset_only,
         "Poisson counts by area with spatial effects",
         domain=lambda exposure: {"area": levels(len(exposure))},

@@ -3,19 +3,19 @@
 The steps and what drives them are public; a record names its row, and the response there is private.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.model import Records
 from bayesrecon.models.catalogue.curves import cholesky, smooth_covariance
-from bayesrecon.models.catalogue.latent import floats, index, levels, observe, standard
-from bayesrecon.models.catalogue.later import constraints, dist, numpyro
+from bayesrecon.models.catalogue.from_program import from_program
+from bayesrecon.models.catalogue.latent import Data, floats, index, latent, levels, observe, standard
+from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist, numpyro
 from bayesrecon.models.catalogue.linear import array, flat
-from bayesrecon.models.catalogue.written import written
 from bayesrecon.models.entry import Shipped
 
 _STATE_VARIANCES = 10
@@ -40,17 +40,17 @@ def hierarchical_gp(
     region = np.asarray(regions, int) - 1
     at = np.arange(years)
     variances = _STATE_VARIANCES + 7
-    total = numpyro.sample("tot_var", dist.Gamma(3, 3))
-    shares = numpyro.sample("prop_var", dist.Dirichlet(2 * jnp.ones(variances)))
+    total = latent("tot_var", dist.Gamma(3, 3))
+    shares = latent("prop_var", dist.Dirichlet(2 * jnp.ones(variances)))
     sd = jnp.sqrt(variances * shares * total)
     year_sd, region_sd, state_sd = sd[0], sd[1], sd[2 : 2 + _STATE_VARIANCES]
     *process_sd, noise = sd[2 + _STATE_VARIANCES :]
-    mu = numpyro.sample("mu", dist.Normal(0.5, 0.5))
+    mu = latent("mu", dist.Normal(0.5, 0.5))
 
-    def process(name: str, units: int, scales: Sequence[Any]) -> Any:
-        covariance = 0.0
+    def process(name: str, units: int, scales: Sequence[jax.Array]) -> jax.Array:
+        covariance = jnp.zeros((years, years))
         for kind, middle, scale in zip(("long", "short"), (8, 3), scales, strict=True):
-            length = numpyro.sample(f"length_GP_{name}_{kind}", dist.Weibull(middle, 30))
+            length = latent(f"length_GP_{name}_{kind}", dist.Weibull(middle, 30))
             covariance = covariance + smooth_covariance(at, scale, length, _NUGGET / 2)
         return cholesky(covariance) @ standard(f"GP_{name}_std", years, units)
 
@@ -66,8 +66,8 @@ _SEASONS = 12
 
 
 def state_space_stochastic_level_stochastic_seasonal(
-    month: Any,
-    y: Any = None,
+    month: Array,
+    y: Array | None = None,
     *,
     x: Sequence[float] = tuple(range(24)),
     w: Sequence[float] = (0.0,) * 24,
@@ -82,11 +82,11 @@ def state_space_stochastic_level_stochastic_seasonal(
     """
     x_values, w_values = np.asarray(x, float), np.asarray(w, float)
     months = len(x_values)
-    mu: Any = numpyro.sample("mu", dist.Uniform(low, high).expand((months,)).to_event(1))
-    seasonal: Any = numpyro.sample("seasonal", flat().expand((months,)).to_event(1))
-    beta, lam = numpyro.sample("beta", flat()), numpyro.sample("lambda", flat())
+    mu = latent("mu", dist.Uniform(low, high).expand((months,)).to_event(1))
+    seasonal = latent("seasonal", flat().expand((months,)).to_event(1))
+    beta, lam = latent("beta", flat()), latent("lambda", flat())
     ordered = dist.ImproperUniform(constraints.positive_ordered_vector, (), (3,))
-    sigma: Any = numpyro.sample("sigma", ordered)
+    sigma = latent("sigma", ordered)
     past = sum(seasonal[_SEASONS - 1 - k : months - k] for k in range(1, _SEASONS))
     drift = dist.Normal(seasonal[_SEASONS - 1 :] + past, sigma[0]).to_event(1)
     numpyro.sample("season_prior", drift, obs=np.zeros(months - _SEASONS + 1))
@@ -97,18 +97,18 @@ def state_space_stochastic_level_stochastic_seasonal(
     observe("y", dist.Normal(mean[month - 1], sigma[2]), y, month.shape[0])
 
 
-def _votes(data: Mapping[str, object]) -> Records:
+def _votes(data: Data) -> Records:
     return {"state": index(data, "state_ind"), "year": index(data, "year_ind"), "y": array(data, "y")}
 
 
-def _bounded(data: Mapping[str, Any]) -> dict[str, Any]:
+def _bounded(data: Data) -> dict[str, object]:
     y = array(data, "y")
     low, high = (float(y.mean() + side * 3 * y.std(ddof=1)) for side in (-1, 1))
     return {"x": floats(data["x"]), "w": floats(data["w"]), "low": low, "high": high}
 
 
 MODELS: tuple[Shipped, ...] = (
-    written(
+    from_program(
         hierarchical_gp,
         "share of votes by state and year, Gaussian processes in time",
         domain=lambda regions, observed: {
@@ -126,7 +126,7 @@ MODELS: tuple[Shipped, ...] = (
         design=("state", "year"),
         response="y",
     ),
-    written(
+    from_program(
         state_space_stochastic_level_stochastic_seasonal,
         "monthly series with a drifting level and season",
         domain=lambda x: {"month": levels(len(x))},

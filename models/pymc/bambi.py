@@ -9,17 +9,18 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Design:
-    """A matrix of common predictors as it stands in the graph.
+    """A matrix of common predictors in the graph.
 
-    Bambi subtracts the columns' means, and takes what that does to the intercept back from its draws: draws belong to
-    predictors as they are, priors to centred ones.
+    Bambi subtracts the columns' means, and corrects the intercept in its draws. So draws are for the original
+    predictors, and priors are for centred ones.
 
     Attributes:
-        values: `(N, p)` as in the graph.
-        mean: `(p,)` that were subtracted.
-        columns: `(field, level)` of every column, the level that it marks where the field is categorical, else None.
+        values: the matrix in the graph, `(N, p)`.
+        mean: the means that were subtracted, `(p,)`.
+        columns: `(field, level)` of every column. The level is the one that the column indicates if the field is
+            categorical, and otherwise None.
         fields: `{field: (values (N,), number of levels or None)}`.
-        intercept: name of the intercept where it was moved, else None.
+        intercept: name of the intercept if predictors are centred; otherwise None.
         coefficients: names of the columns' coefficients, in order.
     """
 
@@ -32,12 +33,12 @@ class Design:
 
 
 def designs(model: object) -> list[Design]:
-    """The matrices of a Bambi model that was built; none of another model."""
+    """The matrices of a Bambi model that was built; an empty list for another model."""
     return [design for part in _parts(model) if (design := _design(part, model)) is not None]
 
 
 def _parts(model: object) -> list[Any]:
-    """The predictors of the response's parameters; none of another model."""
+    """The predictors of the response's parameters; an empty list for another model."""
     return list(getattr(getattr(model, "backend", None), "distributional_components", {}).values())
 
 
@@ -53,17 +54,17 @@ def _design(part: Any, model: Any) -> Design | None:
     fields: dict[str, tuple[np.ndarray, int | None]] = {}
     for name, term in terms.items():
         values = np.asarray(term.data, float).reshape(len(term.data), -1)
-        marks = term.kind == "categoric" and np.isin(values, (0, 1)).all() and (values.sum(axis=1) <= 1).all()
-        if marks:
+        indicators = term.kind == "categoric" and np.isin(values, (0, 1)).all() and (values.sum(axis=1) <= 1).all()
+        if indicators:
             first = 0 if (values.sum(axis=1) == 1).all() else 1
             fields[name] = ((values @ np.arange(first, first + values.shape[1])).astype(int), values.shape[1] + first)
             columns += [(name, first + j) for j in range(values.shape[1])]
         else:
             several = values.shape[1] > 1
             for j in range(values.shape[1]):
-                own = f"{name}[{j + 1}]" if several else name
-                fields[own] = (np.asarray(term.data).reshape(values.shape)[:, j], None)
-                columns.append((own, None))
+                field = f"{name}[{j + 1}]" if several else name
+                fields[field] = (np.asarray(term.data).reshape(values.shape)[:, j], None)
+                columns.append((field, None))
     return Design(
         values=raw - mean,
         mean=mean,

@@ -12,6 +12,9 @@ import numpy as np
 from bayesrecon import errors
 from bayesrecon.errors import BayesreconError
 
+Variable = Any
+"""A variable of PyTensor's graph. PyTensor is an optional dependency."""
+
 
 def library(name: str) -> Any:
     """A module of PyMC or PyTensor.
@@ -29,13 +32,13 @@ class Column:
     """An array of the model with an entry per record.
 
     Attributes:
-        leaves: variables of the graph that hold it, of different shape perhaps where an axis has length one.
-        values: `(N, *shape)`, for names and for checking the rewritten graph; nothing else sees them.
-        levels: number of values that it can have where the graph indexes something by it, else None.
-        along: name of the dimension that it indexes, where the model says so.
+        leaves: variables of the graph that contain it. Their shapes may differ by axes of length one.
+        values: `(N, *shape)`. They are only used for names and for checking the rewritten graph.
+        levels: number of possible values if the graph uses it as an index; otherwise None.
+        along: name of the dimension that it indexes; None if the model has no name for it.
     """
 
-    leaves: tuple[Any, ...]
+    leaves: tuple[Variable, ...]
     values: np.ndarray
     levels: int | None = None
     along: str | None = None
@@ -55,7 +58,7 @@ class Column:
         return self.values.shape == values.shape and np.array_equal(self.values, values)
 
 
-def content(leaf: Any) -> Any:
+def content(leaf: Variable) -> Any:
     """The array of a leaf of the graph; None for an input."""
     if hasattr(leaf, "get_value"):
         return np.asarray(leaf.get_value(borrow=True)) if hasattr(leaf.type, "ndim") else None
@@ -67,8 +70,8 @@ def _squeezed(values: np.ndarray) -> np.ndarray:
     return values.reshape(*values.shape[:1], *(d for d in values.shape[1:] if d != 1))
 
 
-def leaves_of(graphs: Sequence[object], count: int) -> list[Any]:
-    """Leaves of the graphs that hold `count` entries along their first axis."""
+def leaves_of(graphs: Sequence[Variable], count: int) -> list[Variable]:
+    """Leaves of the graphs with `count` entries along their first axis."""
     result = []
     for leaf in library("pytensor.graph.traversal").ancestors(graphs):
         values = content(leaf) if leaf.owner is None else None
@@ -78,12 +81,15 @@ def leaves_of(graphs: Sequence[object], count: int) -> list[Any]:
 
 
 def columns_of(
-    graphs: Sequence[Any], leaves: Sequence[Any], sizes: Callable[[Any], tuple[int, ...]], dims: Mapping[Any, Any]
+    graphs: Sequence[Variable],
+    leaves: Sequence[Variable],
+    sizes: Callable[[Variable], tuple[int, ...]],
+    dims: Mapping[Variable, Sequence[str | None] | None],
 ) -> list[Column]:
-    """The leaves by what they hold: the same array, used twice, is one column.
+    """The leaves as columns. Leaves with the same array are one column.
 
     Args:
-        sizes: shape of a variable of the graph.
+        sizes: function that returns the shape of a variable.
         dims: names of the dimensions of free variables.
     """
     indexed = _indexed(graphs)
@@ -107,22 +113,22 @@ def columns_of(
     return result
 
 
-def _indexed(graphs: Sequence[object]) -> dict[Any, tuple[Any, int]]:
-    """Variables that are used as an index, with what they index and along which axis."""
-    result: dict[Any, tuple[Any, int]] = {}
+def _indexed(graphs: Sequence[Variable]) -> dict[Variable, tuple[Variable, int]]:
+    """Variables that are used as an index, with the indexed variable and the axis."""
+    result: dict[Variable, tuple[Variable, int]] = {}
     for node in library("pytensor.graph.traversal").toposort(graphs):
         kind = type(node.op).__name__
         if kind == "AdvancedSubtensor1":
-            result[_plain(node.inputs[1])] = (node.inputs[0], 0)
+            result[_without_views(node.inputs[1])] = (node.inputs[0], 0)
         elif kind == "AdvancedSubtensor":
             for axis, index in enumerate(node.inputs[1:]):
                 if hasattr(index.type, "ndim") and index.type.ndim:
-                    result[_plain(index)] = (node.inputs[0], axis)
+                    result[_without_views(index)] = (node.inputs[0], axis)
     return result
 
 
-def _plain(index: Any) -> Any:
-    """An index without its axes and its type."""
+def _without_views(index: Variable) -> Variable:
+    """The variable of which an index is a view with other axes."""
     while index.owner is not None and type(index.owner.op).__name__ == "DimShuffle":
         index = index.owner.inputs[0]
     return index
@@ -132,57 +138,59 @@ class NotOneRecordError(BayesreconError):
     """An operation that cannot be made for one record."""
 
 
-def for_one_record(graphs: Sequence[object], replaced: Mapping[object, object], count: int) -> list[Any]:
-    """The graphs with leaves replaced by inputs of one record, every operation rebuilt for their shapes.
+def for_one_record(graphs: Sequence[Variable], replaced: Mapping[Variable, Variable], count: int) -> list[Variable]:
+    """The graphs for one record. Leaves are replaced by inputs, and all operations are rebuilt for their shapes.
 
     Args:
-        replaced: leaf to its stand-in, whose first axis has length one.
-        count: count of the records in the graphs, which shapes may name.
+        replaced: the input of every leaf, with a first axis of length one.
+        count: number of records in the graphs, which may be part of a shape.
 
     Raises:
-        NotOneRecordError: an operation that cannot be made for one record.
+        NotOneRecordError: an operation cannot be rebuilt for one record.
     """
     ancestors = library("pytensor.graph.traversal").ancestors
-    now: dict[Any, Any] = dict(replaced)
+    new: dict[Variable, Variable] = dict(replaced)
 
-    def length(dim: Any) -> Any:
-        fixed = all(v.owner is not None or content(v) is not None for v in ancestors([dim]))
-        return 1 if fixed and int(dim.eval()) == count else now.get(dim, dim)
+    def length(dim: Variable) -> Variable:
+        constant = all(v.owner is not None or content(v) is not None for v in ancestors([dim]))
+        return 1 if constant and int(dim.eval()) == count else new.get(dim, dim)
 
     for node in library("pytensor.graph.traversal").toposort(graphs):
         kind = type(node.op).__name__
-        inputs = [now.get(i, i) for i in node.inputs]
+        inputs = [new.get(i, i) for i in node.inputs]
         if kind in ("SpecifyShape", "CheckParameterValue", "CheckAndRaise", "Assert"):
-            now[node.outputs[0]] = inputs[0]  # JAX leaves checks of values out; of shapes none is left to check
+            new[node.outputs[0]] = inputs[
+                0
+            ]  # JAX omits checks of values, and the rewritten graph needs no checks of shapes
             continue
         if kind == "Alloc":
             inputs = [inputs[0], length(node.inputs[1]) if len(inputs) > 1 else [], *inputs[2:]][: len(node.inputs)]
         elif kind == "ARange":
             inputs = [inputs[0], length(node.inputs[1]), inputs[2]]
-        elif (ours := _ours(node, inputs)) is not None:
-            now[node.outputs[0]] = ours
+        elif (replacement := _replacement(node, inputs)) is not None:
+            new[node.outputs[0]] = replacement
             continue
-        elif all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
+        elif all(after is before for after, before in zip(inputs, node.inputs, strict=True)):
             continue
         elif isinstance(node.op, library("pytensor.compile.builders").OpFromGraph):
-            # A graph as one operation holds its inputs to the shapes that it was made for: it is written out.
+            # An operation that is a graph requires the original shapes, so its inner graph is inlined.
             inner = dict(zip(node.op.inner_inputs, inputs, strict=True))
-            now.update(zip(node.outputs, for_one_record(node.op.inner_outputs, inner, count), strict=True))
+            new.update(zip(node.outputs, for_one_record(node.op.inner_outputs, inner, count), strict=True))
             continue
         try:
-            made = node.op.make_node(*inputs)
+            rebuilt = node.op.make_node(*inputs)
         except Exception as error:
             text = str(error).strip().splitlines()
             raise NotOneRecordError(f"{kind}: {text[0] if text else type(error).__name__}") from None
-        now.update(zip(node.outputs, made.outputs, strict=True))
-    return [now.get(g, g) for g in graphs]
+        new.update(zip(node.outputs, rebuilt.outputs, strict=True))
+    return [new.get(g, g) for g in graphs]
 
 
-def jaxified(inputs: Sequence[object], graphs: Sequence[object], title: str) -> Callable[..., Any]:
+def jaxified(inputs: Sequence[Variable], graphs: Sequence[Variable], title: str) -> Callable[..., list[jax.Array]]:
     """The graphs as one JAX function of the inputs.
 
     Raises:
-        BayesreconError: an operation that has no counterpart in JAX.
+        BayesreconError: an operation has no counterpart in JAX.
     """
     try:
         return library("pymc.sampling.jax").get_jaxified_graph(list(inputs), for_one_record(graphs, {}, 0))
@@ -190,21 +198,21 @@ def jaxified(inputs: Sequence[object], graphs: Sequence[object], title: str) -> 
         raise BayesreconError(f"{title}: {str(error).strip().splitlines()[0]}") from None
 
 
-def _erfcx(x: Any) -> tuple[Any]:
+def _erfcx(x: jax.Array) -> tuple[jax.Array]:
     """`exp(x^2) erfc(x)`, by the logarithm of the normal distribution function."""
     return (2 * jnp.exp(x * x + jax.scipy.special.log_ndtr(-math.sqrt(2) * x)),)
 
 
-_OURS: dict[str, Callable[..., tuple[Any]]] = {
+_REPLACEMENTS: dict[str, Callable[[jax.Array], tuple[jax.Array]]] = {
     "Erfcx": _erfcx,
     "I0": lambda x: (jax.scipy.special.i0(x),),
     "I1": lambda x: (jax.scipy.special.i1(x),),
 }
-"""Functions that PyTensor takes from a package of its own in JAX."""
+"""Functions for which PyTensor needs TensorFlow Probability in JAX, by the name of their operation."""
 
 
-def _ours(node: Any, inputs: Sequence[Any]) -> Any:
-    function = _OURS.get(type(getattr(node.op, "scalar_op", None)).__name__)
+def _replacement(node: Any, inputs: Sequence[Variable]) -> Variable | None:
+    function = _REPLACEMENTS.get(type(getattr(node.op, "scalar_op", None)).__name__)
     if function is None:
         return None
     input_type = inputs[0].type

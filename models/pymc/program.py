@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.model import Field, GaussianPredictor, Model, Parameter, Params, Records
@@ -15,6 +16,7 @@ from bayesrecon.models.inspection import Site, parameter
 from bayesrecon.models.pymc.bambi import Design, designs, hints, offsets
 from bayesrecon.models.pymc.graph import (
     NotOneRecordError,
+    Variable,
     columns_of,
     content,
     for_one_record,
@@ -35,7 +37,7 @@ _POINTS = (0.3, -0.4, 1.1)  # unconstrained values at which the likelihood is co
 @in_float64
 def from_pymc(
     model: object,
-    record: Mapping[str, Any] | Sequence[str] | None = None,
+    record: Mapping[str, npt.ArrayLike] | Sequence[str] | None = None,
     *,
     domain: Mapping[str, object] | None = None,
     name: str | None = None,
@@ -75,7 +77,7 @@ def from_pymc(
             f"expected a PyMC model, or a Bambi model that was built, got {type(model).__name__}: models.from_numpyro "
             "takes NumPyro programs"
         )
-    library("pymc")  # which may be too old
+    library("pymc")  # raises an error if it is too old
     return _Reader(program, name or program.name or "PyMC model", designs(model), hints(model)).model(record, domain)
 
 
@@ -104,7 +106,7 @@ class _Reader:
             self.prior.append(graph)
         self.program = program
 
-    def _check_variables(self, free: list[Any], observed: list[Any]) -> None:
+    def _check_variables(self, free: list[Variable], observed: list[Variable]) -> None:
         if not observed:
             raise BayesreconError(f"{self.title} has no observed variable; pass observed= to the one that is data")
         if not free:
@@ -121,7 +123,7 @@ class _Reader:
                 raise BayesreconError(f"{self.title}: {v.name} is scaled by total_size; use all records")
 
     def _count(self) -> int:
-        """N, and whether all observed variables have as many records."""
+        """N; it raises an error if observed variables have different numbers of records."""
         shapes = {v.name: np.shape(content(value)) for v, value in self.data.items()}
         for name, shape in shapes.items():
             if not shape:
@@ -135,18 +137,20 @@ class _Reader:
             )
         return int(next(iter(shapes.values()))[0])
 
-    def in_values(self, graphs: Sequence[object]) -> list[Any]:
+    def in_values(self, graphs: Sequence[Variable]) -> list[Variable]:
         """Graphs in terms of constrained values instead of random variables."""
         return _in_values(graphs, self.free | self.data) if graphs else []
 
-    def sizes(self, variable: Any) -> tuple[int, ...]:
+    def sizes(self, variable: Variable) -> tuple[int, ...]:
         """Shape of a variable of the graphs."""
         named = {value: self.start[value.name] for value in self.free.values()}
         if variable in named:
             return np.shape(named[variable])
         return tuple(int(n) for n in variable.shape.eval(named, on_unused_input="ignore"))
 
-    def model(self, names: Mapping[str, Any] | Sequence[str] | None, domain: Mapping[str, Any] | None) -> Model:
+    def model(
+        self, names: Mapping[str, npt.ArrayLike] | Sequence[str] | None, domain: Mapping[str, Any] | None
+    ) -> Model:
         dims = {value: self.program.named_vars_to_dims.get(v.name) for v, value in self.free.items()}
         arrays = [a for a in self.leaves if not self._is_not_a_field(np.asarray(content(a)))]
         observed = {v.name: value for v, value in self.data.items()}
@@ -171,10 +175,10 @@ class _Reader:
             log_prior_at=lambda params: _total(prior(*one.ordered(self.with_shifted_intercepts(params)))),
             prepare=offsets(one.names) if self.matrices else None,
         )
-        self._check(result, terms, record.held)
+        self._check(result, terms, record.values)
         return replace(result, gaussian=one.gaussian(result), simulate=one.simulation(result))
 
-    def _parameter(self, variable: Any) -> Parameter:
+    def _parameter(self, variable: Variable) -> Parameter:
         transform, shape = self.program.rvs_to_transforms.get(variable), self.start[variable.name].shape
         cholesky = packed(transform, shape)
         if cholesky is not None:
@@ -183,11 +187,11 @@ class _Reader:
         return parameter(variable.name, site, self.title)
 
     def _is_not_a_field(self, values: np.ndarray) -> bool:
-        """Whether an array is not a field."""
+        """Whether an array is constant or a matrix of predictors."""
         return is_constant(values) or any(is_matrix(m, values) for m in self.matrices)
 
     def with_shifted_intercepts(self, params: Params) -> Params:
-        """Parameters as the graph takes them: with the intercepts of centred predictors."""
+        """The parameters of the graph, whose intercepts belong to centred predictors."""
         result = dict(params)
         for m in self.matrices:
             if m.intercept is not None:
@@ -195,36 +199,35 @@ class _Reader:
                 result[m.intercept] = params[m.intercept] + slopes @ m.mean
         return result
 
-    def _check(self, model: Model, terms: Callable[..., list[Any]], records: Records) -> None:
+    def _check(self, model: Model, terms: Callable[..., list[jax.Array]], records: Records) -> None:
         """Check that the terms of single records sum to the likelihood of the model."""
         joint = jaxified(list(self.free.values()), self.likelihood, self.title)
         single = jax.jit(jax.vmap(terms, in_axes=(None, 0)))
-        seen = False
+        finite = False
         for point in _POINTS:
             params = model.constrain(np.linspace(point, point + 0.2, model.dimension))
             theirs = joint(*(params[v.name] for v in self.free))
             try:
                 ours = single(params, records)
-            except Exception:  # whatever shapes that do not fit are called in JAX
+            except Exception:  # JAX raises many kinds of errors for shapes that do not fit
                 ours = [np.zeros(0)] * len(theirs)
-            for one, all_ in zip(ours, theirs, strict=True):
-                one, all_ = (np.asarray(x, float) for x in (one, all_))
-                alike = all_.ndim and len(one) == len(all_) and one.size == all_.size
-                if not alike or not np.allclose(one.ravel(), all_.ravel(), rtol=1e-8, atol=1e-8, equal_nan=True):
+            for single_terms, joint_terms in zip(ours, theirs, strict=True):
+                a, b = np.asarray(single_terms, float), np.asarray(joint_terms, float)
+                same_shape = b.ndim and len(a) == len(b) and a.size == b.size
+                if not same_shape or not np.allclose(a.ravel(), b.ravel(), rtol=1e-8, atol=1e-8, equal_nan=True):
                     raise self.not_a_product()
-                seen |= bool(np.isfinite(all_).any())
-        if not seen:
+                finite |= bool(np.isfinite(b).any())
+        if not finite:
             raise BayesreconError(
                 f"{self.title}: the likelihood is not finite at any point that was tried, so it cannot be checked"
             )
 
     def not_a_product(self, why: str = "") -> BayesreconError:
-        grown = [v.name for v in self.free if self.count in self.start[v.name].shape]
-        if grown:
+        per_record = [v.name for v in self.free if self.count in self.start[v.name].shape]
+        if per_record:
             remedy = (
-                f"{', '.join(grown)} has an entry per record, and the number of latent values must not depend on the "
-                "number of records: index a "
-                "fixed number of units by an array (effect[unit])"
+                f"{', '.join(per_record)} has an entry per record, and the number of latent values must not depend on "
+                "the number of records: index a fixed number of units by an array (effect[unit])"
             )
         else:
             remedy = "what is computed from several records (a mean, a lag) belongs in the record itself"
@@ -239,62 +242,65 @@ class _OneRecord:
         self.latents = list(reader.free.values())
         self.names = [value.name for value in self.latents]
 
-    def ordered(self, params: Params) -> list[Any]:
+    def ordered(self, params: Params) -> list[jax.Array]:
+        """The parameters in the order of the graphs' inputs."""
         return [jnp.asarray(params[n]) for n in self.names]
 
-    def rebuilt(self, graphs: Sequence[object]) -> list[Any]:
+    def rebuilt(self, graphs: Sequence[Variable]) -> list[Variable]:
+        """The graphs for one record."""
         leaves = [*leaves_of(graphs, self.reader.count), *self.record.observed.values()]
         return for_one_record(graphs, {leaf: self.record.stand_in(leaf) for leaf in leaves}, self.reader.count)
 
-    def function(self, graphs: Sequence[object]) -> Callable[[Params, Records], list[Any]]:
+    def function(self, graphs: Sequence[Variable]) -> Callable[[Params, Records], list[jax.Array]]:
         """Graphs as a function of parameters and one record.
 
         Raises:
-            BayesreconError: graphs that cannot be made for one record.
+            BayesreconError: the graphs cannot be rebuilt for one record.
         """
         try:
             return self.evaluated(self.rebuilt(graphs), ())
         except NotOneRecordError as error:
             raise self.reader.not_a_product(f" ({error})") from None
 
-    def evaluated(self, graphs: Sequence[object], more: Sequence[object]) -> Callable[..., list[Any]]:
+    def evaluated(self, graphs: Sequence[Variable], generators: Sequence[Variable]) -> Callable[..., list[jax.Array]]:
+        """The graphs as a JAX function of parameters, one record, and states of random generators."""
         inputs = self.record.inputs
-        run = jaxified([*self.latents, *inputs.values(), *more], graphs, self.reader.title)
+        run = jaxified([*self.latents, *inputs.values(), *generators], graphs, self.reader.title)
 
-        def evaluate(params: Params, record: Records, *rest: Any) -> list[Any]:
-            given = [jnp.asarray(record[k])[None].astype(v.type.dtype) for k, v in inputs.items()]
-            return list(run(*self.ordered(params), *given, *rest))
+        def evaluate(params: Params, record: Records, *states: Mapping[str, int | jax.Array]) -> list[jax.Array]:
+            fields = [jnp.asarray(record[k])[None].astype(v.type.dtype) for k, v in inputs.items()]
+            return list(run(*self.ordered(params), *fields, *states))
 
         return evaluate
 
-    def simulation(self, model: Model) -> Callable[[Params, Records, Any], Records] | None:
-        """Records with their observed fields simulated again, None if a distribution is not drawn from."""
+    def simulation(self, model: Model) -> Callable[[Params, Records, jax.Array], Records] | None:
+        """Function that simulates the observed fields of records; None if a distribution cannot be simulated."""
         reader = self.reader
 
-        def sizes(law: object) -> tuple[int, ...]:
-            return reader.sizes(_in_values([law], reader.free)[0])
+        def sizes(distribution: Variable) -> tuple[int, ...]:
+            return reader.sizes(_in_values([distribution], reader.free)[0])
 
         graphs, generators = [], []
         try:
             for v, value in reader.data.items():
                 others = {w: x for w, x in reader.data.items() if w is not v}
-                (law,) = _in_values([v], reader.free | others)
-                graph, more = drawn(law, np.shape(content(value))[1:], self.rebuilt, sizes)
+                (distribution,) = _in_values([v], reader.free | others)
+                graph, more = drawn(distribution, np.shape(content(value))[1:], self.rebuilt, sizes)
                 graphs.append(graph)
                 generators += more
             evaluate = self.evaluated(graphs, generators)
         except BayesreconError:
             return None
 
-        def simulate(params: Params, batch: Records, key: Any) -> Records:
+        def simulate(params: Params, batch: Records, key: jax.Array) -> Records:
             keys = jax.random.split(key, (len(next(iter(batch.values()))), len(generators)))
             params = reader.with_shifted_intercepts(params)
             draws = jax.vmap(lambda record, keys: evaluate(params, record, *map(state, keys)))(dict(batch), keys)
             return {**batch, **{v.name: x[:, 0] for v, x in zip(reader.data, draws, strict=True)}}
 
         try:
-            jax.eval_shape(simulate, model.constrain(np.zeros(model.dimension)), self.record.held, jax.random.key(0))
-        except Exception:  # distributions that JAX does not draw are told of in many ways
+            jax.eval_shape(simulate, model.constrain(np.zeros(model.dimension)), self.record.values, jax.random.key(0))
+        except Exception:  # JAX raises many kinds of errors for distributions that it cannot draw from
             return None
         return simulate
 
@@ -306,12 +312,12 @@ class _OneRecord:
             return None
         evaluate = self.function([*reader.in_values(variable.owner.op.dist_params(variable.owner)), value])
 
-        def response(params: Params, records: Records) -> tuple[Any, Any, Any]:
+        def response(params: Params, records: Records) -> tuple[jax.Array, jax.Array, jax.Array]:
             outputs = jax.vmap(evaluate, in_axes=(None, 0))(reader.with_shifted_intercepts(params), records)
-            location, scale, seen = (jnp.reshape(x, (len(x), -1))[:, 0] for x in outputs)
-            return location, scale, seen
+            location, scale, observed = (jnp.reshape(x, (len(x), -1))[:, 0] for x in outputs)
+            return location, scale, observed
 
-        first_records = {k: v[:2] for k, v in self.record.held.items()}
+        first_records = {k: v[:2] for k, v in self.record.values.items()}
         return gaussian_predictor(model, response, model.constrain(np.zeros(model.dimension)), first_records)
 
 
@@ -319,13 +325,13 @@ def _total(terms: Sequence[jax.Array]) -> jax.Array:
     return jnp.asarray(sum(jnp.sum(term) for term in terms))
 
 
-def _start(program: object, free: Sequence[Any]) -> list[Any]:
-    """Constrained values of the free variables somewhere, for their shapes."""
+def _start(program: object, free: Sequence[Variable]) -> list[np.ndarray]:
+    """Initial constrained values of the free variables, which have their shapes."""
     values = library("pymc.initial_point").make_initial_point_fn(model=program, return_transformed=False)(0)
     return [values[v.name] for v in free]
 
 
-def _in_values(graphs: Sequence[object], values: Mapping[object, object]) -> list[Any]:
+def _in_values(graphs: Sequence[Variable], values: Mapping[Variable, Variable]) -> list[Variable]:
     """Graphs in terms of values instead of random variables."""
     return list(library("pymc.logprob.utils").replace_rvs_by_values(graphs, rvs_to_values=values))
 

@@ -1,38 +1,38 @@
-"""The record of a PyMC model: its fields by name, and what stands for each array of the model where one record does."""
+"""The record of a PyMC model: its fields by name, and the graph of one record for each array of the model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.domains import BINARY, REAL, Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.pymc.bambi import Design
-from bayesrecon.models.pymc.graph import Column, NotOneRecordError, content, library
+from bayesrecon.models.pymc.graph import Column, NotOneRecordError, Variable, content, library
 
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Record:
-    """Fields and their stand-ins in the graph.
+    """Fields and their inputs in the graph of one record.
 
     Attributes:
         columns: fields that are not observed, by name.
         observed: values of the observed variables in the graph, by name.
-        inputs: `{field: tensor}`, each of one record, `(1, *shape)`.
-        matrices: of common predictors that fields are combined to.
+        inputs: graph inputs for one record by field, `(1, *shape)`.
+        matrices: matrices of common predictors, whose columns are computed from fields.
     """
 
     columns: Mapping[str, Column]
-    observed: Mapping[str, Any]
-    inputs: Mapping[str, Any]
+    observed: Mapping[str, Variable]
+    inputs: Mapping[str, Variable]
     matrices: Sequence[Design]
 
     @property
-    def held(self) -> dict[str, np.ndarray]:
-        """What the model holds of its fields, `{field: (N, *shape)}`; only checks of the graph may see it."""
+    def values(self) -> dict[str, np.ndarray]:
+        """The values of the fields in the model, `{field: (N, *shape)}`. Only checks of the graph may use them."""
         observed = {k: np.asarray(content(value)) for k, value in self.observed.items()}
         return {k: c.values for k, c in self.columns.items()} | observed
 
@@ -43,11 +43,11 @@ class Record:
             return BINARY
         return REAL if column.levels is None else Domain("levels", levels=tuple(map(float, range(column.levels))))
 
-    def stand_in(self, leaf: Any) -> Any:
-        """The graph of one record that an array of the model becomes.
+    def stand_in(self, leaf: Variable) -> Variable:
+        """The graph of one record that replaces an array of the model.
 
         Raises:
-            NotOneRecordError: an array that is no field.
+            NotOneRecordError: the array is not a field.
         """
         pt = library("pytensor.tensor")
         values = np.asarray(content(leaf))
@@ -64,12 +64,12 @@ class Record:
             return pt.constant(values[:1], dtype=leaf.type.dtype)
         raise NotOneRecordError("an array with an entry per record that is not part of the likelihood")
 
-    def _column(self, name: str, level: int | None) -> Any:
+    def _column(self, name: str, level: int | None) -> Variable:
         return self.inputs[name] if level is None else library("pytensor.tensor").eq(self.inputs[name], level)
 
 
-def record_of(columns: Mapping[str, Column], observed: Mapping[str, Any], matrices: Sequence[Design]) -> Record:
-    """The record of these fields, with their stand-ins."""
+def record_of(columns: Mapping[str, Column], observed: Mapping[str, Variable], matrices: Sequence[Design]) -> Record:
+    """The record of these fields, with their inputs."""
     pt = library("pytensor.tensor")
     inputs = {k: pt.tensor(k, dtype=str(c.values.dtype), shape=(1, *c.shape)) for k, c in columns.items()}
     inputs |= {
@@ -86,7 +86,7 @@ def is_matrix(matrix: Design, values: np.ndarray) -> bool:
 
 
 def is_constant(values: np.ndarray) -> bool:
-    """Whether all records have one value: no field, but a number that is written out for each."""
+    """Whether all records have the same value, so that the array is not a field."""
     return bool(values.size) and bool((values == values[:1]).all())
 
 
@@ -94,7 +94,7 @@ def named(
     columns: Sequence[Column],
     observed: Mapping[str, object],
     matrices: Sequence[Design],
-    names: Mapping[str, Any] | Sequence[str] | None,
+    names: Mapping[str, npt.ArrayLike] | Sequence[str] | None,
     known: Mapping[str, object],
     title: str,
 ) -> dict[str, Column]:
@@ -109,7 +109,7 @@ def named(
         title: title of the model.
 
     Raises:
-        BayesreconError: names that do not fit the columns.
+        BayesreconError: the names do not match the columns.
     """
     result: dict[str, Column] = {}
     columns = list(columns)
@@ -149,13 +149,13 @@ def named(
     plain = [c for c in unnamed if c.levels is None]
     for i, column in enumerate(unnamed):
         number = f"{plain.index(column) + 1}" if column.levels is None and len(plain) > 1 else ""
-        own = f"x{number}" if column.levels is None else column.along or "unit"
-        take(stated[i] if stated else own, column)
+        default = f"x{number}" if column.levels is None else column.along or "unit"
+        take(stated[i] if stated else default, column)
     for column in list(columns):
         take(str(column.name), column)
     return result
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """The name, with a number behind it where it is taken."""
+    """The name, with a number appended if it is taken."""
     return next(n for n in (name, *(f"{name}_{i}" for i in range(2, 10**6))) if n not in taken)

@@ -1,38 +1,37 @@
-"""Records simulated again from a PyMC model: its distributions with their random generators as inputs."""
+"""Simulation of records from a PyMC model: its distributions, with their random generators as inputs."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.pymc.graph import library
+from bayesrecon.models.pymc.graph import Variable, library
 
 
 class NotDrawnError(BayesreconError):
-    """A distribution that is not drawn from."""
+    """A distribution that cannot be simulated."""
 
 
 def drawn(
-    variable: Any,
+    variable: Variable,
     shape: tuple[int, ...],
-    rebuilt: Callable[[Sequence[Any]], list[Any]],
-    sizes: Callable[[Any], tuple[int, ...]],
-) -> tuple[Any, list[Any]]:
-    """A graph that draws the variable for one record, `(1, *shape)`, and the generators that it takes.
+    rebuilt: Callable[[Sequence[Variable]], list[Variable]],
+    sizes: Callable[[Variable], tuple[int, ...]],
+) -> tuple[Variable, list[Variable]]:
+    """A graph that draws the variable for one record, `(1, *shape)`, and the generators that are its inputs.
 
     Args:
-        rebuilt: graphs for one record.
-        sizes: shape of a distribution inside the model, for all records.
+        rebuilt: function that rebuilds graphs for one record.
+        sizes: function that returns the shape of a variable, for all records.
 
     Raises:
-        NotDrawnError: a distribution of another kind than PyTensor's own, mixtures of them, and censored ones.
+        NotDrawnError: the distribution is neither one of PyTensor's, nor a mixture of these, nor censored.
     """
     pt, generators_of = library("pytensor.tensor"), library("pytensor.tensor.random.type").random_generator_type
     op, inputs = variable.owner.op, variable.owner.inputs
     kind = type(op).__name__
-    if kind == "CategoricalRV":  # in JAX it is drawn by its odds as if they were probabilities
+    if kind == "CategoricalRV":  # in JAX, PyTensor takes its log odds for probabilities
         return _chosen(rebuilt(inputs[-1:])[0], shape)
     if isinstance(op, library("pytensor.tensor.random.op").RandomVariable):
         generator = generators_of()
@@ -51,16 +50,16 @@ def drawn(
     raise NotDrawnError(f"{kind} cannot be simulated")
 
 
-def _chosen(share: object, shape: tuple[int, ...]) -> tuple[Any, list[Any]]:
-    """Which of several is drawn, by their probabilities along the last axis."""
+def _chosen(probabilities: Variable, shape: tuple[int, ...]) -> tuple[Variable, list[Variable]]:
+    """A graph that draws a category, and its generator. Probabilities are along the last axis."""
     pt, generator = library("pytensor.tensor"), library("pytensor.tensor.random.type").random_generator_type()
     size = pt.constant(np.array((1, *shape), np.int64))
     # Called as a function, it hides the generator's next state, which newer PyTensor warns of.
     uniform = library("pytensor.tensor.random.basic").uniform.make_node(generator, size, 0.0, 1.0).outputs[1]
-    before = pt.cumsum(share, axis=-1)[..., :-1]
+    before = pt.cumsum(probabilities, axis=-1)[..., :-1]
     return (uniform[..., None] > before).sum(axis=-1), [generator]
 
 
-def state(key: Any) -> dict[str, Any]:
-    """A generator as PyTensor's JAX functions take it."""
+def state(key: jax.Array) -> dict[str, int | jax.Array]:
+    """A random generator in the form that PyTensor's JAX functions accept."""
     return {"bit_generator": 1, "jax_state": jax.random.key_data(key)}

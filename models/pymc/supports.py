@@ -1,8 +1,7 @@
-"""Where the variables of a PyMC model lie: parameters from their transforms, fields from the distributions they are
-observed under."""
+"""Supports of the variables of a PyMC model: parameters by their transforms, fields by their distributions."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +10,10 @@ import numpy as np
 from bayesrecon.arrays import Array
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.pymc.graph import library
+from bayesrecon.models.pymc.graph import Variable, library
+
+if TYPE_CHECKING:
+    from numpyro.distributions.constraints import Constraint
 
 READ = "Log, LogOdds, Interval, Simplex, Ordered, CholeskyCovPacked, ZeroSum, Circular"
 
@@ -30,22 +32,22 @@ class PackedCholesky:
         x = jnp.asarray(x)
         return x.at[..., self.diagonal].set(jnp.exp(x[..., self.diagonal]))
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Array) -> jax.Array:
         y = jnp.asarray(y)
         return y.at[..., self.diagonal].set(jnp.log(y[..., self.diagonal]))
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Array, y: Array) -> jax.Array:
         return jnp.sum(x[..., self.diagonal], axis=-1)
 
     def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return shape
 
 
-def support_of(variable: Any, transform: Any, title: str) -> Any:
-    """NumPyro's name for where a free variable lies.
+def support_of(variable: Variable, transform: Any, title: str) -> "Constraint":
+    """NumPyro's constraint for the support of a free variable.
 
     Raises:
-        BayesreconError: a transform that is not read, or bounds that are computed in the model.
+        BayesreconError: the transform is not supported, or bounds are computed in the model.
     """
     from numpyro.distributions import constraints
 
@@ -57,7 +59,7 @@ def support_of(variable: Any, transform: Any, title: str) -> Any:
     if kind == "LogOdds":
         return constraints.unit_interval
     if kind in ("Interval", "MultivariateInterval"):
-        low, high = _ends(transform, variable, title)
+        low, high = _bounds(transform, variable, title)
         if math.isfinite(low) and math.isfinite(high):
             return constraints.interval(low, high)
         return constraints.greater_than(low) if math.isfinite(low) else constraints.less_than(high)
@@ -81,8 +83,8 @@ def packed(transform: object, shape: tuple[int, ...]) -> PackedCholesky | None:
     return PackedCholesky(round((math.sqrt(8 * shape[-1] + 1) - 1) / 2))
 
 
-def domain_of(variable: Any, shape: tuple[int, ...]) -> Domain:
-    """Domain of a field that is observed under a distribution.
+def domain_of(variable: Variable, shape: tuple[int, ...]) -> Domain:
+    """The domain of an observed field, from its distribution.
 
     Args:
         shape: shape of one record's value.
@@ -115,7 +117,7 @@ def domain_of(variable: Any, shape: tuple[int, ...]) -> Domain:
     transform = _default_transform(variable.owner.op, variable)
     if kind == "Truncated":
         positive = type(_default_transform(op.base_rv_op, variable)).__name__ == "LogTransform"
-        low, high = _ends(transform, variable, "")
+        low, high = _bounds(transform, variable, "")
         return Domain("interval", max(low, 0.0) if positive else low, high)
     kind = type(transform).__name__.removesuffix("Transform")
     if kind == "Log":
@@ -126,7 +128,7 @@ def domain_of(variable: Any, shape: tuple[int, ...]) -> Domain:
         return Domain("interval", -math.pi, math.pi)
     if kind == "Interval":
         try:
-            low, high = _ends(transform, variable, "")
+            low, high = _bounds(transform, variable, "")
         except BayesreconError:  # bounds that are computed
             return REAL
         return Domain("interval", low, high)
@@ -140,21 +142,22 @@ def _default_transform(op: object, variable: object) -> Any:
         return None
 
 
-def _ends(transform: Any, variable: Any, title: str) -> tuple[float, float]:
-    """Bounds of an interval, infinite where it has none."""
+def _bounds(transform: Any, variable: Variable, title: str) -> tuple[float, float]:
+    """Bounds of an interval; infinite if it has none."""
     low, high, *bounded = transform.get_a_and_b(variable.owner.inputs)
-    ends = [
-        _number(end) if has else sign * math.inf for end, has, sign in zip((low, high), bounded, (-1, 1), strict=True)
-    ]
-    if ends[0] is None or ends[1] is None:
+    lower, upper = (
+        _number(bound) if finite else sign * math.inf
+        for bound, finite, sign in zip((low, high), bounded, (-1, 1), strict=True)
+    )
+    if lower is None or upper is None:
         raise BayesreconError(
             f"{title}: the bounds of {variable.name} must be plain numbers, not computed in the model"
         )
-    return ends[0], ends[1]
+    return lower, upper
 
 
-def _number(value: Any) -> float | None:
-    """A bound where it is one number, None if the model computes it."""
+def _number(value: Variable) -> float | None:
+    """A bound as a number; None if the model computes it."""
     if not hasattr(value, "owner"):
         return float(value)
     if any(v.owner is None and not hasattr(v, "data") for v in library("pytensor.graph.traversal").ancestors([value])):

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 import pytest
 
 from bayesrecon.models import load
-from bayesrecon.models.catalogue.written import written
+from bayesrecon.models.catalogue.from_program import from_program
 from bayesrecon.models.inspection import plain
 from bayesrecon.precision import x64
 
@@ -51,7 +51,7 @@ def counted(unit, n, k=None, *, units=3, scale=1.0):
 
 
 def test_a_program_is_its_entry():
-    entry = written(
+    entry = from_program(
         counted,
         "counts",
         domain=lambda units: {"unit": list(range(1, units + 1)), "n": "positive"},

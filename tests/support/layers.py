@@ -76,7 +76,7 @@ DYNAMIC = {
     "bayesrecon.cli.main": "loads the command that is called, of its own package",
     "bayesrecon.cli.own_files": "loads the user's own model file",
     "bayesrecon.errors": "takes libraries of extras from what is installed",
-    "bayesrecon.models.catalogue.later": "loads NumPyro when a program runs",
+    "bayesrecon.models.catalogue.lazy_numpyro": "loads NumPyro when a program runs",
 }
 """Modules that may import by a name made at run time, and what for."""
 

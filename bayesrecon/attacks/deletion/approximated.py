@@ -1,14 +1,14 @@
 """What was deleted between two approximations: modes with covariances, tables, summaries of draws, variational fits.
 
-Either is a trained parameter phi that determines the totals `sum_n f(x_n)` of its data for every f in the span of its
-features, so that the difference of the totals is that of the deleted records alone. With the features `F_z(phi+)` of a
-record at the release before,
+Each is a trained parameter phi that determines the totals `sum_n f(x_n)` of its data for every f in the span of its
+features. So the difference of the totals is the total of the deleted records. With the features `F_z(phi+)` of a record
+at the release before,
 
     sum over deleted records of F_z(phi+) = D,      D = -grad log pi0(phi+) - T,
 
-T the total of `F(phi+)` in the data after, which the release after determines where the features are of finite rank.
-Errors of both are those of their equations (`bayesrecon.estimation.noise`), and the likelihood of candidates is normal
-in D. How many records were deleted is a total as well.
+where T is the total of `F(phi+)` in the data after, which the release after determines if the features have finite
+rank. The errors of both are those of their equations (`bayesrecon.estimation.noise`), and the likelihood of candidates
+is normal in D. The number of deleted records is a total as well.
 """
 
 import math
@@ -31,20 +31,20 @@ from bayesrecon.model import Records
 from bayesrecon.pairs import Deletion
 from bayesrecon.results.recovery import Row
 
-_ARITHMETIC = 1e-10  # of a total, below which its difference is rounding: of the solves, and of the modes as given
-_SUBSETS = 200_000  # of the candidates, that are looked at
-_OFF = 3.0  # errors a feature by which the best candidates are off, from which none of them is right
-_CERTAIN = 0.05  # records by which their number may be off, for modes that were not found exactly
+_ARITHMETIC = 1e-10  # rounding error of a difference of totals, relative to a total
+_SUBSETS = 200_000  # largest number of sets of candidates
+_OFF = 3.0  # residual per feature, in standard errors, above which no candidate is right
+_CERTAIN = 0.05  # error of the number of deleted records, for modes that were not found exactly
 
 
 @dataclass(frozen=True, eq=False)
 class Approximated:
-    """What lies between two approximations.
+    """The difference between two approximations.
 
     Attributes:
-        log_likelihood: `(N,)` of the candidates: of each alone, or where more were deleted of the best set it is in.
-        probability: `(N,)` that each was among the deleted ones.
-        deleted: rows of how many were deleted, and of the totals of their fields.
+        log_likelihood: `(N,)`, of each candidate, or of the best set that contains it if several were deleted.
+        probability: `(N,)`, probability that each candidate was deleted.
+        deleted: rows for the number of deleted records and the totals of their fields.
         warnings: one line each.
     """
 
@@ -55,23 +55,23 @@ class Approximated:
 
 
 def between(pair: Deletion, candidates: Records) -> Approximated:
-    """Which candidates were deleted, and the totals of what was.
+    """Which candidates were deleted, and the totals of the deleted records.
 
     Raises:
-        BayesreconError: a release that no data have, or more sets of candidates than can be looked at.
+        BayesreconError: no data have one of the releases, or there are too many sets of candidates.
     """
     before, after = _solved(pair)
     rows = _totals(before, after)
     difference, covariance, basis = _difference(before, after)
     warnings = [*before.warnings, *after.warnings]
-    each = basis.T @ before.embedding.scores(candidates, np.array([0]))  # (r, N)
+    features = basis.T @ before.embedding.scores(candidates, np.array([0]))  # (r, N)
     values, vectors = np.linalg.eigh(covariance)
-    size, possible = each.shape[1], _counts(rows[0], each.shape[1])
+    size, possible = features.shape[1], _counts(rows[0], features.shape[1])
     count, worst, sets, squares = 0, math.inf, np.zeros((0, 1), int), np.zeros(0)
     for count in possible:
         sets = np.array(list(combinations(range(size), count)))
-        off = each[:, sets].sum(axis=2) - difference[:, None]
-        squares = ((vectors.T @ off) ** 2 / values[:, None]).sum(axis=0)
+        residual = features[:, sets].sum(axis=2) - difference[:, None]
+        squares = ((vectors.T @ residual) ** 2 / values[:, None]).sum(axis=0)
         worst = float(np.sqrt(squares.min() / len(values)))
         if worst <= _OFF:
             break
@@ -94,10 +94,10 @@ def between(pair: Deletion, candidates: Records) -> Approximated:
 
 
 def deleted_totals(pair: Deletion) -> tuple[tuple[Row, ...], list[str]]:
-    """How many records were deleted and the totals of every entry of their fields, in order, with warnings.
+    """The number of deleted records and the totals of every entry of their fields, in order; and warnings.
 
     Raises:
-        BayesreconError: a release that no data have.
+        BayesreconError: no data have one of the releases.
     """
     before, after = _solved(pair)
     return _totals(before, after), [*before.warnings, *after.warnings]
@@ -105,23 +105,23 @@ def deleted_totals(pair: Deletion) -> tuple[tuple[Row, ...], list[str]]:
 
 def _solved(pair: Deletion) -> tuple[Problem, Problem]:
     problems = []
-    for what, release in (("before", pair.before), ("after", pair.after)):
+    for position, release in (("before", pair.before), ("after", pair.after)):
         problem = solve_release(release, key=0)
         if problem.unfit:
-            raise BayesreconError(f"{what} ({release.name}): {problem.unfit[0]}")
+            raise BayesreconError(f"{position} ({release.name}): {problem.unfit[0]}")
         problems.append(problem)
     return problems[0], problems[1]
 
 
 def _certain(row: Row) -> bool:
-    """Whether one whole number alone can be how many were deleted."""
+    """Whether the interval contains exactly one whole number."""
     if row.lower is None or row.upper is None:
         return False
     return math.ceil(row.lower - _CERTAIN) == math.floor(row.upper + _CERTAIN)
 
 
 def _counts(row: Row, size: int) -> list[int]:
-    """How many of the candidates may have been deleted, the fewest first: what the interval holds, or one."""
+    """The possible numbers of deleted records, in increasing order: those in the interval, or 1 without an interval."""
     low, high, message = 1, 1, "how many records were deleted is not determined"
     if row.lower is not None and row.upper is not None:
         low, high = math.ceil(row.lower - _CERTAIN), math.floor(row.upper + _CERTAIN)
@@ -130,30 +130,29 @@ def _counts(row: Row, size: int) -> list[int]:
             raise BayesreconError(
                 f"{message}: {'none was' if high < 1 else 'no whole number was'} deleted between them"
             )
-    found = [k for k in range(max(low, 1), min(high, size) + 1) if math.comb(size, k) <= _SUBSETS]
-    if not found:
+    counts = [k for k in range(max(low, 1), min(high, size) + 1) if math.comb(size, k) <= _SUBSETS]
+    if not counts:
         raise BayesreconError(
             f"{message}: {size} candidates have no such sets, or more than {_SUBSETS:,} of them; give "
             f"{'more' if low > size else 'fewer'} candidates"
         )
-    return found
+    return counts
 
 
 def _difference(before: Problem, after: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """D `(r,)` along the features of the release before, its covariance `(r, r)`, and those features `(k, r)`."""
-    one, other = before.solved, after.solved
     theta = np.asarray(before.release.theta)
-    features = before.embedding.scores(one.basis.records, np.array([0])) @ one.basis.coefficients
+    features = before.embedding.scores(before.solved.basis.records, np.array([0])) @ before.solved.basis.coefficients
     basis = np.linalg.qr(features)[0]
     total = -basis.T @ np.asarray(prior_score(before.release.model, before.embedding.metric, theta, 0.0))[0]
-    values = (basis.T @ before.embedding.scores(other.probes, np.array([0]))).T  # (Q, r)
-    projection = other.project(values)
-    rest = other.target @ projection.beta
+    values = (basis.T @ before.embedding.scores(after.solved.probes, np.array([0]))).T  # (Q, r)
+    projection = after.solved.project(values)
+    remaining = after.solved.target @ projection.beta
     covariance = _covariance(_errors(before).of(basis)) + _covariance(_errors_along(after, projection))
     unseen = _size(after) ** 2 * np.mean((values - projection.fitted) ** 2, axis=0)
-    # A feature of a record is written by records around the data to rounding: as many of those as there are data.
+    # Rounding error of the features of as many records as there are data.
     floor = (_ARITHMETIC * np.linalg.norm(total)) ** 2
-    return total - rest, covariance + np.diag(unseen) + floor * np.eye(len(total)), basis
+    return total - remaining, covariance + np.diag(unseen) + floor * np.eye(len(total)), basis
 
 
 def _errors(problem: Problem) -> EquationErrors:
@@ -170,49 +169,48 @@ def _errors_along(problem: Problem, projection: Projection) -> EquationErrors:
 
 
 def _covariance(errors: EquationErrors) -> np.ndarray:
-    found = errors.normal @ errors.normal.T + errors.bounded @ errors.bounded.T / 3 + errors.rule @ errors.rule.T
-    return found
+    return errors.normal @ errors.normal.T + errors.bounded @ errors.bounded.T / 3 + errors.rule @ errors.rule.T
 
 
 def _size(problem: Problem) -> float:
-    """About how many records there are."""
+    """The estimated number of records."""
     solved = problem.solved
     ones = solved.project(np.ones((len(solved.cross), 1)))
     return float(abs(solved.target @ ones.beta[:, 0]))
 
 
 def _totals(before: Problem, after: Problem) -> tuple[Row, ...]:
-    """How many records were deleted, and the totals of their fields."""
-    found = components(before.release.model.fields, (), {}, {})
-    ends = []
+    """Rows for the number of deleted records and the totals of their fields."""
+    entries = components(before.release.model.fields, (), {}, {})
+    estimates = []
     for problem in (before, after):
         solved = problem.solved
         records = {k: np.asarray(v, float) for k, v in solved.probes.items()}
         values = np.column_stack(
-            [np.ones(len(solved.cross)), *(records[c.field][(slice(None), *c.index)] for c in found)]
+            [np.ones(len(solved.cross)), *(records[c.field][(slice(None), *c.index)] for c in entries)]
         )
         projection = solved.project(values)
         seen = 1 - ((values - projection.fitted) ** 2).mean(axis=0) / np.maximum((values**2).mean(axis=0), 1e-300)
         totals = solved.target @ projection.beta
         errors = _errors_along(problem, projection)
         floor = _ARITHMETIC * np.maximum(np.abs(totals), np.abs(values).mean(axis=0) * abs(totals[0]))
-        sd = np.array([errors.sd(one) for one in np.eye(len(totals))])
+        sd = np.array([errors.sd(direction) for direction in np.eye(len(totals))])
         bounded = np.abs(errors.bounded).sum(axis=1) + np.abs(errors.rule).sum(axis=1)
         normal = np.sqrt((errors.normal**2).sum(axis=1) + floor**2)
         unseen = _size(problem) * np.sqrt(((values - projection.fitted) ** 2).mean(axis=0))
-        ends.append((totals, seen, np.hypot(sd, floor), bounded, normal, unseen))
-    (one, other), (seen, seen_), (sd, sd_), (bounded, bounded_), (normal, normal_), (unseen, unseen_) = zip(
-        *ends, strict=True
-    )
+        estimates.append((totals, seen, np.hypot(sd, floor), bounded, normal, unseen))
+    totals, seen, sd, bounded, normal, unseen = zip(*estimates, strict=True)
     least = SPANNED if spans(before.release) else TRAINED
     rows = []
-    for i, name in enumerate(["n", *(f"sum({c.name})" for c in found)]):
-        visibility = float(np.clip(min(seen[i], seen_[i]), 0, 1))
-        half = 1.96 * np.hypot(normal[i], normal_[i]) + bounded[i] + bounded_[i] + unseen[i] + unseen_[i]
+    for i, name in enumerate(["n", *(f"sum({c.name})" for c in entries)]):
+        visibility = float(np.clip(min(s[i] for s in seen), 0, 1))
+        half = 1.96 * np.hypot(*(s[i] for s in normal)) + sum(b[i] + u[i] for b, u in zip(bounded, unseen, strict=True))
         if visibility < least:
             rows.append(Row(name, visibility=visibility))
             continue
-        at = float(one[i] - other[i])
-        se = float(np.hypot(sd[i], sd_[i]))
-        rows.append(Row(name, at, se, float(at - half), float(at + half), None, visibility, "determined"))
+        estimate = float(totals[0][i] - totals[1][i])
+        se = float(np.hypot(*(s[i] for s in sd)))
+        rows.append(
+            Row(name, estimate, se, float(estimate - half), float(estimate + half), None, visibility, "determined")
+        )
     return tuple(rows)

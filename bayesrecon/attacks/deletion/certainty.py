@@ -1,18 +1,18 @@
-"""How probable it is that the label, or the sign, of a deleted record is right.
+"""The probability that the label, or the sign, of a deleted record is right.
 
-The estimated gradient is `G = s (x, 1)' + E`, E the sampling error of the public Hessian against the private one. Two
-kinds of numbers in G tell a record from its mirror image: the intercepts' column, which is s, and along the slope's
-direction u the score `u' G (u' W)'`, which is `(u's) (u' eta)`. Every public record is a hypothesis of slope s_i,
-predictor eta_i and label; given those its features are normal as among the public records of that label, so that the
+The estimated gradient is `G = s (x, 1)' + E`, where E is the sampling error of the public Hessian. Two kinds of numbers
+in G distinguish a record from its mirror image: the column of the intercepts, which is s, and along the slope's
+direction u the score `u' G (u' W)'`, which is `(u's) (u' eta)`. Every public record is a hypothesis with slope s_i,
+predictor eta_i and a label. Given these, its features are normal as among the public records of that label. So the
 numbers t are normal with
 
     mean    (a_j' s_i) E(b_j' z | eta_i),    covariance    (a_j' s_i) (a_k' s_i) Cov(b_j' z, b_k' z | eta_i) + S_jk
 
-and `S = n (1 + n / m) Cov(kappa_i (x_i, 1)')` of these numbers, public and private records both being samples. S is
-estimated from few records where few carry the estimate, hence a t distribution with that many degrees of freedom.
-Trained parameters fit private records better than public ones, which is made up for (see `trained_on`); what that
-changes is as uncertain as large, `d d'` more in S with d the difference of both estimates. The share of the hypotheses'
-likelihood that has the label is its probability. Nothing here is fitted to deletions.
+and `S = n (1 + n / m) Cov(kappa_i (x_i, 1)')` of these numbers, because public and private records both are samples. If
+few records contribute to the estimate, S is estimated from few, so the distribution is t with that many degrees of
+freedom. Trained parameters fit private records better than public ones, which `trained_on` corrects. The correction d
+is as uncertain as it is large, which adds `d d'` to S. The probability of a label is its share of the likelihood of all
+hypotheses. Nothing here is fitted to deletions.
 """
 
 import numpy as np
@@ -21,8 +21,8 @@ from jaxtyping import Float
 from bayesrecon.kernels.outer_products import slopes
 from bayesrecon.model import LinearPredictor
 
-_HYPOTHESES = 1500  # public records that stand for what may have been deleted
-_RIDGE = 1e-7  # of the numbers' variances: they may be functions of each other
+_HYPOTHESES = 1500  # largest number of public records that are hypotheses
+_RIDGE = 1e-7  # ridge relative to the numbers' variances, because the numbers may be linearly dependent
 
 
 def certainty(
@@ -42,15 +42,15 @@ def certainty(
 
     Args:
         linear: the predictor and its loss.
-        design: `(m, q)` public records.
-        labels: `(m,)` or, for least squares, `(m, K)` theirs.
-        at: `(K, q)`, the parameter at which slopes are taken.
-        gradient: `(K, q)`, the estimate.
-        kappa: `(m, K)` what the public records contribute to it.
-        other: `(K, q)`, the estimate without what makes up for it: the difference of both counts as an error, too.
+        design: public records, `(m, q)`.
+        labels: labels of the public records, `(m,)`, or `(m, K)` for least squares.
+        at: parameter at which slopes are computed, `(K, q)`.
+        gradient: the estimated gradient, `(K, q)`.
+        kappa: contributions of the public records to the gradient, `(m, K)`.
+        other: the estimated gradient without the correction, `(K, q)`. The difference of both counts as an error.
         count: n, the number of private records.
-        direction: `(K,)`, of the inferred slope.
-        label: the inferred one.
+        direction: direction of the inferred slope, `(K,)`.
+        label: the inferred label; None without labels.
 
     Returns:
         Between 0 and 1.
@@ -58,10 +58,10 @@ def certainty(
     >>> from bayesrecon.models import load
     >>> rng, linear = np.random.default_rng(0), load("linear_predictor", loss="logistic", features=1).linear
     >>> z, y = np.column_stack([rng.normal(size=400), np.ones(400)]), rng.integers(0, 2, 400)
-    >>> told = dict(count=400, direction=np.ones(1), label=1)
-    >>> sure, torn = (certainty(linear, z, y, np.zeros((1, 2)), np.array([[0.1, 0.5]]),
-    ...     kappa * rng.normal(size=(400, 1)), other=np.array([[0.1, 0.5]]), **told) for kappa in (0.003, 0.3))
-    >>> bool(sure > 0.99 > 0.6 > torn)
+    >>> options = dict(count=400, direction=np.ones(1), label=1)
+    >>> high, low = (certainty(linear, z, y, np.zeros((1, 2)), np.array([[0.1, 0.5]]),
+    ...     kappa * rng.normal(size=(400, 1)), other=np.array([[0.1, 0.5]]), **options) for kappa in (0.003, 0.3))
+    >>> bool(high > 0.99 > 0.6 > low)
     True
     """
     outputs = len(gradient)
@@ -83,35 +83,35 @@ def certainty(
     groups = y if linear.labels else np.zeros(len(eta), int)
     for group in np.unique(groups):
         members = groups == group
-        mean, spread = _conditional_moments(scores[members], eta[members])
+        mean, variance = _conditional_moments(scores[members], eta[members])
         difference = (values - slopes_along[members] * mean) / unit
-        ranges = slopes_along[members] / unit
-        covariance = ranges[:, :, None] * ranges[:, None, :] * spread + noise / np.outer(unit, unit)
+        scaled_slopes = slopes_along[members] / unit
+        covariance = scaled_slopes[:, :, None] * scaled_slopes[:, None, :] * variance + noise / np.outer(unit, unit)
         logs[members] = _log_t(difference, covariance, freedom)
     likelihood = np.exp(logs - logs.max())
-    right_ones = (y == label) if label is not None else (s @ direction > 0)
-    return float(likelihood[right_ones].sum() / likelihood.sum())
+    agree = (y == label) if label is not None else (s @ direction > 0)
+    return float(likelihood[agree].sum() / likelihood.sum())
 
 
 def _functionals(
     design: np.ndarray, at: np.ndarray, direction: np.ndarray, intercept: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers that are taken of a gradient, `a_j' G b_j`, as `(D, K)` and `(D, q)`."""
+    """The vectors a `(D, K)` and b `(D, q)` of the numbers `a_j' G b_j`."""
     outputs, width = at.shape
-    one = np.zeros(width)
+    constant = np.zeros(width)
     if intercept:
-        one[-1] = 1.0
-    else:  # what is nearest to a constant
-        one = np.linalg.lstsq(design, np.ones(len(design)), rcond=1e-9)[0]
+        constant[-1] = 1.0
+    else:  # the linear function of the features that is closest to a constant
+        constant = np.linalg.lstsq(design, np.ones(len(design)), rcond=1e-9)[0]
     score = direction @ at
-    left, right = list(np.eye(outputs)), [one] * outputs
+    left, right = list(np.eye(outputs)), [constant] * outputs
     if np.linalg.norm(score) > 0:
         left, right = [*left, direction], [*right, score]
     return np.array(left), np.array(right)
 
 
 def _conditional_moments(scores: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean `(M, D)` and covariance `(D, D)` of the numbers `b_j' z` given eta, as of jointly normal ones."""
+    """Mean `(M, D)` and covariance `(D, D)` of the numbers `b_j' z` given eta, if all are jointly normal."""
     numbers, predictors = scores - scores.mean(axis=0), eta - eta.mean(axis=0)
     gain = np.linalg.pinv(predictors.T @ predictors, rcond=1e-9, hermitian=True) @ predictors.T @ numbers
     residual = numbers - predictors @ gain

@@ -1,15 +1,17 @@
-"""One deleted record from a trained linear predictor before and after (Bertran et al. 2024), and what improves on it.
+"""The deleted record from a trained linear predictor before and after (Bertran et al. 2024), with improvements.
 
 With H minus the Hessian of the log posterior, averaged along the way from theta- to theta+,
 
     H (theta+ - theta-) = grad l(theta, x) = s (x, 1)'
 
-exactly. H is the private data's; public records stand in for it, `G = (n / m) sum_public kappa_i (x_i, 1)' + penalty U`
+exactly. H is the Hessian of the private data. With public records it is estimated by
+
+    G = (n / m) sum_public kappa_i (x_i, 1)' + penalty U
+
 with `U = theta+ - theta-` and `kappa_i = -h''(eta_i) U (x_i, 1)`. The published method divides the label's row of G by
-its intercept. Public records were not trained on, and trained parameters are too sure of themselves there; see
-`trained_on` for what makes up for both. What is left of the error is `sum_i kappa_i (x_i, 1)'` over a sample: a common
-multiple of the mean record, which all but hides in the intercept, and a rest. Without the mean record's share, G shows
-s as its leading direction.
+its intercept. Public records were not trained on, so the model is less certain about them; `trained_on` corrects for
+this. The remaining error is the sampling error of `sum_i kappa_i (x_i, 1)'`. Its largest part is a multiple of the mean
+record. Without that part, the leading direction of G is s.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,8 +45,8 @@ from bayesrecon.pairs import Deletion
 from bayesrecon.precision import in_float64
 from bayesrecon.results.deletion import DeletedRecord, Inversion
 
-_MOST = 1500  # public records that the degrees of freedom are estimated with
-_ONE_STEP = 1e-6  # share of a change beside one record's gradient, up to which it is one: rounding leaves less
+_MOST = 1500  # largest number of public records from which the degrees of freedom are estimated
+_ONE_STEP = 1e-6  # largest residual of a change that is one record's gradient up to rounding, relative to the change
 
 
 class PreparedHRec:
@@ -55,9 +57,9 @@ class PreparedHRec:
         public: `{"x": (m, p), "y": (m,)}` records from the same distribution. Labels are needed for
             shrinkage, and by losses whose curvature depends on them (a squared hinge).
         total: n, the number of private records; as many as public ones by default.
-        improvements: what is added to the published method.
-        embedding: embedding of the records that the model's features are, `(p0,) -> (p,)` in `jax.numpy`. Public
-            records are then given as `(m, p0)`; the attack recovers features, and `invert` what had them.
+        improvements: which improvements on the published method are used.
+        embedding: function `(p0,) -> (p,)` in `jax.numpy` from records to the features of the model. Then public
+            records are `(m, p0)`, the attack recovers features, and `invert` recovers records from them.
     """
 
     @in_float64
@@ -70,22 +72,22 @@ class PreparedHRec:
         embedding: Embedding | None,
     ):
         self.model, self.linear = model, predictor_of(model)
-        self.use, self.embedding = improvements, embedding
+        self.improvements, self.embedding = improvements, embedding
         if embedding is not None and self.linear.x in public:
-            self.raw = np.asarray(public[self.linear.x], float)
-            public = {**public, self.linear.x: embed(embedding, np.atleast_2d(self.raw))}
+            self._before_embedding = np.asarray(public[self.linear.x], float)
+            public = {**public, self.linear.x: embed(embedding, np.atleast_2d(self._before_embedding))}
         self.x, self.y = public_records(model, public)
         self.design = design(model, self.x)
         self.count = float(len(self.x) if total is None else total)
         if not self.count > 0:
             raise BayesreconError(f"total={total}: the number of private records is positive")
         self.penalty = penalty_of(model)
-        self._kept: tuple[np.ndarray, TrainedOn] | None = None
+        self._last_trained_on: tuple[np.ndarray, TrainedOn] | None = None
         self._steepest: tuple[np.ndarray, float] | None = None
 
     @cached_property
     def labels(self) -> np.ndarray:
-        """What stands in for labels where the curvature does not depend on them."""
+        """Labels of the public records, or zeros if they are unknown and the curvature does not depend on them."""
         if self.y is not None:
             return self.y
         if self.linear.loss == "squared_hinge":
@@ -94,20 +96,20 @@ class PreparedHRec:
         return np.zeros(shape, float if self.linear.loss == "squared" else int)
 
     @in_float64
-    def trained_on(self, at: np.ndarray) -> TrainedOn | None:
-        """What public records would contribute at this parameter had they been trained on; None without labels.
+    def trained_on(self, theta: np.ndarray) -> TrainedOn | None:
+        """The contributions of public records if they had been in the training data of this parameter.
 
-        It is kept as long as the parameter stays the same.
+        None without labels. The result for the last parameter is cached.
         """
         if self.y is None or self.linear.loss == "squared":
             return None
-        if self._kept is None or not np.array_equal(self._kept[0], at):
+        if self._last_trained_on is None or not np.array_equal(self._last_trained_on[0], theta):
             penalty = np.median(self.penalty[:, : self.x.shape[1]], axis=1)
-            found = TrainedOn(
-                self.linear, self.design, self.y, at, count=self.count, penalty=penalty, moments=self._moments
+            contributions = TrainedOn(
+                self.linear, self.design, self.y, theta, count=self.count, penalty=penalty, moments=self._moments
             )
-            self._kept = at, found
-        return self._kept[1]
+            self._last_trained_on = theta, contributions
+        return self._last_trained_on[1]
 
     @cached_property
     def _range(self) -> tuple[np.ndarray, np.ndarray]:
@@ -120,9 +122,9 @@ class PreparedHRec:
     @cached_property
     def _moments(self) -> np.ndarray:
         """The eigenvalues of `(x, 1)'(x, 1) / m`."""
-        some = self.design[:: -(-len(self.x) // _MOST)]
-        small = some @ some.T if len(some) < some.shape[1] else some.T @ some
-        return np.asarray(np.maximum(np.linalg.eigvalsh(small), 0.0) / len(some))
+        rows = self.design[:: -(-len(self.x) // _MOST)]
+        gram = rows @ rows.T if len(rows) < rows.shape[1] else rows.T @ rows
+        return np.asarray(np.maximum(np.linalg.eigvalsh(gram), 0.0) / len(rows))
 
     @cached_property
     def optimism(self) -> float:
@@ -140,36 +142,39 @@ class PreparedHRec:
         self, before: np.ndarray, after: np.ndarray, shrinkage: bool | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """The deleted record's gradient `(K, q)` and the public records' kappa `(m, K)`."""
-        shrinkage = self.use.shrinkage if shrinkage is None else shrinkage
+        shrinkage = self.improvements.shrinkage if shrinkage is None else shrinkage
         change = before - after
         predicted = self.design @ change.T
-        curved = self.use.path and self.linear.loss != "squared"
-        at = [after + t * change for t in NODES] if curved else [before]
-        own = self.trained_on(before) if shrinkage else None
+        curved = self.improvements.path and self.linear.loss != "squared"
+        nodes = [after + t * change for t in NODES] if curved else [before]
+        trained_on = self.trained_on(before) if shrinkage else None
         kappa = np.zeros_like(predicted)
-        for weights in at:
-            eta = self.design @ weights.T
-            curvature = (
-                bends(self.linear, eta, self.labels, predicted) if own is None else own.contributions(eta, predicted)
-            )
-            kappa += np.asarray(curvature) / len(at)
+        for theta in nodes:
+            eta = self.design @ theta.T
+            if trained_on is None:
+                curvature = bends(self.linear, eta, self.labels, predicted)
+            else:
+                curvature = trained_on.contributions(eta, predicted)
+            kappa += np.asarray(curvature) / len(nodes)
         if shrinkage and self.linear.loss == "squared":
             kappa *= self.optimism
-        found = kappa.T @ self.design * (self.count / len(self.x))
-        return (found + self.penalty * change if self.use.regulariser else found), kappa
+        gradient = kappa.T @ self.design * (self.count / len(self.x))
+        return (gradient + self.penalty * change if self.improvements.regulariser else gradient), kappa
 
     @in_float64
     def curvatures(self, before: np.ndarray, theta: np.ndarray) -> Float[np.ndarray, "m K K"]:
-        """What public records contribute to the Hessian at a parameter near the first one, `(m, K, K)`."""
-        own, eta = self.trained_on(before), self.design @ theta.T
-        if own is not None:
-            return own.curvatures(eta)
+        """Contributions of the public records to the Hessian at a parameter near `before`, `(m, K, K)`."""
+        trained_on, eta = self.trained_on(before), self.design @ theta.T
+        if trained_on is not None:
+            return trained_on.curvatures(eta)
         curvature = np.asarray(curvatures(self.linear, eta, self.labels))
         return curvature * self.optimism if self.linear.loss == "squared" else curvature
 
     def error_of_slopes(self, kappa: np.ndarray) -> np.ndarray:
-        """Covariance `A (K, K)` of the intercepts' estimated gradient, `n (1 + n / m) mean(kappa kappa')`: public and
-        private records both are samples."""
+        """Covariance `A (K, K)` of the intercepts' estimated gradient, `n (1 + n / m) mean(kappa kappa')`.
+
+        Both the public and the private records are samples.
+        """
         return kappa.T @ kappa * (self.count * (1 + self.count / len(self.x)) / len(self.x))
 
     @in_float64
@@ -195,10 +200,10 @@ class PreparedHRec:
         else:
             direction = self._direction(gradient, centre)
             row = direction @ gradient
-            multiple = self._multiple(row, centre, direction, kappa) if self.use.scale else float(row[-1])
+            multiple = self._multiple(row, centre, direction, kappa) if self.improvements.scale else float(row[-1])
             x = centre + (row[:-1] - row[-1] * centre) / multiple if multiple else row[:-1]
-            slope = multiple * direction if self.use.rows and len(direction) > 1 else gradient[:, -1]
-        if self.use.prior:
+            slope = multiple * direction if self.improvements.rows and len(direction) > 1 else gradient[:, -1]
+        if self.improvements.prior:
             x = np.clip(x, *self._range)
         identified = len(direction) > 1 or self.linear.intercept is not None
         label = label_of(self.linear, direction) if identified else None
@@ -206,21 +211,22 @@ class PreparedHRec:
         return Deleted(x, label, slope, gradient, kappa, effective, _margin(label, slope), excess)
 
     def _excess(self, before: np.ndarray, slope: np.ndarray) -> float | None:
+        """Length of the slope relative to the longest slope of a public record."""
         if self.y is None:
             return None
         if self._steepest is None or not np.array_equal(self._steepest[0], before):
-            each = np.asarray(slopes(self.linear, self.design @ before.T, self.y))
-            self._steepest = before, float(np.linalg.norm(each, axis=1).max())
+            public_slopes = np.asarray(slopes(self.linear, self.design @ before.T, self.y))
+            self._steepest = before, float(np.linalg.norm(public_slopes, axis=1).max())
         largest = self._steepest[1]
         return float(np.linalg.norm(slope) / largest) if largest > 0 else None
 
     def _direction(self, gradient: np.ndarray, centre: np.ndarray) -> np.ndarray:
-        """The slope's direction `(K,)`, of unit length; with the intercepts' sign."""
+        """The slope's direction `(K,)`, of unit length and with the sign of the intercepts."""
         slope = gradient[:, -1]
-        if self.use.rows and len(slope) > 1:
-            about = gradient[:, :-1] - np.outer(slope, centre)
-            found = np.linalg.eigh(about @ about.T)[1][:, -1]
-            return found if found @ slope >= 0 else -found
+        if self.improvements.rows and len(slope) > 1:
+            centred = gradient[:, :-1] - np.outer(slope, centre)
+            leading = np.linalg.eigh(centred @ centred.T)[1][:, -1]
+            return leading if leading @ slope >= 0 else -leading
         label = label_of(self.linear, slope) if len(slope) > 1 else 0
         chosen = int(np.argmax(np.abs(slope))) if label is None else label
         return np.eye(len(slope))[chosen] * (1.0 if slope[chosen] >= 0 else -1.0)
@@ -231,23 +237,26 @@ class PreparedHRec:
         The intercept is normal about alpha with variance `u' A u`, u the direction (see `error_of_slopes`), and
         `log |x - centre|` normal as over the public records of the inferred label.
         """
-        found = np.linalg.norm(row[:-1] - row[-1] * centre)
+        length = np.linalg.norm(row[:-1] - row[-1] * centre)
         label = label_of(self.linear, direction)
-        square = self._squares - 2 * self.x @ centre + centre @ centre
-        alike = square if self.y is None or label is None else square[self.y == label]
-        alike = alike if len(alike) > 1 else square
-        logs = 0.5 * np.log(alike[alike > 1e-12 * self._squares.max()])
-        if not found > 0 or len(logs) < 2:
+        squares = self._squares - 2 * self.x @ centre + centre @ centre
+        same_label = squares if self.y is None or label is None else squares[self.y == label]
+        same_label = same_label if len(same_label) > 1 else squares
+        logs = 0.5 * np.log(same_label[same_label > 1e-12 * self._squares.max()])
+        if not length > 0 or len(logs) < 2:
             return float(row[-1])
-        spread, variance = max(float(np.var(logs)), 1e-12), float(direction @ self.error_of_slopes(kappa) @ direction)
-        typical = np.log(found) - float(np.median(logs))
-        # Both ends of what either of the two allows lie inside.
+        log_variance, variance = (
+            max(float(np.var(logs)), 1e-12),
+            float(direction @ self.error_of_slopes(kappa) @ direction),
+        )
+        typical = np.log(length) - float(np.median(logs))
+        # The grid contains the values that either of the two terms favours.
         low, high = sorted((np.log(max(abs(row[-1]), 1e-300)), typical))
-        grid = np.linspace(low - 5 * np.sqrt(spread), high + 5 * np.sqrt(spread), 201)
+        grid = np.linspace(low - 5 * np.sqrt(log_variance), high + 5 * np.sqrt(log_variance), 201)
 
         def misfit(log_multiple: Array | float) -> np.ndarray | float:
-            short = np.exp(log_multiple) - row[-1]
-            return short**2 / max(variance, 1e-300) + (log_multiple - typical) ** 2 / spread
+            error = np.exp(log_multiple) - row[-1]
+            return error**2 / max(variance, 1e-300) + (log_multiple - typical) ** 2 / log_variance
 
         import scipy.optimize
 
@@ -258,25 +267,28 @@ class PreparedHRec:
         return float(np.exp(refined.x))
 
     def _without_intercept(self, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The leading direction: sign and length are not determined, and taken from public records."""
+        """The record, the slope's direction and the slope, from the leading singular vectors.
+
+        Sign and length are not determined. They are those of the public records.
+        """
         left, values, right = np.linalg.svd(gradient, full_matrices=False)
         direction, x = left[:, 0], right[0]
         towards = x @ self.x.mean(axis=0) if len(direction) == 1 else direction[np.argmax(np.abs(direction))]
         if towards < 0:
             direction, x = -direction, -x
-        length = float(np.median(np.linalg.norm(self.x, axis=1))) if self.use.scale else 1.0
+        length = float(np.median(np.linalg.norm(self.x, axis=1))) if self.improvements.scale else 1.0
         return length * x, direction, direction * values[0] / (length or 1.0)
 
     def probability(self, pair: Deletion, found: Deleted) -> float | None:
-        """That the inferred label is right, or without labels the sign (see `certainty`); None without public labels,
-        or where a label has no public record.
+        """Probability that the inferred label is right, or without labels the sign (see `certainty`).
 
-        Least squares over several outputs are told by the sign as well: a record and its mirror image share all else.
+        None without public labels, or if a label has no public record. For least squares with several outputs it is
+        the sign as well, because a record and its mirror image differ in nothing else.
         """
         if self.y is None or self._absent:
             return None
         before, after = parameters_of(pair, self.model)
-        other = self.gradient(before, after, not self.use.shrinkage)[0]
+        alternative = self.gradient(before, after, not self.improvements.shrinkage)[0]
         direction = found.slope / (np.linalg.norm(found.slope) or 1.0)
         return certainty(
             self.linear,
@@ -285,7 +297,7 @@ class PreparedHRec:
             before,
             found.gradient,
             found.kappa,
-            other=other,
+            other=alternative,
             count=self.count,
             direction=direction,
             label=found.label,
@@ -293,37 +305,37 @@ class PreparedHRec:
 
     @cached_property
     def _absent(self) -> list[int]:
-        """Labels that no public record has."""
+        """Labels without a public record."""
         if self.y is None or not self.linear.labels:
             return []
         return sorted(set(range(max(len(self.penalty), 2))) - set(np.unique(self.y).astype(int).tolist()))
 
     def doubts(self, found: Deleted, probability: float | None = None) -> tuple[str, ...]:
-        """What speaks against a reconstruction, one line each (see `cautions_about`)."""
-        free = not self.penalty[:, : self.x.shape[1]].any()
+        """Reasons to doubt a reconstruction, one line each (see `cautions_about`)."""
+        unpenalised = not self.penalty[:, : self.x.shape[1]].any()
         return cautions_about(
             probability,
             what="sign" if found.label is None else "label",
             effective=found.public_records,
             absent=self._absent,
             excess=found.excess,
-            spanned=(len(self.x), self.design.shape[1]) if free else None,
+            spanned=(len(self.x), self.design.shape[1]) if unpenalised else None,
         )
 
     def deleted(self, pair: Deletion) -> DeletedRecord:
-        """The deleted record as a result, with what speaks against it."""
-        found = self(pair)
-        probability = self.probability(pair, found)
-        doubts = (*self.doubts(found, probability), *self._one_step(pair))
-        record: Records = {self.linear.x: found.x if self.embedding is None else self.invert([found]).x[0]}
-        if found.label is not None:
-            record[self.linear.y] = np.asarray(found.label)
+        """The deleted record as a result, with reasons to doubt it."""
+        estimate = self(pair)
+        probability = self.probability(pair, estimate)
+        doubts = (*self.doubts(estimate, probability), *self._one_step(pair))
+        record: Records = {self.linear.x: estimate.x if self.embedding is None else self.invert([estimate]).x[0]}
+        if estimate.label is not None:
+            record[self.linear.y] = np.asarray(estimate.label)
         return DeletedRecord(
             record=record,
             se=None,
             method="HRec",
             evidence=None,
-            effective_size=found.public_records,
+            effective_size=estimate.public_records,
             before=pair.before.name,
             after=pair.after.name,
             model=self.model.name,
@@ -333,34 +345,37 @@ class PreparedHRec:
         )
 
     def _one_step(self, pair: Deletion) -> tuple[str, ...]:
-        """That the change is one record's gradient as it stands, which no Hessian is to be applied to.
+        """A warning if the change is one record's gradient itself, to which no Hessian must be applied.
 
-        Of least squares a change by retraining is such a product, too.
+        For least squares a change by retraining has this form as well.
         """
         before, after = parameters_of(pair, self.model)
         if len(before) < 2 or self.linear.loss == "squared" or beside_one(before - after) > _ONE_STEP:
             return ()
         return ("the change is one record's gradient as it stands: use OneStep, which applies no Hessian to it",)
 
-    def invert(self, found: Sequence[Deleted], **settings: Any) -> Inversion:
-        """The records behind reconstructed features; see `invert_embedding`, which takes the settings."""
+    def invert(self, estimates: Sequence[Deleted], **settings: Any) -> Inversion:
+        """The records with the reconstructed features. `settings` are options of `invert_embedding`."""
         if self.embedding is None:
             raise BayesreconError("there is nothing to invert: HRec was given no embedding")
-        return invert_embedding(self.embedding, np.stack([f.x for f in found]), self.raw, **settings)
+        return invert_embedding(
+            self.embedding, np.stack([estimate.x for estimate in estimates]), self._before_embedding, **settings
+        )
 
     @in_float64
     def changed_most(self, pair: Deletion) -> dict[str, int]:
-        """Which public records' predictions change most, by name of the measure (see `baselines`)."""
+        """Positions of the public records whose predictions change most, by the name of the measure."""
         before, after = (self.design @ theta.T for theta in parameters_of(pair, self.model))
         return changed_most(before, after, classes=self.linear.loss in ("softmax", "logistic"))
 
     def baselines(self, pair: Deletion) -> dict[str, np.ndarray]:
-        """What takes no Hessian: `avg`, the mean public record, and the public records of `changed_most`."""
-        records = self.x if self.embedding is None else self.raw
+        """Baselines without a Hessian: `avg`, the mean public record, and the public records of `changed_most`."""
+        records = self.x if self.embedding is None else self._before_embedding
         return {"avg": records.mean(axis=0)} | {name: records[i] for name, i in self.changed_most(pair).items()}
 
 
 def _margin(label: int | None, slope: np.ndarray) -> float | None:
+    """The difference of the two largest entries of the slope, relative to the largest."""
     if label is None or len(slope) < 2:
         return None
     top = np.sort(slope)[::-1]

@@ -1,12 +1,13 @@
-"""The curvature of models with many parameters: products with it, and a root of its inverse from a sample of its rows.
+"""Hessians of models with many parameters: products, and a root of the inverse from a sample of rows.
 
-Products `H v` are Pearlmutter's (1994): two passes over the public records, whatever the number of parameters. What
-compares gradients in units of `H^-1` takes rows `b^1/2 J` of the Gauss-Newton matrix, J a prediction's Jacobian, of as
-many records as memory allows, and damps what is left,
+Products `H v` are Pearlmutter's (1994): two passes over the public records for any number of parameters. The root of
+`H^-1`, with which gradients are compared, uses rows `b^1/2 J` of the Gauss-Newton matrix, where J is the Jacobian of a
+prediction, of as many records as memory allows. Other directions are damped,
 
     H ~ D + A'A,    H^-1 = R'R,    R = (I + Q (diag((1 + s^2)^-1/2) - I) Q') D^-1/2,    A D^-1/2 = P diag(s) Q',
 
-with D the regulariser's curvature, or a damping where that is less (Woodbury's identity; Martens 2010, section 4.1).
+where D is the regulariser's curvature or a damping, whichever is larger (Woodbury's identity; Martens 2010, section
+4.1).
 """
 
 from dataclasses import dataclass
@@ -23,19 +24,25 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 
 LARGEST = 300_000
-"""Parameters: a hundred rows of Jacobians of as many take 256 MiB, and a descent of a record seconds."""
+"""Largest number of parameters. A hundred rows of Jacobians then take 256 MiB, and the descent of a record seconds."""
 
-_NUMBERS = 2**25  # of all rows together: 256 MiB
-_ROWS = 2000  # at most: their products are factorised
-_DAMPING = 1e-3  # of the records' mean curvature: directions that neither they nor the regulariser bend
+_NUMBERS = 2**25  # largest number of entries of all rows together, 256 MiB
+_ROWS = 2000  # largest number of rows, whose Gram matrix is factorised
+_DAMPING = 1e-3  # damping relative to the mean curvature of the records, for directions without curvature
 
 
 @dataclass(frozen=True, eq=False)
 class Sketched:
-    """Minus a Hessian, as products and as a root of its inverse.
+    """Minus a Hessian H, as products and as a root of its inverse.
 
     Attributes:
-        freedom: directions that records and not the regulariser or the damping bend, by the sample.
+        thetas: `(T, d)`, parameters over which H is averaged.
+        scale: weight of each record.
+        exact: whether products use the complete Hessian instead of the Gauss-Newton matrix.
+        directions: Q, `(d, r)`.
+        factors: `(1 + s^2)^-1/2`, `(r,)`.
+        diagonal: D, `(d,)`.
+        freedom: effective number of directions in which the curvature is that of the records, `sum s^2 / (1 + s^2)`.
     """
 
     model: Model
@@ -44,62 +51,64 @@ class Sketched:
     scale: float
     exact: bool
     directions: np.ndarray
-    shrunk: np.ndarray
-    held: np.ndarray
+    factors: np.ndarray
+    diagonal: np.ndarray
     freedom: float
 
     def times(self, v: np.ndarray) -> np.ndarray:
-        """`H v`, of all public records and the regulariser, without a damping."""
-        each = [_product(self.model, self.exact, t, v, self.records, self.scale) for t in self.thetas]
-        return np.asarray(sum(map(np.asarray, each)) / len(each))
+        """`H v` from all public records and the regulariser, without damping."""
+        products = [_product(self.model, self.exact, t, v, self.records, self.scale) for t in self.thetas]
+        return np.asarray(sum(map(np.asarray, products)) / len(products))
 
     def root(self) -> LinearOperator:
         """R with `R'R = H^-1`, `(d, d)`."""
 
         def apply(v: np.ndarray) -> np.ndarray:
-            unit = v.T / np.sqrt(self.held)
-            return (unit + (unit @ self.directions * (self.shrunk - 1)) @ self.directions.T).T
+            scaled = v.T / np.sqrt(self.diagonal)
+            return (scaled + (scaled @ self.directions * (self.factors - 1)) @ self.directions.T).T
 
-        size = len(self.held)
+        size = len(self.diagonal)
         return LinearOperator((size, size), matvec=apply, matmat=apply, dtype=float)  # type: ignore[call-arg]
 
 
 def sketched(
     model: Model, thetas: np.ndarray, records: Records, scale: float, outputs: int, *, exact: bool = False
 ) -> Sketched:
-    """The curvature of public records at some parameters, over which it is averaged.
+    """The curvature of public records, averaged over some parameters.
 
     Args:
         thetas: `(T, d)`.
-        records: `{field: (m, *shape)}`, each of which counts `scale` times.
-        outputs: outputs of a prediction.
-        exact: products with the whole Hessian, for a released Newton step; rows are Gauss and Newton's all the same.
+        records: public records, `{field: (m, *shape)}`.
+        scale: weight of each record.
+        outputs: number of outputs of a prediction.
+        exact: whether products use the complete Hessian, as for a released Newton step. Rows always are those of the
+            Gauss-Newton matrix.
 
     Raises:
-        BayesreconError: more parameters than `LARGEST`, or public records that do not see the change.
+        BayesreconError: there are more parameters than `LARGEST`, or the public records have no curvature.
     """
     if model.dimension > LARGEST:
         raise BayesreconError(f"{model.name} has {model.dimension:,} parameters; at most {LARGEST:,} are taken")
     count = len(next(iter(records.values())))
     most = max(1, min(_ROWS, _NUMBERS // model.dimension) // outputs)
     chosen = np.sort(np.random.default_rng(0).permutation(count)[:most])
-    some, middle = {k: v[chosen] for k, v in records.items()}, thetas.mean(axis=0)
-    each = (_rows(model, middle, {k: v[i] for k, v in some.items()}) for i in range(len(chosen)))
-    rows = np.concatenate([np.asarray(one) for one in each])
+    sample, middle = {k: v[chosen] for k, v in records.items()}, thetas.mean(axis=0)
+    of_records = [_rows(model, middle, {k: v[i] for k, v in sample.items()}) for i in range(len(chosen))]
+    rows = np.concatenate([np.asarray(block) for block in of_records])
     rows *= np.sqrt(scale * count / len(chosen))
     mean = float((rows**2).sum() / model.dimension)
     if not (np.isfinite(mean) and mean > 0):
         raise BayesreconError("the public Hessian does not see the change of the parameters: supply more of them")
     ones = np.ones(model.dimension)
-    own = np.asarray(_product_of_prior(model, middle, ones))
-    held = np.maximum(own, _DAMPING * mean)
-    rows /= np.sqrt(held)
-    squares, turned = np.linalg.eigh(rows @ rows.T)
-    kept = squares > 1e-12 * squares[-1]
-    squares, turned = squares[kept], turned[:, kept]
-    directions = rows.T @ turned / np.sqrt(squares)
-    shrunk, freedom = (1 + squares) ** -0.5, float((squares / (1 + squares)).sum())
-    return Sketched(model, thetas, records, scale, exact, directions, shrunk, held, freedom)
+    regulariser = np.asarray(_product_of_prior(model, middle, ones))
+    diagonal = np.maximum(regulariser, _DAMPING * mean)
+    rows /= np.sqrt(diagonal)
+    squares, vectors = np.linalg.eigh(rows @ rows.T)
+    positive = squares > 1e-12 * squares[-1]
+    squares, vectors = squares[positive], vectors[:, positive]
+    directions = rows.T @ vectors / np.sqrt(squares)
+    factors, freedom = (1 + squares) ** -0.5, float((squares / (1 + squares)).sum())
+    return Sketched(model, thetas, records, scale, exact, directions, factors, diagonal, freedom)
 
 
 @partial(jax.jit, static_argnames="model")
@@ -116,13 +125,13 @@ def _rows(model: Model, theta: Array, record: Records) -> jax.Array:
 
 @partial(jax.jit, static_argnames=("model", "exact"))
 def _product(model: Model, exact: bool, theta: Array, v: Array, records: Records, scale: Array) -> jax.Array:
-    """`H v`: the whole Hessian, or Gauss and Newton's part of it and the regulariser's."""
+    """`H v` for the complete Hessian, or for the Gauss-Newton matrix and the regulariser."""
     if exact:
 
-        def whole(t: Array) -> Array:
+        def objective(t: Array) -> Array:
             return -scale * jax.vmap(partial(model.log_lik, t))(records).sum() - model.log_prior(t)
 
-        return jax.jvp(jax.grad(whole), (theta,), (v,))[1]
+        return jax.jvp(jax.grad(objective), (theta,), (v,))[1]
     assert model.prediction is not None
     prediction = model.prediction
 
@@ -131,8 +140,8 @@ def _product(model: Model, exact: bool, theta: Array, v: Array, records: Records
             return ravel_pytree(prediction.output(model.constrain(t), record))[0]
 
         _, rebuild = ravel_pytree(prediction.output(model.constrain(theta), record))
-        value, moved = jax.jvp(predicted, (theta,), (v,))
-        hessian = jax.jvp(jax.grad(lambda u: -prediction.log_lik(rebuild(u), record)), (value,), (moved,))[1]
+        value, change = jax.jvp(predicted, (theta,), (v,))
+        hessian = jax.jvp(jax.grad(lambda u: -prediction.log_lik(rebuild(u), record)), (value,), (change,))[1]
         return jax.vjp(predicted, theta)[1](hessian)[0]
 
     def add(total: Array, record: Records) -> tuple[Array, None]:

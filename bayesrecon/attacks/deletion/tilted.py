@@ -24,7 +24,7 @@ from bayesrecon.model import Model, Progress, Records
 from bayesrecon.pairs import Deletion, DrawsPair
 from bayesrecon.results.deletion import DeletedRecord
 
-_POOL = 512  # generic records, the most likely of which a descent starts from
+_POOL = 512  # number of records drawn as starting points, of which the most likely ones are used
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Tilt(Attack[DeletedRecord]):
 ATTACK = Tilt
 
 
-def _reconstruct(pair: Deletion, knows: Knows, most: int, key: Key, progress: Progress) -> DeletedRecord:
+def _reconstruct(pair: Deletion, knows: Knows, starts: int, key: Key, progress: Progress) -> DeletedRecord:
     model = pair.before.model
     problem = solve_release(pair.before, key=key, progress=progress, **knows)
     pair = DrawsPair(problem.release, counted_once(pair.after))
@@ -65,19 +65,20 @@ def _reconstruct(pair: Deletion, knows: Knows, most: int, key: Key, progress: Pr
     offset = float(np.log((weights * side).sum() / (weights * (1 - side)).sum()))
     data = theta, side, weights, offset
     pool = reference.draw(rng, _POOL)
-    moved = [k for k, f in problem.knowledge.fields.items() if not f.domain.discrete]
-    centre = {k: np.asarray(reference.centre[k], float) for k in moved}
-    scale = {k: np.asarray(reference.scale[k], float) for k in moved}
-    first = np.asarray(_values(model, *data, pool)) - np.asarray(_distance(pool, centre, scale))
-    starts = np.argsort(-first)[:most]
-    best = max((_ascend(model, data, pool, i, centre, scale, problem.knowledge.fields) for i in starts), key=_gain)
-    record, se, gain = best
-    none = float(np.asarray(_none(side, weights)))
+    continuous = [k for k, f in problem.knowledge.fields.items() if not f.domain.discrete]
+    centre = {k: np.asarray(reference.centre[k], float) for k in continuous}
+    scale = {k: np.asarray(reference.scale[k], float) for k in continuous}
+    log_posterior = np.asarray(_values(model, *data, pool)) - np.asarray(_distance(pool, centre, scale))
+    rows = np.argsort(-log_posterior)[:starts]
+    fields = problem.knowledge.fields
+    maxima = [_ascend(model, data, pool, i, centre, scale, fields) for i in rows]
+    record, se, gain = max(maxima, key=lambda maximum: maximum[2])
+    without = _log_likelihood_without_tilt(side, weights)
     return DeletedRecord(
         record=record,
         se=se,
         method="tilt",
-        evidence=gain - none,
+        evidence=gain - without,
         effective_size=float(weights.sum()),
         before=pair.before.name,
         after=pair.after.name,
@@ -86,14 +87,9 @@ def _reconstruct(pair: Deletion, knows: Knows, most: int, key: Key, progress: Pr
     )
 
 
-def _gain(found: tuple[Mapping[str, Array], Mapping[str, Array], float]) -> float:
-    return found[2]
-
-
-def _none(side: np.ndarray, weights: np.ndarray) -> float:
-    """The likelihood without a tilt."""
+def _log_likelihood_without_tilt(side: np.ndarray, weights: np.ndarray) -> float:
     share = (weights * side).sum() / weights.sum()
-    return (weights * side).sum() * np.log(share) + (weights * (1 - side)).sum() * np.log(1 - share)
+    return float((weights * side).sum() * np.log(share) + (weights * (1 - side)).sum() * np.log(1 - share))
 
 
 @partial(jax.jit, static_argnames="model")
@@ -115,20 +111,20 @@ def _distance(records: Records, centre: Records, scale: Records) -> jax.Array:
 def _objective(
     model: Model,
     data: tuple[Array, Array, Array, Array],
-    still: Records,
-    moving: Records,
+    fixed: Records,
+    whitened: Records,
     centre: Records,
     scale: Records,
 ) -> tuple[tuple[jax.Array, jax.Array], dict[str, jax.Array]]:
-    """Minus the log posterior of one record, its slopes in whitened coordinates, and its likelihood."""
+    """Minus the log posterior of one record, its log likelihood, and the gradient in whitened coordinates."""
 
     def value(u: Records) -> tuple[jax.Array, jax.Array]:
-        record = {k: jnp.asarray(v)[None] for k, v in still.items()}
+        record = {k: jnp.asarray(v)[None] for k, v in fixed.items()}
         record |= {k: (centre[k] + scale[k] * u[k])[None] for k in u}
         gain = _values(model, *data, record)[0]
         return _distance({k: record[k] for k in centre}, centre, scale)[0] - gain, gain
 
-    return jax.value_and_grad(value, has_aux=True)(moving)
+    return jax.value_and_grad(value, has_aux=True)(whitened)
 
 
 def _ascend(
@@ -140,20 +136,20 @@ def _ascend(
     scale: Records,
     fields: Mapping[str, Field],
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], float]:
-    """The best record around one start, its standard errors, and its likelihood."""
+    """The record of a local maximum, its standard errors, and its log likelihood."""
     import scipy.optimize
 
-    still = {k: np.asarray(v[i]) for k, v in pool.items() if k not in centre}
+    fixed = {k: np.asarray(v[i]) for k, v in pool.items() if k not in centre}
     u = {k: (np.asarray(pool[k][i], float) - centre[k]) / scale[k] for k in centre}
     start, shape = ravel_pytree({k: jnp.asarray(v) for k, v in u.items()})
 
     def evaluate(v: np.ndarray) -> tuple[float, np.ndarray]:
-        (value, _), slope = _objective(model, data, still, shape(jnp.asarray(v)), centre, scale)
+        (value, _), slope = _objective(model, data, fixed, shape(jnp.asarray(v)), centre, scale)
         return float(value), np.asarray(ravel_pytree(slope)[0])
 
-    ends = []
+    bounds = []
     for side in ("low", "high"):
-        ends.append(
+        bounds.append(
             ravel_pytree(
                 {
                     k: jnp.broadcast_to((getattr(fields[k].domain, side) - centre[k]) / scale[k], np.shape(u[k]))
@@ -161,19 +157,19 @@ def _ascend(
                 }
             )[0]
         )
-    limits = [(a if np.isfinite(a) else None, b if np.isfinite(b) else None) for a, b in np.stack(ends, 1).tolist()]
-    found = scipy.optimize.minimize(evaluate, np.asarray(start), jac=True, method="L-BFGS-B", bounds=limits)
-    # Curvature by central differences of the slopes: a record has few fields.
-    size = len(found.x)
+    limits = [(a if np.isfinite(a) else None, b if np.isfinite(b) else None) for a, b in np.stack(bounds, 1).tolist()]
+    optimum = scipy.optimize.minimize(evaluate, np.asarray(start), jac=True, method="L-BFGS-B", bounds=limits)
+    # Hessian by central differences of the gradient, since a record has few fields.
+    size = len(optimum.x)
     if size <= 100:
         step = 1e-4
         hessian = np.stack(
-            [(evaluate(found.x + e)[1] - evaluate(found.x - e)[1]) / (2 * step) for e in step * np.eye(size)]
+            [(evaluate(optimum.x + e)[1] - evaluate(optimum.x - e)[1]) / (2 * step) for e in step * np.eye(size)]
         )
-        spread = np.sqrt(np.maximum(np.diag(np.linalg.pinv(0.5 * (hessian + hessian.T), hermitian=True)), 0.0))
+        se = np.sqrt(np.maximum(np.diag(np.linalg.pinv(0.5 * (hessian + hessian.T), hermitian=True)), 0.0))
     else:
-        spread = np.full(size, np.nan)
-    x, sd = shape(jnp.asarray(found.x)), shape(jnp.asarray(spread))
-    record = {k: np.asarray(centre[k] + scale[k] * x[k]) if k in centre else still[k] for k in pool}
-    gain = float(_objective(model, data, still, x, centre, scale)[0][1])
+        se = np.full(size, np.nan)
+    x, sd = shape(jnp.asarray(optimum.x)), shape(jnp.asarray(se))
+    record = {k: np.asarray(centre[k] + scale[k] * x[k]) if k in centre else fixed[k] for k in pool}
+    gain = float(_objective(model, data, fixed, x, centre, scale)[0][1])
     return record, {k: np.asarray(scale[k] * sd[k]) for k in centre}, gain

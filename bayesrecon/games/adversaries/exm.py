@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from bayesrecon.games.adversary import Adversary
-from bayesrecon.games.answers import USUAL, loss_of
+from bayesrecon.games.answers import DEFAULT_LOSSES, loss_of
 from bayesrecon.games.view import View
 
 
@@ -27,7 +27,7 @@ class Exm(Adversary):
         return f"Del-Inf-Exm, {self.loss} loss" if self.loss else "Del-Inf-Exm"
 
     def scores(self, view: View) -> np.ndarray:
-        loss = self.loss or USUAL[view.answers]
+        loss = self.loss or DEFAULT_LOSSES[view.answers]
         before = loss_of(loss, view.answers, view.ask.before(view.features), view.labels)
         return loss_of(loss, view.answers, view.ask.after(view.features), view.labels) - before
 

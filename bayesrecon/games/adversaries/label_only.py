@@ -42,9 +42,11 @@ class LabelOnly(Adversary):
         x, y = view.features, view.labels
         noise = view.rng.normal(size=(self.count, x.shape[1])) * self.spread * view.auxiliary.x.std(axis=0)
         points = (x[:, None] + np.concatenate([np.zeros((1, x.shape[1])), noise])).reshape(-1, x.shape[1])
-        own = np.repeat(y, self.count + 1)
-        right = [(ask(points).argmax(axis=1) == own).reshape(len(y), -1) for ask in (view.ask.before, view.ask.after)]
-        return right[0].mean(axis=1) - right[1].mean(axis=1)
+        labels = np.repeat(y, self.count + 1)
+        agree = [
+            (ask(points).argmax(axis=1) == labels).reshape(len(y), -1) for ask in (view.ask.before, view.ask.after)
+        ]
+        return agree[0].mean(axis=1) - agree[1].mean(axis=1)
 
 
 ADVERSARIES = {"label-only": ("agreement of labels around the instance (classifiers, labels only)", LabelOnly())}

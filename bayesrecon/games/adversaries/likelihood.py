@@ -36,12 +36,12 @@ class Likelihood(Adversary):
         before, after = view.fitted
         outside = len(view.others.y) + 1 == view.total
         released, partners = (before, (0, 1)) if outside else (after, (1, 0))
-        found = []
+        log_densities = []
         for i in partners:
             x = np.concatenate([view.others.x, view.features[[i]]])
             y = np.concatenate([view.others.y, view.labels[[i]]])
-            found.append(view.learner.log_density(released, Records(x, y)))
-        return np.array(found)
+            log_densities.append(view.learner.log_density(released, Records(x, y)))
+        return np.array(log_densities)
 
 
 ADVERSARIES = {

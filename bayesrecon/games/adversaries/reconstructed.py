@@ -16,10 +16,10 @@ Distance = Callable[[Guess, np.ndarray, float], float]
 """Function of a guess, a record `(p,)` and its response that returns their distance."""
 
 
-def apart(guess: Guess, x: np.ndarray, y: float) -> float:
+def euclidean(guess: Guess, x: np.ndarray, y: float) -> float:
     """The Euclidean distance over the guessed entries; for a class 0 if it is right, else 1."""
-    far = 0.0 if guess.x is None else float(np.sum((guess.x - x) ** 2))
-    return float(np.sqrt(far + (0.0 if guess.y is None else (guess.y - y) ** 2)))
+    squared = 0.0 if guess.x is None else float(np.sum((guess.x - x) ** 2))
+    return float(np.sqrt(squared + (0.0 if guess.y is None else (guess.y - y) ** 2)))
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Reconstructed(Adversary):
 
     reconstructor: Reconstructor
     radius: float | None = None
-    distance: Distance = apart
+    distance: Distance = euclidean
 
     @property
     def name(self) -> str:
@@ -51,15 +51,16 @@ class Reconstructed(Adversary):
         return tuple(dict.fromkeys((X, Y, *self.reconstructor.required())))
 
     def scores(self, view: View) -> np.ndarray:
-        found = list(self.reconstructor.guesses(view))
-        guesses = found if X in self.reconstructor.required() else found * len(view.labels)
-        far = np.array(
+        guesses = list(self.reconstructor.guesses(view))
+        if X not in self.reconstructor.required():  # one guess for all challenges
+            guesses = guesses * len(view.labels)
+        distances = np.array(
             [
                 np.inf if g is None else self.distance(g, x, float(y))
                 for g, x, y in zip(guesses, view.features, view.labels, strict=True)
             ]
         )
-        return -far if self.radius is None else (far <= self.radius).astype(float)
+        return -distances if self.radius is None else (distances <= self.radius).astype(float)
 
 
 ADVERSARIES = {

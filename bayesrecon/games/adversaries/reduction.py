@@ -39,12 +39,12 @@ class Reduction(Adversary):
         return (X, Y, PUBLIC)
 
     def scores(self, view: View) -> np.ndarray:
-        prepared = self.attack.prepare(view)
+        non_membership = self.attack.prepare(view)
         before = view.ask.before(view.features) if self.by == CONFIDENCES else None
-        after = prepared(view.ask.after(view.features))
+        after = non_membership(view.ask.after(view.features))
         if self.by == LABELS:
             return (after > 0.5).astype(float)
-        return after if before is None else after - prepared(before)
+        return after if before is None else after - non_membership(before)
 
     def margin(self, view: View) -> float:
         """The threshold is M's own decision on h'."""

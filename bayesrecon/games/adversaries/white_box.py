@@ -40,10 +40,10 @@ class WhiteBox(Adversary):
             return np.zeros(len(view.features))
         total = len(records.y) if view.others is not None else view.total
         public = {"x": records.x, "y": records.y}
-        found = infer_deletion(
+        inferred = infer_deletion(
             paired(before, after), {"x": view.features, "y": view.labels}, public=public, total=total
         )
-        return np.asarray(found.log_likelihood)
+        return np.asarray(inferred.log_likelihood)
 
 
 ADVERSARIES = {"white-box": ("likelihood ratio from the parameters (linear, ridge, logistic)", WhiteBox())}

@@ -1,21 +1,20 @@
 """A learner that only answers with labels."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.answers import PROBABILITIES, VALUES
 from bayesrecon.games.data import Records
-from bayesrecon.games.learner import Learner
+from bayesrecon.games.learner import Fitted, Learner
 
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
     """A model that shows only its most likely class, as a one in the class's column and zeros elsewhere."""
 
-    model: Any
+    model: Fitted
     classes: int
 
     def __call__(self, x: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Least squares and ridge regression, with leave-one-out formulas instead of refits."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -10,20 +10,28 @@ from bayesrecon.games.answers import VALUES
 from bayesrecon.games.data import Records, with_ones
 from bayesrecon.games.learner import Learner
 
+if TYPE_CHECKING:
+    from bayesrecon.releases import Release
+
 
 @dataclass(frozen=True, eq=False)
-class Plane:
-    """A fitted plane: `weights (p + 1,)`, the intercept last, and the triangle R of `R'R = A`, the normal matrix."""
+class LinearFit:
+    """A fitted linear regression.
 
-    weights: np.ndarray
-    triangle: np.ndarray
+    Attributes:
+        coefficients: `(p + 1,)`, the intercept last.
+        factor: the upper triangle R of `R'R = A`, the normal matrix.
+    """
+
+    coefficients: np.ndarray
+    factor: np.ndarray
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        return x @ self.weights[:-1] + self.weights[-1]
+        return x @ self.coefficients[:-1] + self.coefficients[-1]
 
     def solve(self, right: np.ndarray) -> np.ndarray:
         """`A^-1 right`."""
-        return np.linalg.solve(self.triangle, np.linalg.solve(self.triangle.T, right))
+        return np.linalg.solve(self.factor, np.linalg.solve(self.factor.T, right))
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ class LeastSquares(Learner):
     >>> learner = LeastSquares(penalty=1.0)
     >>> quick = learner.without(learner.fit(data, 0, 0), data, np.array([4]), 0, 0)
     >>> refitted = learner.fit(data.rows(np.arange(9) != 4), 0, 0)
-    >>> bool(np.allclose(quick.weights, refitted.weights))
+    >>> bool(np.allclose(quick.coefficients, refitted.coefficients))
     True
     """
 
@@ -54,7 +62,7 @@ class LeastSquares(Learner):
     def name(self) -> str:  # type: ignore[override]
         return f"ridge (alpha {self.penalty:g})" if self.penalty else "linear regression"
 
-    def fit(self, records: Records, classes: int, seed: int) -> Plane:
+    def fit(self, records: Records, classes: int, seed: int) -> LinearFit:
         design = with_ones(records.x)
         target = records.y
         if self.penalty:
@@ -70,25 +78,27 @@ class LeastSquares(Learner):
         size = np.abs(np.diag(r))
         if size.min() <= 1e-12 * size.max():
             raise BayesreconError(f"{self.name}: the features are collinear; leave columns out or add a penalty")
-        return Plane(np.linalg.solve(r, q.T @ target), r)
+        return LinearFit(np.linalg.solve(r, q.T @ target), r)
 
-    def without(self, fitted: Plane, records: Records, rows: np.ndarray, classes: int, seed: int) -> Plane:
+    def without(self, fitted: LinearFit, records: Records, rows: np.ndarray, classes: int, seed: int) -> LinearFit:
         x, y = with_ones(records.x[rows]), records.y[rows]
         solved = fitted.solve(x.T)  # (q, k)
         inner = np.eye(len(rows)) - x @ solved
         # If a coefficient is determined by these records alone, the formula divides by zero.
         if np.linalg.eigvalsh(inner)[0] < 1e-8:
             return self.fit(records.without(rows), classes, seed)
-        weights = fitted.weights - solved @ np.linalg.solve(inner, y - x @ fitted.weights)
-        # The triangle is still that of all rows, so it is valid only for further deletions from the same data.
-        return Plane(weights, fitted.triangle)
+        coefficients = fitted.coefficients - solved @ np.linalg.solve(inner, y - x @ fitted.coefficients)
+        # The factor is still that of all rows, so it is valid only for further deletions from the same data.
+        return LinearFit(coefficients, fitted.factor)
 
-    def release(self, fitted: Plane) -> Any:
+    def release(self, fitted: LinearFit) -> "Release":
         from bayesrecon.models.linear_losses import linear_predictor
         from bayesrecon.posteriors.sources import dirac
 
-        model = linear_predictor("squared", len(fitted.weights) - 1, 1, float(self.penalty))
-        return dirac(model, {"coef": fitted.weights[None, :-1], "intercept": fitted.weights[-1:]}, name=self.name)
+        model = linear_predictor("squared", len(fitted.coefficients) - 1, 1, float(self.penalty))
+        return dirac(
+            model, {"coef": fitted.coefficients[None, :-1], "intercept": fitted.coefficients[-1:]}, name=self.name
+        )
 
 
 LEARNERS = {

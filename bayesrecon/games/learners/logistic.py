@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from bayesrecon.errors import version
 from bayesrecon.games.answers import PROBABILITIES
 from bayesrecon.games.data import Records
 from bayesrecon.games.learner import Learner, Predictor
+
+if TYPE_CHECKING:
+    from bayesrecon.releases import Release
 
 _FACTORISED = 2000  # largest number of parameters for which the Hessian is factorised
 # Older versions of scikit-learn fit classes one against the rest (1.5) or start from another parameter (1.6).
@@ -53,12 +56,12 @@ class Logistic(Learner):
         return Predictor(model.fit(records.x, records.y), PROBABILITIES, classes)
 
     def without(self, fitted: Predictor, records: Records, rows: np.ndarray, classes: int, seed: int) -> Predictor:
-        kept = records.without(rows)
-        if len(np.unique(kept.y)) < len(fitted.model.classes_):  # the old parameter has another shape
-            return self.fit(kept, classes, seed)
-        return Predictor(copy.deepcopy(fitted.model).fit(kept.x, kept.y), PROBABILITIES, classes)
+        remaining = records.without(rows)
+        if len(np.unique(remaining.y)) < len(fitted.model.classes_):  # the old parameter has another shape
+            return self.fit(remaining, classes, seed)
+        return Predictor(copy.deepcopy(fitted.model).fit(remaining.x, remaining.y), PROBABILITIES, classes)
 
-    def release(self, fitted: Predictor) -> Any:
+    def release(self, fitted: Predictor) -> "Release":
         from bayesrecon.posteriors.fits.estimators import from_sklearn
 
         return from_sklearn(fitted.model, name=self.name)

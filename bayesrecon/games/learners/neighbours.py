@@ -1,7 +1,7 @@
 """Nearest neighbours. After a deletion, the next neighbours move up."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -18,13 +18,20 @@ class Voters:
 
     At equal distance the first records count, so that a deletion changes an answer only if the deleted record had a
     vote. Without records (`x=None`), queries are rows of distances.
+
+    Attributes:
+        x: features of the training records, `(n, p)`.
+        y: their responses, `(n,)`.
+        k: number of neighbours.
+        classes: number of classes; 0 for a number.
+        deleted: positions of the deleted records.
     """
 
     x: np.ndarray | None
     y: np.ndarray
     k: int
     classes: int
-    gone: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    deleted: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         length = max(_LARGEST // len(self.y), 1)
@@ -34,12 +41,12 @@ class Voters:
     def _votes(self, x: np.ndarray) -> np.ndarray:
         from sklearn.metrics import euclidean_distances
 
-        far = np.array(x, float) if self.x is None else euclidean_distances(x, self.x, squared=True)
-        far[:, self.gone] = np.inf
-        k = min(self.k, len(self.y) - len(self.gone))
-        last = np.partition(far, k - 1, axis=1)[:, k - 1 : k]
-        nearer, level = far < last, far == last
-        chosen = nearer | (level & (np.cumsum(level, axis=1) <= k - nearer.sum(axis=1, keepdims=True)))
+        distances = np.array(x, float) if self.x is None else euclidean_distances(x, self.x, squared=True)
+        distances[:, self.deleted] = np.inf
+        k = min(self.k, len(self.y) - len(self.deleted))
+        last = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
+        nearer, tied = distances < last, distances == last
+        chosen = nearer | (tied & (np.cumsum(tied, axis=1) <= k - nearer.sum(axis=1, keepdims=True)))
         responses = self.y[:, None] == np.arange(self.classes) if self.classes else self.y[:, None]
         votes = chosen @ responses.astype(float) / k
         return np.asarray(votes if self.classes else votes[:, 0])
@@ -68,11 +75,11 @@ class Neighbours(Learner):
         return Voters(records.x, records.y, self.k, classes)
 
     def without(self, fitted: Voters, records: Records, rows: np.ndarray, classes: int, seed: int) -> Voters:
-        return Voters(fitted.x, fitted.y, fitted.k, fitted.classes, np.union1d(fitted.gone, rows))
+        return Voters(fitted.x, fitted.y, fitted.k, fitted.classes, np.union1d(fitted.deleted, rows))
 
 
-def _of(k: int) -> Any:
+def _nearest(k: int) -> Callable[[int], Neighbours]:
     return lambda classes: Neighbours(k, PROBABILITIES if classes else VALUES)
 
 
-LEARNERS = {"knn": ("5 nearest neighbours", _of(5)), "1-nn": ("the nearest neighbour", _of(1))}
+LEARNERS = {"knn": ("5 nearest neighbours", _nearest(5)), "1-nn": ("the nearest neighbour", _nearest(1))}

@@ -45,8 +45,8 @@ class ObjectivePerturbation(Perturbed):
         penalty: penalty on the mean loss.
         tolerance: largest length of the gradient at which the solver may stop.
 
-    >>> left, extra = ObjectivePerturbation(epsilon=1.0, penalty=0.1).settings(100)
-    >>> round(left, 4), extra
+    >>> remaining, extra = ObjectivePerturbation(epsilon=1.0, penalty=0.1).settings(100)
+    >>> round(remaining, 4), extra
     (0.9506, 0.0)
     >>> ObjectivePerturbation(epsilon=0.1, penalty=0.01).settings(100)[0]
     0.05

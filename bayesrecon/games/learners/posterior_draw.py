@@ -64,18 +64,18 @@ class PosteriorDraw(Private):
 
     @property
     def power(self) -> float:
-        """Of the likelihood."""
+        """Power of the likelihood."""
         return self.epsilon / (2 * self.radius)
 
     def reduced(self, x: np.ndarray) -> np.ndarray:
-        wide, narrow = x.shape[1], self.dimensions - self.intercept
+        width, reduced = x.shape[1], self.dimensions - self.intercept
         # Projections are shorter. If all columns matter equally, this restores their length.
-        return x @ _directions(wide, narrow) * (wide / narrow) ** 0.5 if wide > narrow else x
+        return x @ _directions(width, reduced) * (width / reduced) ** 0.5 if width > reduced else x
 
     def fit(self, records: Records, classes: int, seed: int) -> Released:
         grid, log_probability = self.posterior(records)
-        which = np.random.default_rng(seed).choice(len(grid), p=np.exp(log_probability))
-        return Released(grid[which], self.rows)
+        draw = np.random.default_rng(seed).choice(len(grid), p=np.exp(log_probability))
+        return Released(grid[draw], self.rows)
 
     def log_density(self, fitted: Released, records: Records) -> float:
         grid, log_probability = self.posterior(records)
@@ -95,8 +95,8 @@ class PosteriorDraw(Private):
 @cache
 def _grid(radius: float, width: int, points: int) -> np.ndarray:
     axes = np.meshgrid(*[np.linspace(-radius, radius, points)] * width, indexing="ij")
-    every = np.stack([axis.ravel() for axis in axes], axis=1)
-    grid = every[np.linalg.norm(every, axis=1) <= radius * (1 + 1e-12)]
+    cube = np.stack([axis.ravel() for axis in axes], axis=1)
+    grid = cube[np.linalg.norm(cube, axis=1) <= radius * (1 + 1e-12)]
     if len(grid) < 2:
         raise BayesreconError(f"points={points}: fewer than two grid points are in the ball; use more points")
     grid.flags.writeable = False
@@ -104,9 +104,9 @@ def _grid(radius: float, width: int, points: int) -> np.ndarray:
 
 
 @cache
-def _directions(wide: int, narrow: int) -> np.ndarray:
-    """Orthonormal columns `(wide, narrow)`, the same for all data."""
-    return np.linalg.qr(np.random.default_rng(0).normal(size=(wide, narrow)))[0]
+def _directions(width: int, reduced: int) -> np.ndarray:
+    """Orthonormal columns `(width, reduced)`, the same for all data."""
+    return np.linalg.qr(np.random.default_rng(0).normal(size=(width, reduced)))[0]
 
 
 LEARNERS = {

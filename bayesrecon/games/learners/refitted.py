@@ -3,7 +3,7 @@
 from typing import Any
 
 from bayesrecon.games.answers import DECISIONS, PROBABILITIES, VALUES
-from bayesrecon.games.learner import ScikitLearner
+from bayesrecon.games.learner import Estimator, ScikitLearner
 
 
 def lasso(classes: int) -> ScikitLearner:
@@ -29,14 +29,14 @@ def calibrated_svm(classes: int) -> ScikitLearner:
     from sklearn.svm import SVC
 
     # Stratified folds in the order of the records are not random.
-    either: Any = False  # one model on all records, calibrated on answers to records that it was not fitted on
-    return ScikitLearner("SVM (RBF, C 1), calibrated", CalibratedClassifierCV(SVC(), ensemble=either), PROBABILITIES)
+    one_model: Any = False  # fitted on all records, calibrated on answers to records that it was not fitted on
+    return ScikitLearner("SVM (RBF, C 1), calibrated", CalibratedClassifierCV(SVC(), ensemble=one_model), PROBABILITIES)
 
 
 def tree(classes: int) -> ScikitLearner:
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-    return _either("decision tree", classes, DecisionTreeRegressor(), DecisionTreeClassifier())
+    return _by_response("decision tree", classes, DecisionTreeRegressor(), DecisionTreeClassifier())
 
 
 def forest(classes: int) -> ScikitLearner:
@@ -44,7 +44,7 @@ def forest(classes: int) -> ScikitLearner:
 
     # One thread per forest, because rounds run in parallel.
     regressor = RandomForestRegressor(n_estimators=10, n_jobs=1)
-    return _either("forest of 10 trees", classes, regressor, RandomForestClassifier(n_estimators=10, n_jobs=1))
+    return _by_response("forest of 10 trees", classes, regressor, RandomForestClassifier(n_estimators=10, n_jobs=1))
 
 
 def mlp(classes: int) -> ScikitLearner:
@@ -53,10 +53,10 @@ def mlp(classes: int) -> ScikitLearner:
     name = f"MLP (20, {10 if classes else 2}), L-BFGS, at most 200 iterations"
     regressor = MLPRegressor(hidden_layer_sizes=(20, 2), solver="lbfgs", max_iter=200)
     classifier = MLPClassifier(hidden_layer_sizes=(20, 10), solver="lbfgs", max_iter=200)
-    return _either(name, classes, regressor, classifier)
+    return _by_response(name, classes, regressor, classifier)
 
 
-def _either(name: str, classes: int, regressor: Any, classifier: Any) -> ScikitLearner:
+def _by_response(name: str, classes: int, regressor: Estimator, classifier: Estimator) -> ScikitLearner:
     return ScikitLearner(name, classifier, PROBABILITIES) if classes else ScikitLearner(name, regressor, VALUES)
 
 

@@ -9,7 +9,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.games.adversaries.reduction import ALONE, CONFIDENCES, Reduction
 from bayesrecon.games.answers import DECISIONS, VALUES, margins
 from bayesrecon.games.data import Records
-from bayesrecon.games.membership import Membership, Prepared
+from bayesrecon.games.membership import Membership, NonMembership
 from bayesrecon.games.view import View
 
 _PER_RECORD = 16
@@ -32,9 +32,9 @@ def confidence(answers: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
     if kind == DECISIONS:
         return margins(answers, y)
     rows, tiny = np.arange(len(y)), np.finfo(float).tiny
-    rest = np.array(answers)
-    rest[rows, y] = 0.0  # the sum of the other classes is more precise than 1 - p_y
-    return np.log(np.maximum(answers[rows, y], tiny)) - np.log(np.maximum(rest.sum(axis=1), tiny))
+    others = np.array(answers)
+    others[rows, y] = 0.0  # the sum of the other classes is more precise than 1 - p_y
+    return np.log(np.maximum(answers[rows, y], tiny)) - np.log(np.maximum(others.sum(axis=1), tiny))
 
 
 def log_ratio(phi: np.ndarray, inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
@@ -45,10 +45,10 @@ def log_ratio(phi: np.ndarray, inside: np.ndarray, outside: np.ndarray) -> np.nd
         inside, outside: `(m, k)`, under shadow models with and without the record; NaN for missing ones. With fewer
             than 16 of them, the variance is pooled over all records.
     """
-    one, other = (
-        scipy.stats.norm.logpdf(phi, np.nanmean(table, axis=0), _spread(table)) for table in (inside, outside)
+    log_in, log_out = (
+        scipy.stats.norm.logpdf(phi, np.nanmean(table, axis=0), _sd(table)) for table in (inside, outside)
     )
-    return one - other
+    return log_in - log_out
 
 
 def one_sided(phi: np.ndarray, outside: np.ndarray, two_sided: bool = False) -> np.ndarray:
@@ -59,21 +59,21 @@ def one_sided(phi: np.ndarray, outside: np.ndarray, two_sided: bool = False) -> 
     Args:
         two_sided: for a regression's residual: `P(|Z| >= |phi|)` instead, because members have small residuals.
     """
-    mean, spread = np.nanmean(outside, axis=0), _spread(outside)
+    mean, sd = np.nanmean(outside, axis=0), _sd(outside)
     if not two_sided:
-        return scipy.stats.norm.cdf(phi, mean, spread)
-    return scipy.stats.norm.sf(np.abs(phi), mean, spread) + scipy.stats.norm.cdf(-np.abs(phi), mean, spread)
+        return scipy.stats.norm.cdf(phi, mean, sd)
+    return scipy.stats.norm.sf(np.abs(phi), mean, sd) + scipy.stats.norm.cdf(-np.abs(phi), mean, sd)
 
 
-def _spread(table: np.ndarray) -> np.ndarray:
+def _sd(table: np.ndarray) -> np.ndarray:
     """Standard deviations `(k,)`, per record, or pooled if there are few models."""
     count = (~np.isnan(table)).sum(axis=0)
     if count.min() >= _PER_RECORD:
-        found = np.nanstd(table, axis=0, ddof=1)
+        sd = np.nanstd(table, axis=0, ddof=1)
     else:
         centred = table - np.nanmean(table, axis=0)
-        found = np.full(table.shape[1], np.sqrt(np.nansum(centred**2) / max(count.sum() - table.shape[1], 1)))
-    return np.maximum(found, _SMALLEST)
+        sd = np.full(table.shape[1], np.sqrt(np.nansum(centred**2) / max(count.sum() - table.shape[1], 1)))
+    return np.maximum(sd, _SMALLEST)
 
 
 @dataclass(frozen=True)
@@ -100,17 +100,17 @@ class LiRA(Membership):
     def name(self) -> str:
         return f"LiRA, {'online' if self.online else 'offline'} ({self.shadows} shadow models)"
 
-    def prepare(self, view: View) -> Prepared:
-        x, y, known = view.features, view.labels, view.auxiliary
+    def prepare(self, view: View) -> NonMembership:
+        x, y, public = view.features, view.labels, view.auxiliary
         # Every challenge is in exactly half of the models, which are chosen independently for each challenge.
         ranks = view.rng.random((self.shadows, len(y))).argsort(axis=0)
         member = ranks < self.shadows // 2 if self.online else np.zeros(ranks.shape, bool)
-        found = np.empty(member.shape)
+        confidences = np.empty(member.shape)
         for i, joins in enumerate(member):
-            some = known.rows(view.rng.integers(len(known.y), size=len(known.y)))
-            records = Records(np.concatenate([some.x, x[joins]]), np.concatenate([some.y, y[joins]]))
-            found[i] = confidence(view.fit(records)(x), y, view.answers)
-        inside, outside = np.where(member, found, np.nan), np.where(member, np.nan, found)
+            sample = public.rows(view.rng.integers(len(public.y), size=len(public.y)))
+            records = Records(np.concatenate([sample.x, x[joins]]), np.concatenate([sample.y, y[joins]]))
+            confidences[i] = confidence(view.fit(records)(x), y, view.answers)
+        inside, outside = np.where(member, confidences, np.nan), np.where(member, np.nan, confidences)
 
         def out(answers: np.ndarray) -> np.ndarray:
             phi = confidence(answers, y, view.answers)

@@ -1,14 +1,18 @@
 """Shokri's membership attack: shadow models show how answers to members differ from other answers."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.adversaries.reduction import CONFIDENCES, LABELS, Reduction
 from bayesrecon.games.answers import VALUES
-from bayesrecon.games.membership import Membership, Prepared
+from bayesrecon.games.membership import Membership, NonMembership
 from bayesrecon.games.view import View
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import RandomForestClassifier
 
 _FEWEST = 4
 """Smallest number of answers of either kind for which a class gets its own classifier."""
@@ -34,39 +38,41 @@ class Shokri(Membership):
     def name(self) -> str:
         return f"Shokri ({self.shadows} shadow models)"
 
-    def prepare(self, view: View) -> Prepared:
+    def prepare(self, view: View) -> NonMembership:
         if view.answers == VALUES:
             raise BayesreconError("Shokri's attack needs a classifier; for a regression use Yeom or LiRA")
-        known = view.auxiliary
-        if len(known.y) < 4:
-            raise BayesreconError(f"Shokri's attack needs at least four auxiliary records, got {len(known.y)}")
+        public = view.auxiliary
+        if len(public.y) < 4:
+            raise BayesreconError(f"Shokri's attack needs at least four auxiliary records, got {len(public.y)}")
         answers, labels, out = [], [], []
         for _ in range(self.shadows):
-            order = view.rng.permutation(len(known.y))
+            order = view.rng.permutation(len(public.y))
             half = len(order) // 2
-            shadow = view.fit(known.rows(order[:half]))
-            answers.append(shadow(known.x[order]))
-            labels.append(known.y[order])
+            shadow = view.fit(public.rows(order[:half]))
+            answers.append(shadow(public.x[order]))
+            labels.append(public.y[order])
             out.append(np.arange(len(order)) >= half)
         table, classes, outside = map(np.concatenate, (answers, labels, out))
         seed = int(view.rng.integers(2**31))
         experts = {c: self._expert(table, classes, outside, c, seed) for c in np.unique(view.labels)}
 
-        def probability(found: np.ndarray) -> np.ndarray:
-            result = np.empty(len(found))
+        def probability(answers: np.ndarray) -> np.ndarray:
+            result = np.empty(len(answers))
             for c, expert in experts.items():
                 at = view.labels == c
-                result[at] = expert.predict_proba(found[at])[:, 1]
+                result[at] = np.asarray(expert.predict_proba(answers[at]))[:, 1]
             return result
 
         return probability
 
-    def _expert(self, table: np.ndarray, classes: np.ndarray, out: np.ndarray, label: int, seed: int):
+    def _expert(
+        self, table: np.ndarray, classes: np.ndarray, out: np.ndarray, label: int, seed: int
+    ) -> "RandomForestClassifier":
         from sklearn.ensemble import RandomForestClassifier
 
-        own = classes == label
-        enough = min(out[own].sum(), (~out[own]).sum()) >= _FEWEST
-        at = own if enough else np.ones(len(own), bool)
+        of_class = classes == label
+        enough = min(out[of_class].sum(), (~out[of_class]).sum()) >= _FEWEST
+        at = of_class if enough else np.ones(len(of_class), bool)
         forest = RandomForestClassifier(self.trees, min_samples_leaf=5, n_jobs=1, random_state=seed)
         return forest.fit(table[at], out[at])
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesrecon.games.adversaries.reduction import LABELS, Reduction
 from bayesrecon.games.answers import loss_of
-from bayesrecon.games.membership import Membership, Prepared
+from bayesrecon.games.membership import Membership, NonMembership
 from bayesrecon.games.view import View
 
 
@@ -23,12 +23,12 @@ class Yeom(Membership):
     def name(self) -> str:
         return "Yeom"
 
-    def prepare(self, view: View) -> Prepared:
-        known, y = view.auxiliary, view.labels
-        usual = float(loss_of(self.loss, view.answers, view.fit(known)(known.x), known.y).mean())
+    def prepare(self, view: View) -> NonMembership:
+        public, y = view.auxiliary, view.labels
+        mean_loss = float(loss_of(self.loss, view.answers, view.fit(public)(public.x), public.y).mean())
 
         def out(answers: np.ndarray) -> np.ndarray:
-            return (loss_of(self.loss, view.answers, answers, y) >= usual).astype(float)
+            return (loss_of(self.loss, view.answers, answers, y) >= mean_loss).astype(float)
 
         return out
 

@@ -42,7 +42,7 @@ class DeletedInstance(Reconstructor):
         if view.answers == VALUES:
             raise BayesreconError("DeletedInstance needs labels that change; use a classifier")
         points = points_of(self.queries, self.count, view.auxiliary.x, view.rng)
-        found = deleted_instance(points, view.ask.before(points), view.ask.after(points), self.centre)
-        if found.x is None or found.label is None:
+        instance = deleted_instance(points, view.ask.before(points), view.ask.after(points), self.centre)
+        if instance.x is None or instance.label is None:
             return [None]
-        return [Guess(x=found.x, y=float(found.label), points=len(found.rows))]
+        return [Guess(x=instance.x, y=float(instance.label), points=len(instance.rows))]

@@ -39,6 +39,6 @@ class DeletedLabel(Reconstructor):
         if view.answers != PROBABILITIES:
             raise BayesreconError("DeletedLabel needs probabilities; use a learner that answers with probabilities")
         points = points_of(self.queries, self.count, view.auxiliary.x, view.rng)
-        change = view.ask.before(points)
-        change = (view.ask.after(points) - change).sum(axis=0)
+        before = view.ask.before(points)
+        change = (view.ask.after(points) - before).sum(axis=0)
         return [Guess(y=float(change.argmin())) if change.any() else None]

@@ -46,11 +46,11 @@ class KnownInstance(Reconstructor):
         return [Guess(y=float(y)) for y in before + factor * (before - after)]
 
     def _by_leverage(self, view: View) -> np.ndarray:
-        known = with_ones(view.auxiliary.x)
-        moment = known.T @ known * (view.total / len(known))
-        here = with_ones(view.features)
+        public = with_ones(view.auxiliary.x)
+        moment = public.T @ public * (view.total / len(public))
+        x = with_ones(view.features)
         try:
-            leverage = np.einsum("kq,qk->k", here, np.linalg.solve(moment, here.T))
+            leverage = np.einsum("kq,qk->k", x, np.linalg.solve(moment, x.T))
         except np.linalg.LinAlgError:
             raise BayesreconError("too few or collinear public records to estimate leverages; set factor=") from None
         return (1 - leverage) / leverage

@@ -19,17 +19,20 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 import optax
 import scipy.optimize
 import scipy.stats
 
+from bayesrecon.arrays import Array
+from bayesrecon.attacks.outputs.architectures import Tree
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate.rate_intervals import Interval
 from bayesrecon.games.vicious.network import NetworkClassifier
 from bayesrecon.precision import in_float32
 
-_TOGETHER = 50  # number of records whose gradients are in memory together
+_BATCH = 50  # number of records whose gradients are in memory together
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,8 @@ class DetectionScores:
 @in_float32
 def detection_scores(
     model: NetworkClassifier,
-    images: Any,
-    y: Any,
+    images: npt.ArrayLike,
+    y: npt.ArrayLike,
     *,
     rounds: int = 50,
     batch: int = 100,
@@ -89,7 +92,8 @@ def detection_scores(
     >>> 0 <= detection_scores(model, images[40:], y[40:], rounds=2, batch=20).gradient <= 1
     True
     """
-    flat = np.asarray(images, np.float32).reshape(len(images), -1)
+    pixels = np.asarray(images, np.float32)
+    flat = pixels.reshape(len(pixels), -1)
     labels = _labels(model, y)
     if len(labels) != len(flat):
         raise BayesreconError(f"{len(flat)} images and {len(labels)} labels: expected equal numbers")
@@ -101,17 +105,17 @@ def detection_scores(
     z = np.asarray(model.logits(model.params, flat), float)
     centred = z - z.mean(axis=1, keepdims=True)
     return DetectionScores(
-        _apart(before, after),
-        _apart(*(v - v.mean(axis=1, keepdims=True) for v in (before, after))),
+        _tuning_score(before, after),
+        _tuning_score(*(v - v.mean(axis=1, keepdims=True) for v in (before, after))),
         _gradient(model, flat[:records], labels[:records]),
         float(z.mean(axis=1).var() / centred.var(axis=0).mean()),
         _gain(flat, z, centred),
     )
 
 
-def _labels(model: NetworkClassifier, y: Any) -> np.ndarray:
+def _labels(model: NetworkClassifier, labels: npt.ArrayLike) -> np.ndarray:
     """Check the labels. A few fresh records need not contain every class."""
-    y = np.asarray(y)
+    y = np.asarray(labels)
     if model.eta is not None:
         if y.ndim != 2 or y.shape[1] != model.outputs or not np.isin(y, (0, 1)).all():
             raise BayesreconError(f"labels of shape {y.shape}: expected zeros and ones, (records, {model.outputs})")
@@ -121,7 +125,10 @@ def _labels(model: NetworkClassifier, y: Any) -> np.ndarray:
     return y.astype(np.int32)
 
 
-def _tuned(model: NetworkClassifier, x: Any, y: Any, rounds: int, batch: int, rate: float, key: int) -> Any:
+def _tuned(
+    model: NetworkClassifier, x: np.ndarray, y: np.ndarray, rounds: int, batch: int, rate: float, key: int
+) -> Tree:
+    """The parameters after some steps of Adam for the claimed loss."""
     adam = optax.adam(rate)
     rng, rows = np.random.default_rng(key), []
     while len(rows) < rounds:
@@ -129,36 +136,39 @@ def _tuned(model: NetworkClassifier, x: Any, y: Any, rounds: int, batch: int, ra
         rows += [order[i : i + batch] for i in range(0, len(x) - batch + 1, batch)]
 
     @jax.jit
-    def step(params: Any, inner: Any, x: Any, y: Any) -> Any:
-        moves, inner = adam.update(jax.grad(model.loss)(params, x, y), inner, params)
-        return optax.apply_updates(params, moves), inner
+    def step(params: Tree, moments: Tree, x: Array, y: Array) -> tuple[Tree, Tree]:
+        updates, moments = adam.update(jax.grad(model.loss)(params, x, y), moments, params)
+        return optax.apply_updates(params, updates), moments
 
-    params, inner = model.params, adam.init(model.params)
-    for part in rows[:rounds]:
-        params, inner = step(params, inner, x[part], y[part])
+    params, moments = model.params, adam.init(model.params)
+    for batch_rows in rows[:rounds]:
+        params, moments = step(params, moments, x[batch_rows], y[batch_rows])
     return params
 
 
-def _apart(before: np.ndarray, after: np.ndarray) -> float:
+def _tuning_score(before: np.ndarray, after: np.ndarray) -> float:
+    """v, from the logits before and after the fine-tuning."""
     norms = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
     return float((1 - np.mean((before * after).sum(axis=1) / np.where(norms > 0, norms, 1.0))) / 2)
 
 
 def _gradient(model: NetworkClassifier, x: np.ndarray, y: np.ndarray) -> float:
-    def one(params: Any, x: Any, y: Any) -> Any:
-        slope = jax.grad(model.loss)(params, x[None], y[None])
-        return jnp.sqrt(sum(jnp.sum(v**2) for v in jax.tree_util.tree_leaves(slope))), slope
+    """Norm of the summed gradient divided by the sum of the records' norms."""
+
+    def of_record(params: Tree, x: Array, y: Array) -> tuple[Array, Tree]:
+        gradient = jax.grad(model.loss)(params, x[None], y[None])
+        return jnp.sqrt(sum(jnp.sum(v**2) for v in jax.tree_util.tree_leaves(gradient))), gradient
 
     @jax.jit
-    def some(params: Any, x: Any, y: Any) -> Any:
-        norms, slopes = jax.vmap(one, (None, 0, 0))(params, x, y)
-        return norms.sum(), jax.tree_util.tree_map(lambda v: v.sum(axis=0), slopes)
+    def summed(params: Tree, x: Array, y: Array) -> tuple[Array, Tree]:
+        norms, gradients = jax.vmap(of_record, (None, 0, 0))(params, x, y)
+        return norms.sum(), jax.tree_util.tree_map(lambda v: v.sum(axis=0), gradients)
 
     norms, total = 0.0, None
-    for i in range(0, len(x), _TOGETHER):
-        more, slope = some(model.params, x[i : i + _TOGETHER], y[i : i + _TOGETHER])
-        norms += float(more)
-        total = slope if total is None else jax.tree_util.tree_map(jnp.add, total, slope)
+    for i in range(0, len(x), _BATCH):
+        batch_norms, gradient = summed(model.params, x[i : i + _BATCH], y[i : i + _BATCH])
+        norms += float(batch_norms)
+        total = gradient if total is None else jax.tree_util.tree_map(jnp.add, total, gradient)
     length = np.sqrt(sum(float(jnp.sum(v**2)) for v in jax.tree_util.tree_leaves(total)))
     return float(length / norms) if norms > 0 else 0.0
 
@@ -174,7 +184,7 @@ def _gain(x: np.ndarray, z: np.ndarray, centred: np.ndarray) -> float:
     return float(10 * np.log10(errors[0] / errors[1]))
 
 
-def roc_area(honest: Any, vicious: Any, *, level: float = 0.95) -> Interval:
+def roc_area(honest: npt.ArrayLike, vicious: npt.ArrayLike, *, level: float = 0.95) -> Interval:
     """Area under the ROC curve: the share of pairs in which the vicious model has the larger score. Ties count half.
 
     The interval over models is Newcombe's (2006, method 5). It uses Hanley and McNeil's variance at the candidate area,
@@ -187,24 +197,24 @@ def roc_area(honest: Any, vicious: Any, *, level: float = 0.95) -> Interval:
     Raises:
         BayesreconError: one of the groups is empty, or a score is not finite.
 
-    >>> found = roc_area([0.1, 0.2, 0.3], [0.4, 0.5, 0.6])
-    >>> found.estimate, found.upper, round(found.lower, 2) < 0.6
+    >>> area = roc_area([0.1, 0.2, 0.3], [0.4, 0.5, 0.6])
+    >>> area.estimate, area.upper, round(area.lower, 2) < 0.6
     (1.0, 1.0, True)
     """
     low, high = np.asarray(honest, float), np.asarray(vicious, float)
     if low.ndim != 1 or high.ndim != 1 or not (len(low) and len(high)) or not np.isfinite([*low, *high]).all():
         raise BayesreconError("a ROC area needs finite scores of at least one honest and one vicious model")
     area = float(np.mean(np.sign(high[:, None] - low[None]) / 2 + 0.5))
-    more, z = (len(low) + len(high)) / 2 - 1, float(scipy.stats.norm.ppf(0.5 + level / 2))
+    mean_size, z = (len(low) + len(high)) / 2 - 1, float(scipy.stats.norm.ppf(0.5 + level / 2))
 
     def excess(t: float) -> float:
-        spread = t * (1 - t) * (1 + more * ((1 - t) / (2 - t) + t / (1 + t))) / (len(low) * len(high))
-        return float((t - area) ** 2 - z**2 * spread)
+        variance = t * (1 - t) * (1 + mean_size * ((1 - t) / (2 - t) + t / (1 + t))) / (len(low) * len(high))
+        return float((t - area) ** 2 - z**2 * variance)
 
-    def end(inner: float, outer: float) -> float:
-        found: Any = scipy.optimize.brentq(excess, inner, outer) if excess(outer) > 0 else round(outer)
-        return float(found)
+    def limit(inner: float, outer: float) -> float:
+        root: Any = scipy.optimize.brentq(excess, inner, outer) if excess(outer) > 0 else round(outer)
+        return float(root)
 
     return Interval(
-        area, 0.0 if area == 0 else end(area - 1e-9, 1e-9), 1.0 if area == 1 else end(area + 1e-9, 1 - 1e-9)
+        area, 0.0 if area == 0 else limit(area - 1e-9, 1e-9), 1.0 if area == 1 else limit(area + 1e-9, 1 - 1e-9)
     )

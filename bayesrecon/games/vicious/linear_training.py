@@ -15,9 +15,9 @@ covariance of the records given the logits. Softmax removes the offset.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.errors import BayesreconError
 
@@ -27,10 +27,10 @@ class LinearClassifier:
     """A linear classifier `z = W'(x - mean) + centre` with one logit per class.
 
     Attributes:
-        mean: `(p,)`.
+        mean: mean of the records, `(p,)`.
         covariance: S with its ridge, `(p, p)`.
         weights: W, `(p, N)`.
-        centre: `(N,)`.
+        centre: mean of the indicators of the classes, `(N,)`.
     """
 
     mean: np.ndarray
@@ -38,17 +38,23 @@ class LinearClassifier:
     weights: np.ndarray
     centre: np.ndarray
 
-    def __call__(self, x: Any) -> np.ndarray:
+    def __call__(self, x: npt.ArrayLike) -> np.ndarray:
         """Logits `(M, N)` of records `(M, p)`."""
         return np.asarray((np.asarray(x, float) - self.mean) @ self.weights + self.centre)
 
-    def classes(self, x: Any) -> np.ndarray:
+    def classes(self, x: npt.ArrayLike) -> np.ndarray:
         """The class of the largest logit, `(M,)`."""
         return np.asarray(self(x).argmax(axis=1))
 
 
 def train_linear(
-    x: Any, y: Any, *, ratio: float = 0.0, offset: bool = False, scale: float = 1.0, ridge: float = 1e-3
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    ratio: float = 0.0,
+    offset: bool = False,
+    scale: float = 1.0,
+    ridge: float = 1e-3,
 ) -> LinearClassifier:
     """Train a linear classifier, honest or vicious.
 
@@ -86,19 +92,19 @@ def train_linear(
     records, share = x - mean, indicators.mean(axis=0)
     covariance = records.T @ records / len(x)
     covariance[np.diag_indices(len(mean))] += ridge * np.trace(covariance) / len(mean)
-    both = records.T @ (indicators - share) / len(x)
+    cross_covariance = records.T @ (indicators - share) / len(x)  # C
     values, vectors = np.linalg.eigh(covariance)
     if not values[0] > 0:
         raise BayesreconError("the records do not vary in some direction; set ridge= to a positive number")
-    inverse = vectors * values**-0.5 @ vectors.T
-    target = inverse @ both
+    inverse_root = vectors * values**-0.5 @ vectors.T
+    target = inverse_root @ cross_covariance
     rank = min(count - 1, len(mean))
     leading = np.linalg.eigh(target @ target.T + ratio * covariance)[1][:, -rank:]
-    basis = inverse @ leading  # V
-    weights = basis @ (both.T @ basis).T
+    basis = inverse_root @ leading  # V
+    weights = basis @ (cross_covariance.T @ basis).T
     if offset and rank < len(mean):
-        apart = np.eye(len(mean)) - leading @ leading.T
-        free = inverse @ np.linalg.eigh(apart @ covariance @ apart)[1][:, -1]
-        size = np.sqrt(np.einsum("pk,pq,qk->k", weights, covariance, weights).mean())
-        weights = weights + scale * size * free[:, None]
+        residual = np.eye(len(mean)) - leading @ leading.T
+        direction = inverse_root @ np.linalg.eigh(residual @ covariance @ residual)[1][:, -1]
+        sd = np.sqrt(np.einsum("pk,pq,qk->k", weights, covariance, weights).mean())
+        weights = weights + scale * sd * direction[:, None]
     return LinearClassifier(mean, covariance, weights, share)

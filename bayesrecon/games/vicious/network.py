@@ -9,13 +9,14 @@ Gunduz 2024, algorithm 1). One backward pass is enough for both, because the tas
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
+from bayesrecon.arrays import Array
 from bayesrecon.attacks.outputs.adam_training import Schedule, fit
-from bayesrecon.attacks.outputs.architectures import Network, perceptron
+from bayesrecon.attacks.outputs.architectures import Network, Tree, perceptron
 from bayesrecon.attacks.outputs.decoder import (
     HIDDEN,
     NetworkDecoder,
@@ -42,26 +43,26 @@ class NetworkClassifier:
     """
 
     network: Network
-    params: Any
-    state: Any
+    params: Tree
+    state: Tree
     outputs: int
     eta: np.ndarray | None = None
     centred: bool = False
 
-    def logits(self, params: Any, x: Any) -> Any:
+    def logits(self, params: Tree, x: Array) -> Array:
         """Logits `(M, N)` of records `(M, p)`, as a JAX function of the parameters."""
         return centred_logits(self.network.apply(params, self.state, x, False)[0], self.centred)
 
-    def loss(self, params: Any, x: Any, y: Any) -> Any:
+    def loss(self, params: Tree, x: Array, y: Array) -> Array:
         """The claimed training loss, averaged over records."""
         return task_loss(self.logits(params, x), y, self.eta)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: npt.ArrayLike) -> Array:
         """Logits `(M, N)` of records `(M, p)` or images `(M, height, width)`; JAX can differentiate them."""
-        x = jnp.asarray(x)
-        return self.logits(self.params, x.reshape(len(x), -1).astype(jnp.float32))
+        records = jnp.asarray(x)
+        return self.logits(self.params, records.reshape(len(records), -1).astype(jnp.float32))
 
-    def accuracy(self, x: Any, y: Any) -> float:
+    def accuracy(self, x: npt.ArrayLike, y: npt.ArrayLike) -> float:
         """Share of correct classes, or of correct attributes over all records."""
         return accuracy(np.asarray(self(x)), y)
 
@@ -84,8 +85,8 @@ class Vicious:
 
 
 def train(
-    images: Any,
-    y: Any,
+    images: npt.ArrayLike,
+    y: npt.ArrayLike,
     *,
     ratio: float = 3.0,
     view: View = "logits",
@@ -123,59 +124,64 @@ def train(
     >>> model.decoder(model.classifier(images)).shape, model.classifier.accuracy(images, y) > 0.9
     ((60, 144), True)
     """
-    images, (y, count) = checked_images(images), checked_labels(y)
+    pixels, (labels, count) = checked_images(images), checked_labels(y)
     check_view(view)
-    if len(images) != len(y):
-        raise BayesreconError(f"{len(images)} images and {len(y)} labels: expected equal numbers")
+    if len(pixels) != len(labels):
+        raise BayesreconError(f"{len(pixels)} images and {len(labels)} labels: expected equal numbers")
     if math.isnan(ratio) or ratio < 0:
         raise BayesreconError(f"ratio={ratio}: expected 0 or more (infinity for reconstruction only)")
-    if y.ndim == 2 and (centred or view == "softmax"):
+    if labels.ndim == 2 and (centred or view == "softmax"):
         raise BayesreconError("centred= and the softmax view are for classes; with binary attributes use another view")
     schedule, loss = schedule or Schedule(), loss or ReconstructionLoss()
-    shape, flat = images.shape[1:], images.reshape(len(images), -1)
-    task, hiding = (0.0, 1.0) if math.isinf(ratio) else (1.0, float(ratio))
-    one = classifier or perceptron((flat.shape[1], *HIDDEN, count))
-    other = decoder or perceptron((count, *HIDDEN[::-1], flat.shape[1]), sigmoid=True)
-    eta = attribute_weights(y[schedule.parts(len(y))[0]]).astype(np.float32) if y.ndim == 2 else None
+    shape, flat = pixels.shape[1:], pixels.reshape(len(pixels), -1)
+    task_weight, hiding_weight = (0.0, 1.0) if math.isinf(ratio) else (1.0, float(ratio))
+    classifier = classifier or perceptron((flat.shape[1], *HIDDEN, count))
+    decoder = decoder or perceptron((count, *HIDDEN[::-1], flat.shape[1]), sigmoid=True)
+    training_rows, _ = schedule.parts(len(labels))
+    eta = attribute_weights(labels[training_rows]).astype(np.float32) if labels.ndim == 2 else None
 
-    def objective(params: Any, state: Any, batch: Any, training: bool) -> tuple[Any, Any]:
-        x, labels = batch
-        z, after = one.apply(params["classifier"], state["classifier"], x, training)
+    def objective(params: Tree, state: Tree, batch: tuple[Array, ...], training: bool) -> tuple[Array, Tree]:
+        x, y = batch
+        z, after = classifier.apply(params["classifier"], state["classifier"], x, training)
         z, state = centred_logits(z, centred), state | {"classifier": after}
-        total = task * task_loss(z, labels, eta) if task else 0.0
-        if hiding:
-            guess, after = other.apply(params["decoder"], state["decoder"], viewed(z, view), training)
+        total = task_weight * task_loss(z, y, eta) if task_weight else jnp.zeros((), jnp.float32)
+        if hiding_weight:
+            guess, after = decoder.apply(params["decoder"], state["decoder"], viewed(z, view), training)
             state = state | {"decoder": after}
-            total = total + hiding * loss(guess.reshape(len(x), *shape), x.reshape(len(x), *shape))
+            total = total + hiding_weight * loss(guess.reshape(len(x), *shape), x.reshape(len(x), *shape))
         return total, state
 
-    begin = {"classifier": start(one, schedule.seed, 0)}
-    if hiding:
-        begin["decoder"] = start(other, schedule.seed, 1)
-    done = fit(
+    initial = {"classifier": start(classifier, schedule.seed, 0)}
+    if hiding_weight:
+        initial["decoder"] = start(decoder, schedule.seed, 1)
+    fitted = fit(
         objective,
-        {k: v[0] for k, v in begin.items()},
-        {k: v[1] for k, v in begin.items()},
-        (flat, y),
+        {k: v[0] for k, v in initial.items()},
+        {k: v[1] for k, v in initial.items()},
+        (flat, labels),
         schedule,
-        label="training the classifier" + (" and the decoder" if hiding else ""),
-        description=f"{one.name}, {other.name}, ratio {ratio}, {view}, centred {centred}, {loss}",
+        label="training the classifier" + (" and the decoder" if hiding_weight else ""),
+        description=f"{classifier.name}, {decoder.name}, ratio {ratio}, {view}, centred {centred}, {loss}",
         checkpoint=checkpoint,
         progress=progress,
     )
-    made = NetworkClassifier(one, done.params["classifier"], done.state["classifier"], count, eta, centred)
-    if not hiding:
-        return Vicious(made, None, done.epoch, done.losses)
-    found = NetworkDecoder(other, done.params["decoder"], done.state["decoder"], count, shape, view, done.epoch)
-    return Vicious(made, found, done.epoch, done.losses)
+    trained = NetworkClassifier(
+        classifier, fitted.params["classifier"], fitted.state["classifier"], count, eta, centred
+    )
+    if not hiding_weight:
+        return Vicious(trained, None, fitted.epoch, fitted.losses)
+    trained_decoder = NetworkDecoder(
+        decoder, fitted.params["decoder"], fitted.state["decoder"], count, shape, view, fitted.epoch
+    )
+    return Vicious(trained, trained_decoder, fitted.epoch, fitted.losses)
 
 
-def task_loss(z: Any, y: Any, eta: Any) -> Any:
+def task_loss(z: Array, y: Array, eta: np.ndarray | None) -> Array:
     """Cross-entropy of classes, or of binary attributes with weights eta."""
     return class_loss(z, y) if eta is None else attribute_loss(z, y, eta)
 
 
-def centred_logits(z: Any, centred: bool = True) -> Any:
+def centred_logits(z: Array, centred: bool = True) -> Array:
     """Logits minus their mean, on which the softmax does not depend.
 
     >>> centred_logits(jnp.asarray([[1.0, 3.0]])).tolist()
@@ -184,26 +190,29 @@ def centred_logits(z: Any, centred: bool = True) -> Any:
     return z - z.mean(axis=-1, keepdims=True) if centred else z
 
 
-def accuracy(z: Any, y: Any) -> float:
+def accuracy(z: npt.ArrayLike, y: npt.ArrayLike) -> float:
     """Share of correct labels: classes `(M,)` with the largest logit, or attributes `(M, N)` with the right sign.
 
     >>> accuracy([[0.0, 1.0], [2.0, 1.0]], [1, 1])
     0.5
     """
-    z, y = np.asarray(z), np.asarray(y)
-    return float(np.mean((z > 0) == (y > 0))) if y.ndim == 2 else float(np.mean(z.argmax(axis=1) == y))
+    logits, labels = np.asarray(z), np.asarray(y)
+    if labels.ndim == 2:
+        return float(np.mean((logits > 0) == (labels > 0)))
+    return float(np.mean(logits.argmax(axis=1) == labels))
 
 
-def checked_labels(y: Any) -> tuple[np.ndarray, int]:
+def checked_labels(y: npt.ArrayLike) -> tuple[np.ndarray, int]:
     """Classes `(m,)` or attributes `(m, N)` with 32 bits, and N."""
-    y = np.asarray(y)
-    if y.ndim == 2 and y.shape[1] and y.dtype.kind in "iufb" and np.isin(y, (0, 1)).all():
-        return y.astype(np.float32), y.shape[1]
-    if y.ndim != 1 or not len(y) or y.dtype.kind not in "iu":
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] and labels.dtype.kind in "iufb" and np.isin(labels, (0, 1)).all():
+        return labels.astype(np.float32), labels.shape[1]
+    if labels.ndim != 1 or not len(labels) or labels.dtype.kind not in "iu":
         raise BayesreconError(
-            f"labels of shape {y.shape} and type {y.dtype}: expected integers (records,) or zeros and ones (records, N)"
+            f"labels of shape {labels.shape} and type {labels.dtype}: expected integers (records,) or zeros and ones "
+            "(records, N)"
         )
-    count = int(y.max()) + 1
-    if y.min() < 0 or count < 2 or len(np.unique(y)) < count:
+    count = int(labels.max()) + 1
+    if labels.min() < 0 or count < 2 or len(np.unique(labels)) < count:
         raise BayesreconError("labels: expected at least two classes, 0 to N - 1, each with at least one record")
-    return y.astype(np.int32), count
+    return labels.astype(np.int32), count

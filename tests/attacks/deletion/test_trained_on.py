@@ -44,7 +44,7 @@ def test_own_effect_is_that_of_training_on_a_record(half):
     eta0 = np.stack([z[i] @ at(model, release).T for i, release in enumerate(without)])
     eta = z @ at(model, before).T
     with x64():
-        found = trained_on._with_own(model.linear, eta0, y, gamma)
+        found = trained_on._with_record(model.linear, eta0, y, gamma)
         np.testing.assert_allclose(found - eta0, gamma * np.asarray(slopes(model.linear, found, y)), atol=1e-8)
     assert np.abs(found - eta).mean() < 0.4 * np.abs(eta0 - eta).mean()
 

@@ -11,7 +11,7 @@ import bayesrecon
 from bayesrecon.auditing.verdict import available, verdict
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import shipped
-from bayesrecon.models.catalogue.later import dist
+from bayesrecon.models.catalogue.lazy_numpyro import dist
 from bayesrecon.models.catalogue.linear import (
     flat,
     gaussian_linear,

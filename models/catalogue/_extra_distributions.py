@@ -3,13 +3,13 @@ runs."""
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax.scipy.special import gammaln
 from numpyro.distributions import constraints
+from numpyro.distributions.constraints import Constraint
 
 from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
@@ -23,13 +23,13 @@ class BinomialLogit(dist.BinomialLogits):
     """
 
     def log_prob(self, value: jax.Array) -> Array:
-        n: Any = self.total_count
+        n = jnp.asarray(self.total_count)
         ways = gammaln(n + 1.0) - gammaln(value + 1.0) - gammaln(jnp.maximum(n - value, 0) + 1.0)
-        eta: Any = self.logits
+        eta = jnp.asarray(self.logits)
         return value * eta - n * jax.nn.softplus(eta) + ways
 
 
-class DensityLaw(dist.Distribution):
+class FromLogDensity(dist.Distribution):
     """A distribution given by its log density, and by how to draw from it where that is known.
 
     Args:
@@ -40,20 +40,20 @@ class DensityLaw(dist.Distribution):
 
     def __init__(
         self,
-        log_density: Callable[[Any], Any],
-        support: Any,
+        log_density: Callable[[jax.Array], jax.Array],
+        support: Constraint,
         batch_shape: tuple[int, ...],
         event_shape: tuple[int, ...] = (),
-        draw: Callable[[Any], Any] | None = None,
+        draw: Callable[[jax.Array], jax.Array] | None = None,
     ):
-        self._log_density, self._support, self._draw = log_density, support, draw
+        self._log_density, self._constraint, self._draw = log_density, support, draw
         super().__init__(batch_shape, event_shape, validate_args=False)
 
     @property
-    def support(self) -> Any:
-        return self._support
+    def support(self) -> Constraint:
+        return self._constraint
 
-    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
         if self._draw is None:
             raise BayesreconError("this distribution has no sampler, so its records cannot be simulated")
         if math.prod(sample_shape) == 1:
@@ -61,7 +61,7 @@ class DensityLaw(dist.Distribution):
         keys = jax.random.split(key, math.prod(sample_shape))
         return jnp.reshape(jax.vmap(self._draw)(keys), (*sample_shape, *self.shape()))
 
-    def log_prob(self, value: Array) -> jax.Array:
+    def log_prob(self, value: jax.Array) -> jax.Array:
         return self._log_density(value)
 
 
@@ -71,15 +71,15 @@ class NormalPair(dist.Distribution):
     Written out: a general mixture costs ten times as long to trace through second derivatives.
     """
 
-    support: Any = constraints.real
+    support: Constraint = constraints.real
 
     def __init__(self, theta: Array, mu: Array, sigma: Array):
         self.theta, self.mu, self.sigma = theta, mu, sigma
         super().__init__(validate_args=False)
 
-    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
-        which, noise = jax.random.split(key)
-        second = (jax.random.uniform(which, sample_shape) > self.theta).astype(int)
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
+        component, noise = jax.random.split(key)
+        second = (jax.random.uniform(component, sample_shape) > self.theta).astype(int)
         return self.mu[second] + self.sigma[second] * jax.random.normal(noise, sample_shape)
 
     def log_prob(self, value: Array) -> jax.Array:
@@ -91,13 +91,13 @@ class NormalPair(dist.Distribution):
 class OrderedNormal(dist.Distribution):
     """Independent `Normal(0, scale)` values in increasing order."""
 
-    support: Any = constraints.ordered_vector
+    support: Constraint = constraints.ordered_vector
 
     def __init__(self, scale: float, count: int):
         self.scale = scale
         super().__init__(event_shape=(count,), validate_args=False)
 
-    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
         return jnp.sort(self.scale * jax.random.normal(key, (*sample_shape, *self.event_shape)))
 
     def log_prob(self, value: Array) -> jax.Array:
@@ -110,12 +110,12 @@ class OneBased(dist.CategoricalLogits):
     def __init__(self, logits: Array):
         super().__init__(logits, validate_args=False)
 
-    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
         return super().sample(key, sample_shape) + 1
 
     def log_prob(self, value: Array) -> jax.Array:
         return jnp.take_along_axis(self.logits, jnp.asarray(value)[..., None] - 1, axis=-1)[..., 0]
 
     @property
-    def support(self) -> Any:
+    def support(self) -> Constraint:
         return dist.constraints.integer_interval(1, jnp.shape(self.logits)[-1])

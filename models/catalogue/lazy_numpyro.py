@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     import numpyro.distributions as dist
     from numpyro.distributions import constraints as constraints
 
-    from bayesrecon.models.catalogue import _laws as laws
+    from bayesrecon.models.catalogue import _extra_distributions as extra
 else:
 
-    class _Later(ModuleType):
-        """A module that is imported when something of it is asked for."""
+    class _LazyModule(ModuleType):
+        """A module that is imported when one of its attributes is used."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(importlib.import_module(self.__name__), name)
@@ -23,9 +23,9 @@ else:
             """The module itself in another process."""
             return importlib.import_module, (self.__name__,)
 
-    numpyro = _Later("numpyro")
-    dist = _Later("numpyro.distributions")
-    constraints = _Later("numpyro.distributions.constraints")
-    laws = _Later("bayesrecon.models.catalogue._laws")
+    numpyro = _LazyModule("numpyro")
+    dist = _LazyModule("numpyro.distributions")
+    constraints = _LazyModule("numpyro.distributions.constraints")
+    extra = _LazyModule("bayesrecon.models.catalogue._extra_distributions")
 
-__all__ = ["constraints", "dist", "laws", "numpyro"]
+__all__ = ["constraints", "dist", "extra", "numpyro"]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.games.adversary import Adversary
@@ -16,7 +17,7 @@ _LEVELS = 50
 
 
 def own_table(
-    columns: dict[str, Any],
+    columns: Mapping[str, npt.ArrayLike],
     response: str,
     *,
     classification: bool | None = None,
@@ -27,7 +28,7 @@ def own_table(
     """A table for games from columns. Numbers are standardised, and words become one column per level.
 
     Args:
-        columns: `{name: (N,)}`.
+        columns: values by the name of the column, each `(N,)`.
         response: name of the column that is predicted.
         classification: whether the response contains classes. By default it does if it contains words or two values.
         share: private share of the rows in each round.
@@ -46,22 +47,24 @@ def own_table(
             f"{name} has no column {response!r}{near(response, columns)}; name one of its columns (--response)"
         )
     features: list[np.ndarray] = []
-    limits = None if domain is None else _checked_ends(columns, response, domain, name)
+    bounds = None if domain is None else _checked_bounds(columns, response, domain, name)
     for column, values in columns.items():
         if column != response:
-            found = _numbers(f"{name}: column {column}", np.asarray(values))
-            features += found if limits is None else [_scaled(one, limits.get(column, (0.0, 1.0))) for one in found]
+            numeric = _numbers(f"{name}: column {column}", np.asarray(values))
+            if bounds is not None:
+                numeric = [_scaled(x, bounds.get(column, (0.0, 1.0))) for x in numeric]
+            features += numeric
     if not features:
         raise BayesreconError(f"{name} has no column besides {response!r} to learn from")
     answers = np.asarray(columns[response])
-    _complete(f"{name}: column {response}", answers)
+    _check_complete(f"{name}: column {response}", answers)
     x = np.stack(features, axis=1)
     standardised = domain is None
     return table(x, answers, classification=classification, standardised=standardised, share=share, name=name)
 
 
 def own_game(
-    columns: dict[str, Any],
+    columns: Mapping[str, npt.ArrayLike],
     response: str,
     learner: str,
     *,
@@ -89,18 +92,19 @@ def own_game(
     >>> own_game(customers, "churned", "logistic").data.classes
     2
     """
-    decided = {"linear": False, "ridge": False, "lasso": False, "logistic": True, "svm-calibrated": True}.get(learner)
-    decided = True if learner.startswith("private-") else decided
-    data = own_table(columns, response, classification=decided, share=share, domain=domain, name=name)
-    made = named_learner(learner, data.classes, epsilon)
-    return game_of(data, made, name=f"{name}, {learner}", adversaries=adversaries, **flags)
+    kinds = {"linear": False, "ridge": False, "lasso": False, "logistic": True, "svm-calibrated": True}
+    classification = True if learner.startswith("private-") else kinds.get(learner)
+    data = own_table(columns, response, classification=classification, share=share, domain=domain, name=name)
+    return game_of(
+        data, named_learner(learner, data.classes, epsilon), name=f"{name}, {learner}", adversaries=adversaries, **flags
+    )
 
 
-def _checked_ends(
-    columns: dict[str, Any], response: str, domain: Mapping[str, tuple[float, float]], name: str
+def _checked_bounds(
+    columns: Mapping[str, npt.ArrayLike], response: str, domain: Mapping[str, tuple[float, float]], name: str
 ) -> dict[str, tuple[float, float]]:
     """The domain of every numeric column, checked."""
-    numbers = [one for one, values in columns.items() if one != response and np.asarray(values).dtype.kind in "iuf"]
+    numbers = [k for k, values in columns.items() if k != response and np.asarray(values).dtype.kind in "iuf"]
     for column in domain:
         if column not in numbers:
             raise BayesreconError(f"{name} has no numeric column {column!r} to learn from{near(column, numbers)}")
@@ -113,28 +117,27 @@ def _checked_ends(
     return dict(domain)
 
 
-def _scaled(values: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
-    """Clip values at the limits and scale them to [-1, 1]."""
-    low, high = limits
+def _scaled(values: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:
+    """Clip values at the bounds and scale them to [-1, 1]."""
+    low, high = bounds
     return 2 * (np.clip(values, low, high) - low) / (high - low) - 1
 
 
-def _numbers(what: str, values: np.ndarray) -> list[np.ndarray]:
-    """A column as columns of numbers."""
-    _complete(what, values)
+def _numbers(label: str, values: np.ndarray) -> list[np.ndarray]:
+    """A column as columns of numbers: indicators of all levels but the first, if it contains words."""
+    _check_complete(label, values)
     if values.dtype.kind in "biuf":
         return [values.astype(float)]
     levels: Sequence[str] = np.unique(values.astype(str)).tolist()
     if len(levels) > min(_LEVELS, max(2, len(values) // 2)):
-        raise BayesreconError(f"{what} has {len(levels)} distinct words; drop the column, or group the words")
-    # The first level is the reference level.
+        raise BayesreconError(f"{label} has {len(levels)} distinct words; drop the column, or group the words")
     return [(values.astype(str) == level).astype(float) for level in levels[1:]]
 
 
-def _complete(what: str, values: np.ndarray) -> None:
+def _check_complete(label: str, values: np.ndarray) -> None:
     import pandas as pd
 
     if values.ndim != 1:
-        raise BayesreconError(f"{what}: expected one value per row, got shape {values.shape}")
+        raise BayesreconError(f"{label}: expected one value per row, got shape {values.shape}")
     if missing := int(pd.isna(values).sum()):
-        raise BayesreconError(f"{what}: {missing} values are missing; drop these rows or fill them in")
+        raise BayesreconError(f"{label}: {missing} values are missing; drop these rows or fill them in")

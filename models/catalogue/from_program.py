@@ -1,0 +1,127 @@
+"""A shipped model is its NumPyro program. Positional arguments are the fields, and keyword-only ones the constants.
+
+Which fields are observed, and their domains, are read from the program when the model is built.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from bayesrecon.arrays import Array
+from bayesrecon.model import Model, Records
+from bayesrecon.models.adapter import adapt
+from bayesrecon.models.catalogue.latent import Data, Draws
+from bayesrecon.models.entry import Shipped
+
+Constant = float | tuple["Constant", ...]
+Option = Mapping[str, object] | Callable[..., Mapping[str, object]]
+"""A value, or a function of the constants that its arguments name."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramBuilder:
+    """Builds the model of a program. It is called with constants by name.
+
+    Attributes:
+        program: `(fields, *, constants)`.
+        name: name of the model.
+        fields: names of the fields, if the program takes them as `**record`, or takes only some of its arguments.
+        shapes: shapes of the fields that are not one number per record.
+        domain, prepare, identities, forward: as in `from_numpyro`.
+        simulate: as in `Model`, if the program cannot be simulated. It and `prepare` get the constants that their own
+            keyword-only arguments name.
+    """
+
+    program: Callable[..., None]
+    name: str
+    fields: tuple[str, ...] | Callable[..., tuple[str, ...]] = ()
+    shapes: Mapping[str, tuple[int, ...]] | Callable[..., Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+    domain: Option = field(default_factory=dict)
+    prepare: Callable[..., Draws] | None = None
+    identities: Option = field(default_factory=dict)
+    simulate: Callable[..., dict[str, Array]] | None = None
+    forward: bool = False
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The constants with their defaults."""
+        return inspect.Signature(list(_constants(self.program)))
+
+    def __call__(self, **settings: object) -> Model:
+        constants = {p.name: _plain(settings.get(p.name, p.default)) for p in _constants(self.program)}
+        names = _evaluated(self.fields, constants) or _fields(self.program)
+        model = adapt(
+            self.program,
+            dict.fromkeys(names, ()) | dict(_evaluated(self.shapes, constants)),
+            domain=_evaluated(self.domain, constants),
+            constants=constants,
+            name=self.name,
+            prepare=_with_constants(self.prepare, constants),
+            settings=constants,
+            identities=_evaluated(self.identities, constants),
+            forward=self.forward,
+        )
+        return model if self.simulate is None else replace(model, simulate=_with_constants(self.simulate, constants))
+
+
+def from_program(
+    program: Callable[..., None],
+    summary: str,
+    *,
+    name: str = "",
+    posteriors: tuple[str, ...] = (),
+    records: Callable[[Data], Records] | None = None,
+    constants: Callable[[Data], dict[str, object]] | None = None,
+    design: tuple[str, ...] = (),
+    response: str | None = None,
+    **options: Any,
+) -> Shipped:
+    """The entry of a program.
+
+    Args:
+        program, options: as in `ProgramBuilder`.
+        name: name of the model; by default the program's.
+        summary, posteriors, records, constants, design, response: as in `Shipped`.
+    """
+    build = ProgramBuilder(program, name or program.__name__, **options)
+    return Shipped(build.name, build, summary, records, posteriors, constants, design, response)
+
+
+def _constants(function: Callable[..., object]) -> tuple[inspect.Parameter, ...]:
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
+
+
+def _with_constants(function: Callable[..., R] | None, constants: Mapping[str, Constant]) -> Callable[..., R] | None:
+    """A function with the constants that its keyword-only arguments name."""
+    if function is None:
+        return None
+    names = [p.name for p in _constants(function)]
+    return partial(function, **{name: constants[name] for name in names}) if names else function
+
+
+def _fields(program: Callable[..., object]) -> tuple[str, ...]:
+    parameters = inspect.signature(program).parameters.values()
+    return tuple(p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _evaluated(option: T | Callable[..., T], constants: Mapping[str, Constant]) -> T:
+    """The value of an option for these constants."""
+    if not callable(option):
+        return option
+    value: Any = option(**{name: constants[name] for name in inspect.signature(option).parameters})
+    return value
+
+
+def _plain(value: Any) -> Constant:
+    """Arrays and lists as tuples: settings are compared, and stored as JSON."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
