@@ -11,7 +11,7 @@ from bayesrecon.models.stan.grammar import GRAMMAR
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
-    from lark.tree import Meta
+    from lark.tree import Branch, Meta
     from lark.visitors import Transformer
 
 LONGEST = 1_000_000
@@ -78,14 +78,16 @@ def _check_brackets(text: str, name: str) -> None:
 
 def _shallow(root: "Tree[Token]", name: str) -> "Tree[Token]":
     """What the parser made, where it is not nested deeper than Python can follow."""
-    waiting = [(root, 0)]
+    waiting: list[tuple[Branch[Token], int]] = [(root, 0)]
     while waiting:
         node, depth = waiting.pop()
+        if not isinstance(node, lark.Tree):  # a token, or nothing
+            continue
         if depth > 3 * DEEPEST:
             raise BayesreconError(
                 f"{name}, line {node.meta.line}: nested more than {DEEPEST} deep; split the expression"
             )
-        waiting.extend((child, depth + 1) for child in node.children if hasattr(child, "children"))
+        waiting.extend((child, depth + 1) for child in node.children)
     return root
 
 

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Objects:
     shape: tuple[int, ...]
 
 
-def is_array(node: object) -> bool:
+def is_array(node: object) -> TypeGuard[Made]:
     """Whether a description is one of an array or a tensor, or of one of NumPy's numbers."""
     return isinstance(node, Made) and (
         node.is_of(_RECONSTRUCT)
@@ -119,7 +119,7 @@ def sizes_of(shape: object) -> tuple[int, ...]:
     return numbers
 
 
-def dtype_of(node: Any) -> np.dtype:
+def dtype_of(node: object) -> np.dtype:
     """A plain type: numbers, texts, dates, records of them, or Python's objects.
 
     Raises:
@@ -164,8 +164,7 @@ def _record(state: tuple[Any, ...]) -> np.dtype:
             raise Unreadable("a record of what is not plain")
         kinds.append(kind)
         offsets.append(one[1])
-    layout: Any = {"names": [n for n, _ in found], "formats": kinds, "offsets": offsets, "itemsize": size}
-    return np.dtype(layout)
+    return np.dtype({"names": [n for n, _ in found], "formats": kinds, "offsets": offsets, "itemsize": size})
 
 
 def _unit(state: tuple[Any, ...]) -> str:
@@ -184,7 +183,7 @@ def is_bytes(node: object) -> bool:
     return isinstance(node, bytes) or (isinstance(node, Made) and (node.is_of(_ENCODE) or node.is_of(_BYTES)))
 
 
-def bytes_of(node: Any) -> bytes:
+def bytes_of(node: object) -> bytes:
     """Bytes, as every protocol writes them.
 
     Raises:
