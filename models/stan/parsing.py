@@ -78,6 +78,8 @@ def _check_brackets(text: str, name: str) -> None:
 
 def _shallow(root: "Tree[Token]", name: str) -> "Tree[Token]":
     """What the parser made, where it is not nested deeper than Python can follow."""
+    import lark
+
     waiting: list[tuple[Branch[Token], int]] = [(root, 0)]
     while waiting:
         node, depth = waiting.pop()
