@@ -3,12 +3,11 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from bayesrecon.untrusted.saved.nodes import Elsewhere, Made, Pairs, Unreadable
+from bayesrecon.untrusted.saved.nodes import Elsewhere, Made, Objects, Pairs, Unreadable
 from bayesrecon.untrusted.saved.tensors import is_tensor, tensor_of
 
 _CORES = ("numpy.core", "numpy._core")
@@ -24,14 +23,6 @@ _CODE = re.compile(r"[?]|[<>|=]?(?:[biufc]\d{1,2}|[mM]8|[USV]\d{0,8}|O8?)")
 _UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as", "generic")
 _FIELDS, _ITEM = 500, 2**24
 """Fields of a record, and bytes of one entry, that an array may have."""
-
-
-@dataclass(eq=False, slots=True)
-class Objects:
-    """An array of Python's objects: their descriptions in order."""
-
-    items: Sequence[object]
-    shape: tuple[int, ...]
 
 
 def is_array(node: object) -> TypeGuard[Made]:

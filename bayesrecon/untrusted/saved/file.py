@@ -9,10 +9,10 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.untrusted.saved import onnx, pmml, safetensors, skops, torches
-from bayesrecon.untrusted.saved.arrays import Objects, array_of, is_array
+from bayesrecon.untrusted.saved.arrays import array_of, is_array
 from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
 from bayesrecon.untrusted.saved.joblibs import Joblib
-from bayesrecon.untrusted.saved.nodes import ODD, Made, Pairs, short_error
+from bayesrecon.untrusted.saved.nodes import ODD, Made, Objects, Pairs, short_error
 from bayesrecon.untrusted.saved.pickle_machine import Machine
 from bayesrecon.untrusted.saved.streams import opened_stream
 from bayesrecon.untrusted.saved.walk import Walk

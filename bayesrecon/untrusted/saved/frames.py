@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.untrusted.saved.arrays import Objects, array_of, is_array
-from bayesrecon.untrusted.saved.nodes import Made, Named, Pairs, Unreadable
+from bayesrecon.untrusted.saved.arrays import array_of, is_array
+from bayesrecon.untrusted.saved.nodes import Made, Named, Objects, Pairs, Unreadable
 
 _DENSE = 2**21
 """Entries up to which a sparse matrix is written out."""

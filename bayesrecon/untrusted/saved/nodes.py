@@ -4,13 +4,12 @@ Numbers, texts, bytes, lists and tuples stand for themselves. Dictionaries and s
 never hashed or compared.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from bayesrecon.untrusted.saved.arrays import Objects
 
 
 @dataclass(eq=False, slots=True)
@@ -85,6 +84,14 @@ class Elsewhere:
 
     what: str
     key: object = None
+
+
+@dataclass(eq=False, slots=True)
+class Objects:
+    """An array of Python's objects: their descriptions in order."""
+
+    items: Sequence[object]
+    shape: tuple[int, ...]
 
 
 class Unreadable(ValueError):

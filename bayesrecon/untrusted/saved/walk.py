@@ -6,9 +6,9 @@ from typing import Any, TypedDict
 import numpy as np
 
 from bayesrecon.untrusted.hdf5_inventory import plain_values
-from bayesrecon.untrusted.saved.arrays import Objects, array_of, bytes_of, is_array, is_bytes
+from bayesrecon.untrusted.saved.arrays import array_of, bytes_of, is_array, is_bytes
 from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
-from bayesrecon.untrusted.saved.nodes import ODD, Elsewhere, Group, Made, Named, Pairs, short_error
+from bayesrecon.untrusted.saved.nodes import ODD, Elsewhere, Group, Made, Named, Objects, Pairs, short_error
 
 MOST_THINGS = 20_000
 """Items that are listed: a forest of a thousand trees has as many."""
