@@ -88,7 +88,7 @@ def image_shape(text: str | None) -> tuple[int, int] | None:
     return int(parts[0]), int(parts[1])
 
 
-def load_model(spec: str, settings: Mapping[str, Any] | None = None, sources: Sequence[object] = ()) -> Model:
+def load_model(spec: str, settings: Mapping[str, Any] | None = None, sources: Sequence[str] = ()) -> Model:
     """A shipped model's name, or `file.py:name` of a model, or of a function that returns one, or a Stan program.
     Without `:name`, the only model of the file.
 
@@ -107,7 +107,7 @@ def load_model(spec: str, settings: Mapping[str, Any] | None = None, sources: Se
     return _model(load_object(spec, what, wanted=is_model), spec, settings)
 
 
-def load_stan(spec: str, settings: Mapping[str, Any], sources: Sequence[object]) -> Model:
+def load_stan(spec: str, settings: Mapping[str, Any], sources: Sequence[str]) -> Model:
     """The model of a Stan program, with sizes from the draws.
 
     Raises:

@@ -156,11 +156,11 @@ def attributes_of(item: "h5py.HLObject") -> dict[str, object]:
     found: dict[str, object] = {}
     for key in item.attrs:
         if key not in _INTERNAL and not key.startswith(("_Netcdf4", "_nc4_")):
-            value: object = item.attrs[key]
+            value = item.attrs[key]
             if isinstance(value, h5py.Empty):
                 value = ""
-            elif isinstance(value, np.ndarray) and value.size == 1:
-                value = value.reshape(-1)[0]
+            elif np.ndim(value) and np.size(value) == 1:
+                value = np.asarray(value).reshape(-1)[0]
             found[key] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     return found
 
