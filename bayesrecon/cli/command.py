@@ -60,7 +60,7 @@ def only(block: Parameters, *names: str) -> Parameters:
 class Arguments:
     """Values of the shared options of a call, as attributes."""
 
-    def __init__(self, values: Mapping[str, object]):
+    def __init__(self, values: Mapping[str, Any]):
         self.values = dict(values)
 
     def __getattr__(self, name: str) -> Any:
