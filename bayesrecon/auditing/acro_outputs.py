@@ -1,4 +1,4 @@
-"""Audits of the outputs of an ACRO session, one by one."""
+"""Audits of the outputs of an ACRO session, one by output."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -7,6 +7,7 @@ from typing import Any
 
 from bayesrecon.auditing.small_counts import Count, small_counts
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.posteriors.contents import stamp
 from bayesrecon.posteriors.printed.acro import AcroOutput, file_of, read_acro
 from bayesrecon.results.audit import Audit
@@ -29,29 +30,31 @@ def audits_of_acro(source: str | Path, audit: Callable[..., Audit], limits: Thre
     Raises:
         BayesreconError: ACRO did not write this file.
     """
-    found = [_audited(one, audit, limits, options) for one in read_acro(source)]
+    found = [_audited(output, audit, limits, options) for output in read_acro(source)]
     if not found:
         raise BayesreconError(f"{source}: this ACRO session has no outputs")
     return [replace(found[0], files=(asdict(stamp(file_of(source))),)), *found[1:]]
 
 
-def _audited(one: AcroOutput, audit: Callable[..., Audit], limits: Thresholds, options: dict[str, Any]) -> Audit:
-    status = f"ACRO: {one.status}" + (f" ({one.checks})" if one.checks else "")
-    empty = Audit((), one.name, _FORM, None, 0, (), {}, limits, (status,))
-    if one.kind == "counts":
-        counts = _counts(one.table)
+def _audited(output: AcroOutput, audit: Callable[..., Audit], limits: Thresholds, options: Json) -> Audit:
+    status = f"ACRO: {output.status}" + (f" ({output.checks})" if output.checks else "")
+    empty = Audit((), output.name, _FORM, None, 0, (), {}, limits, (status,))
+    if output.kind == "counts":
+        counts = _counts(output.table)
         return replace(
-            empty, findings=tuple(small_counts(counts, limits.small_count, (one.name,), "nothing but the file"))
+            empty, findings=tuple(small_counts(counts, limits.small_count, (output.name,), "nothing but the file"))
         )
-    if not one.kind:
-        reason = f"it is a {one.what}, and outputs of this kind are not read"
-        return replace(empty, not_run=(NotRun("table", reason, _READ, (one.name,)),))
+    if not output.kind:
+        reason = f"it is a {output.what}, and outputs of this kind are not read"
+        return replace(empty, not_run=(NotRun("table", reason, _READ, (output.name,)),))
     try:
-        found = audit(one.table, one.kind, name=one.name, response=one.response, thresholds=limits, **options)
+        found = audit(
+            output.table, output.kind, name=output.name, response=output.response, thresholds=limits, **options
+        )
     except BayesreconError as error:
-        return replace(empty, not_run=(NotRun("table", str(error), _READ, (one.name,)),))
-    findings = tuple(replace(f, where=(one.name,)) for f in found)
-    not_run = tuple(replace(n, where=(one.name,)) for n in found.not_run)
+        return replace(empty, not_run=(NotRun("table", str(error), _READ, (output.name,)),))
+    findings = tuple(replace(f, where=(output.name,)) for f in found)
+    not_run = tuple(replace(n, where=(output.name,)) for n in found.not_run)
     return replace(found, findings=findings, not_run=not_run, format=_FORM, warnings=(status, *found.warnings))
 
 

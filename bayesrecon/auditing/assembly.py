@@ -1,9 +1,8 @@
 """Assemble an audit: findings without a model, scores against private data, and audits of several files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bayesrecon.arrays import Array
 from bayesrecon.auditing.accounts.account import accounts, unrecognised
 from bayesrecon.auditing.column_matches import Matching
 from bayesrecon.auditing.held import PASS_A_MODEL, attack_of, held, not_run, without_attack
@@ -115,7 +114,7 @@ def scored(finding: Finding, private: Private, model: Model | None, known: Seque
     return with_score(finding, score, truth, measured_remedies(finding, truth, data))
 
 
-def with_data(fitted: Audit, data: Mapping[str, Array] | None, known: tuple[str, ...]) -> Audit:
+def with_data(fitted: Audit, data: object, known: tuple[str, ...]) -> Audit:
     """The audit of a fit with true values, if there are private data."""
     private = read_private(data, fitted.used)
     if private is None:

@@ -1,5 +1,6 @@
 """The verb `audit`: read everything, search for copies of data, run the attacks, and score the results."""
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -28,7 +29,7 @@ from bayesrecon.auditing.channel import channels
 from bayesrecon.auditing.density_columns import Numbers
 from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, unmeasured_note
-from bayesrecon.auditing.fit_findings import audit_fit, look_at_estimates, told_of
+from bayesrecon.auditing.fit_findings import audit_fit, knowledge_settings, look_at_estimates
 from bayesrecon.auditing.held import DRAWS
 from bayesrecon.auditing.input import held_by
 from bayesrecon.auditing.look import Look
@@ -42,6 +43,7 @@ from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.problem import Problem
+from bayesrecon.json_types import Json
 from bayesrecon.knowledge import KNOWS, of_model, refuse_renamed
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
@@ -72,7 +74,7 @@ def audit(
     source: Any,
     model: object = None,
     *,
-    data: Any = None,
+    data: Mapping[str, Array] | str | os.PathLike[str] | None = None,
     known: Mapping[str, Array] | None = None,
     remedies: bool | Effort = True,
     thresholds: Thresholds | None = None,
@@ -144,11 +146,10 @@ def audit(
     if isinstance(which.get("column"), list | tuple):
         source = _side_by_side(source, which)
     if isinstance(source, list | tuple) and len(source) > 1 and all(map(is_table, source)):
-        tried: dict[str, Any] = {"remedies": remedies, "thresholds": limits, "key": key, "progress": progress}
-        each, more, closed = audits_of_tables(source, model, which, knows, table_to_audit, audit, tried)
-        merged = merge(each)
-        every = ordered([*merged.findings, *more])
-        return replace(merged, findings=every, not_run=(*merged.not_run, *closed))
+        options: Json = {"remedies": remedies, "thresholds": limits, "key": key, "progress": progress}
+        audits, more, closed = audits_of_tables(source, model, which, knows, table_to_audit, audit, options)
+        merged = merge(audits)
+        return replace(merged, findings=ordered([*merged.findings, *more]), not_run=(*merged.not_run, *closed))
     if (fit := _fit_of(source, model, which)) is not None:
         if unit is not None:
             raise BayesreconError("unit= has no part in the audit of a fit; recover(release, unit=...) takes it")
@@ -156,8 +157,8 @@ def audit(
             raise BayesreconError(
                 "public= has no part in the audit of a fit: it names what may stay in a file of draws"
             )
-        given: dict[str, Any] = {"knows": knows, "remedies": bool(remedies), "effort": effort, "thresholds": limits}
-        fitted = audit_fit(fit[0], **fit[1], **given, key=key, progress=progress)
+        options = {"knows": knows, "remedies": bool(remedies), "effort": effort, "thresholds": limits}
+        fitted = audit_fit(fit[0], **fit[1], **options, key=key, progress=progress)
         fitted = with_data(fitted, data, tuple(known or ()))
         if is_cmdstan_approximation(source):
             fitted = _with_file(fitted, audit(read_contents(source), data=data, remedies=remedies, key=key))
@@ -175,15 +176,15 @@ def audit(
         private = read_private(data, None)  # a program in the file may have other names for the columns
     look = Look(contents, model, named(private), key)
     copies, unseen = look_around(look, allowed, progress)
-    given = {"knows": knows, "remedies": bool(remedies), "effort": effort, "thresholds": limits, "key": key}
-    tables, closed = look_at_estimates(contents, **given, progress=progress)
+    options: Json = {"knows": knows, "remedies": bool(remedies), "effort": effort, "thresholds": limits, "key": key}
+    tables, closed = look_at_estimates(contents, **options, progress=progress)
     copies += [f if used is None else scored_table(f, used, data, tuple(known or ())) for f, used in tables]
     unseen += closed
     settings = {
         "model": model.name if model else None,
         "model_settings": dict(model.settings) if model else {},
         "data": private.stamp if private else None,
-        **told_of(knows),
+        **knowledge_settings(knows),
         "unit": unit,
         "public": list(allowed),
         "remedies": bool(remedies),
@@ -214,13 +215,13 @@ def audit(
     if contents.saved is not None:
         if model is not None:
             raise BayesreconError(f"{contents.name} is a saved object, which has its own model; omit model=")
-        how: dict[str, Any] = {"remedies": bool(remedies), "effort": effort, "thresholds": limits}
 
         def attack(release: Release) -> Audit:
-            found = audit_fit(release, knows=of_model(knows, release.about), **how, key=key, progress=progress)
+            options["knows"] = of_model(knows, release.about)
+            audited = audit_fit(release, **options, progress=progress)
             with suppress(BayesreconError):  # the data lack a column of this fit, and were compared unchanged
-                found = with_data(found, data, ())
-            return found
+                audited = with_data(audited, data, ())
+            return audited
 
         attacked = attack_fits(contents, attack)
         _tell(progress, (*copies, *attacked.findings))
@@ -251,7 +252,7 @@ def audit(
     return result(with_held(contents, model, last))
 
 
-def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release | None, dict[str, Any]] | None:
+def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release | None, Json] | None:
     """The release of a fit or a table, and options for its audit; None if the source contains draws."""
     if is_table(source):
         if model is None:
@@ -265,7 +266,7 @@ def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release 
     return None
 
 
-def _side_by_side(source: Any, which: dict[str, Any]) -> list[Path | str]:
+def _side_by_side(source: Any, which: Json) -> list[Path | str]:
     """A list with the table once for each named model. A single name is left to the reader."""
     columns = list(which["column"])
     if isinstance(source, list | tuple) or which.get("correlations") is not None:
@@ -298,7 +299,7 @@ def _stages(
     contents: Contents,
     model: Model,
     *,
-    knows: Mapping[str, Any],
+    knows: dict[str, Any],
     budget: Budget | None,
     thresholds: Thresholds,
     key: int,
@@ -314,19 +315,19 @@ def _stages(
         key: seed of everything random.
         progress: called with a label and the completed fraction.
     """
-    every, skipped = channels()
+    available, skipped = channels()
     known, unit = knows.get("known") or {}, knows.get("unit")
     findings: list[Finding | Open] = []
     warnings: list[str] = []
     untried: list[NotRun] = [*skipped]
 
-    def now(left: Iterable[str]) -> Stage:
+    def now(remaining: Iterable[str]) -> Stage:
         closed = tuple(f.finding if isinstance(f, Open) else f for f in findings)
-        missing = (NotRun(name, _STOPPED, _AGAIN) for name in left)
+        missing = (NotRun(name, _STOPPED, _AGAIN) for name in remaining)
         return Stage(closed, (*warnings, *map(str, untried)), (*untried, *missing))
 
-    yield now([DRAWS, *(c.name for c in every)])
-    release, kept = open_release(contents, model)
+    yield now([DRAWS, *(c.name for c in available)])
+    release, positions = open_release(contents, model)
     warnings += release.notes
     reference, recovery = Reference(model.fields, {k: np.asarray(v) for k, v in known.items()}), None
     try:
@@ -344,15 +345,15 @@ def _stages(
         untried.append(NotRun(DRAWS, f"the draws alone were not attacked: {error}", _MEND, ("posterior",)))
     except INCALCULABLE as error:
         untried.append(not_computed(DRAWS, error))
-    yield now(c.name for c in every)
-    numbers = Numbers(contents, model, release, kept, reference, key)
-    for i, channel in enumerate(every):
-        done = _part(progress, channel.name, _SHARES[0] + i / len(every) * _SHARES[1], _SHARES[1] / len(every))
+    yield now(c.name for c in available)
+    numbers = Numbers(contents, model, release, positions, reference, key)
+    opened = Opened(contents, model, release, positions, reference, recovery, known, thresholds, key, numbers)
+    for i, channel in enumerate(available):
+        done = _part(progress, channel.name, _SHARES[0] + i / len(available) * _SHARES[1], _SHARES[1] / len(available))
         if done is not None:
             done("", 0.0)
-        opened = Opened(contents, model, release, kept, reference, recovery, known, thresholds, key, numbers, done)
         try:
-            more, notes = channel.attack(opened)
+            more, notes = channel.attack(replace(opened, progress=done))
         except BayesreconError as error:
             more, notes = [], [NotRun(channel.name, str(error), _MEND)]
         except INCALCULABLE as error:
@@ -360,7 +361,7 @@ def _stages(
         findings += more
         warnings += [note for note in notes if isinstance(note, str)]
         untried += [note for note in notes if isinstance(note, NotRun)]
-        yield now([*(c.name for c in every[i + 1 :]), "the rest of the audit"])
+        yield now([*(c.name for c in available[i + 1 :]), "the rest of the audit"])
     if unit is None:
         untried += units_not_tried(opened)
     if not any((f.finding if isinstance(f, Open) else f).kind == "log-likelihood" for f in findings):
@@ -383,8 +384,8 @@ def _open_draws(finding: Finding, release: PosteriorDraws, problem: Problem, rec
     return Open(finding, lambda budget: draws_remedies(release, problem, recovery, key, budget), first=True)
 
 
-def _level(found: Finding | Open) -> int:
-    return LEVELS.index((found.finding if isinstance(found, Open) else found).severity)
+def _level(finding: Finding | Open) -> int:
+    return LEVELS.index((finding.finding if isinstance(finding, Open) else finding).severity)
 
 
 def _part(progress: Progress | None, attack: str, begin: float, width: float) -> Progress | None:

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.arrays import Key
 from bayesrecon.attacks.outputs.calibration import varies
@@ -58,10 +58,10 @@ class _Queries:
 
 @in_float64
 def audit_outputs(
-    predict: Callable[[Any], Any],
+    predict: Callable[[np.ndarray], npt.ArrayLike],
     data: object,
     *,
-    decoder: Callable[[Any], Any] | None = None,
+    decoder: Callable[[np.ndarray], npt.ArrayLike] | None = None,
     values: tuple[float, float] | None = None,
     cut: float = 1e-3,
     thresholds: Thresholds | None = None,

@@ -5,7 +5,6 @@ Only a data steward, who has the data, can do this. No attack sees the result.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -51,18 +50,18 @@ class Matching:
                 return f"{name!r}" + (f" ({how})" if how else "")
         return None
 
-    def _texts(self, part: Any) -> tuple[str, str] | None:
-        given = {part} if isinstance(part, str) else {str(v) for v in np.ravel(part)}
+    def _texts(self, part: str | np.ndarray) -> tuple[str, str] | None:
+        texts = {part} if isinstance(part, str) else {str(v) for v in np.ravel(part)}
         for column in self._columns:
             if not column.texts:
                 continue
-            own = {t for t in column.texts if len(t) >= 3}
-            if len(own) < 3:
+            column_texts = {t for t in column.texts if len(t) >= 3}
+            if len(column_texts) < 3:
                 continue
-            shared = given & own
-            if len(shared) >= 3 and len(shared) >= 0.3 * len(given):
-                return column.name, "" if len(shared) == len(own) else f"{len(shared)} of its values"
-            if isinstance(part, str) and sum(t in part for t in own) >= 3 and len(own) >= _FEWEST:
+            shared = texts & column_texts
+            if len(shared) >= 3 and len(shared) >= 0.3 * len(texts):
+                return column.name, "" if len(shared) == len(column_texts) else f"{len(shared)} of its values"
+            if isinstance(part, str) and sum(t in part for t in column_texts) >= 3 and len(column_texts) >= _FEWEST:
                 return column.name, "within a text"
         return None
 
@@ -204,8 +203,8 @@ def _spanned(matrix: np.ndarray, column: np.ndarray) -> str | None:
     if not np.isfinite(matrix).all() or width > rows // 3:
         return None
     design = np.column_stack([np.ones(rows), matrix])
-    rest = column - design @ np.linalg.lstsq(design, column, rcond=1e-10)[0]
-    if np.sqrt(np.mean(rest**2)) <= _EXACT * column.std():
+    residual = column - design @ np.linalg.lstsq(design, column, rcond=1e-10)[0]
+    if np.sqrt(np.mean(residual**2)) <= _EXACT * column.std():
         return "as a combination of columns"
     codes = np.unique(matrix, axis=0, return_inverse=True)[1].ravel()
     return "by its groups" if _same_partition(codes.astype(float), column) else None

@@ -1,18 +1,21 @@
 """Recovered numbers in the form that findings report."""
 
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 
+from bayesrecon.posteriors.printed.estimates_in_files import Statistic
 from bayesrecon.results.findings import Item
+from bayesrecon.results.recovery import Row
 
 
-def items(rows: Any) -> tuple[Item, ...]:
+def items(rows: Iterable[Row | Statistic]) -> tuple[Item, ...]:
     """An item for each statistic that was recovered."""
     return tuple(Item(r.name, r.estimate, r.se, lower=r.lower, upper=r.upper) for r in rows if r.estimate is not None)
 
 
-def typical_error(errors: Any) -> float:
+def typical_error(errors: npt.ArrayLike) -> float:
     """Standard deviation of a normal distribution with the errors' median size, which is robust against outliers."""
     return float(np.median(np.abs(errors)) / 0.6744898)
 

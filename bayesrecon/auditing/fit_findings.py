@@ -18,6 +18,7 @@ from bayesrecon.auditing.words import places
 from bayesrecon.errors import BayesreconError, Note, labelled
 from bayesrecon.estimation.recovered import recovered
 from bayesrecon.inexact import NO_CORRELATIONS
+from bayesrecon.json_types import Json
 from bayesrecon.knowledge import of_model
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
@@ -91,7 +92,7 @@ def audit_fit(
     findings: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()
     knows = {k: v for k, v in (knows or {}).items() if v is not None}
-    settings: dict[str, Any] = {**told_of(knows), "remedies": remedies, "effort": effort, "key": key}
+    settings: Json = {**knowledge_settings(knows), "remedies": remedies, "effort": effort, "key": key}
     if release is not None and tells_all_fields(release, knows):
         findings, untried = last_record(release, knows, untried)
     elif release is not None:
@@ -135,7 +136,7 @@ def audit_fit(
     )
 
 
-def told_of(knows: Mapping[str, Any]) -> dict[str, Any]:
+def knowledge_settings(knows: Mapping[str, Any]) -> Json:
     """The attacker's knowledge for the audit's settings: names of fields and numbers, but no values of records."""
     shared = {k: v for k, v in knows.items() if k in ("total", "unit", "fit_weights", "offset")}
     shared |= {k: sorted(map(str, v)) for k, v in knows.items() if k in ("domain", "factors")}
@@ -289,29 +290,29 @@ def look_at_estimates(
     findings: list[tuple[Finding, Model | None]] = []
     limits = options.get("thresholds") or Thresholds()
     untried: list[NotRun] = []
-    for one in contents.estimates:
-        where = places_of(contents, one)
-        if one.of_draws and contents.draws is not None:
+    for estimates in contents.estimates:
+        where = places_of(contents, estimates)
+        if estimates.of_draws and contents.draws is not None:
             continue  # the draws reveal more
-        findings += [(finding, None) for finding in findings_of(one, where, limits)]
-        if one.statistics and not one.unsupported and one.covariance is None:
+        findings += [(finding, None) for finding in findings_of(estimates, where, limits)]
+        if estimates.statistics and not estimates.unsupported and estimates.covariance is None:
             continue
-        if one.unsupported or one.covariance is None or one.values is None:
-            reason = f"{one.where} is {one.what}: {one.unsupported or _ALONE}"
-            untried.append(NotRun(_TABLE, reason, _PUBLISH if one.unsupported else _SAY, where))
+        if estimates.unsupported or estimates.covariance is None or estimates.values is None:
+            reason = f"{estimates.where} is {estimates.what}: {estimates.unsupported or _ALONE}"
+            untried.append(NotRun(_TABLE, reason, _PUBLISH if estimates.unsupported else _SAY, where))
             continue
         try:
-            release = _release_of(one)
-            found = audit_fit(release, attack=_TABLE, **{**options, "knows": of_model(knows or {}, release.about)})
+            release = _release_of(estimates)
+            audited = audit_fit(release, attack=_TABLE, **{**options, "knows": of_model(knows or {}, release.about)})
         except BayesreconError as error:
-            untried.append(NotRun(_TABLE, f"{one.where} is {one.what}: {error}", _PUBLISH, where))
+            untried.append(NotRun(_TABLE, f"{estimates.where} is {estimates.what}: {error}", _PUBLISH, where))
             continue
-        model = found.used
-        title = f"{one.where} is {one.what}: its estimates give statistics of the data"
-        for finding in found.findings:
+        model = audited.used
+        title = f"{estimates.where} is {estimates.what}: its estimates give statistics of the data"
+        for finding in audited.findings:
             exact = " exactly" if finding.title.endswith("exactly") else ""
             findings.append((replace(finding, title=title + exact, where=where), model))  # type: ignore[arg-type]
-        untried += [replace(n, where=where) for n in found.not_run]
+        untried += [replace(n, where=where) for n in audited.not_run]
     return findings, untried
 
 
@@ -326,10 +327,10 @@ def _release_of(fit: Estimates) -> Release:
 
 def places_of(contents: Contents, estimates: Estimates) -> tuple[str, ...]:
     """The places of a fit's estimates: arrays of their size if they were attacked, or else all of them."""
-    own = [e for e in contents.entries if e.role == ESTIMATE]
+    entries = [e for e in contents.entries if e.role == ESTIMATE]
     if estimates.unsupported or estimates.values is None or estimates.covariance is None:
         begin = (f"{estimates.where}/", f"{estimates.where}@")
-        return (estimates.where, *dict.fromkeys(e.where for e in own if e.where.startswith(begin)))
+        return (estimates.where, *dict.fromkeys(e.where for e in entries if e.where.startswith(begin)))
     most = _SIZE * len(estimates.values) ** 2 + _SCALARS
-    attacked = [e.where for e in own if e.where.startswith(estimates.places) and np.size(e.values) <= most]
+    attacked = [e.where for e in entries if e.where.startswith(estimates.places) and np.size(e.values) <= most]
     return tuple(dict.fromkeys(attacked)) or (estimates.where,)

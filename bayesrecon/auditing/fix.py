@@ -6,7 +6,6 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -85,7 +84,7 @@ def write_clean(values: dict[str, np.ndarray], path: Path, attributes: Mapping[s
     import xarray as xr
 
     chains, length = next(iter(values.values())).shape[:2]
-    data: dict[str, Any] = {
+    data: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
         name: (("chain", "draw", *(f"{name}_dim_{i}" for i in range(v.ndim - 2))), v) for name, v in values.items()
     }
     dataset = xr.Dataset(data, {"chain": np.arange(chains), "draw": np.arange(length)}, dict(attributes or {}))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import DATA, WIDE, Contents, Variable
 from bayesrecon.results.findings import Finding, NotRun
 
-Named = Callable[[Any], str | None]
+Named = Callable[[object], str | None]
 """Function that names the private column that values are equal to, or returns None."""
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.auditing.density_columns import Numbers
 from bayesrecon.auditing.held import POTENTIAL, log_densities
 from bayesrecon.auditing.rounded_draws import as_written, noise_of
@@ -44,7 +44,7 @@ class Opened:
     positions: np.ndarray
     reference: Reference
     recovery: Recovery | None
-    known: Mapping[str, Any]
+    known: Mapping[str, Array]
     thresholds: Thresholds
     key: int
     numbers: Numbers
@@ -56,15 +56,15 @@ class Opened:
 
     def wide(self, variable: Variable) -> tuple[np.ndarray, np.ndarray]:
         """Draws `(K, d)` and values `(K, ...)` of a variable, at the draws that have both."""
-        mine, values = self.at(variable)
-        return np.asarray(self.release.theta)[mine], values
+        rows, values = self.at(variable)
+        return np.asarray(self.release.theta)[rows], values
 
     def at(self, variable: Variable) -> tuple[np.ndarray, np.ndarray]:
         """Positions `(K,)` among the release's draws, and values `(K, ...)` of a variable there."""
         position = {int(k): i for i, k in enumerate(self.positions)}
         at = [(position[int(r)], i) for i, r in enumerate(self.contents.rows) if int(r) in position]
-        mine, theirs = (np.array(part, int) for part in zip(*at, strict=True))
-        return mine, variable.values[theirs]
+        release_rows, variable_rows = (np.array(part, int) for part in zip(*at, strict=True))
+        return release_rows, variable.values[variable_rows]
 
     @cached_property
     def moved(self) -> np.ndarray | None:
@@ -92,12 +92,12 @@ def open_release(contents: Contents, model: Model) -> tuple[PosteriorDraws, np.n
     draws = contents.draws
     if draws is None:
         raise BayesreconError(f"{contents.name}: there are no draws to attack (no group 'posterior')")
-    release, kept = accepted_draws(draws, model, ignore_unknown=True)
+    release, positions = accepted_draws(draws, model, ignore_unknown=True)
     if release.log_density is not None:
-        return release, kept
+        return release, positions
     # Samplers have many names for log densities, and readers of draws know only the two of ArviZ.
-    beside = [v for v in log_densities(contents, model) if v.per_draw and not v.shape]
-    if beside:
-        values = np.asarray(beside[0].values, float)[kept]
-        release = replace(release, log_density=-values if beside[0].name == POTENTIAL else values)
-    return release, kept
+    densities = [v for v in log_densities(contents, model) if v.per_draw and not v.shape]
+    if densities:
+        values = np.asarray(densities[0].values, float)[positions]
+        release = replace(release, log_density=-values if densities[0].name == POTENTIAL else values)
+    return release, positions

@@ -84,21 +84,21 @@ def _in_text(text: str) -> Iterator[Part]:
 def _gather(content: object, numbers: list[float], texts: list[str]) -> None:
     waiting = [content]
     while waiting and len(numbers) + len(texts) < _MOST_NUMBERS:
-        one = waiting.pop(0) if len(waiting) < 1000 else waiting.pop()
-        if isinstance(one, dict):
-            waiting += [*one.keys(), *one.values()] if not all(map(str.isidentifier, one)) else one.values()
-        elif isinstance(one, list):
-            if all(isinstance(v, int | float) and not isinstance(v, bool) for v in one):
-                numbers += [_float(v) for v in one]
+        item = waiting.pop(0) if len(waiting) < 1000 else waiting.pop()
+        if isinstance(item, dict):
+            waiting += [*item.keys(), *item.values()] if not all(map(str.isidentifier, item)) else item.values()
+        elif isinstance(item, list):
+            if all(isinstance(v, int | float) and not isinstance(v, bool) for v in item):
+                numbers += [_float(v) for v in item]
             else:
-                waiting += one
-        elif isinstance(one, bool | int | float):
-            numbers.append(_float(one))
-        elif one is not None:
-            texts.append(str(one))
+                waiting += item
+        elif isinstance(item, bool | int | float):
+            numbers.append(_float(item))
+        elif item is not None:
+            texts.append(str(item))
 
 
-def _float(value: Any) -> float:
+def _float(value: float) -> float:
     try:
         return float(value)
     except OverflowError:

@@ -4,9 +4,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
@@ -23,7 +23,7 @@ class Private:
         stamp: path and hash of the file.
     """
 
-    columns: Mapping[str, Any]
+    columns: Mapping[str, np.ndarray]
     records: Records | None
     stamp: Json | None
 
@@ -44,7 +44,7 @@ def read_private(data: object, model: Model | None) -> Private | None:
         from bayesrecon.posteriors.contents import stamp as stamp_of
         from bayesrecon.posteriors.tables import read_table
 
-        table: Mapping[str, Any] = read_table(str(data))
+        table: Mapping[str, npt.ArrayLike] = read_table(str(data))
         stamp = asdict(stamp_of(Path(data)))
     elif isinstance(data, Mapping):
         table = dict(data)
@@ -58,7 +58,7 @@ def read_private(data: object, model: Model | None) -> Private | None:
     return Private(columns, _records(table, model), stamp)
 
 
-def _records(table: Mapping[str, object], model: Model | None) -> Records | None:
+def _records(table: Mapping[str, npt.ArrayLike], model: Model | None) -> Records | None:
     if model is None:
         return None
     if all(f in table for f in model.fields):
@@ -86,7 +86,7 @@ def _records(table: Mapping[str, object], model: Model | None) -> Records | None
     return found
 
 
-def _numbers(field: str, values: Any, model: Model) -> np.ndarray:
+def _numbers(field: str, values: npt.ArrayLike, model: Model) -> np.ndarray:
     try:
         return np.asarray(values, float)
     except ValueError:

@@ -30,9 +30,9 @@ def audits_of_tables(
     model: object,
     which: Mapping[str, Sequence[str | None] | None],
     knows: Mapping[str, Any],
-    read: Callable[..., Any],
+    read: Callable[..., tuple[Release | None, dict[str, Any]]],
     audit: Callable[..., Audit],
-    how: Mapping[str, Any],
+    options: Mapping[str, Any],
 ) -> tuple[list[Audit], list[Finding], list[NotRun]]:
     """The audit of each table, findings on pairs of tables, and pairs that were not examined.
 
@@ -42,7 +42,7 @@ def audits_of_tables(
             for all tables or one for each.
         knows: what an attacker knows.
         read: function that makes a release from a table, with options for its audit.
-        audit, how: function that audits a release, and its options.
+        audit, options: function that audits a release, and its options.
 
     Raises:
         BayesreconError: there is no model, or the numbers of correlations and of tables differ.
@@ -58,15 +58,15 @@ def audits_of_tables(
     columns = which.get("column")
     columns = [columns] * len(sources) if columns is None or isinstance(columns, str) else list(columns)
     audits, releases = [], []
-    for i, (source, one, column) in enumerate(zip(sources, related, columns, strict=True), 1):
-        own = {k: v for k, v in {**which, "correlations": one, "column": column}.items() if v is not None}
-        release, about = read(source, model, **own)
+    for i, (source, correlations, column) in enumerate(zip(sources, related, columns, strict=True), 1):
+        stated = {k: v for k, v in {**which, "correlations": correlations, "column": column}.items() if v is not None}
+        release, about = read(source, model, **stated)
         name = about["name"] if isinstance(source, str | Path) or column else f"table {i}"  # names must differ
         if release is not None:
             releases.append(replace(release, name=name))
         known = dict(knows) if release is None else of_model(knows, release.about)
-        audits.append(audit(source, model, name=name, **own, **known, **how))
-    findings, untried = audit_pairs(releases, how["thresholds"].small_count, knows, how["key"])
+        audits.append(audit(source, model, name=name, **stated, **known, **options))
+    findings, untried = audit_pairs(releases, options["thresholds"].small_count, knows, options["key"])
     return audits, findings, untried
 
 

@@ -117,7 +117,7 @@ def reprinted_correlations(correlations: Sequence[Sequence[str]], decimals: int)
 
 
 def _changed(frame: "DataFrame", change: Callable[[Decimal, str], str], always: bool = False) -> "DataFrame":
-    def one(value: Any) -> str:
+    def changed_cell(value: Any) -> str:
         text = (
             value.strip() if isinstance(value, str) else "" if value is None or value != value else repr(float(value))
         )
@@ -127,7 +127,7 @@ def _changed(frame: "DataFrame", change: Callable[[Decimal, str], str], always: 
             return text
         return change(number, text) if number.is_finite() else text
 
-    found = frame.astype(object).map(one)
+    found = frame.astype(object).map(changed_cell)
     if not always and (found == frame.astype(object)).all(axis=None):
         raise BayesreconError("the table has no more digits")
     return found

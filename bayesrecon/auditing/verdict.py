@@ -3,11 +3,13 @@
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.auditing.outcomes import (
     Average,
     GroupsFound,
@@ -21,7 +23,7 @@ from bayesrecon.diagnostics import Z95, evenly
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Progress, Records, entry
 from bayesrecon.releases import Release
-from bayesrecon.results.recovery import Row
+from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.running.engine import pooled, swept
 
 _GROUPS = 3  # smallest number of values of a field that defines groups
@@ -30,7 +32,7 @@ _DIVERGED = re.compile("NUTS did not converge")
 _SHOWN = 0.9  # smallest visibility of a series' average that is reported
 _SERIES_DRAWS = 500  # largest number of draws for a series, each of which takes a pass through it
 _MANY_ROWS, _DRAWS = 256, 2500  # with more known rows and a real response, at most this many draws are used
-_AVERAGES: dict[str, Callable[[str, Any], Any]] = {
+_AVERAGES: dict[str, Callable[[str, Records], Array]] = {
     "mean": lambda k, z: z[k].mean(),
     "mean square": lambda k, z: (z[k] ** 2).mean(),
     "lag-1 product": lambda k, z: (z[k][1:] * z[k][:-1]).mean(),
@@ -264,6 +266,14 @@ def _stated(row: Row) -> float | None:
     return (row.upper - row.lower) / 2 / Z95
 
 
+def _first_that_works(recovered: Callable[[float], Recovery]) -> tuple[Recovery, float]:
+    """The recovery in the widest interval of values where the likelihood does not overflow, and its bound."""
+    for half in _WITHIN[:-1]:
+        with suppress(BayesreconError):
+            return recovered(half), half
+    return recovered(_WITHIN[-1]), _WITHIN[-1]
+
+
 def _series(release: Release, truth: Records, progress: Progress | None) -> tuple[SeriesFound, tuple[str, ...]]:
     """The entries and averages of a series that are determined, if the whole series is one record."""
     from bayesrecon.attacks.recovery import recover
@@ -276,30 +286,26 @@ def _series(release: Release, truth: Records, progress: Progress | None) -> tupl
         for what, f in _AVERAGES.items()
     }
     real = [k for k, f in fields.items() if f.domain.kind in ("real", "interval")]
-    # The likelihood of a whole series can overflow far from the data, so the widest interval that works is used.
-    for half in _WITHIN:
-        ends = {k: (max(fields[k].domain.low, -half), min(fields[k].domain.high, half)) for k in real}
-        try:
-            within = ends if np.isfinite(half) else None
-            result = recover(release, statistics=averages, total=1, domain=within, force=True, progress=progress)
-        except BayesreconError:
-            if half == _WITHIN[-1]:
-                raise
-        else:
-            break
-    one = {k: v[0] for k, v in truth.items()}
+
+    def recovered(half: float) -> Recovery:
+        bounds = {k: (max(fields[k].domain.low, -half), min(fields[k].domain.high, half)) for k in real}
+        domain = bounds if np.isfinite(half) else None
+        return recover(release, statistics=averages, total=1, domain=domain, force=True, progress=progress)
+
+    result, half = _first_that_works(recovered)
+    series = {k: v[0] for k, v in truth.items()}
     entries = {}
-    for name, value in one.items():
+    for name, value in series.items():
         for index in np.ndindex(value.shape):
             entries[f"mean({entry(name, index)})"] = float(value[index])
-    overall = {f"mean({name})": float(f(one)) for name, f in averages.items()}
+    overall = {f"mean({name})": float(f(series)) for name, f in averages.items()}
     rows, wide = ([row for row in result if row.name in names] for names in (entries, overall))
     flat = entries | overall
     # If the solution fails its own check, nothing is reported.
-    sound = result.consistent
-    seen = [row for row in rows if row.verdict == "determined" and sound]
+    consistent = result.consistent
+    seen = [row for row in rows if row.verdict == "determined" and consistent]
     spread = np.std([flat[row.name] for row in rows])
-    halves = {r.name: ((r.upper or 0) - (r.lower or 0)) / 2 for r in wide if r.estimate is not None and sound}
+    halves = {r.name: ((r.upper or 0) - (r.lower or 0)) / 2 for r in wide if r.estimate is not None and consistent}
     narrow = [r for r in wide if halves.get(r.name, np.inf) < max(abs(r.estimate or 0), spread)]
     known = [r for r in narrow if r.visibility >= _SHOWN]
     errors = np.array([(row.estimate or 0) - flat[row.name] for row in seen])
@@ -313,7 +319,7 @@ def _series(release: Release, truth: Records, progress: Progress | None) -> tupl
         rank=result.rank,
         finite=result.gap,
         assumed_bound=float(half) if np.isfinite(half) else None,
-        consistent=sound,
+        consistent=consistent,
     )
     return found, (*result.failures, *result.warnings)
 

@@ -1,6 +1,6 @@
 """Values of a file as short text, without control characters that would affect a page or a terminal."""
 
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def short(value: object, most: int = 120) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def places(where: Any, most: int = 6) -> str:
+def places(where: Iterable[object], most: int = 6) -> str:
     """The first places, and the number of further ones."""
     listed = list(where)
     return ", ".join(short(w, 60) for w in listed[:most]) + (

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -137,7 +137,7 @@ def _typed(args: Arguments) -> str | None:
 
 
 def _show(result: "Audit") -> "list[RenderableType]":
-    parts: list[Any] = _about(result)
+    parts: list[RenderableType] = _about(result)
     for finding in result.findings:
         if any(r.status in _TRIED for r in finding.remedies):
             parts.append(remedies_table(finding))
@@ -146,8 +146,8 @@ def _show(result: "Audit") -> "list[RenderableType]":
     return parts
 
 
-def _about(result: "Audit") -> list[Any]:
-    parts: list[Any] = [result.headline, result.advice]
+def _about(result: "Audit") -> "list[RenderableType]":
+    parts: list[RenderableType] = [result.headline, result.advice]
     parts += [findings_table(result)] if result.findings else []
     return parts + ([not_run_table(result)] if result.not_run else [])
 

@@ -4,10 +4,13 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayesrecon.cli import options
 from bayesrecon.cli.ending import FIGURES, check_places, check_suffix, deliver
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 Parameters = Mapping[str, tuple[Any, Any]]
 """`{name: (annotation, default)}`."""
@@ -57,7 +60,7 @@ def only(block: Parameters, *names: str) -> Parameters:
 class Arguments:
     """Values of the shared options of a call, as attributes."""
 
-    def __init__(self, values: Mapping[str, object]):
+    def __init__(self, values: Mapping[str, Any]):
         self.values = dict(values)
 
     def __getattr__(self, name: str) -> Any:
@@ -75,7 +78,11 @@ class Arguments:
             yield {"key": self.seed, "progress": progress}
 
     def deliver(
-        self, result: Any, draw: str | None, show: Callable[[Any], Iterable[Any]], notes: Iterable[str] = ()
+        self,
+        result: Any,
+        draw: str | None,
+        show: "Callable[[Any], Iterable[RenderableType]]",
+        notes: Iterable[str] = (),
     ) -> None:
         """Hand over a result: warnings, files, a plot, then JSON or tables."""
         deliver(result, out=self.out, plot=self.plot, draw=draw, json=self.json, show=show, notes=notes)

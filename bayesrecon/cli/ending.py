@@ -3,9 +3,12 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayesrecon.errors import BayesreconError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 FIGURES = (".png", ".pdf", ".svg")
 
@@ -17,7 +20,7 @@ def deliver(
     plot: Path | None,
     draw: str | None,
     json: bool,
-    show: Callable[[Any], Iterable[Any]],
+    show: "Callable[[Any], Iterable[RenderableType]]",
     notes: Iterable[str] = (),
 ) -> None:
     """Hand over a result.

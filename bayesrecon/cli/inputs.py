@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.cli.own_files import load_object
@@ -14,6 +14,9 @@ from bayesrecon.factors import Factor
 from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.tables import read_table
 from bayesrecon.releases import Release
+
+if TYPE_CHECKING:
+    from bayesrecon.cli.command import Arguments
 
 
 def parse_settings(text: str | None) -> dict[str, Any]:
@@ -85,7 +88,7 @@ def image_shape(text: str | None) -> tuple[int, int] | None:
     return int(parts[0]), int(parts[1])
 
 
-def load_model(spec: str, settings: Mapping[str, Any] | None = None, sources: Sequence[Any] = ()) -> Model:
+def load_model(spec: str, settings: Mapping[str, Any] | None = None, sources: Sequence[str] = ()) -> Model:
     """A shipped model's name, or `file.py:name` of a model, or of a function that returns one, or a Stan program.
     Without `:name`, the only model of the file.
 
@@ -104,7 +107,7 @@ def load_model(spec: str, settings: Mapping[str, Any] | None = None, sources: Se
     return _model(load_object(spec, what, wanted=is_model), spec, settings)
 
 
-def load_stan(spec: str, settings: Mapping[str, Any], sources: Sequence[Any]) -> Model:
+def load_stan(spec: str, settings: Mapping[str, Any], sources: Sequence[str]) -> Model:
     """The model of a Stan program, with sizes from the draws.
 
     Raises:
@@ -217,9 +220,9 @@ def _opened(
             raise BayesreconError("--weights belong to files of draws; those of posteriordb have none")
         found = from_posteriordb(sources[0], draws=draws, download=download, model=chosen, say=say)
         return replace(found, model=at_power(found.model, power))
-    given_as = sources[0] if len(sources) == 1 else list(sources)
+    source = sources[0] if len(sources) == 1 else list(sources)
     named: str | bool = True if weights is None else weights != "none" and weights
-    return release_of(given_as, chosen, power=power, draws=draws, trusted=trusted, weights=named)
+    return release_of(source, chosen, power=power, draws=draws, trusted=trusted, weights=named)
 
 
 def table_of(file: str, model: str | None, settings: str | None) -> dict[str, Any]:
@@ -262,17 +265,17 @@ def _open_table(
     return from_table(file, correlations=correlations, formula=formula, column=column[0] if column else None, **read)
 
 
-def open_given(args: Any) -> Release:
+def open_release_of(args: "Arguments") -> Release:
     """The release that the shared options name."""
     return open_release(args.release, **_how(args))
 
 
-def open_all_given(args: Any) -> list[Release]:
+def open_releases_of(args: "Arguments") -> list[Release]:
     """The releases of one data set that the shared options name."""
     return open_releases(args.release, **_how(args))
 
 
-def _how(args: Any) -> dict[str, Any]:
+def _how(args: "Arguments") -> dict[str, Any]:
     return {
         name: getattr(args, name)
         for name in (
@@ -291,7 +294,7 @@ def _how(args: Any) -> dict[str, Any]:
     }
 
 
-def knows_given(args: Any, model: Model | None) -> dict[str, Any]:
+def knowledge_of(args: "Arguments", model: Model | None) -> dict[str, Any]:
     """What the attacker knows by the shared options, as the verbs take it."""
     unit = tuple(args.unit.split(",")) if args.unit else None
     found = {

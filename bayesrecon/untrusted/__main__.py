@@ -13,7 +13,8 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, BinaryIO
+from types import ModuleType
+from typing import TYPE_CHECKING, BinaryIO
 
 from bayesrecon.discovery import is_plugin_for
 from bayesrecon.errors import BayesreconError
@@ -21,13 +22,16 @@ from bayesrecon.json_types import Json
 from bayesrecon.untrusted.message import pieces, unpack
 from bayesrecon.untrusted.process import HEAD, OVER
 
+if TYPE_CHECKING:
+    from bayesrecon.untrusted.guarded import Reader
+
 _PACKAGE = "bayesrecon.untrusted."
 _LOOK = 0.2  # seconds between two looks at the CPU time, where the system has no limit of it
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer until there are no more requests."""
-    held: dict[str, Any] = {}
+    readers: dict[str, Reader] = {}
     watch = Watch()
     while len(head := requests.read(HEAD)) == HEAD:
         request = unpack(requests.read(int.from_bytes(head)))
@@ -35,7 +39,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         began = time.process_time()
         try:
             limit(request["seconds"], request["memory"], watch)
-            value = _done(request, held)
+            value = _result(request, readers)
             answer = pieces({"value": value, "spent": time.process_time() - began})
         except MemoryError:
             answer = pieces({"error": "", "kind": "MemoryError"})
@@ -50,18 +54,18 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         answers.flush()
 
 
-def _done(request: Json, held: dict[str, Any]) -> object:
-    key, what = f"{request['reader']} {request['path']}", request["what"]
-    if what in ("open", "close"):
-        for other in list(held):
-            held.pop(other).close()
-        if what == "open":
-            held[key] = reader_of(request["reader"])(Path(request["path"]))
+def _result(request: Json, readers: "dict[str, Reader]") -> object:
+    key, method = f"{request['reader']} {request['path']}", request["method"]
+    if method in ("open", "close"):
+        for other in list(readers):
+            readers.pop(other).close()
+        if method == "open":
+            readers[key] = reader_of(request["reader"])(Path(request["path"]))
         return None
-    return getattr(held[key], what)(*request["arguments"])
+    return getattr(readers[key], method)(*request["arguments"])
 
 
-def reader_of(name: str) -> Any:
+def reader_of(name: str) -> "type[Reader]":
     """The class that `module:class` names, in this package or in one that adds formats."""
     module, _, kind = name.partition(":")
     if not module.startswith(_PACKAGE) and not is_plugin_for("formats", module):
@@ -115,7 +119,7 @@ def _forget_peak() -> None:
         file.write("5")
 
 
-def _lower(resource: Any, kind: int, value: int) -> None:
+def _lower(resource: ModuleType, kind: int, value: int) -> None:
     hard = resource.getrlimit(kind)[1]
     value = value if hard == resource.RLIM_INFINITY else min(value, hard)
     try:

@@ -8,11 +8,12 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import BinaryIO, TextIO
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.untrusted.names import MAX_NAMES
 from bayesrecon.untrusted.packed import PACKED, open_text
 
@@ -140,7 +141,7 @@ class CmdStanFile:
             next(lines, b"")
             return len(next(lines, b""))
 
-    def block(self, plan: dict[str, Any], at: dict[str, Any]) -> dict[str, Any]:
+    def block(self, plan: Json, at: Json) -> Json:
         """The next draws of a file of any size.
 
         Args:

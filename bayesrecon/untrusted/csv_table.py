@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -13,6 +13,21 @@ from bayesrecon.untrusted.names import MAX_NAMES
 _LONGEST = 2**26  # largest size of a header, in bytes
 _QUOTED = re.compile(rb'(?<=[,;\t\n\r])"[^"]*(?:""[^"]*)*"')  # a quote opens a cell only where the cell begins
 _DECIMAL_COMMA, _DECIMAL_POINT = re.compile(rb"\d,\d"), re.compile(rb"\d\.\d")
+
+
+class CsvFormat(TypedDict):
+    """Keyword arguments of `pandas.read_csv`."""
+
+    sep: str
+    decimal: str
+
+
+class CsvTexts(TypedDict):
+    """The first column as names of `rows`, names of the other `columns`, and the `cells` row by row."""
+
+    rows: list[str]
+    columns: list[str]
+    cells: list[list[str]]
 
 
 class CsvTable:
@@ -32,7 +47,7 @@ class CsvTable:
     def close(self) -> None:
         """Do nothing: the file is opened for each call."""
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, np.ndarray | list[object]]:
         """A dictionary from names to columns: arrays of numbers, or lists of texts in which empty cells are NaN.
 
         Raises:
@@ -43,7 +58,7 @@ class CsvTable:
         frame = pd.read_csv(self._path, **self._checked_header())
         return {str(name): _values(frame.iloc[:, k].to_numpy()) for k, name in enumerate(frame.columns)}
 
-    def texts(self) -> dict[str, Any]:
+    def texts(self) -> CsvTexts:
         """The text of the table: the first column as names of `rows`, names of the other `columns`, and the `cells`.
 
         Raises:
@@ -52,12 +67,13 @@ class CsvTable:
         import pandas as pd
 
         delimiter = self._checked_header()["sep"]
-        how: Any = {"dtype": str, "index_col": 0, "keep_default_na": False, "skipinitialspace": True}
-        frame = pd.read_csv(self._path, sep=delimiter, **how)
+        frame = pd.read_csv(
+            self._path, sep=delimiter, dtype=str, index_col=0, keep_default_na=False, skipinitialspace=True
+        )
         cells = [[str(cell) for cell in row] for row in frame.to_numpy(object)]
         return {"rows": [str(r) for r in frame.index], "columns": [str(c) for c in frame.columns], "cells": cells}
 
-    def _checked_header(self) -> dict[str, Any]:
+    def _checked_header(self) -> CsvFormat:
         """The delimiter and the decimal sign, as keyword arguments of `pandas.read_csv`.
 
         They are inferred from the header and the text after it. A quoted name may contain delimiters and line ends, so
@@ -76,7 +92,7 @@ class CsvTable:
         return {"sep": sep, "decimal": "," if comma else "."}
 
 
-def _values(column: object) -> Any:
+def _values(column: object) -> np.ndarray | list[object]:
     values = np.asarray(column)
     if not values.dtype.hasobject:
         return values

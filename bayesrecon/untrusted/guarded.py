@@ -5,7 +5,7 @@ its other methods take and return what `bayesrecon.untrusted.message` carries: d
 numbers and arrays.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
@@ -31,7 +31,7 @@ R = TypeVar("R", bound=Reader)
 
 
 @contextmanager
-def opened(reader: Callable[[Path], R], path: Path, trusted: bool = False) -> Iterator[R]:
+def opened(reader: Callable[[Path], R], path: Path, trusted: bool = False) -> Generator[R, None, None]:
     """A file, as long as it is read: by a reader in this process if it is trusted, else by one in the guarded process.
 
     Args:
@@ -66,10 +66,10 @@ def opened(reader: Callable[[Path], R], path: Path, trusted: bool = False) -> It
 class Guarded:
     """What stands for a reader whose file is open in the guarded process."""
 
-    def __init__(self, reader: type[Any], path: Path) -> None:
+    def __init__(self, reader: type[Reader], path: Path) -> None:
         self._reader = f"{reader.__module__}:{reader.__qualname__}"
         self._path, self._limits = str(path.absolute()), Limits.of(path)
-        self._left = self._limits.seconds
+        self._remaining = self._limits.seconds
         self._ask("open")
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class Guarded:
             raise AttributeError(method)
         return lambda *arguments: self._ask(method, *arguments)
 
-    def _ask(self, what: str, *arguments: object) -> object:
-        value, spent = PROCESS.ask(self._reader, self._path, what, arguments, self._left, self._limits)
-        self._left -= spent
+    def _ask(self, method: str, *arguments: object) -> object:
+        value, spent = PROCESS.ask(self._reader, self._path, method, arguments, self._remaining, self._limits)
+        self._remaining -= spent
         return value

@@ -7,14 +7,14 @@ names. A malicious file could therefore copy files of this machine into a report
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.untrusted.hdf5_inventory import inventory
-from bayesrecon.untrusted.plain_values import Key
+from bayesrecon.untrusted.plain_values import Inventory, Key
 
 if TYPE_CHECKING:
     import h5py
@@ -78,7 +78,7 @@ class HDF5File:
 
     def describe_group(self, name: str) -> Json:
         """The description of one group, as in `describe`. It may be nested, or the root, "/"."""
-        group = self._file[name]
+        group = self._group(name)
         scales, variables, size = _scales(group), {}, 0
         for key, item in _arrays(group):
             size += _declared(item)
@@ -92,13 +92,23 @@ class HDF5File:
                 }
         return {"attributes": attributes_of(group), "variables": variables, "size": size}
 
-    def inventory(self) -> dict[str, list[Any]]:
+    def _group(self, name: str) -> "h5py.Group":
+        import h5py
+
+        group = self._file[name]
+        assert isinstance(group, h5py.Group)
+        return group
+
+    def inventory(self) -> Inventory:
         """Everything that `describe` leaves out: see `bayesrecon.untrusted.hdf5_inventory`."""
         return inventory(self._file, self._path)
 
     def read(self, name: str, key: Key) -> np.ndarray:
         """Values of the array of this `name`; text is an array of objects."""
-        item: Any = self._file[name]
+        import h5py
+
+        item = self._file[name]
+        assert isinstance(item, h5py.Dataset)
         key = tuple(key)
         if _is_text(item):
             return np.asarray(item.asstr(errors="replace")[key], object)
@@ -128,7 +138,7 @@ def check_within(file: "h5py.File", path: Path) -> None:
                 waiting.append(item)
 
 
-def _check_storage(item: Any, where: str, path: Path) -> None:
+def _check_storage(item: "h5py.Dataset", where: str, path: Path) -> None:
     import h5py
 
     plist = item.id.get_create_plist()
@@ -139,35 +149,37 @@ def _check_storage(item: Any, where: str, path: Path) -> None:
         raise BayesreconError(f"{path}: {where[:80]!r} has external storage, in another file; refused")
 
 
-def attributes_of(item: Any) -> dict[str, Any]:
+def attributes_of(item: "h5py.HLObject") -> dict[str, object]:
     """Attributes of a group or dataset that are not part of the file format."""
     import h5py
 
-    found = {}
+    found: dict[str, object] = {}
     for key in item.attrs:
         if key not in _INTERNAL and not key.startswith(("_Netcdf4", "_nc4_")):
             value = item.attrs[key]
             if isinstance(value, h5py.Empty):
                 value = ""
-            elif isinstance(value, np.ndarray) and value.size == 1:
-                value = value.reshape(-1)[0]
+            elif np.ndim(value) and np.size(value) == 1:
+                value = np.asarray(value).reshape(-1)[0]
             found[key] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     return found
 
 
-def _arrays(group: Any) -> Iterable[tuple[str, Any]]:
+def _arrays(group: "h5py.Group") -> "Iterable[tuple[str, h5py.Dataset]]":
     import h5py
 
     return ((key, item) for key, item in group.items() if isinstance(item, h5py.Dataset))
 
 
-def _declared(item: Any) -> int:
+def _declared(item: "h5py.Dataset") -> int:
     """Size in memory, in bytes: eight or more per number, plus one unpacked chunk."""
     return ((item.size or 0) + math.prod(item.chunks or (0,))) * max(8, item.dtype.itemsize)
 
 
-def _scales(group: Any) -> dict[int, str]:
+def _scales(group: "h5py.Group") -> dict[int, str]:
     """Names of the dimensions that the group and its parents declare, by address."""
+    import h5py
+
     names: dict[int, str] = {}
     while True:
         for key, item in _arrays(group):
@@ -175,36 +187,38 @@ def _scales(group: Any) -> dict[int, str]:
                 names[_address(item)] = key.removeprefix(_RENAMED)
         if group.name == "/":
             return names
-        group = group.parent
+        parent = group.parent
+        assert isinstance(parent, h5py.Group)
+        group = parent
 
 
-def _address(item: Any) -> int:
+def _address(item: "h5py.HLObject") -> int:
     import h5py
 
     return h5py.h5o.get_info(item.id).addr  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _is_variable(item: Any) -> bool:
+def _is_variable(item: "h5py.Dataset") -> bool:
     name = item.attrs.get("NAME", b"")
     return not (isinstance(name, bytes) and name.startswith(_NO_VARIABLE))
 
 
-def _is_readable(item: Any) -> bool:
+def _is_readable(item: "h5py.Dataset") -> bool:
     import h5py
 
     return item.shape is not None and (item.dtype.kind in "biufcSU" or h5py.check_string_dtype(item.dtype) is not None)
 
 
-def _is_text(item: Any) -> bool:
+def _is_text(item: "h5py.Dataset") -> bool:
     import h5py
 
     text = h5py.check_string_dtype(item.dtype)
     return text is not None and text.length is None
 
 
-def _dimensions(item: Any, names: dict[int, str]) -> list[str]:
+def _dimensions(item: "h5py.Dataset", names: dict[int, str]) -> list[str]:
     if "DIMENSION_LIST" in item.attrs:
-        listed = [group[0] if len(group) else None for group in item.attrs["DIMENSION_LIST"]]
+        listed = [group[0] if len(group) else None for group in np.asarray(item.attrs["DIMENSION_LIST"])]
         found = [names.get(_address(item.file[ref])) if ref else None for ref in listed]
     else:  # a dimension scale is its own dimension
         found = [names.get(_address(item))] if item.ndim == 1 else [None] * item.ndim

@@ -7,12 +7,12 @@ attributes where somebody wrote something else into them, a block before the fil
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrecon.untrusted.hdf5_leftovers import leftovers
-from bayesrecon.untrusted.plain_values import plain_values, text_of
+from bayesrecon.untrusted.plain_values import Found, Inventory, plain_values, text_of
 
 if TYPE_CHECKING:
     import h5py
@@ -23,13 +23,10 @@ MOST_VALUES = 2**21
 _MOST_THINGS, _MOST_BYTES = 20_000, 2**16
 _HEAD, _SUPERBLOCK = b"\x89HDF\r\n\x1a\n", 512
 _END = {0: 40, 1: 44, 2: 28, 3: 28}  # where a superblock of each version says at which byte the file ends
-_OWN = {"CLASS": {b"DIMENSION_SCALE"}, "_nc3_strict": None, "DIMENSION_LIST": None, "REFERENCE_LIST": None}
-
-Found = tuple[str, str, Any]
-"""Place, kind and values, as of `bayesrecon.posteriors.contents.Entry`."""
+_FORMAT = {"CLASS": {b"DIMENSION_SCALE"}, "_nc3_strict": None, "DIMENSION_LIST": None, "REFERENCE_LIST": None}
 
 
-def inventory(file: "h5py.File", path: Path) -> dict[str, list[Any]]:
+def inventory(file: "h5py.File", path: Path) -> Inventory:
     """Everything besides what `HDF5File.describe` tells.
 
     Returns:
@@ -48,7 +45,7 @@ def inventory(file: "h5py.File", path: Path) -> dict[str, list[Any]]:
 def _things(file: "h5py.File", unread: list[tuple[str, str]]) -> Iterator[Found]:
     import h5py
 
-    yield from _own_attributes(file, "the file")
+    yield from _format_attributes(file, "the file")
     waiting: list[tuple[h5py.Group, str, int]] = [(file, "", 0)]
     seen = {_address(file)}
     while waiting:
@@ -75,26 +72,26 @@ def _things(file: "h5py.File", unread: list[tuple[str, str]]) -> Iterator[Found]
                     seen.add(address)
                     waiting.append((item, where, depth + 1))
                 yield where, "name", key
-                yield from _own_attributes(item, where)
+                yield from _format_attributes(item, where)
                 if depth:
                     yield from _all_attributes(item, where)
             else:
                 yield from _dataset(item, where, depth, unread)
 
 
-def _address(item: Any) -> int:
+def _address(item: "h5py.HLObject") -> int:
     import h5py
 
     return h5py.h5o.get_info(item.id).addr  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _dataset(item: Any, where: str, depth: int, unread: list[tuple[str, str]]) -> Iterator[Found]:
-    yield from _own_attributes(item, where)
+def _dataset(item: "h5py.Dataset", where: str, depth: int, unread: list[tuple[str, str]]) -> Iterator[Found]:
+    yield from _format_attributes(item, where)
     yield from _names_of_type(item, where)
     bare = _is_bare_dimension(item)
     if bare and item.shape is not None and item.size and item.id.get_storage_size():
         yield where, "array", _values(item, where, unread)
-    if depth == 1 and not _is_odd(item):
+    if depth == 1 and not _is_undescribed(item):
         return
     if bare and depth == 0:
         yield where, "name", where
@@ -108,19 +105,19 @@ def _dataset(item: Any, where: str, depth: int, unread: list[tuple[str, str]]) -
         yield where, "name", where.rpartition("/")[2]
 
 
-def _is_bare_dimension(item: Any) -> bool:
+def _is_bare_dimension(item: "h5py.HLObject") -> bool:
     name = item.attrs.get("NAME", b"")
     return isinstance(name, bytes) and name.startswith(b"This is a netCDF dimension but not a netCDF variable")
 
 
-def _is_odd(item: Any) -> bool:
+def _is_undescribed(item: "h5py.Dataset") -> bool:
     """Whether it is no plain array of numbers or texts, so that readers leave it out."""
     import h5py
 
     return item.shape is None or not (item.dtype.kind in "biufcSU" or h5py.check_string_dtype(item.dtype) is not None)
 
 
-def _names_of_type(item: Any, where: str) -> Iterator[Found]:
+def _names_of_type(item: "h5py.Dataset", where: str) -> Iterator[Found]:
     """Names that a type carries: fields of a table, members of an enumeration, the tag of an opaque type."""
     import h5py
 
@@ -134,14 +131,14 @@ def _names_of_type(item: Any, where: str) -> Iterator[Found]:
         yield f"{where} (tag)", "text", kind.get_tag().decode("utf-8", "replace")
 
 
-def _type_text(item: Any) -> str:
+def _type_text(item: "h5py.Datatype") -> str:
     import h5py
 
     members = h5py.check_enum_dtype(item.dtype)
     return ", ".join(f"{k}={v}" for k, v in members.items()) if members else str(item.dtype)
 
 
-def _values(item: Any, where: str, unread: list[tuple[str, str]]) -> np.ndarray:
+def _values(item: "h5py.Dataset", where: str, unread: list[tuple[str, str]]) -> np.ndarray:
     """Its values as a flat array of numbers or texts; of one that is too large, the first."""
     size = int(item.size or 0)
     if size > MOST_VALUES:
@@ -158,18 +155,18 @@ def _values(item: Any, where: str, unread: list[tuple[str, str]]) -> np.ndarray:
     return plain_values(content)
 
 
-def _all_attributes(item: Any, where: str) -> Iterator[Found]:
+def _all_attributes(item: "h5py.HLObject", where: str) -> Iterator[Found]:
     """Attributes that the reader of groups does not reach."""
     for key in item.attrs:
-        if not _is_own(key):
+        if not _is_of_format(key):
             yield f"@{where}@{key}", "attribute", _attribute(item, key)
 
 
-def _is_own(key: str) -> bool:
-    return key in {*_OWN, "NAME", "_NCProperties"} or key.startswith(("_Netcdf4", "_nc4_"))
+def _is_of_format(key: str) -> bool:
+    return key in {*_FORMAT, "NAME", "_NCProperties"} or key.startswith(("_Netcdf4", "_nc4_"))
 
 
-def _own_attributes(item: Any, where: str) -> Iterator[Found]:
+def _format_attributes(item: "h5py.HLObject", where: str) -> Iterator[Found]:
     """The format's own attributes, where they hold something else than the format writes."""
     import h5py
 
@@ -180,8 +177,8 @@ def _own_attributes(item: Any, where: str) -> Iterator[Found]:
         elif key == "CLASS":
             ordinary = item.attrs[key] in (b"DIMENSION_SCALE", "DIMENSION_SCALE")
         elif key == "NAME":
-            text, own = text_of(item.attrs[key]), (item.name or "").rpartition("/")[2]
-            ordinary = text in (own, own.removeprefix("_nc4_non_coord_"), "") or _is_bare_dimension(item)
+            text, item_name = text_of(item.attrs[key]), (item.name or "").rpartition("/")[2]
+            ordinary = text in (item_name, item_name.removeprefix("_nc4_non_coord_"), "") or _is_bare_dimension(item)
         elif key == "_NCProperties":
             yield f"@{where}@{key}", "attribute", _attribute(item, key)
             continue
@@ -190,14 +187,14 @@ def _own_attributes(item: Any, where: str) -> Iterator[Found]:
             most = 64 if "Dimid" in key or "Coordinates" in key else 1
             ordinary = value.dtype.kind in "iu" and value.size <= most and bool((value < _MOST_THINGS).all())
         elif key.startswith("_nc4_") or key == "_nc3_strict":
-            ordinary = np.size(item.attrs[key]) <= 1 and np.asarray(item.attrs[key]).dtype.kind in "iu"
+            ordinary = np.asarray(item.attrs[key]).size <= 1 and np.asarray(item.attrs[key]).dtype.kind in "iu"
         else:
             continue
         if not ordinary:
             yield f"@{where}@{key}", "attribute", _attribute(item, key)
 
 
-def _attribute(item: Any, key: str) -> object:
+def _attribute(item: "h5py.HLObject", key: str) -> object:
     import h5py
 
     value = item.attrs[key]

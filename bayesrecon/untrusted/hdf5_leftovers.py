@@ -7,9 +7,11 @@ that unpacks, are none of them.
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from bayesrecon.untrusted.plain_values import Found
 
 if TYPE_CHECKING:
     import h5py
@@ -18,8 +20,6 @@ _RUN = 8  # numbers in a row, none of them zero, that no table of the format hol
 _LEAST, _LARGEST = 1e-6, 1e9
 _MOST_BYTES, _MOST_STREAMS, _MOST_FOUND = 2**26, 2000, 20
 _STREAMS = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
-
-Found = tuple[str, str, Any]
 
 
 def leftovers(file: "h5py.File", path: Path) -> Iterator[Found]:
@@ -41,7 +41,7 @@ def _gaps(file: "h5py.File", size: int) -> Iterator[tuple[int, int]]:
 
     taken: list[tuple[int, int]] = []
 
-    def visit(name: str, item: Any) -> None:
+    def visit(name: str, item: "h5py.HLObject") -> None:
         if not isinstance(item, h5py.Dataset) or item.shape is None:
             return
         if item.chunks is None:

@@ -3,7 +3,7 @@
 import json
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -15,6 +15,20 @@ MAX_JSON = 2 * 2**30
 """JSON that unpacks to more than this many bytes is refused."""
 
 _FREE, _RATIO = 2**25, 50  # bytes that any zip of a stranger, and each byte of it, may unpack to
+
+
+class Chains(TypedDict):
+    """`names` of scalars, and `values` `(chains, draws, names)`."""
+
+    names: list[str]
+    values: np.ndarray
+
+
+class Samples(TypedDict):
+    """`samples` by name, and whatever is `beside` them in the document."""
+
+    samples: dict[str, object]
+    beside: dict[str, object]
 
 
 class JsonFile:
@@ -42,7 +56,7 @@ class JsonFile:
         content = self._unpacked(trusted) if zipped else self._plain()
         return json.loads(content.decode("utf-8"), object_pairs_hook=no_repeats)
 
-    def chains(self, trusted: bool = False) -> dict[str, Any]:
+    def chains(self, trusted: bool = False) -> Chains:
         """Draws as posteriordb keeps them: one object a chain, scalar name, such as `beta[1]`, -> list of draws.
 
         Returns:
@@ -68,7 +82,7 @@ class JsonFile:
                 values[c, :, k] = _numbers(name, key, chain[key])
         return {"names": list(keys), "values": values}
 
-    def samples(self, trusted: bool = False) -> dict[str, Any]:
+    def samples(self, trusted: bool = False) -> Samples:
         """An object of lists of draws, or of groups of them as ArviZ writes them.
 
         Returns:
@@ -87,7 +101,7 @@ class JsonFile:
             beside = {str(key): value for key, value in content.items() if isinstance(value, dict)}
             inner = {key: value for key, value in content.items() if not isinstance(value, dict)}
         samples = {str(key): _column(f"{self._path}: {str(key)[:80]!r}", value) for key, value in inner.items()}
-        flat = {}
+        flat: dict[str, object] = {}
         for key, value in beside.items():
             parts = value.items() if isinstance(value, dict) and value else [("", value)]
             for part, one in parts:
@@ -99,7 +113,7 @@ class JsonFile:
         content = self.document(trusted)
         return list(content) if isinstance(content, dict) else []
 
-    def table(self) -> dict[str, Any]:
+    def table(self) -> dict[str, object]:
         """An object of arrays, each as an array where it is one of numbers.
 
         Raises:

@@ -17,7 +17,7 @@ def pack(value: object) -> bytes:
     return b"".join(pieces(value))
 
 
-def pieces(value: object) -> list[Any]:
+def pieces(value: object) -> list[bytes | memoryview]:
     """What is packed, piece by piece: arrays are not copied."""
     parts = _Parts()
     tree = json.dumps(_packed(value, parts)).encode()
@@ -34,10 +34,10 @@ class _Parts:
     """Pieces of bytes one after another."""
 
     def __init__(self) -> None:
-        self.pieces: list[object] = []
+        self.pieces: list[bytes | memoryview] = []
         self._size = 0
 
-    def add(self, content: Any) -> list[int]:
+    def add(self, content: bytes | memoryview) -> list[int]:
         """Where it begins and ends."""
         self.pieces.append(content)
         begin, self._size = self._size, self._size + len(content)
@@ -46,15 +46,15 @@ class _Parts:
 
 def _packed(value: object, parts: _Parts) -> object:
     if isinstance(value, dict):
-        return {"dict": [[str(key), _packed(each, parts)] for key, each in value.items()]}
+        return {"dict": [[str(key), _packed(item, parts)] for key, item in value.items()]}
     if isinstance(value, list | tuple):
-        return {"list": [_packed(each, parts) for each in value]}
+        return {"list": [_packed(item, parts) for item in value]}
     if isinstance(value, slice):
         return {"slice": [value.start, value.stop, value.step]}
     if isinstance(value, bytes):
         return {"bytes": parts.add(value)}
     if isinstance(value, np.ndarray) and value.dtype.hasobject:  # texts of any length
-        return {"texts": [str(each) for each in value.ravel()], "shape": list(value.shape)}
+        return {"texts": [str(item) for item in value.ravel()], "shape": list(value.shape)}
     if isinstance(value, np.ndarray | np.generic):
         array = np.ascontiguousarray(value)
         kind = np.lib.format.dtype_to_descr(array.dtype)
@@ -66,15 +66,15 @@ def _packed(value: object, parts: _Parts) -> object:
     return str(value)
 
 
-def _unpacked(value: object, rest: memoryview) -> object:
+def _unpacked(value: object, arrays: memoryview) -> object:
     if not isinstance(value, dict):
         return value
     (kind, *_) = value
     inner = value[kind]
     if kind == "dict":
-        return {key: _unpacked(each, rest) for key, each in inner}
+        return {key: _unpacked(item, arrays) for key, item in inner}
     if kind == "list":
-        return [_unpacked(each, rest) for each in inner]
+        return [_unpacked(item, arrays) for item in inner]
     if kind == "slice":
         return slice(*inner)
     if kind == "texts":
@@ -83,26 +83,26 @@ def _unpacked(value: object, rest: memoryview) -> object:
         return texts.reshape(value["shape"])
     begin, end = inner
     if kind == "bytes":
-        return bytes(rest[begin:end])
+        return bytes(arrays[begin:end])
     array = np.empty(value["shape"], _type(value["type"]))
     if array.nbytes:
-        array.reshape(-1).view(np.uint8)[:] = np.frombuffer(rest[begin:end], np.uint8)
+        array.reshape(-1).view(np.uint8)[:] = np.frombuffer(arrays[begin:end], np.uint8)
     return array if kind == "array" else array[()]
 
 
-def _type(described: Any) -> np.dtype:
+def _type(description: str | list[list[Any]]) -> np.dtype:
     """A type of NumPy from what JSON makes of its description, in which tuples are lists."""
-    if isinstance(described, str):
-        found = np.dtype(described)
+    if isinstance(description, str):
+        dtype = np.dtype(description)
     else:
-        found = np.lib.format.descr_to_dtype([_field(one) for one in described])
-    if found.hasobject:
+        dtype = np.lib.format.descr_to_dtype([_field(field) for field in description])
+    if dtype.hasobject:
         raise ValueError("objects are no plain data")
-    return found
+    return dtype
 
 
-def _field(one: list[Any]) -> tuple[Any, ...]:
-    name, kind, *shape = one
+def _field(description: list[Any]) -> tuple[Any, ...]:
+    name, kind, *shape = description
     name = tuple(name) if isinstance(name, list) else name
-    kind = [_field(each) for each in kind] if isinstance(kind, list) else kind
-    return (name, kind, *(tuple(each) for each in shape))
+    kind = [_field(field) for field in kind] if isinstance(kind, list) else kind
+    return (name, kind, *(tuple(sizes) for sizes in shape))

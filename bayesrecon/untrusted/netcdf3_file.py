@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
-from bayesrecon.untrusted.plain_values import Key
+from bayesrecon.untrusted.plain_values import Found, Inventory, Key
 
 MAGIC = b"CDF"
 _VERSIONS = {1: 4, 2: 4, 5: 8}  # bytes of a count, by version
@@ -45,7 +44,7 @@ class Variable:
     dtype: np.dtype
     begin: int
     step: int
-    attributes: dict[str, Any]
+    attributes: dict[str, object]
 
     @property
     def text(self) -> bool:
@@ -102,10 +101,10 @@ class NetCDF3File:
         size = sum(math.prod(one.shape) * 8 for one in self._variables.values())
         return {"attributes": self._attributes, "variables": described, "size": size}
 
-    def inventory(self) -> dict[str, list[Any]]:
+    def inventory(self) -> Inventory:
         """Everything else in the file: names of dimensions that no array has, and unused bytes."""
         along = {d for one in self._variables.values() for d in one.dimensions}
-        found: list[tuple[str, str, Any]] = [(d, "name", d) for d, _ in self._sizes if d not in along]
+        found: list[Found] = [(d, "name", d) for d, _ in self._sizes if d not in along]
         for name, one in self._variables.items():
             if one.dtype.kind == "S" and (encoding := one.attributes.get(_ENCODING, _UTF8)) != _UTF8:
                 found.append((f"@{name}@{_ENCODING}", "attribute", encoding))
@@ -133,11 +132,11 @@ class NetCDF3File:
         self._sizes = [(self._name(), self._number(self._count_bytes)) for _ in range(self._length(_DIMENSION))]
         self._attributes = self._read_attributes()
         listed = [self._variable() for _ in range(self._length(_VARIABLE))]
-        along = [self._is_record(one[1]) for one in listed]
-        pieces = [self._padded(one) if a else 0 for one, a in zip(listed, along, strict=True)]
-        step = sum(pieces)
-        if sum(along) == 1:  # a single record variable is stored without padding
-            step = next(self._bare(one) for one, a in zip(listed, along, strict=True) if a)
+        along = [self._is_record(places) for _, places, *_ in listed]
+        records_of = [(places, dtype) for _, places, _, dtype, _ in listed if self._is_record(places)]
+        step = sum(self._padded(*record) for record in records_of)
+        if len(records_of) == 1:  # a single record variable is stored without padding
+            step = self._bare(*records_of[0])
         # In a file written as a stream, the number of records follows from the size of the file.
         if records == 2 ** (8 * self._count_bytes) - 1:
             first = min((one[4] for one, a in zip(listed, along, strict=True) if a), default=0)
@@ -169,14 +168,14 @@ class NetCDF3File:
     def _is_record(self, places: tuple[int, ...]) -> bool:
         return bool(places) and self._sizes[places[0]][1] == 0
 
-    def _bare(self, listed: tuple[Any, ...]) -> int:
-        sizes = [self._sizes[p][1] for p in listed[1]]
-        return math.prod(sizes[1:] if self._is_record(listed[1]) else sizes) * listed[3].itemsize
+    def _bare(self, places: tuple[int, ...], dtype: np.dtype) -> int:
+        sizes = [self._sizes[p][1] for p in places]
+        return math.prod(sizes[1:] if self._is_record(places) else sizes) * dtype.itemsize
 
-    def _padded(self, listed: tuple[Any, ...]) -> int:
-        return -(-self._bare(listed) // 4) * 4
+    def _padded(self, places: tuple[int, ...], dtype: np.dtype) -> int:
+        return -(-self._bare(places, dtype) // 4) * 4
 
-    def _variable(self) -> tuple[str, tuple[int, ...], dict[str, Any], np.dtype, int]:
+    def _variable(self) -> tuple[str, tuple[int, ...], dict[str, object], np.dtype, int]:
         name = self._name()
         places = tuple(self._number(self._count_bytes) for _ in range(self._number(self._count_bytes)))
         if any(p >= len(self._sizes) for p in places):
@@ -186,8 +185,8 @@ class NetCDF3File:
         self._number(self._count_bytes)  # its size, which the rest determines
         return name, places, attributes, dtype, self._number(self._offset_bytes)
 
-    def _read_attributes(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def _read_attributes(self) -> dict[str, object]:
+        found: dict[str, object] = {}
         for _ in range(self._length(_ATTRIBUTE)):
             name, dtype = self._name(), self._type()
             count = self._number(self._count_bytes)
@@ -230,7 +229,7 @@ class NetCDF3File:
     def _skip(self, count: int) -> None:
         self._at += count
 
-    def _unused(self) -> list[tuple[str, str, Any]]:
+    def _unused(self) -> list[Found]:
         """Bytes in the gaps between used ones, if they are not all zero."""
         size = len(self._bytes)
         spans = [(0, 0), *sorted(self._used), (size, size)]

@@ -8,7 +8,7 @@ from typing import IO
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.plain_values import sound
+from bayesrecon.untrusted.plain_values import valid_text
 from bayesrecon.untrusted.zip_inventory import around_members
 
 _MOST_BYTES = 2**16  # of bytes that belong to nothing so many are looked at
@@ -45,9 +45,9 @@ class NumpyFile:
     def arrays(self) -> dict[str, np.ndarray]:
         """All arrays by their names; that of an `.npy` file has none."""
         if self._single:
-            return {"": sound(np.load(self._path, allow_pickle=False))}
+            return {"": valid_text(np.load(self._path, allow_pickle=False))}
         with np.load(self._path, allow_pickle=False) as found:
-            return {key: sound(found[key]) for key in found.files}
+            return {key: valid_text(found[key]) for key in found.files}
 
     def beside(self) -> list[tuple[str, bytes]]:
         """Place and bytes of what is in an archive beside its arrays."""

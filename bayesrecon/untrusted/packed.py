@@ -7,7 +7,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from bayesrecon.errors import BayesreconError, library
 
@@ -21,7 +21,9 @@ _FEW, _WINDOW = (
 )  # bytes of a .zst file taken at once, each of which may become 2**15, and that it may look back
 
 
-def _standard(opener: Callable[[Path], Any]) -> Callable[[Path], Iterator[bytes]]:
+def _standard(
+    opener: Callable[[Path], gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile],
+) -> Callable[[Path], Iterator[bytes]]:
     def pieces(path: Path) -> Iterator[bytes]:
         with opener(path) as stream:
             while some := stream.read(_SLICE):
@@ -45,8 +47,11 @@ def _zstandard(path: Path) -> Iterator[bytes]:
 
 
 _PIECES: dict[str, Callable[[Path], Iterator[bytes]]] = {
-    ".gz": _standard(gzip.open), ".bz2": _standard(bz2.open), ".xz": _standard(lzma.open), ".zst": _zstandard,
-}  # fmt: skip
+    ".gz": _standard(gzip.GzipFile),
+    ".bz2": _standard(bz2.BZ2File),
+    ".xz": _standard(lzma.LZMAFile),
+    ".zst": _zstandard,
+}
 
 PACKED = tuple(_PIECES)
 """Suffixes of the compressions that are read."""

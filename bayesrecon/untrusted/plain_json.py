@@ -1,11 +1,9 @@
 """JSON in which a key stands once."""
 
-from typing import Any
-
 from bayesrecon.json_types import Json
 
 
-def no_repeats(pairs: list[tuple[str, Any]]) -> Json:
+def no_repeats(pairs: list[tuple[str, object]]) -> Json:
     """A JSON object in which no key stands twice: libraries differ in which of them they take.
 
     Raises:

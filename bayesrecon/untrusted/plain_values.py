@@ -1,11 +1,21 @@
 """Values of any type as numbers or texts."""
 
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
-Key = tuple[Any, ...]
-"""What an array is indexed by: integers, slices and vectors of integers."""
+Key = tuple[int | slice | np.ndarray, ...]
+"""Index of an array: integers, slices and vectors of integers."""
+
+Found = tuple[str, str, object]
+"""Place, kind and values, as of `bayesrecon.posteriors.contents.Entry`."""
+
+
+class Inventory(TypedDict):
+    """What a file holds besides the arrays that its readers describe. `unread` are pairs of a place and a reason."""
+
+    found: list[Found]
+    unread: list[tuple[str, str]]
 
 
 def plain_values(content: object) -> np.ndarray:
@@ -19,15 +29,15 @@ def plain_values(content: object) -> np.ndarray:
     if values.dtype.kind == "O" and not values.ndim:  # a reference, or whatever else is no array
         return np.array(text_of(values.item()))
     if values.dtype.kind == "O":
-        parts = [plain_values(one).ravel() for one in values.ravel() if not isinstance(one, bytes | str)]
+        parts = [plain_values(value).ravel() for value in values.ravel() if not isinstance(value, bytes | str)]
         if parts and len(parts) == values.size:
             return np.concatenate([p.astype(float) if p.dtype.kind in "biuf" else p.astype(str) for p in parts])
-        return np.array([text_of(one) for one in values.ravel()], dtype=str)
+        return np.array([text_of(value) for value in values.ravel()], dtype=str)
     if values.dtype.kind == "V":
         raw = values.tobytes()
         return np.frombuffer(raw, float) if len(raw) % 8 == 0 else np.frombuffer(raw, np.uint8)
     if values.dtype.kind == "S":
-        return np.array([text_of(one) for one in values.ravel()], dtype=str)
+        return np.array([text_of(value) for value in values.ravel()], dtype=str)
     if values.dtype.kind == "c":
         return np.stack([np.real(values), np.imag(values)], axis=-1)
     return values
@@ -38,8 +48,8 @@ def text_of(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def sound(values: np.ndarray) -> np.ndarray:
-    """An array from a file; where it is text, Python can make text of it.
+def valid_text(values: np.ndarray) -> np.ndarray:
+    """An array from a file, unchanged, after a check that its texts are Unicode.
 
     Raises:
         ValueError: numbers that are no characters.

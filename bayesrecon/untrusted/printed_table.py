@@ -3,7 +3,7 @@
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.delimiters import rows_of
@@ -12,6 +12,13 @@ MOST_BYTES = 2**24
 _MOST_ROWS, _MOST_CELLS = 20_000, 400_000  # of all tables of a file: more are data, no estimates
 _LONGEST = 10_000  # letters of a cell or of a line of text
 _RULE = re.compile(r"[\s|:+=_-]*$")  # lines that are drawn
+
+
+class PrintedText(TypedDict):
+    """`grids`, the cells of each table, row by row; and `lines` of text beside them."""
+
+    grids: list[list[list[str]]]
+    lines: list[str]
 
 
 class PrintedTable:
@@ -28,7 +35,7 @@ class PrintedTable:
     def close(self) -> None:
         """Do nothing: the file is opened for each call."""
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> PrintedText:
         """`grids`, the cells of each table in the file, and `lines` of text beside them.
 
         Raises:

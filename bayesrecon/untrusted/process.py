@@ -59,13 +59,15 @@ class Process:
         self._owner = -1
         self._open = ("", "")
 
-    def ask(self, reader: str, path: str, what: str, arguments: tuple[Any, ...], left: float, limits: Limits) -> Any:
+    def ask(
+        self, reader: str, path: str, method: str, arguments: tuple[object, ...], remaining: float, limits: Limits
+    ) -> tuple[Any, float]:
         """What a reader's method returns for a file, and the seconds of CPU time that it took.
 
         Args:
             reader: `module:class`, see `bayesrecon.untrusted.guarded`.
-            what: "open", or the name of a method. The file is opened first where it is not open.
-            left: seconds that this file may still take.
+            method: "open", or the name of a method. The file is opened first where it is not open.
+            remaining: seconds that this file may still take.
 
         Raises:
             BayesreconError: what the reader refuses, or that a limit was reached.
@@ -73,10 +75,12 @@ class Process:
         """
         with self._lock:
             spent = 0.0
-            if what != "open" and not (self._open == (reader, path) and self._alive()):
-                _, spent = self.ask(reader, path, "open", (), left, limits)
-            request = {"reader": reader, "path": path, "what": what, "arguments": arguments}
-            answer = self._exchange({**request, "seconds": max(left - spent, 0.0), "memory": limits.memory}, limits)
+            if method != "open" and not (self._open == (reader, path) and self._alive()):
+                _, spent = self.ask(reader, path, "open", (), remaining, limits)
+            request = {"reader": reader, "path": path, "method": method, "arguments": arguments}
+            answer = self._exchange(
+                {**request, "seconds": max(remaining - spent, 0.0), "memory": limits.memory}, limits
+            )
             if "error" not in answer:
                 self._open = (reader, path)
                 return answer["value"], spent + answer["spent"]
@@ -92,7 +96,7 @@ class Process:
         """Close what is open, unless the process has ended."""
         with self._lock:
             if self._open == (reader, path) and self._alive():
-                request = {"reader": reader, "path": path, "what": "close", "arguments": ()}
+                request = {"reader": reader, "path": path, "method": "close", "arguments": ()}
                 limits = Limits(SECONDS, MEMORY)
                 self._exchange({**request, "seconds": limits.seconds, "memory": limits.memory}, limits)
                 self._open = ("", "")

@@ -6,18 +6,21 @@ Python's own stack. Vectors that R keeps in another form (`1:n`, texts of number
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.untrusted.r_nodes import ATTRIBUTE, ELEMENT, SPECIAL, TAG, Nodes
 from bayesrecon.untrusted.r_stream import Stream, saved_by_name, unpacked
 
 DEEPEST = 10_000
 """Objects within objects; the longest chains that R itself makes are a few hundred."""
 
-Reading = Generator[Any, Any, int]
+Reading = Generator["int | Reading", int, int]
+"""Reads one object and returns its number. It yields the flags of an object within, or what reads one, and is sent its
+number."""
+
 _MISSING = -1  # in place of the number of a text
 
 # R's numbers of types, and of what stands for an object in a stream.
@@ -46,7 +49,7 @@ class RFile:
     def close(self) -> None:
         """Nothing stays open."""
 
-    def read(self, trusted: bool = False) -> dict[str, Any]:
+    def read(self, trusted: bool = False) -> Json:
         """All objects.
 
         Args:
@@ -87,26 +90,27 @@ class _Reader:
     def run(self) -> int:
         """Read one object, and return its number."""
         waiting: list[Reading] = []
-        asked: Any = self._next()
+        requested: int | Reading = self._next()
         while True:
-            given: Any = None
-            if isinstance(asked, int):  # flags of an object, read at once where nothing lies in it
-                given = self._simple(asked)
-                asked = self._item(asked) if given is None else None
-            if asked is not None:
-                waiting.append(asked)
+            result: int | None = None
+            if isinstance(requested, int):  # flags of an object, read at once where nothing lies in it
+                result = self._simple(requested)
+                if result is None:
+                    requested = self._item(requested)
+            if not isinstance(requested, int):
+                waiting.append(requested)
                 if len(waiting) > DEEPEST:
                     raise BayesreconError(f"objects lie more than {DEEPEST} deep in each other, refused")
             while waiting:
                 try:
-                    asked = waiting[-1].send(given)
+                    requested = next(waiting[-1]) if result is None else waiting[-1].send(result)
                     break
                 except StopIteration as ended:
                     waiting.pop()
-                    given = ended.value
+                    result = ended.value
             else:
-                assert isinstance(given, int)
-                return given
+                assert result is not None
+                return result
 
     def _next(self) -> int:
         return self.stream.integer()

@@ -2,7 +2,6 @@
 
 from array import array
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -81,7 +80,7 @@ class Nodes:
         """What a node is."""
         return KINDS[self._kind[node]]
 
-    def table(self) -> dict[str, Any]:
+    def table(self) -> dict[str, np.ndarray | list[str]]:
         """All of it as arrays, and the texts."""
         kinds = (np.int32, np.float64, np.int32, np.uint8)
         stores = [

@@ -7,13 +7,13 @@ ASCII (`A`). See "Serialization Formats" in the manual "R Internals".
 import bz2
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.decompressor import Decompressor
 from bayesrecon.untrusted.size_limits import check_declared
 
 FREE, RATIO = 2**26, 20
@@ -21,7 +21,11 @@ FREE, RATIO = 2**26, 20
 are mostly numbers, which compress little, and each of them is held a few times while it is read."""
 
 _BLOCK = 2**20  # bytes that are unpacked at once, between two looks at how many there are
-_HEADS = {b"\x1f\x8b": lambda: zlib.decompressobj(31), b"BZ": bz2.BZ2Decompressor, b"\xfd7": lzma.LZMADecompressor}
+_HEADS: dict[bytes, Callable[[], Decompressor]] = {
+    b"\x1f\x8b": lambda: zlib.decompressobj(31),
+    b"BZ": bz2.BZ2Decompressor,
+    b"\xfd7": lzma.LZMADecompressor,
+}
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 _SAVED = {b"RDX2\n", b"RDX3\n", b"RDA2\n", b"RDA3\n", b"RDB2\n", b"RDB3\n"}
 _FORMS = {b"X\n": ">", b"B\n": "<", b"A\n": ""}
@@ -49,44 +53,44 @@ def unpacked(path: Path, trusted: bool = False) -> tuple[bytes, bytes]:
     parts: list[bytes] = []
     size, rest = 0, content
     while rest[:2] == content[:2]:  # streams may follow each other
-        opened: Any = make()
+        decompressor = make()
         given = memoryview(rest)
         for begin in range(0, len(given), _BLOCK):
             piece = bytes(given[begin : begin + _BLOCK])
-            for part in _inflated(opened, piece):
+            for part in _inflated(decompressor, piece):
                 size += len(part)
                 parts.append(part)
                 if size > most:
                     raise BayesreconError(f"{path}: unpacks to more than {most / 2**20:.0f} MiB, refused")
-            if opened.eof:
-                rest = opened.unused_data + bytes(given[begin + _BLOCK :])
+            if decompressor.eof:
+                rest = decompressor.unused_data + bytes(given[begin + _BLOCK :])
                 break
         else:
             raise BayesreconError(f"{path}: it ends in the middle, damaged")
     return b"".join(parts), rest
 
 
-def _inflated(opened: Any, piece: bytes) -> Iterator[bytes]:
+def _inflated(decompressor: Decompressor, piece: bytes) -> Iterator[bytes]:
     """Parts of at most a block.
 
     Raises:
         BayesreconError: what no compressor wrote.
     """
     try:
-        yield from _parts(opened, piece)
+        yield from _parts(decompressor, piece)
     except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
         raise BayesreconError(f"its compression is damaged ({error})") from None
 
 
-def _parts(opened: Any, piece: bytes) -> Iterator[bytes]:
-    if hasattr(opened, "unconsumed_tail"):
+def _parts(decompressor: Decompressor, piece: bytes) -> Iterator[bytes]:
+    if not isinstance(decompressor, bz2.BZ2Decompressor | lzma.LZMADecompressor):  # of zlib
         while piece:
-            yield opened.decompress(piece, _BLOCK)
-            piece = opened.unconsumed_tail
+            yield decompressor.decompress(piece, _BLOCK)
+            piece = getattr(decompressor, "unconsumed_tail", b"")
         return
-    yield opened.decompress(piece, _BLOCK)
-    while not opened.needs_input and not opened.eof:
-        yield opened.decompress(b"", _BLOCK)
+    yield decompressor.decompress(piece, _BLOCK)
+    while not decompressor.needs_input and not decompressor.eof:
+        yield decompressor.decompress(b"", _BLOCK)
 
 
 def saved_by_name(content: bytes) -> tuple[bool, int]:

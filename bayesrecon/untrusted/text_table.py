@@ -2,8 +2,9 @@
 
 import itertools
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -12,6 +13,15 @@ from bayesrecon.untrusted.names import MAX_NAMES
 
 _LONGEST = 2**24  # letters of a line of names
 _MOST_COMMENTS = 10_000
+
+
+class TextRows(TypedDict):
+    """`comments`, `names` of columns, names of `rows`, both empty if there are none, and `values` `(rows, columns)`."""
+
+    comments: list[str]
+    names: list[str]
+    rows: list[str]
+    values: np.ndarray
 
 
 class TextTable:
@@ -29,7 +39,7 @@ class TextTable:
     def close(self) -> None:
         """Do nothing: the file is opened for each call."""
 
-    def rows(self) -> dict[str, Any]:
+    def rows(self) -> TextRows:
         """The `comments`, the `names` of a first line that is none of numbers, the names of `rows` before the numbers,
         and the `values`.
 
@@ -54,7 +64,7 @@ class TextTable:
                 )
             shift = len(shlex.split(first)) - len(names) if names else 0
 
-            def cells() -> Any:
+            def cells() -> Iterator[str]:
                 for line in itertools.chain([first], lines):
                     if line.startswith("#") or not line.strip():
                         if line.strip() and len(comments) < _MOST_COMMENTS:

@@ -6,19 +6,22 @@ It says the same of a folder as `bayesrecon.untrusted.hdf5.HDF5File` of a file, 
 import base64
 import struct
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
-from bayesrecon.untrusted.plain_values import Key, text_of
+from bayesrecon.untrusted.plain_values import Inventory, Key, text_of
 from bayesrecon.untrusted.size_limits import check_declared
 from bayesrecon.untrusted.zarr_inventory import zarr_inventory
 from bayesrecon.untrusted.zarr_metadata import check_folder
+
+if TYPE_CHECKING:
+    import zarr
 
 _DIMENSIONS = "_ARRAY_DIMENSIONS"  # where zarr 2 keeps their names, as xarray writes it
 _NUMBERS, _TEXTS = "biufc", "OTUS"  # kinds of NumPy's types that are read as arrays of groups
@@ -47,8 +50,8 @@ class ZarrFolder:
 
         with _files_beside():
             # Metadata that were gathered may be stale or absent; a folder on disk is quick to walk.
-            self._root: Any = zarr.open_group(str(path), mode="r", use_consolidated=False)
-        self._arrays: dict[str, Json] = {}  # of groups that were looked at
+            self._root = zarr.open_group(str(path), mode="r", use_consolidated=False)
+        self._arrays: dict[str, dict[str, zarr.Array[Any]]] = {}  # of groups that were looked at
 
     def close(self) -> None:
         """Do nothing: the file is opened for each call."""
@@ -85,26 +88,30 @@ class ZarrFolder:
         variables = {key: _variable(f"{name}/{key}", item) for key, item in arrays.items()}
         return {"attributes": dict(self._group(name).attrs), "variables": variables}
 
-    def _group(self, name: str) -> Any:
-        return self._root[name] if name else self._root
+    def _group(self, name: str) -> "zarr.Group":
+        import zarr
 
-    def _arrays_of(self, name: str) -> Json:
+        group = self._root[name] if name else self._root
+        assert isinstance(group, zarr.Group)
+        return group
+
+    def _arrays_of(self, name: str) -> "dict[str, zarr.Array[Any]]":
         if name not in self._arrays:
             self._arrays[name] = dict(self._group(name).arrays())
         return self._arrays[name]
 
-    def inventory(self) -> dict[str, list[Any]]:
+    def inventory(self) -> Inventory:
         """All that `describe` does not tell: see `bayesrecon.untrusted.zarr_inventory`."""
         with _files_beside():
             arrays = {name: self._arrays_of(name) for name in map(str, self._root.group_keys())}
-            odd = {f"{g}/{key}" for g, held in arrays.items() for key, a in held.items() if not is_readable(a.dtype)}
+            odd = {f"{g}/{key}" for g, items in arrays.items() for key, a in items.items() if not is_readable(a.dtype)}
             return zarr_inventory(self._path, odd)
 
     def read(self, name: str, key: Key) -> np.ndarray:
         """Values of the array of this `name`; text is an array of objects."""
         with _files_beside():
-            group, _, own = name.partition("/")
-            item = self._arrays_of(group)[own]
+            group, _, key_in_group = name.partition("/")
+            item = self._arrays_of(group)[key_in_group]
             values = np.asarray(item[tuple(key)] if item.ndim else item[()])
         if values.dtype.kind not in "OT":
             return values
@@ -118,8 +125,9 @@ def is_readable(dtype: np.dtype) -> bool:
     return dtype.kind in _NUMBERS + _TEXTS
 
 
-def _variable(name: str, item: Any) -> Json:
-    attributes, fill = dict(item.attrs), None
+def _variable(name: str, item: "zarr.Array[Any]") -> Json:
+    attributes: dict[str, object] = dict(item.attrs)
+    fill = None
     named = getattr(item.metadata, "dimension_names", None)
     if item.metadata.zarr_format == 2:  # where what is filled in stands for missing values, as in netCDF
         named, fill = attributes.pop(_DIMENSIONS, None), item.fill_value
@@ -146,7 +154,7 @@ def _fill(value: object, dtype: np.dtype) -> object:
 
 
 @contextmanager
-def _files_beside() -> Iterator[None]:
+def _files_beside() -> Generator[None, None, None]:
     """Files that are none of zarr's are nothing to warn of: an audit lists them."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Object at .* is not recognized")

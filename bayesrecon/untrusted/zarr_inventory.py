@@ -3,13 +3,12 @@
 import json
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.json_types import Json
 from bayesrecon.untrusted.plain_json import no_repeats
-from bayesrecon.untrusted.plain_values import plain_values
+from bayesrecon.untrusted.plain_values import Found, Inventory, plain_values
 
 _V2, _V3, _ALL = ".zarray", "zarr.json", ".zmetadata"
 _KNOWN = {_V2, _V3, _ALL, ".zgroup", ".zattrs"}
@@ -21,11 +20,7 @@ _KEYS = {
 }  # fmt: skip
 
 
-Found = tuple[str, str, Any]
-"""Place, kind and values, as of `bayesrecon.posteriors.contents.Entry`."""
-
-
-def zarr_inventory(path: Path, odd: Collection[str] = ()) -> dict[str, list[Any]]:
+def zarr_inventory(path: Path, odd: Collection[str] = ()) -> Inventory:
     """Arrays at the root and in nested groups, chunks that belong to no array, other files, and odd metadata.
 
     Args:

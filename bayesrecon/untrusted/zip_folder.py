@@ -3,7 +3,6 @@
 import stat
 import zipfile
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.size_limits import check_declared
@@ -51,7 +50,7 @@ class ZipFolder:
             }.values():  # zarr writes metadata again: the last counts
                 self._write(archive, member, Path(folder))
 
-    def _write(self, archive: Any, member: zipfile.ZipInfo, folder: Path) -> None:
+    def _write(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> None:
         parts = PurePosixPath(member.filename).parts
         if not parts or ".." in parts or "\\" in member.filename or ":" in parts[0] or parts[0] == "/":
             raise BayesreconError(f"{self._path}: {member.filename[:80]!r} lies outside its folder, refused")
@@ -59,11 +58,11 @@ class ZipFolder:
             raise BayesreconError(f"{self._path}: {member.filename[:80]!r} is a link, refused")
         target = folder.joinpath(*parts)
         target.parent.mkdir(parents=True, exist_ok=True)
-        left = member.file_size  # what comes out counts, not what is declared
+        remaining = member.file_size  # what comes out counts, not what is declared
         with archive.open(member) as source, target.open("xb") as file:
             while some := source.read(_SLICE):
-                left -= len(some)
-                if left < 0:
+                remaining -= len(some)
+                if remaining < 0:
                     raise BayesreconError(f"{self._path}: {member.filename[:80]!r} unpacks to more than it declares")
                 file.write(some)
 

@@ -1,7 +1,9 @@
-"""Is a program a product over the records that were read from it? Values and gradients of records together and one by
-one are compared at random points."""
+"""Tests that the likelihood of a program is a product over its records.
 
-from typing import Any
+Values and gradients of several records together and one by one are compared at random points.
+"""
+
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,7 @@ import numpy as np
 from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
+from bayesrecon.models.stan.frame import Term
 from bayesrecon.models.stan.record_term import Parts
 
 POINTS = 5
@@ -19,6 +22,13 @@ MANY = 24  # records of a series
 POOL, POOLS = 30, 10  # records that are drawn to find possible ones, and how often
 _SCALES = (0.5, 0.1, 1.5)  # of free coordinates: most densities are finite near zero
 _CLOSE = 1e-8  # relative to the parts that are added
+
+ValueAndGradient = Callable[[Array], tuple[Array, Array]]
+Terms = Callable[[Array, Records], tuple[Array, Array]]
+"""Free coordinates and records -> terms `(n,)`, and their gradients `(n, d)`."""
+
+Separate = Callable[[Array], tuple[Array, Array, Array, Array]]
+"""Free coordinates -> prior, terms `(n,)`, gradient of the prior `(d,)`, and of the terms `(n, d)`."""
 
 
 def check(parts: Parts, model: Model) -> None:
@@ -42,7 +52,7 @@ def check(parts: Parts, model: Model) -> None:
     )
 
 
-def _possible(parts: Parts, model: Model, terms: Any, count: int, seed: int) -> Records | None:
+def _possible(parts: Parts, model: Model, terms: Terms, count: int, seed: int) -> Records | None:
     """Records that are possible under the model: drawn at random, few data of several fields belong together."""
     theta = np.random.default_rng(seed).normal(size=model.dimension) * _SCALES[seed % 3]
     chosen: dict[int, Records] = {}
@@ -51,10 +61,10 @@ def _possible(parts: Parts, model: Model, terms: Any, count: int, seed: int) -> 
         if parts.unit:
             pool[parts.unit] = np.arange(max(count, POOL)) % count + 1
         values, slopes = (np.asarray(a) for a in terms(theta, {k: jnp.asarray(v) for k, v in pool.items()}))
-        good = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
-        if (np.isfinite(values) & ~good).any() and iteration == POOLS - 1:
+        finite = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
+        if (np.isfinite(values) & ~finite).any() and iteration == POOLS - 1:
             break
-        for i in np.flatnonzero(good):
+        for i in np.flatnonzero(finite):
             place = int(pool[parts.unit][i]) - 1 if parts.unit else len(chosen)
             if place < count:
                 chosen.setdefault(place, {k: v[i] for k, v in pool.items()})
@@ -63,18 +73,18 @@ def _possible(parts: Parts, model: Model, terms: Any, count: int, seed: int) -> 
     return None
 
 
-def _joint(parts: Parts, model: Model, records: Records) -> Any:
+def _joint(parts: Parts, model: Model, records: Records) -> ValueAndGradient:
     count = len(next(iter(records.values())))
 
-    def value(theta: Array) -> Any:
+    def value(theta: Array) -> jax.Array:
         params = model.constrain(theta)
         return parts.run_joint(params, records, count).total() + parts.coordinates.values(params)[1]
 
     return jax.value_and_grad(value)
 
 
-def _single(model: Model, records: Records, terms: Any) -> Any:
-    """Prior, terms `(n,)`, gradient of the prior, and of the terms `(n, d)`.
+def _single(model: Model, records: Records, terms: Terms) -> Separate:
+    """Prior and terms one by one.
 
     Terms are those of `terms`, which is compiled already for more records: these are repeated.
     """
@@ -89,7 +99,7 @@ def _single(model: Model, records: Records, terms: Any) -> Any:
     return values
 
 
-def _compared(parts: Parts, model: Model, records: Records, joint: Any, single: Any) -> bool:
+def _compared(parts: Parts, model: Model, records: Records, joint: ValueAndGradient, single: Separate) -> bool:
     """Whether enough points were compared.
 
     Raises:
@@ -141,7 +151,7 @@ def _explain_constant(parts: Parts, model: Model) -> None:
             )
 
 
-def _by_line(terms: Any) -> dict[int, float]:
+def _by_line(terms: list[Term]) -> dict[int, float]:
     result: dict[int, float] = {}
     for line, value, tainted in terms:
         if tainted:

@@ -1,7 +1,5 @@
 """Operators of the language."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -88,11 +86,11 @@ def _matrix(op: str, x: V, y: V, tainted: bool) -> V:
     raise StanError(f"{x.base} {op} {y.base} is not defined")
 
 
-def _whole(a: Any) -> jax.Array | float:
+def _whole(a: Array | float) -> jax.Array | float:
     return a.astype(int) if isinstance(a, jax.Array) else int(a)
 
 
-def _truncated(a: Any, b: Any) -> Any:
+def _truncated(a: Array | float, b: Array | float) -> Array | float:
     if isinstance(a, jax.Array) or isinstance(b, jax.Array):
         return jnp.trunc(a / b)
     if b == 0:
@@ -100,7 +98,7 @@ def _truncated(a: Any, b: Any) -> Any:
     return int(abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
 
 
-def _power(a: float, b: Any) -> float:
+def _power(a: Array | float, b: Array | float) -> Array | float:
     if not isinstance(b, jax.Array) and np.ndim(b) == 0 and b == 2:
         return a * a
     if not isinstance(b, jax.Array) and np.ndim(b) == 0 and float(b).is_integer() and abs(b) <= 64:
@@ -110,13 +108,13 @@ def _power(a: float, b: Any) -> float:
     return xp.power(xp.asarray(a, float), b)
 
 
-def _remainder(a: Any, b: Any) -> Any:
+def _remainder(a: Array | float, b: Array | float) -> Array | float:
     if not isinstance(b, jax.Array) and np.any(np.asarray(b) == 0):
         raise StanError("a modulus of zero")
     return xp_of(a, b).fmod(a, b).astype(int) if isinstance(a, jax.Array) or np.ndim(a) else int(np.fmod(a, b))
 
 
-def divide(a: Array | float, b: float) -> Array | float:
+def divide(a: Array | float, b: Array | float) -> Array | float:
     if isinstance(a, jax.Array) or isinstance(b, jax.Array):
         return a / b
     return np.true_divide(a, b)

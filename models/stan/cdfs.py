@@ -2,41 +2,40 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import betainc, gammainc, gammaincc, log_ndtr
 
-from bayesrecon.arrays import Array
 from bayesrecon.models.stan.special import log1m_exp, log_inv_logit
 
 
-def _student(z: Array, nu: Array) -> jax.Array:
+def _student(z: jax.Array, nu: jax.Array) -> jax.Array:
     """P(T <= z)."""
     x = nu / (nu + z * z)
     tail = 0.5 * betainc(nu / 2, 0.5 * jnp.ones_like(x), x)
     return jnp.where(z > 0, 1 - tail, tail)
 
 
-def _laplace(z: Any) -> Any:
+def _laplace(z: jax.Array) -> jax.Array:
     low, high = jnp.minimum(z, 0.0), jnp.maximum(z, 0.0)
     return jnp.where(z < 0, math.log(0.5) + low, jnp.log1p(-0.5 * jnp.exp(-high)))
 
 
-def _arctan(z: Any) -> Any:
+def _arctan(z: jax.Array) -> jax.Array:
     return 0.5 + jnp.arctan(z) / math.pi
 
 
-Pair = tuple[Callable[..., Any], Callable[..., Any]]
+Cdfs = tuple[Callable[..., jax.Array], Callable[..., jax.Array]]
+"""Functions of y and the parameters: `log P(Y <= y)` and `log P(Y > y)`."""
 
 
-def _of(below: Callable[..., Any], above: Callable[..., Any]) -> Pair:
-    """Logarithms of the two probabilities."""
+def _logarithms(below: Callable[..., jax.Array], above: Callable[..., jax.Array]) -> Cdfs:
+    """The pair of logarithms of two probabilities."""
     return lambda *a: jnp.log(below(*a)), lambda *a: jnp.log(above(*a))
 
 
-def _symmetric(log_below: Callable[..., Any]) -> Pair:
+def _symmetric(log_below: Callable[..., jax.Array]) -> Cdfs:
     """A symmetric location-scale family, from the log distribution function at a standardised point."""
     return (
         lambda y, *a: log_below((y - a[-2]) / a[-1], *a[:-2]),
@@ -44,13 +43,13 @@ def _symmetric(log_below: Callable[..., Any]) -> Pair:
     )
 
 
-def _binomial(y: Any, n: Any, p: Any) -> Any:
+def _binomial(y: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
     complete = jnp.asarray(y >= n)
-    failures: Any = jnp.where(complete, 1.0, n - y)
+    failures = jnp.where(complete, 1.0, n - y)
     return jnp.where(complete, 1.0, betainc(failures, y + 1.0, 1.0 - p))
 
 
-CUMULATIVE: dict[str, Pair] = {
+CUMULATIVE: dict[str, Cdfs] = {
     "normal": _symmetric(log_ndtr),
     "std_normal": (log_ndtr, lambda y: log_ndtr(-y)),
     "logistic": _symmetric(log_inv_logit),
@@ -77,22 +76,22 @@ CUMULATIVE: dict[str, Pair] = {
         lambda y, low, a: log1m_exp(a * jnp.log(low / y)),
         lambda y, low, a: a * jnp.log(low / y),
     ),
-    "uniform": _of(
+    "uniform": _logarithms(
         lambda y, a, b: jnp.clip((y - a) / (b - a), 0.0, 1.0), lambda y, a, b: jnp.clip((b - y) / (b - a), 0.0, 1.0)
     ),
-    "gamma": _of(lambda y, a, b: gammainc(a, b * y), lambda y, a, b: gammaincc(a, b * y)),
-    "inv_gamma": _of(lambda y, a, b: gammaincc(a, b / y), lambda y, a, b: gammainc(a, b / y)),
-    "chi_square": _of(lambda y, nu: gammainc(nu / 2, y / 2), lambda y, nu: gammaincc(nu / 2, y / 2)),
-    "beta": _of(lambda y, a, b: betainc(a, b, y), lambda y, a, b: betainc(b, a, 1 - y)),
-    "poisson": _of(lambda y, m: gammaincc(y + 1.0, m), lambda y, m: gammainc(y + 1.0, m)),
-    "bernoulli": _of(lambda y, p: jnp.where(y < 1, 1 - p, 1.0), lambda y, p: jnp.where(y < 1, p, 0.0)),
-    "binomial": _of(_binomial, lambda y, n, p: 1 - _binomial(y, n, p)),
-    "neg_binomial_2": _of(
+    "gamma": _logarithms(lambda y, a, b: gammainc(a, b * y), lambda y, a, b: gammaincc(a, b * y)),
+    "inv_gamma": _logarithms(lambda y, a, b: gammaincc(a, b / y), lambda y, a, b: gammainc(a, b / y)),
+    "chi_square": _logarithms(lambda y, nu: gammainc(nu / 2, y / 2), lambda y, nu: gammaincc(nu / 2, y / 2)),
+    "beta": _logarithms(lambda y, a, b: betainc(a, b, y), lambda y, a, b: betainc(b, a, 1 - y)),
+    "poisson": _logarithms(lambda y, m: gammaincc(y + 1.0, m), lambda y, m: gammainc(y + 1.0, m)),
+    "bernoulli": _logarithms(lambda y, p: 1 - (y < 1) * p, lambda y, p: (y < 1) * p),
+    "binomial": _logarithms(_binomial, lambda y, n, p: 1 - _binomial(y, n, p)),
+    "neg_binomial_2": _logarithms(
         lambda y, m, phi: betainc(phi, y + 1.0, phi / (phi + m)),
         lambda y, m, phi: betainc(y + 1.0, phi, m / (phi + m)),
     ),
-    "neg_binomial": _of(
+    "neg_binomial": _logarithms(
         lambda y, a, b: betainc(a, y + 1.0, b / (b + 1.0)), lambda y, a, b: betainc(y + 1.0, a, 1.0 / (b + 1.0))
     ),
 }
-"""`log P(Y <= y)` and `log P(Y > y)` of y and the parameters, by the name in Stan."""
+"""By the name in Stan."""

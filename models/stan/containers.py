@@ -1,7 +1,6 @@
 """Functions that make, cut, sum and reorder containers."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -146,7 +145,7 @@ def to_array_2d(x: V) -> V:
     return V("real", x.a, 2)
 
 
-def part(x: V, start: Any, stop: Any) -> V:
+def part(x: V, start: int, stop: int) -> V:
     _need(0 <= start <= stop <= x.shape[0], f"entries {start + 1} to {stop} of {x.shape[0]}")
     return V(x.base, x.a[start:stop], x.depth)
 
@@ -336,9 +335,9 @@ def listed(values: list[V], row: bool) -> V:
     if not values:
         return V("row_vector", np.zeros(0))
     first = values[0]
-    visit_mixture = {v.base for v in values}
-    base = "real" if visit_mixture <= {"int", "real"} and "real" in visit_mixture else first.base
-    if any(v.depth != first.depth for v in values) or (len(visit_mixture) > 1 and base != "real"):
+    bases = {v.base for v in values}
+    base = "real" if bases <= {"int", "real"} and "real" in bases else first.base
+    if any(v.depth != first.depth for v in values) or (len(bases) > 1 and base != "real"):
         raise StanError("the entries of an array have different types")
     if row:
         if first.depth or first.base not in ("int", "real", "row_vector"):

@@ -4,14 +4,13 @@ those whose bounds depend on others by their free values."""
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, Note
-from bayesrecon.model import Identity, Parameter, Params
+from bayesrecon.model import Identity, Parameter, Params, Transform
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.constraints import Bounded
 from bayesrecon.models.stan.frame import Frame, Run
@@ -44,8 +43,8 @@ class Rule:
     place: Place
     name: str
     needs: frozenset[str]
-    apply: Callable[[Frame, Any], tuple[Any, Any]]
-    invert: Callable[[Frame, Any], Any]
+    apply: Callable[[Frame, jax.Array], tuple[jax.Array, jax.Array]]
+    invert: Callable[[Frame, jax.Array], jax.Array]
     note: str
 
 
@@ -82,10 +81,10 @@ class Coordinates:
         transform = self.transforms[place.name]
         return Parameter(place.name, place.shape, transform, _box(transform))
 
-    def values(self, params: Params) -> tuple[Frame, Any]:
+    def values(self, params: Params) -> tuple[Frame, jax.Array]:
         """The program's parameters, and the log Jacobian of those that are computed."""
         frame = dict(self.frame)
-        total: Any = jnp.zeros(())
+        total = jnp.zeros(())
         ruled = {r.place.name for r in self.rules}
         for p in self.places:
             if p.name not in ruled:
@@ -99,39 +98,41 @@ class Coordinates:
     @in_float64
     def prepare(self, draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Draws of the program's parameters as those of the model's."""
-        wanted = [r for r in self.rules if r.name not in draws and r.place.name in draws]
-        if not wanted:
+        converted_rules = [r for r in self.rules if r.name not in draws and r.place.name in draws]
+        if not converted_rules:
             return draws
         published = {p.name: p for p in self.places if p.name in draws}
         missing = [p.name for p in self.places if p.name not in draws and _free(self.rules, p.name) not in draws]
         if missing:
             raise BayesreconError(f"the draws lack {missing[0]}, from which other parameters are computed")
 
-        def one(values: dict[str, Any]) -> dict[str, Any]:
+        def inverted(values: dict[str, jax.Array]) -> dict[str, jax.Array]:
             frame = dict(self.frame)
             frame.update({n: V(published[n].base, a, published[n].depth) for n, a in values.items()})
-            return {r.name: r.invert(frame, values[r.place.name]) for r in wanted}
+            return {r.name: r.invert(frame, values[r.place.name]) for r in converted_rules}
 
-        given = {n: jnp.asarray(draws[n], float).reshape(*draws[n].shape[:2], *p.shape) for n, p in published.items()}
-        converted = jax.jit(jax.vmap(jax.vmap(one)))(given)
-        rest = {k: v for k, v in draws.items() if k not in {r.place.name for r in wanted}}
-        return {**rest, **{k: np.asarray(v) for k, v in converted.items()}}
+        published_values = {
+            n: jnp.asarray(draws[n], float).reshape(*draws[n].shape[:2], *p.shape) for n, p in published.items()
+        }
+        converted = jax.jit(jax.vmap(jax.vmap(inverted)))(published_values)
+        unchanged = {k: v for k, v in draws.items() if k not in {r.place.name for r in converted_rules}}
+        return {**unchanged, **{k: np.asarray(v) for k, v in converted.items()}}
 
 
 def _free(rules: tuple[Rule, ...], name: str) -> str:
     return next((r.name for r in rules if r.place.name == name), name)
 
 
-def _box(transform: Any) -> tuple[float, float] | None:
+def _box(transform: Transform) -> tuple[float, float] | None:
     if not isinstance(transform, Bounded):
         return (-math.inf, math.inf) if isinstance(transform, Identity) else None
-    ends = []
-    for end, missing in ((transform.low, -math.inf), (transform.high, math.inf)):
-        values = np.unique(missing if end is None else end)
+    bounds = []
+    for bound, missing in ((transform.low, -math.inf), (transform.high, math.inf)):
+        values = np.unique(missing if bound is None else bound)
         if values.size != 1:
             return None
-        ends.append(float(values[0]))
-    return ends[0], ends[1]
+        bounds.append(float(values[0]))
+    return bounds[0], bounds[1]
 
 
 def _in_order(rules: Mapping[str, Rule], machine: Machine) -> tuple[Rule, ...]:
@@ -157,13 +158,13 @@ def dependent_rule(machine: Machine, place: Place, names: set[str]) -> Rule:
     """A parameter whose bounds, offset or multiplier depend on other parameters."""
     needs = frozenset(names & {n for _, b in place.node.type.bounds for n in tree.names_in(b)})
 
-    def apply(frame: Frame, x: Any) -> tuple[Any, Any]:
+    def apply(frame: Frame, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         transform = transform_of(machine, place, frame)
         y = transform(x)
         return y, jnp.sum(transform.log_abs_det_jacobian(x, y))
 
-    def invert(frame: Frame, y: Any) -> Any:
-        return transform_of(machine, place, frame)._inverse(y)
+    def invert(frame: Frame, y: jax.Array) -> jax.Array:
+        return transform_of(machine, place, frame)._inverse(y)  # pyright: ignore[reportPrivateUsage]  # NumPyro's name
 
     name = _unused(f"{place.name}_free", names)
     note = Note(
@@ -177,26 +178,26 @@ class _Prior:
     """A statement that gives a parameter a centred prior: the family, its arguments, and the loop around it."""
 
     family: str
-    args: tuple[Any, ...]
+    args: tuple[tree.Expression, ...]
     loop: tree.For | None
     line: int
 
 
-def _priors(block: tuple[Any, ...], name: str, loop: tree.For | None = None) -> list[_Prior]:
+def _priors(block: tuple[tree.Statement, ...], name: str, loop: tree.For | None = None) -> list[_Prior]:
     result: list[_Prior] = []
     for s in flattened(block):
         if isinstance(s, tree.For) and loop is None and s.high is not None:
             body = s.body.body if isinstance(s.body, tree.Block) else (s.body,)
             result += _priors(body, name, s)
-        parameter: Any = None
+        line = s.position[0]
         if isinstance(s, tree.Tilde) and not s.truncated:
-            parameter, family, args, line = s.of, s.name, s.args, s.at[0]
+            parameter, family, args = s.variate, s.name, s.args
         elif isinstance(s, tree.Increment) and isinstance(s.value, tree.Call) and s.value.args:
             family = s.value.name.removesuffix("_lpdf").removesuffix("_lupdf").removesuffix("_log")
-            parameter, args, line = s.value.args[0], s.value.args[1:], s.at[0]
+            parameter, args = s.value.args[0], s.value.args[1:]
             if family == s.value.name:
-                parameter = None
-        if parameter is None:
+                continue
+        else:
             continue
         if loop is None:
             if isinstance(parameter, tree.Call) and parameter.name == "to_vector" and len(parameter.args) == 1:
@@ -204,19 +205,21 @@ def _priors(block: tuple[Any, ...], name: str, loop: tree.For | None = None) -> 
             if isinstance(parameter, tree.Variable) and parameter.name == name:
                 result.append(_Prior(family, args, None, line))
         elif (
-            isinstance(parameter, tree.Index) and isinstance(parameter.of, tree.Variable) and parameter.of.name == name
+            isinstance(parameter, tree.Index)
+            and isinstance(parameter.container, tree.Variable)
+            and parameter.container.name == name
         ):
-            own = (
+            at_iteration = (
                 len(parameter.indices) == 1
                 and isinstance(parameter.indices[0], tree.Variable)
                 and parameter.indices[0].name == loop.name
             )
-            if own:
+            if at_iteration:
                 result.append(_Prior(family, args, loop, line))
     return result
 
 
-def _behind(program: tree.Program, names: set[str], parameters: set[str]) -> tuple[list[Any], set[str]]:
+def _behind(program: tree.Program, names: set[str], parameters: set[str]) -> tuple[list[tree.Statement], set[str]]:
     """Statements that compute the names, and everything that they read."""
     statements = [*flattened(program.transformed_parameters), *flattened(program.model)]
     needed, keep = set(names), set()
@@ -254,64 +257,66 @@ def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[s
     location, scale = prior.args[-2:]
     loop, iteration = prior.loop, prior.loop.name if prior.loop else ""
 
-    def ends(frame: Frame) -> tuple[Any, Any]:
+    def location_scale(frame: Frame) -> tuple[jax.Array, ...]:
         inside, run = dict(frame), Run()
         machine.block(tuple(statements), inside, run)
         if loop is None:
-            return tuple(machine.value(a, inside, run).a for a in (location, scale))  # type: ignore[return-value]
+            return tuple(machine.value(a, inside, run).a for a in (location, scale))
 
-        def at(i: Any) -> Any:
+        def in_iteration(i: jax.Array) -> tuple[jax.Array, ...]:
             here = {**inside, iteration: V("int", i)}
             return tuple(jnp.asarray(machine.value(a, here, run).a, float) for a in (location, scale))
 
-        return jax.vmap(at)(jnp.arange(1, place.shape[0] + 1))
+        return jax.vmap(in_iteration)(jnp.arange(1, place.shape[0] + 1))
 
-    moves = _is_reparametrised(prior.family, place, loop is not None)
+    forward, backward = _reparametrisation(prior.family, place, loop is not None)
 
-    def apply(frame: Frame, x: Any) -> tuple[Any, Any]:
-        return moves[0](x, *ends(frame))
+    def apply(frame: Frame, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return forward(x, *location_scale(frame))
 
-    def invert(frame: Frame, y: Any) -> Any:
-        return moves[1](y, *ends(frame))
+    def invert(frame: Frame, y: jax.Array) -> jax.Array:
+        return backward(y, *location_scale(frame))
 
     name = _unused(f"{place.name}_raw", names)
     note = Note(f"{place.name} (line {prior.line}) is rewritten as non-centred, {name}, and its draws are converted")
     return Rule(place, name, frozenset(needed & names), apply, invert, note)
 
 
-def _is_reparametrised(family: str, place: Place, looped: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _reparametrisation(
+    family: str, place: Place, looped: bool
+) -> tuple[Callable[..., tuple[jax.Array, jax.Array]], Callable[..., jax.Array]]:
     """Maps from standardised values to values with a location and a scale, with the log Jacobian, and back."""
     rows = place.shape[0] if len(place.shape) > 1 else 1
 
-    def wide(a: Any) -> Any:
+    def wide(a: jax.Array) -> jax.Array:
         """One number for each element of a loop over the first axis."""
         return a.reshape(-1, *(1,) * (len(place.shape) - 1)) if looped and jnp.ndim(a) == 1 else a
 
-    def plain(x: Any, mu: Any, tau: Any) -> tuple[Any, Any]:
+    def location_scale(x: jax.Array, mu: jax.Array, tau: jax.Array) -> tuple[jax.Array, jax.Array]:
         y = wide(mu) + wide(tau) * x
         return y, jnp.sum(jnp.broadcast_to(jnp.log(wide(tau)), place.shape))
 
-    def positive(x: Any, mu: Any, tau: Any) -> tuple[Any, Any]:
-        logs, jacobian = plain(x, mu, tau)
+    def lognormal(x: jax.Array, mu: jax.Array, tau: jax.Array) -> tuple[jax.Array, jax.Array]:
+        logs, jacobian = location_scale(x, mu, tau)
         return jnp.exp(logs), jacobian + jnp.sum(logs)
 
-    def factor_of(a: Any) -> Any:
+    def factor_of(a: jax.Array) -> jax.Array:
         return jnp.asarray(a, float) if family.endswith("cholesky") else cholesky(jnp.asarray(a, float))
 
-    def joint(x: Any, mu: Any, matrix: Any) -> tuple[Any, Any]:
+    def multivariate(x: jax.Array, mu: jax.Array, matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
         if jnp.ndim(matrix) == 3:  # one matrix for each iteration of a loop, which is the same
             matrix = matrix[0]
         factor = factor_of(matrix)
         y = mu + x @ factor.T
         return y, rows * jnp.sum(jnp.log(jnp.diagonal(factor)))
 
-    def joint_back(y: Any, mu: Any, matrix: Any) -> Any:
+    def multivariate_inverse(y: jax.Array, mu: jax.Array, matrix: jax.Array) -> jax.Array:
         if jnp.ndim(matrix) == 3:
             matrix = matrix[0]
         return lower_solve(factor_of(matrix), (y - mu).T).T
 
     if family.startswith("multi"):
-        return joint, joint_back
+        return multivariate, multivariate_inverse
     if family == "lognormal":
-        return positive, lambda y, mu, tau: (jnp.log(y) - wide(mu)) / wide(tau)
-    return plain, lambda y, mu, tau: (y - wide(mu)) / wide(tau)
+        return lognormal, lambda y, mu, tau: (jnp.log(y) - wide(mu)) / wide(tau)
+    return location_scale, lambda y, mu, tau: (y - wide(mu)) / wide(tau)

@@ -5,7 +5,7 @@ is given a name, as if it stood in the transformed data, so that it can be state
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import TypeGuard
 
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.needs import tainted_names
@@ -13,7 +13,7 @@ from bayesrecon.models.stan.needs import tainted_names
 REDUCTIONS = ("mean", "sd", "variance", "min", "max", "sum", "prod", "quantile", "norm2", "dot_self")
 """Functions that make one number of many."""
 
-_LAWS = ("_lpdf", "_lupdf", "_lpmf", "_lupmf", "_log")
+_SUFFIXES = ("_lpdf", "_lupdf", "_lpmf", "_lupmf", "_log")
 
 
 def with_names(program: tree.Program) -> tree.Program:
@@ -22,7 +22,7 @@ def with_names(program: tree.Program) -> tree.Program:
     taken = data | _declared(program.parameters) | _declared(program.transformed_parameters) | _declared(program.model)
     made: dict[str, tree.Declare] = {}
 
-    def named(node: Any) -> Any:
+    def named(node: tree.Node) -> tree.Variable | None:
         if not isinstance(node, tree.Call) or node.name not in REDUCTIONS:
             return None
         names = tree.names_in(node)
@@ -32,10 +32,10 @@ def with_names(program: tree.Program) -> tree.Program:
         while name in taken:
             name += "_"
         taken.add(name)
-        made[name] = tree.Declare(node.at, name, tree.Type("real", (), (), ()), node)
-        return tree.Variable(node.at, name)
+        made[name] = tree.Declare(node.position, name, tree.Type("real", (), (), ()), node)
+        return tree.Variable(node.position, name)
 
-    def in_prior(node: Any) -> Any:
+    def in_prior(node: tree.Node) -> tree.Node | None:
         if not _is_prior(node, data):
             return None
         if isinstance(node, tree.Tilde):
@@ -57,17 +57,17 @@ def priors_of_data(program: tree.Program, sources: set[str]) -> tuple[str, ...]:
     priors = {}
     for node in tree.walk((program.transformed_parameters, program.model)):
         if _is_prior(node, tainted) and tree.names_in(_constants(node)) & tainted:
-            line = node.at[0]
+            line = node.position[0]
             text = " ".join(lines[line - 1].split()) if 0 < line <= len(lines) else ""
             priors[line] = f"line {line}: {text[:80]}"
     return tuple(priors.values())
 
 
-def _is_prior(node: Any, data: set[str]) -> bool:
+def _is_prior(node: tree.Node, data: set[str]) -> TypeGuard[tree.Call | tree.Tilde]:
     """Whether it is the distribution of something that no data enter."""
     if isinstance(node, tree.Tilde):
-        variate = node.of
-    elif isinstance(node, tree.Call) and node.name.endswith(_LAWS) and len(node.args) > 1:
+        variate = node.variate
+    elif isinstance(node, tree.Call) and node.name.endswith(_SUFFIXES) and len(node.args) > 1:
         variate = node.args[0]
     else:
         return False
@@ -75,9 +75,9 @@ def _is_prior(node: Any, data: set[str]) -> bool:
     return bool(names) and not names & data
 
 
-def _constants(node: Any) -> tuple[Any, ...]:
+def _constants(node: tree.Call | tree.Tilde) -> tuple[tree.Expression, ...]:
     return node.args[1:] if isinstance(node, tree.Call) else node.args
 
 
-def _declared(block: tuple[Any, ...]) -> set[str]:
+def _declared(block: tuple[tree.Statement, ...]) -> set[str]:
     return {n.name for n in tree.walk(block) if isinstance(n, tree.Declare)}

@@ -1,9 +1,10 @@
 """A run of a model block that visits its densities, both sampling statements and terms of the target."""
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.frame import Frame, Run
+from bayesrecon.models.stan.frame import EarlyExit, Frame, Run
 from bayesrecon.models.stan.machine import Machine, in_order, summands
 from bayesrecon.models.stan.named_densities import density_of_call, known
 
@@ -22,7 +23,9 @@ class DensityVisitor(Machine):
     def __init__(self, record: Machine):
         super().__init__(record.program, record.higher, in_order)
 
-    def visit_density(self, name: str, variate: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
+    def visit_density(
+        self, name: str, variate: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run
+    ) -> bool:
         """Whether the density was handled; if not, it is added to the target.
 
         Args:
@@ -36,18 +39,25 @@ class DensityVisitor(Machine):
         return False
 
     def _tilde(self, node: tree.Tilde, frame: Frame, run: Run) -> None:
-        own = node.truncated or not known(node.name) or node.name in self.functions
-        if own or not self.visit_density(node.name, node.of, node.args, frame, run):
+        unknown = node.truncated or not known(node.name) or node.name in self.functions
+        if unknown or not self.visit_density(node.name, node.variate, node.args, frame, run):
             super()._tilde(node, frame, run)
 
     def _increment(self, node: tree.Increment, frame: Frame, run: Run) -> None:
         for part in summands(node.value):
-            name = density_of_call(part.name) if isinstance(part, tree.Call) else None
-            own = name is None or part.name in self.functions
-            mixture = isinstance(part, tree.Call) and part.name in MIXTURES and part.name not in self.functions
-            if mixture and self.visit_mixture(part, frame, run):
-                continue
-            if own or not self.visit_density(str(name), part.args[0], part.args[1:], frame, run):
+            if not (
+                isinstance(part, tree.Call) and part.name not in self.functions and self._visited(part, frame, run)
+            ):
                 self.add(node, self.value(part, frame, run), run)
 
-    _STATEMENTS: ClassVar[dict[type, Any]] = {**Machine._STATEMENTS, tree.Tilde: _tilde, tree.Increment: _increment}
+    def _visited(self, call: tree.Call, frame: Frame, run: Run) -> bool:
+        if call.name in MIXTURES and self.visit_mixture(call, frame, run):
+            return True
+        name = density_of_call(call.name)
+        return name is not None and self.visit_density(name, call.args[0], call.args[1:], frame, run)
+
+    _STATEMENTS: ClassVar[dict[type[tree.Statement], Callable[..., EarlyExit | None]]] = {
+        **Machine._STATEMENTS,
+        tree.Tilde: _tilde,
+        tree.Increment: _increment,
+    }

@@ -1,11 +1,13 @@
 """Transformed data that one record does not determine: columns centred by their own mean, and the like."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Records
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.layout import Column, sizes_of
 from bayesrecon.models.stan.posterior import declarations
@@ -16,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class NeedsAllRecordsError(BayesreconError):
-    """Something in the transformed data is one number of all records, which has to be stated.
+    """A variable of the transformed data is computed from all records, so its value has to be stated.
 
     Args:
-        name: of it.
-        message: for the reader.
+        name: name of the variable.
+        message: text of the error.
     """
 
     def __init__(self, name: str, message: str):
@@ -28,7 +30,7 @@ class NeedsAllRecordsError(BayesreconError):
         self.name = name
 
 
-_PROBED = 6  # records that totals are looked for among
+_PROBED = 6  # random records on which totals are checked
 
 
 def coupled_column(parts: Parts) -> Column | None:
@@ -42,14 +44,14 @@ def coupled_column(parts: Parts) -> Column | None:
     count = parts.units if parts.unit else 3
     records = parts.blank(count, 1)
     joint = parts.frame_of(records, count, np)
-    ones = [parts.frame_of({k: v[n : n + 1] for k, v in records.items()}, 1, np) for n in range(count)]
+    single_frames = [parts.frame_of({k: v[n : n + 1] for k, v in records.items()}, 1, np) for n in range(count)]
     for node in declarations(parts.machine.program.transformed_data):
         v = joint.get(node.name)
         if v is None or not v.tainted or node.name in parts.cut:
             continue
         sizes = sizes_of(node)
         axes = [k for k, s in enumerate(sizes) if isinstance(s, tree.Variable) and s.name == parts.count]
-        singles = [variables[node.name].a for variables in ones]
+        singles = [variables[node.name].a for variables in single_frames]
         if len(axes) == 1:
             together = np.concatenate(singles, axis=axes[0])
             if together.shape != np.shape(v.a) or not np.allclose(
@@ -57,7 +59,7 @@ def coupled_column(parts: Parts) -> Column | None:
             ):
                 return Column(node, axes[0])
         elif any(np.shape(s) != np.shape(v.a) or not np.allclose(s, v.a, equal_nan=True) for s in singles):
-            line, column = node.at
+            line, column = node.position
             raise NeedsAllRecordsError(
                 node.name,
                 f"{parts.name}, line {line}, column {column}: {node.name} is computed from all records; it cannot be "
@@ -66,10 +68,10 @@ def coupled_column(parts: Parts) -> Column | None:
     return None
 
 
-def identities_of(parts: Parts) -> dict[str, tuple[Callable[[Any], Any], float]]:
+def identities_of(parts: Parts) -> dict[str, tuple[Callable[[Records], Array], float]]:
     """Totals that such columns satisfy whatever the data: of centred ones the sum is zero, of standardised ones the sum
     of squares is the number of records less one, times the square of the scale."""
-    result: dict[str, tuple[Callable[[Any], Any], float]] = {}
+    result: dict[str, tuple[Callable[[Records], Array], float]] = {}
     if not parts.cut or parts.unit:
         return result
     raw = _raw_frames(parts)
@@ -87,11 +89,11 @@ def identities_of(parts: Parts) -> dict[str, tuple[Callable[[Any], Any], float]]
     return result
 
 
-def _entry(name: str, i: int) -> Callable[[Any], Any]:
+def _entry(name: str, i: int) -> Callable[[Records], Array]:
     return lambda record: record[name].reshape(-1)[i]
 
 
-def _square(name: str, i: int, spread: float) -> Callable[[Any], Any]:
+def _square(name: str, i: int, spread: float) -> Callable[[Records], Array]:
     return lambda record: record[name].reshape(-1)[i] ** 2 / spread - 1.0
 
 

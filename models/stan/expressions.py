@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.arithmetic import binary, unary
@@ -40,13 +40,13 @@ class Expressions(ABC):
                 self.functions.setdefault(f.name, []).append(f)
 
     @abstractmethod
-    def block(self, body: tuple[Any, ...], frame: Frame, run: Run) -> EarlyExit | None:
+    def block(self, body: tuple[tree.Statement, ...], frame: Frame, run: Run) -> EarlyExit | None:
         """Runs statements, as those of a function."""
 
-    def statement(self, node: Any, frame: Frame, run: Run) -> EarlyExit | None:
+    def statement(self, node: tree.Statement, frame: Frame, run: Run) -> EarlyExit | None:
         return self.block((node,), frame, run)
 
-    def value(self, node: Any, frame: Frame, run: Run) -> V:
+    def value(self, node: tree.Expression, frame: Frame, run: Run) -> V:
         run.count_steps()
         try:
             return run.count_entries(self._EXPRESSIONS[type(node)](self, node, frame, run))
@@ -55,13 +55,13 @@ class Expressions(ABC):
         except FOREIGN as error:
             raise self.placed(library_error(error), node) from None
 
-    def placed(self, error: StanError, node: Any) -> StanError:
+    def placed(self, error: StanError, node: tree.Node) -> StanError:
         """The error with its innermost place in the program."""
         if getattr(error, "placed", False):
             return error
         if isinstance(error, Split):
             return error
-        line, column = node.at
+        line, column = node.position
         made = type(error)(f"{self.program.name}, line {line}, column {column}: {error}")
         made.placed = True  # type: ignore[attr-defined]
         return made
@@ -81,7 +81,7 @@ class Expressions(ABC):
         return variable
 
     def _unary(self, node: tree.Unary, frame: Frame, run: Run) -> V:
-        x = self.value(node.of, frame, run)
+        x = self.value(node.operand, frame, run)
         return unary(node.op, x).with_taint(x.tainted)
 
     def _binary(self, node: tree.Binary, frame: Frame, run: Run) -> V:
@@ -103,8 +103,8 @@ class Expressions(ABC):
     def _target(self, node: tree.Target, frame: Frame, run: Run) -> V:
         return V("real", run.total(), 0, any(t for *_, t in run.terms))
 
-    def indices(self, nodes: tuple[Any, ...], container: V, frame: Frame, run: Run) -> list[Any]:
-        result: list[Any] = []
+    def indices(self, nodes: tuple[tree.IndexNode, ...], container: V, frame: Frame, run: Run) -> list[V | slice]:
+        result: list[V | slice] = []
         for k, node in enumerate(nodes):
             if node is None:
                 result.append(slice(None))
@@ -126,14 +126,14 @@ class Expressions(ABC):
         return result
 
     def _index(self, node: tree.Index, frame: Frame, run: Run) -> V:
-        if isinstance(node.of, tree.Variable):
-            variable = frame.get(node.of.name)
+        if isinstance(node.container, tree.Variable):
+            variable = frame.get(node.container.name)
             if isinstance(variable, Slot):
                 inner = variable.row
                 return consolidated(index(inner, self.indices(node.indices[variable.consumed :], inner, frame, run)))
-            container = self._raw(node.of, frame)
+            container = self._raw(node.container, frame)
         else:
-            container = self.value(node.of, frame, run)
+            container = self.value(node.container, frame, run)
         return index(container, self.indices(node.indices, container, frame, run))
 
     def _call(self, node: tree.Call, frame: Frame, run: Run) -> V:
@@ -148,10 +148,10 @@ class Expressions(ABC):
             if name.endswith(suffix) and name not in self.functions:
                 name = name.removesuffix(suffix) + suffix.replace("u", "")
         if name in self.functions:
-            return self.own(name, args, run)
+            return self.call_defined(name, args, run)
         return apply(name, args)
 
-    def own(self, name: str, args: list[V], run: Run) -> V:
+    def call_defined(self, name: str, args: list[V], run: Run) -> V:
         """A function that the program defines."""
         candidates = [f for f in self.functions[name] if len(f.args) == len(args)]
         if len(candidates) > 1:
@@ -183,7 +183,7 @@ class Expressions(ABC):
             return V(test.base, test.a, 0, test.tainted)
         return known_test(test)
 
-    _EXPRESSIONS: ClassVar[dict[type, Any]] = {
+    _EXPRESSIONS: ClassVar[dict[type[tree.Expression], Callable[..., V]]] = {
         tree.Number: _number,
         tree.Variable: _variable,
         tree.Call: _call,

@@ -2,14 +2,13 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.models.stan.values import StanError, Untraceable, V, number, xp_of
+from bayesrecon.models.stan.values import Elements, StanError, Untraceable, V, number, xp_of
 
 STEPS = 500_000
 """Expressions that one run may evaluate: less than a minute, ten times what programs of posteriordb need."""
@@ -25,6 +24,10 @@ CALLS = 40
 """Functions inside each other: a recursion deeper than that is none that ends in Stan's own stack either."""
 
 Frame = dict[str, V]
+"""Values of variables by name."""
+
+Term = tuple[int, Elements, bool]
+"""A term of the target: its line, its value, and whether it depends on a record."""
 
 FOREIGN = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 """Exceptions that libraries raise on unsupported values."""
@@ -32,10 +35,21 @@ FOREIGN = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionE
 
 @dataclass
 class Run:
-    """What a run has added to the target, and how much it may still do; `context` where a record decides whether a
-    statement runs, `unsure` where something does that is not known yet."""
+    """State of a run of a program: what it has added to the target, and what counts towards its limits.
 
-    terms: list[tuple[int, Any, bool]] = field(default_factory=list)
+    Args:
+        terms: terms of the target.
+        steps, entries: expressions evaluated, and elements created.
+        width: iterations that are run at once.
+        context: whether the statement runs or not depending on a record.
+        unsure: whether it runs or not depending on something that is not known.
+        selects: whether both branches may be run where the condition is not known.
+        nested: whether the run is inside a loop that is run as a whole.
+        frozen: variables that are not assigned to.
+        calls: depth of function calls.
+    """
+
+    terms: list[Term] = field(default_factory=list)
     steps: int = 0
     entries: int = 0
     width: int = 1
@@ -66,10 +80,10 @@ class Run:
             raise StanError(f"nested loops run more than {ENTRIES} times")
         return self.width * iterations
 
-    def total(self, tainted: bool | None = None) -> Any:
+    def total(self, tainted: bool | None = None) -> jax.Array:
         """The target, or the part of it that depends on a record or does not."""
         parts = [value for _, value, t in self.terms if tainted is None or t == tainted]
-        return sum(parts, start=jnp.zeros(()))
+        return jnp.asarray(sum(parts, start=jnp.zeros(())))
 
 
 @dataclass(frozen=True)
@@ -116,9 +130,9 @@ def select(test: V, if_true: V, if_false: V) -> V:
 
 def fork(frame: Frame) -> Frame:
     """A copy whose arrays can be written to."""
-    result: dict[str, Any] = {}
+    result: Frame = {}
     for name, v in frame.items():
-        result[name] = Slot(writable_copy(v.row), v.consumed) if isinstance(v, Slot) else writable_copy(v)
+        result[name] = Slot(writable_copy(v.row), v.consumed) if isinstance(v, Slot) else writable_copy(v)  # type: ignore[assignment]
     return result
 
 
@@ -130,7 +144,7 @@ def writable_copy(v: V) -> V:
 
 
 def as_declared(v: V, base: str) -> V:
-    """Integers as real ones where those are declared."""
+    """A value as the declared type: integers become real where that is declared."""
     if base == "void" or v.base == base:
         return v
     if v.base == "int" and base == "real":
@@ -140,7 +154,7 @@ def as_declared(v: V, base: str) -> V:
     return v
 
 
-def ends_of(low: V, high: V) -> tuple[int, int]:
+def loop_bounds(low: V, high: V) -> tuple[int, int]:
     """The bounds of a loop, which have to be known."""
     first, last = number(low, "the bound of a loop"), number(high, "the bound of a loop")
     if last - first > STEPS:

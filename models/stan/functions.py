@@ -1,7 +1,6 @@
-"""One door to the functions of the language that take no functions."""
+"""Calls functions of the language by name, except those that take functions."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +11,9 @@ from bayesrecon.models.stan import named_densities as densities
 from bayesrecon.models.stan.containers import CONTAINERS
 from bayesrecon.models.stan.mathematics import CONSTANTS, NUMERIC, ONE, THREE, TWO, numbers
 from bayesrecon.models.stan.matrices import MATRICES
-from bayesrecon.models.stan.values import StanError, V, real
+from bayesrecon.models.stan.values import Elements, StanError, V, real
 
-_NUMBERS: dict[int, dict[str, Callable[..., Any]]] = {1: ONE, 2: TWO, 3: THREE}
+_NUMBERS: dict[int, dict[str, Callable[..., Elements]]] = {1: ONE, 2: TWO, 3: THREE}
 
 
 def apply(name: str, args: list[V]) -> V:

@@ -1,7 +1,6 @@
 """Functions that take functions: partial sums, and differential equations."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +35,7 @@ def _partial_sum(machine: Expressions, node: tree.Call, frame: Frame, run: Run) 
     name = _function(machine, node)
     args = [machine.value(a, frame, run) for a in node.args[1:]]
     over, *rest = args[0], *args[2:]
-    return machine.own(name, [over, whole(1), whole(over.shape[0]), *rest], run)
+    return machine.call_defined(name, [over, whole(1), whole(over.shape[0]), *rest], run)
 
 
 def _solved(machine: Expressions, node: tree.Call, frame: Frame, run: Run) -> V:
@@ -51,21 +50,21 @@ def _solved(machine: Expressions, node: tree.Call, frame: Frame, run: Run) -> V:
         raise StanError(f"{node.name} at times that are not constants is not supported")
     base = "real" if old else "vector"
 
-    def slope(t: Any, y: Any) -> Any:
+    def derivative(t: jax.Array, y: jax.Array) -> jax.Array:
         inner = Run(steps=run.steps, context=run.context, calls=run.calls)
         state = V(base, y, 1 if old else 0)
-        result = consolidated(machine.own(name, [V("real", t), state, *rest], inner))
+        result = consolidated(machine.call_defined(name, [V("real", t), state, *rest], inner))
         run.steps = max(run.steps, inner.steps)
         return jnp.asarray(result.a, float)
 
-    def advance(state: Any, at: Any) -> Any:
-        return _extrapolated(jax.jit(slope), state, *at), None
+    def advance(state: jax.Array, step: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        return _extrapolated(jax.jit(derivative), state, *step), None
 
-    def interval(state: Any, ends: Any) -> Any:
-        low, high = ends
+    def interval(state: jax.Array, bounds: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        low, high = bounds
         h = (high - low) / STEPS
-        at = low + h * jnp.arange(STEPS)
-        state, _ = jax.lax.scan(advance, state, (at, jnp.full(STEPS, 1.0) * h))
+        starts = low + h * jnp.arange(STEPS)
+        state, _ = jax.lax.scan(advance, state, (starts, jnp.full(STEPS, 1.0) * h))
         return state, state
 
     edges = np.concatenate([[float(t0.a)], np.asarray(times.a, float)])
@@ -77,21 +76,23 @@ def _solved(machine: Expressions, node: tree.Call, frame: Frame, run: Run) -> V:
     return V("real", states, 2, tainted) if old else V("vector", states, 1, tainted)
 
 
-def _extrapolated(slope: Callable[[Any, Any], Any], state: Any, t: Any, h: Any) -> Any:
+def _extrapolated(
+    derivative: Callable[[jax.Array, jax.Array], jax.Array], state: jax.Array, t: jax.Array, h: jax.Array
+) -> jax.Array:
     """One step: midpoint rules of more and more parts, extrapolated to parts of no length (Gragg 1965)."""
 
-    def midpoint(parts: int) -> Any:
+    def midpoint(parts: int) -> jax.Array:
         part = h / parts
 
-        def move(pair: Any, k: Any) -> Any:
+        def move(pair: tuple[jax.Array, jax.Array], k: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
             before, now = pair
-            return (now, before + 2 * part * slope(t + k * part, now)), None
+            return (now, before + 2 * part * derivative(t + k * part, now)), None
 
-        begin = (state, state + part * slope(t, state))
+        begin = (state, state + part * derivative(t, state))
         (before, last), _ = jax.lax.scan(move, begin, jnp.arange(1.0, parts))
-        return (before + last + part * slope(t + h, last)) / 2
+        return (before + last + part * derivative(t + h, last)) / 2
 
-    row: list[Any] = []
+    row: list[jax.Array] = []
     for j, parts in enumerate(PARTS):
         new = [midpoint(parts)]
         for k in range(1, j + 1):

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
 
 import numpy as np
+import numpy.typing as npt
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import BINARY, REAL, Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.stan import tree
@@ -32,7 +34,8 @@ class Column:
     follows: bool = True
 
 
-def sizes_of(node: tree.Declare) -> tuple[Any, ...]:
+def sizes_of(node: tree.Declare) -> tuple[tree.Expression, ...]:
+    """Sizes of a variable: of the array around it, then its own."""
     return (*node.type.dims, *node.type.sizes)
 
 
@@ -60,18 +63,18 @@ def columns(program: tree.Program, count: str) -> dict[str, Column] | None:
     return result
 
 
-def implied_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+def implied_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int | list[int]]:
     """Integers of the data that the shapes of variables tell: `vector[K - 1] b` of length 3 tells K.
 
     Raises:
         BayesreconError: shapes that contradict each other.
     """
-    made = {d.name: d.value for d in program.transformed_data if isinstance(d, tree.Declare) and d.value is not None}
+    defined = {d.name: d.value for d in program.transformed_data if isinstance(d, tree.Declare) and d.value is not None}
     for s in program.transformed_data:
-        if isinstance(s, tree.Assign) and isinstance(s.to, tree.Variable):
-            made.setdefault(s.to.name, s.value)
+        if isinstance(s, tree.Assign) and isinstance(s.assigned, tree.Variable):
+            defined.setdefault(s.assigned.name, s.value)
     data = {d.name for d in declarations(program.data)}
-    result: dict[str, Any] = {}
+    result: dict[str, int | list[int]] = {}
     lists: dict[str, dict[int, int]] = {}
     blocks = (program.parameters, program.transformed_parameters, program.generated)
     for d in (d for block in blocks for d in declarations(block)):
@@ -88,7 +91,7 @@ def implied_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) 
             if (entry := _entry_of(size)) is not None:
                 lists.setdefault(entry[0], {})[entry[1]] = int(value)
                 continue
-            solved = _solve(size, int(value), made)
+            solved = _solve(size, int(value), defined)
             if solved is None or solved[0] not in data:
                 continue
             if result.setdefault(*solved) != solved[1]:
@@ -99,18 +102,18 @@ def implied_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) 
     return result | _implied_lists(program, lists)
 
 
-def _entry_of(size: Any) -> tuple[str, int] | None:
+def _entry_of(size: tree.Expression) -> tuple[str, int] | None:
     """The list and the place in it of a size that is an element of one, `knots[2]`."""
-    if isinstance(size, tree.Index) and isinstance(size.of, tree.Variable) and len(size.indices) == 1:
+    if isinstance(size, tree.Index) and isinstance(size.container, tree.Variable) and len(size.indices) == 1:
         at = size.indices[0]
         if isinstance(at, tree.Number) and isinstance(at.value, int):
-            return size.of.name, at.value
+            return size.container.name, at.value
     return None
 
 
-def _implied_lists(program: tree.Program, lists: Mapping[str, dict[int, int]]) -> dict[str, Any]:
+def _implied_lists(program: tree.Program, lists: Mapping[str, dict[int, int]]) -> dict[str, int | list[int]]:
     """Lists of sizes of which every element is told, and how long they are."""
-    result: dict[str, Any] = {}
+    result: dict[str, int | list[int]] = {}
     for d in declarations(program.data):
         entries, sizes = lists.get(d.name, {}), sizes_of(d)
         if entries and d.type.base == "int" and len(sizes) == 1 and sorted(entries) == [*range(1, len(entries) + 1)]:
@@ -120,13 +123,13 @@ def _implied_lists(program: tree.Program, lists: Mapping[str, dict[int, int]]) -
     return result
 
 
-def _solve(size: Any, value: int, made: Mapping[str, Any]) -> tuple[str, int] | None:
+def _solve(size: tree.Expression, value: int, defined: Mapping[str, tree.Expression]) -> tuple[str, int] | None:
     """The variable that makes an expression of a size equal to a value."""
     for _ in range(20):
         if isinstance(size, tree.Variable):
-            if size.name not in made:
+            if size.name not in defined:
                 return size.name, value
-            size = made[size.name]
+            size = defined[size.name]
         elif isinstance(size, tree.Binary) and size.op in "+-" and isinstance(size.right, tree.Number):
             value = value - int(size.right.value) if size.op == "+" else value + int(size.right.value)
             size = size.left
@@ -141,13 +144,13 @@ def constants_of(
     machine: Machine,
     fields: Mapping[str, Column],
     count: str | None,
-    given: Mapping[str, Any],
-    implied: Mapping[str, Any],
+    constants: Mapping[str, npt.ArrayLike],
+    implied: Mapping[str, npt.ArrayLike],
 ) -> Frame:
-    """The data that are no fields, from what is given and what the parameters tell.
+    """The data that are not fields, from stated constants and from the shapes of parameters.
 
     Raises:
-        BayesreconError: what is given and is none, what contradicts the parameters, and what is missing, by name.
+        BayesreconError: a constant has a wrong shape, contradicts the parameters or is missing.
     """
     program = machine.program
     frame: Frame = {}
@@ -155,12 +158,16 @@ def constants_of(
     for node in declarations(program.data):
         if node.name in fields or node.name == count:
             continue
-        value = given.get(node.name, implied.get(node.name))
+        value = constants.get(node.name, implied.get(node.name))
         if node.name == "prior_only" and value is None:  # brms' switch for leaving the data out
             value = 0
-        if node.name in given and node.name in implied and not np.array_equal(given[node.name], implied[node.name]):
+        if (
+            node.name in constants
+            and node.name in implied
+            and not np.array_equal(constants[node.name], implied[node.name])
+        ):
             raise BayesreconError(
-                f"{program.name}: {node.name} is given as {given[node.name]}, and the draws give it as "
+                f"{program.name}: {node.name} is given as {constants[node.name]}, and the draws give it as "
                 f"{implied[node.name]}; do they belong to this program?"
             )
         if value is None:
@@ -182,19 +189,19 @@ def constants_of(
     return frame
 
 
-def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexed: list[Any] | None) -> Domain:
+def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexed: list[tree.Expression] | None) -> Domain:
     """Domain of a field, from its declared bounds and the sizes of the variables it indexes."""
     indexes = indexed is not None
-    ends = {"lower": -math.inf, "upper": math.inf}
+    bounds = {"lower": -math.inf, "upper": math.inf}
     for name, bound in node.type.bounds:
-        if name in ends:
+        if name in bounds:
             try:
                 value = machine.value(bound, frame, Run())
             except StanError:
                 continue  # a bound that depends on other data
             if value.scalar and value.known:
-                ends[name] = float(value.a)
-    low, high = ends["lower"], ends["upper"]
+                bounds[name] = float(value.a)
+    low, high = bounds["lower"], bounds["upper"]
     if node.type.base == "int":
         if indexed is not None:
             high = min([high, *(float(n) for n in (_known(machine, size, frame) for size in indexed) if n)])
@@ -212,17 +219,17 @@ def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexed: list[
     return Domain("interval", low, high)
 
 
-def _known(machine: Machine, size: Any, frame: Frame) -> int | None:
+def _known(machine: Machine, size: tree.Expression, frame: Frame) -> int | None:
     try:
         return number(machine.value(size, frame, Run()), "a size")
     except StanError:
         return None
 
 
-def _law(node: Any) -> tuple[str, Any, tuple[Any, ...]] | None:
+def _categorical(node: tree.Node) -> tuple[str, tree.Expression, tuple[tree.Expression, ...]] | None:
     """A distribution of categories: its name, its value and its arguments."""
     if isinstance(node, tree.Tilde):
-        name, y, args = node.name, node.of, node.args
+        name, y, args = node.name, node.variate, node.args
     elif isinstance(node, tree.Call) and node.args:
         name, y, args = node.name.removesuffix("_lpmf").removesuffix("_lupmf"), node.args[0], node.args[1:]
     else:
@@ -233,33 +240,37 @@ def _law(node: Any) -> tuple[str, Any, tuple[Any, ...]] | None:
 _CATEGORIES = {"categorical", "categorical_logit", "ordered_logistic", "ordered_probit", "ordered_logistic_glm"}
 
 
-def indexing(program: tree.Program) -> dict[str, list[Any]]:
+def indexing(program: tree.Program) -> dict[str, list[tree.Expression]]:
     """Variables that index something, with the sizes of what they index, as expressions."""
     blocks = (program.data, program.transformed_data, program.parameters, program.transformed_parameters, program.model)
     nodes = tree.walk((*blocks, program.functions))
     sizes = {n.name: sizes_of(n) for n in nodes if isinstance(n, tree.Declare)}
-    result: dict[str, list[Any]] = {}
+    result: dict[str, list[tree.Expression]] = {}
     for n in nodes:
-        law = _law(n)
-        if law is not None:
-            name, y, args = law
-            inside = y.of if isinstance(y, tree.Index) else y
+        categorical = _categorical(n)
+        if categorical is not None:
+            name, y, args = categorical
+            inside = y.container if isinstance(y, tree.Index) else y
             last = args[-1] if args else None
             if isinstance(inside, tree.Variable) and isinstance(last, tree.Variable) and sizes.get(last.name):
                 size = sizes[last.name][-1]
-                more = tree.Binary(n.at, "+", size, tree.Number(n.at, 1)) if name.startswith("ordered") else size
+                more = (
+                    tree.Binary(n.position, "+", size, tree.Number(n.position, 1))
+                    if name.startswith("ordered")
+                    else size
+                )
                 result.setdefault(inside.name, []).append(more)
         if not isinstance(n, tree.Index):
             continue
-        indexed = sizes.get(n.of.name, ()) if isinstance(n.of, tree.Variable) else ()
+        indexed = sizes.get(n.container.name, ()) if isinstance(n.container, tree.Variable) else ()
         for k, i in enumerate(n.indices):
-            inside = i.of if isinstance(i, tree.Index) else i
+            inside = i.container if isinstance(i, tree.Index) else i
             if isinstance(inside, tree.Variable):
                 result.setdefault(inside.name, []).extend(indexed[k : k + 1])
     return result
 
 
-def stacked(column: Column, values: Any, xp: Any) -> V:
+def stacked(column: Column, values: Array, xp: ModuleType) -> V:
     """Records `(N, *shape)` as the data variable."""
     base = SPECIAL.get(column.node.type.base, column.node.type.base)
     return V(base, xp.moveaxis(values, 0, column.axis), len(column.node.type.dims), True)

@@ -7,13 +7,13 @@ solved by Gauss-Newton steps in free coordinates, each by conjugate gradients, f
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Transform
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.needs import computing
@@ -30,10 +30,16 @@ ITERATIONS = 60
 """Of conjugate gradients in one step: as many as effects of one group have different scales, and some for rounding."""
 
 CLOSE = 1e-7
-"""How far two solutions from different beginnings may lie apart, and what is left of the equations, in parts of one
-and their size: what is farther is not determined."""
+"""Largest relative difference between solutions from different starting points, and largest relative residual.
+
+Parameters beyond it are not determined.
+"""
 
 Draws = dict[str, np.ndarray]
+"""`{name: (chains, draws, *shape)}`."""
+
+Solver = Callable[[Mapping[str, jax.Array]], tuple[dict[str, jax.Array], jax.Array]]
+"""Known values of one draw -> missing parameters, and how far they are from being determined."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +47,7 @@ class _Output:
     """A name among the draws, the statements that compute it, and the missing parameters that these need."""
 
     node: tree.Declare
-    statements: tuple[Any, ...]
+    statements: tuple[tree.Statement, ...]
     needs: frozenset[str]
 
 
@@ -58,7 +64,7 @@ class LeftOut:
         self.program, self.frame = program, frame
         self.machine = machine_of(program)
         self.places = {p.name: p for p in places}
-        self.solvers: dict[Any, Callable[..., Any]] = {}  # traced once for all draws
+        self.solvers: dict[tuple[tuple[str, ...], tuple[str, ...], int], Solver] = {}  # traced once for all draws
 
     def completed(self, draws: Draws, free: Mapping[str, str]) -> Draws:
         """Draws `{name: (chains, draws, *shape)}` with the parameters that what they hold determines.
@@ -87,7 +93,7 @@ class LeftOut:
         """Names among the draws that are computed of parameters which these leave out, with the names of these."""
         return {o.node.name: o.needs for o in self._outputs(draws, {n for n in self.places if n not in draws})}
 
-    def computed(self, name: str, draws: Mapping[str, Any]) -> np.ndarray:
+    def computed(self, name: str, draws: Mapping[str, np.ndarray]) -> np.ndarray:
         """What the program computes under a name `(chains, draws, *shape)`, of draws of all that it needs.
 
         Raises:
@@ -100,13 +106,13 @@ class LeftOut:
         given = {n: draws[n] for n in self.places if n in draws}
         chains, length = next(iter(given.values())).shape[:2]
 
-        def one(values: Any) -> Any:
-            frame = self._with(values)
+        def compute(values: Mapping[str, jax.Array]) -> jax.Array:
+            frame = self._frame(values)
             self.machine.block(statements, frame, Run())
             return jnp.asarray(consolidated(frame[name]).a, float)
 
         flat = {n: jnp.asarray(v, float).reshape(-1, *v.shape[2:]) for n, v in given.items()}
-        result = np.asarray(jax.jit(jax.vmap(one))(flat))
+        result = np.asarray(jax.jit(jax.vmap(compute))(flat))
         return result.reshape(chains, length, *result.shape[1:])
 
     def _outputs(self, draws: Draws, missing: set[str]) -> list[_Output]:
@@ -125,7 +131,7 @@ class LeftOut:
     def _solved(self, draws: Draws, wanted: frozenset[str], outputs: list[_Output]) -> Draws | None:
         """Draws of the wanted parameters, None if the outputs do not determine them."""
         places = [self.places[n] for n in sorted(wanted)]
-        given = {n: draws[n] for n, p in self.places.items() if n in draws and n not in wanted}
+        given = {n: draws[n] for n in self.places if n in draws and n not in wanted}
         first_draw = {n: jnp.asarray(v[0, 0], float) for n, v in given.items()}
         try:
             size = sum(_free_size(self._transform(p, first_draw), p) for p in places)
@@ -149,17 +155,17 @@ class LeftOut:
         key = tuple(p.name for p in places), tuple(targets), steps
         if key not in self.solvers:
             self.solvers[key] = jax.jit(jax.vmap(self._solver(places, chosen, steps)))
-        values, apart = self.solvers[key](flat)
-        if not np.all(np.asarray(apart) <= CLOSE):
+        values, errors = self.solvers[key](flat)
+        if not np.all(np.asarray(errors) <= CLOSE):
             return None
         return {n: np.asarray(v).reshape(chains, length, *v.shape[1:]) for n, v in values.items()}
 
-    def _transform(self, place: Place, given: Mapping[str, Any]) -> Any:
-        return transform_of(self.machine, place, self._with(given))
+    def _transform(self, place: Place, known: Mapping[str, jax.Array]) -> Transform:
+        return transform_of(self.machine, place, self._frame(known))
 
-    def _with(self, given: Mapping[str, Any]) -> Frame:
+    def _frame(self, known: Mapping[str, jax.Array]) -> Frame:
         frame = dict(self.frame)
-        for name, value in given.items():
+        for name, value in known.items():
             place = self.places.get(name)
             if place is not None and np.size(value) != int(np.prod(place.shape)):
                 raise BayesreconError(f"{name} has shape {place.shape}, but its draws have {np.shape(value)}")
@@ -167,11 +173,13 @@ class LeftOut:
                 frame[name] = V(place.base, jnp.asarray(value).reshape(place.shape), place.depth)
         return frame
 
-    def _map(self, given: Mapping[str, Any], places: list[Place], outputs: list[_Output]) -> Callable[..., Any]:
+    def _map(
+        self, known: Mapping[str, jax.Array], places: list[Place], outputs: list[_Output]
+    ) -> "Callable[[jax.Array], tuple[dict[str, jax.Array], jax.Array]]":
         """The map from free coordinates `(k,)` to the parameters and the outputs `(m,)`."""
 
-        def values(x: Any) -> tuple[dict[str, Any], Any]:
-            frame, at, result = self._with(given), 0, {}
+        def values(x: jax.Array) -> tuple[dict[str, jax.Array], jax.Array]:
+            frame, at, result = self._frame(known), 0, {}
             for place in places:
                 transform = transform_of(self.machine, place, frame)
                 size = _free_size(transform, place)
@@ -186,30 +194,30 @@ class LeftOut:
 
         return values
 
-    def _is_affine(self, given: Mapping[str, Any], places: list[Place], outputs: list[_Output]) -> bool:
-        function = self._map(given, places, outputs)
-        size = sum(_free_size(self._transform(p, given), p) for p in places)
+    def _is_affine(self, known: Mapping[str, jax.Array], places: list[Place], outputs: list[_Output]) -> bool:
+        function = self._map(known, places, outputs)
+        size = sum(_free_size(self._transform(p, known), p) for p in places)
         first, second, direction = np.random.default_rng(0).normal(size=(3, size))
         slope = jax.jit(lambda at: jax.jvp(lambda x: function(x)[1], (at,), (jnp.asarray(direction),))[1])
         slopes = [np.asarray(slope(at)) for at in (first, second)]
         return bool(np.allclose(*slopes, rtol=1e-10, atol=1e-12)) and bool(np.any(slopes[0]))
 
-    def _solver(self, places: list[Place], outputs: list[_Output], steps: int) -> Callable[..., Any]:
-        def solve(values: Any) -> tuple[Any, Any]:
+    def _solver(self, places: list[Place], outputs: list[_Output], steps: int) -> Solver:
+        def solve(values: Mapping[str, jax.Array]) -> tuple[dict[str, jax.Array], jax.Array]:
             function = self._map(values, places, outputs)
             target = jnp.concatenate([jnp.ravel(values[o.node.name]) for o in outputs])
             size = sum(_free_size(self._transform(p, values), p) for p in places)
-            ends = jax.vmap(lambda x: _newton(lambda y: function(y)[1], target, x, steps))(
+            solutions = jax.vmap(lambda x: _newton(lambda y: function(y)[1], target, x, steps))(
                 _starting_points(size, steps)
             )
-            every, reached = jax.vmap(function)(ends)
+            parameters, reached = jax.vmap(function)(solutions)
             residual = jnp.max(jnp.abs(reached - target) / (1 + jnp.abs(target)), axis=1)
             residual = jnp.where(jnp.isfinite(residual), residual, jnp.inf)
-            result = {n: v[jnp.argmin(residual)] for n, v in every.items()}
+            result = {n: v[jnp.argmin(residual)] for n, v in parameters.items()}
             # Another solution is as good: which of them it was cannot be told.
-            other = jnp.stack([jax.vmap(_relative_difference, (None, 0))(result[n], every[n]) for n in result]).max(
-                axis=0
-            )
+            other = jnp.stack(
+                [jax.vmap(_relative_difference, (None, 0))(result[n], parameters[n]) for n in result]
+            ).max(axis=0)
             return result, jnp.maximum(residual.min(), jnp.where(residual <= CLOSE, other, 0.0).max())
 
         return solve
@@ -224,40 +232,40 @@ def _enough(outputs: list[_Output], widths: Mapping[str, int], size: int) -> lis
     return result
 
 
-def _relative_difference(first: Any, second: Any) -> Any:
+def _relative_difference(first: jax.Array, second: jax.Array) -> jax.Array:
     return jnp.max(jnp.abs(first - second) / (1 + jnp.abs(first)))
 
 
-def _starting_points(size: int, steps: int) -> Any:
+def _starting_points(size: int, steps: int) -> jax.Array:
     """Starting points of the solver; equations that are not affine may have several solutions."""
-    way = np.random.default_rng(1).normal(size=size)
+    direction = np.random.default_rng(1).normal(size=size)
     scales = (0.0, 0.3) if steps == AFFINE_STEPS else (0.0, 0.3, -0.3, 3.0, -3.0, 30.0, -30.0)
-    return jnp.asarray(np.outer(scales, way))
+    return jnp.asarray(np.outer(scales, direction))
 
 
-def _newton(function: Callable[..., Any], target: Any, begin: Any, steps: int) -> Any:
-    """Gauss-Newton steps, halved as long as that brings them nearer."""
+def _newton(function: Callable[[jax.Array], jax.Array], target: jax.Array, start: jax.Array, steps: int) -> jax.Array:
+    """Gauss-Newton steps with a line search over fixed step lengths."""
 
-    def step(x: Any, _: Any) -> tuple[Any, None]:
+    def step(x: jax.Array, _: None) -> tuple[jax.Array, None]:
         reached, back = jax.vjp(function, x)
         residual = target - reached
 
-        def curved(v: Any) -> Any:
+        def normal_product(v: jax.Array) -> jax.Array:
             return back(jax.jvp(function, (x,), (v,))[1])[0]
 
-        way = jax.scipy.sparse.linalg.cg(curved, back(residual)[0], tol=1e-14, maxiter=ITERATIONS)[0]
-        way = jnp.where(jnp.isfinite(way).all(), way, 0.0)  # at the solution there is no way
-        tried = jnp.array([1.0, 0.5, 0.25, 0.1, 0.0])
-        apart = jax.vmap(lambda t: jnp.sum((target - function(x + t * way)) ** 2))(tried)
-        best = jnp.argmin(jnp.where(jnp.isfinite(apart), apart, jnp.inf))
-        return x + tried[best] * way, None
+        direction = jax.scipy.sparse.linalg.cg(normal_product, back(residual)[0], tol=1e-14, maxiter=ITERATIONS)[0]
+        direction = jnp.asarray(jnp.where(jnp.isfinite(direction).all(), direction, 0.0))  # not finite at the solution
+        lengths = jnp.array([1.0, 0.5, 0.25, 0.1, 0.0])
+        losses = jax.vmap(lambda t: jnp.sum((target - function(x + t * direction)) ** 2))(lengths)
+        best = jnp.argmin(jnp.where(jnp.isfinite(losses), losses, jnp.inf))
+        return x + lengths[best] * direction, None
 
-    return jax.lax.scan(step, begin, None, length=steps)[0]
-
-
-def _free_shape(transform: Any, place: Place) -> tuple[int, ...]:
-    return tuple(transform.inverse_shape(place.shape)) if hasattr(transform, "inverse_shape") else place.shape
+    return jax.lax.scan(step, start, None, length=steps)[0]
 
 
-def _free_size(transform: Any, place: Place) -> int:
+def _free_shape(transform: Transform, place: Place) -> tuple[int, ...]:
+    return tuple(transform.inverse_shape(place.shape))
+
+
+def _free_size(transform: Transform, place: Place) -> int:
     return int(np.prod(_free_shape(transform, place)))

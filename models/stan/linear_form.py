@@ -4,20 +4,19 @@ Location and scale of the one normal term of a record are recorded when the mode
 dependence on the parameters is read from their operations (`bayesrecon.models.recognition`).
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.model import GaussianPredictor, Model, Params, Records
 from bayesrecon.models.recognition import gaussian_predictor
+from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.density_visitor import DensityVisitor
 from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.named_densities import linear_predictor
 from bayesrecon.models.stan.record_term import Parts
-from bayesrecon.models.stan.values import StanError
+from bayesrecon.models.stan.values import Elements, StanError
 
 _RECORDS = 3  # on which a program is looked at
 
@@ -27,9 +26,11 @@ class _Reading(DensityVisitor):
 
     def __init__(self, record: Machine):
         super().__init__(record)
-        self.terms: list[tuple[Any, Any, Any]] = []
+        self.terms: list[tuple[Elements, Elements, Elements]] = []
 
-    def visit_density(self, name: str, variate: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
+    def visit_density(
+        self, name: str, variate: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run
+    ) -> bool:
         if name not in ("normal", "normal_id_glm"):
             return False
         y, *values = (self.value(a, frame, run) for a in (variate, *args))
@@ -43,7 +44,7 @@ class _Reading(DensityVisitor):
 def linear_form(parts: Parts, model: Model) -> GaussianPredictor | None:
     """The linear form of a program that is a Gaussian linear regression; None for other programs."""
 
-    def one(params: Params, record: Records) -> tuple[Any, Any, Any]:
+    def record_response(params: Params, record: Records) -> tuple[jax.Array, jax.Array, jax.Array]:
         machine = _Reading(parts.record)
         _, run = parts.run_record(params, record, machine, Run(selects=False))
         if len(machine.terms) != 1 or any(tainted for *_, tainted in run.terms):
@@ -53,8 +54,8 @@ def linear_form(parts: Parts, model: Model) -> GaussianPredictor | None:
         location, scale, value = (jnp.reshape(jnp.asarray(a, float), ()) for a in machine.terms[0])
         return location, scale, value
 
-    def response(params: Params, records: Records) -> tuple[Any, Any, Any]:
-        return jax.vmap(one, (None, 0))(params, {k: jnp.asarray(v) for k, v in records.items()})
+    def response(params: Params, records: Records) -> tuple[jax.Array, jax.Array, jax.Array]:
+        return jax.vmap(record_response, (None, 0))(params, {k: jnp.asarray(v) for k, v in records.items()})
 
     try:
         return gaussian_predictor(model, response, model.constrain(np.zeros(model.dimension)), parts.blank(_RECORDS, 0))

@@ -1,16 +1,13 @@
 """Long loops over traced values: all iterations at once where they do not need each other, else one after the other in
 a scan; what neither can do is run one iteration at a time."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.expressions import Expressions
-from bayesrecon.models.stan.frame import Frame, Run, Slot, ends_of
+from bayesrecon.models.stan.frame import Frame, Run, Slot, loop_bounds
 from bayesrecon.models.stan.scans import (
     JAX_ERRORS,
     Inside,
@@ -45,7 +42,7 @@ def run_loop(machine: Expressions, node: tree.For, low: V, high: V, frame: Frame
     """Runs a loop as a whole where that can be done and pays; whether it did."""
     if (longest := longest_range(low, high)) is not None:
         return run_longest_range(machine, node, low, high, longest, frame, run)
-    first, last = ends_of(low, high)
+    first, last = loop_bounds(low, high)
     tainted = low.tainted or high.tainted
     iterations = last - first + 1
     if iterations <= UNROLLED:
@@ -58,16 +55,16 @@ def run_loop(machine: Expressions, node: tree.For, low: V, high: V, frame: Frame
     written = sorted((tree.assigned_in(node.body) & frame.keys()) - run.frozen)
     slots = _slots(node, written, nodes, frame)
     steps = run.steps
-    every = np.arange(first, last + 1)
-    ways = [(_run_vectorised, False), (_scanned, False)]
+    values = np.arange(first, last + 1)
+    attempts = [(_run_vectorised, False), (_scanned, False)]
     if iterations * len(nodes) > SHORT or run.nested:
-        ways += [(_run_vectorised, True), (_scanned, True)]
-    for attempt, selects in ways:
+        attempts += [(_run_vectorised, True), (_scanned, True)]
+    for attempt, selects in attempts:
         if (attempt is _run_vectorised and not slots) or (selects and not run.selects):
             continue
         inner = Inside(run, tainted, selects, iterations)
         try:
-            attempt(machine, node, every, inner, frame, written)
+            attempt(machine, node, values, inner, frame, written)
         except (Untraceable, *JAX_ERRORS):
             run.steps = steps
             continue
@@ -85,32 +82,32 @@ def _traced(nodes: list[tree.Node], frame: Frame) -> bool:
 
 
 def _slots(node: tree.For, written: list[str], nodes: list[tree.Node], frame: Frame) -> bool:
-    """Whether every written variable is used at the loop's own place only."""
+    """Whether every written variable is used at the element of the iteration only."""
     uses = dict.fromkeys(written, 0)
-    own = dict.fromkeys(written, 0)
+    at_index = dict.fromkeys(written, 0)
     for n in nodes:
         if isinstance(n, tree.Variable) and n.name in uses:
             uses[n.name] += 1
-        if isinstance(n, tree.Index) and isinstance(n.of, tree.Variable) and n.of.name in own:
-            at = n.indices[consumed_of(frame[n.of.name]) :]
-            own[n.of.name] += bool(at) and isinstance(at[0], tree.Variable) and at[0].name == node.name
-    return uses == own and not any(isinstance(n, tree.Declare) and n.name in uses for n in nodes)
+        if isinstance(n, tree.Index) and isinstance(n.container, tree.Variable) and n.container.name in at_index:
+            at = n.indices[consumed_of(frame[n.container.name]) :]
+            at_index[n.container.name] += bool(at) and isinstance(at[0], tree.Variable) and at[0].name == node.name
+    return uses == at_index and not any(isinstance(n, tree.Declare) and n.name in uses for n in nodes)
 
 
-def _row(v: V, a: Any) -> V:
+def _row(v: V, a: jax.Array) -> V:
     if v.depth:
         return V(v.base, a, v.depth - 1, v.tainted)
     return V(index_base(v.base, (False,) + (True,) * (AXES[v.base] - 1)), a, 0, v.tainted)
 
 
 def _run_vectorised(
-    machine: Expressions, node: tree.For, every: np.ndarray, inside: Inside, frame: Frame, written: list[str]
+    machine: Expressions, node: tree.For, iterations: np.ndarray, inside: Inside, frame: Frame, written: list[str]
 ) -> None:
     """All iterations together; those that take different branches in groups."""
-    groups, outcomes, added = [every], [], []
+    groups, outcomes, added = [iterations], [], []
     variables = {name: current_value(frame[name]) for name in written}
     for name, v in variables.items():
-        if not v.shape or not 1 <= every[0] <= every[-1] <= v.shape[0]:
+        if not v.shape or not 1 <= iterations[0] <= iterations[-1] <= v.shape[0]:
             raise Untraceable(f"{name} does not have an element for every iteration of the loop")
     spent = 0
     while groups:
@@ -138,36 +135,36 @@ def _run_vectorised(
 
 
 def _group(
-    machine: Expressions, node: tree.For, group: np.ndarray, inside: Inside, frame: Frame, held: dict[str, V]
-) -> tuple[dict[str, tuple[Any, bool]], tuple[Any, Any]]:
+    machine: Expressions, node: tree.For, group: np.ndarray, inside: Inside, frame: Frame, written: dict[str, V]
+) -> tuple[dict[str, tuple[jax.Array, bool]], tuple[jax.Array, jax.Array]]:
     """Iterations that take the same branches: what they leave in the variables that they write, and what they add."""
     outer = around(node, frame)
     taints: dict[str, bool] = {}
     steps: list[tuple[int, int]] = []
     loop = object()
 
-    def iteration(i: Array, rows: dict[str, Any]) -> Any:
+    def iteration(i: jax.Array, rows: dict[str, jax.Array]) -> tuple[dict[str, jax.Array], tuple[jax.Array, jax.Array]]:
         inner, variables = inside.new(), dict(outer)
-        variables.update({n: Slot(_row(held[n], a), 1 + consumed_of(frame[n])) for n, a in rows.items()})  # type: ignore[misc]
+        variables.update({n: Slot(_row(written[n], a), 1 + consumed_of(frame[n])) for n, a in rows.items()})  # type: ignore[misc]
         variables[node.name] = V("int", i, iterations=(loop, group))
         try:
             machine.statement(node.body, variables, inner)
         except Split as split:
             split.steps = inner.steps
             raise
-        final = {name: consolidated(variables[name].row) for name in held}  # type: ignore[attr-defined]
+        final = {name: consolidated(variables[name].row) for name in written}  # type: ignore[attr-defined]
         taints.update({name: v.tainted for name, v in final.items()})
         steps.append((inner.steps, inner.entries))
         return {name: jnp.asarray(v.a, float) for name, v in final.items()}, summed(inner)
 
-    rows = {name: jnp.asarray(v.a, float)[group - 1] for name, v in held.items()}
+    rows = {name: jnp.asarray(v.a, float)[group - 1] for name, v in written.items()}
     outcomes, (free, bound) = jax.vmap(iteration)(jnp.asarray(group), rows)
     inside.run.steps, inside.run.entries = max(steps)
     return {name: (a, taints[name]) for name, a in outcomes.items()}, (free.sum(), bound.sum())
 
 
 def _scanned(
-    machine: Expressions, node: tree.For, every: np.ndarray, inside: Inside, frame: Frame, written: list[str]
+    machine: Expressions, node: tree.For, iterations: np.ndarray, inside: Inside, frame: Frame, written: list[str]
 ) -> None:
     """One iteration after the other."""
-    run_scan(machine, node, every, lambda i: (i, True), inside, frame, written)
+    run_scan(machine, node, iterations, lambda i: (i, True), inside, frame, written)

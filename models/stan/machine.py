@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 
@@ -16,10 +16,11 @@ from bayesrecon.models.stan.frame import (
     Frame,
     Run,
     Slot,
+    Term,
     as_declared,
-    ends_of,
     fork,
     library_error,
+    loop_bounds,
     select,
     writable_copy,
 )
@@ -54,7 +55,7 @@ class Machine(Expressions):
         super().__init__(program, higher)
         self.loop = loop
 
-    def block(self, body: tuple[Any, ...], frame: Frame, run: Run) -> EarlyExit | None:
+    def block(self, body: tuple[tree.Statement, ...], frame: Frame, run: Run) -> EarlyExit | None:
         for i, statement in enumerate(body):
             run.count_steps()
             try:
@@ -72,7 +73,9 @@ class Machine(Expressions):
                 return end
         return None
 
-    def conditional(self, node: tree.If, rest: tuple[Any, ...], frame: Frame, run: Run) -> EarlyExit | None:
+    def conditional(
+        self, node: tree.If, following: tuple[tree.Statement, ...], frame: Frame, run: Run
+    ) -> EarlyExit | None:
         test = self.known_test(self.value(node.test, frame, run), run)
         other = () if node.other is None else (node.other,)
         if test.known:
@@ -80,25 +83,34 @@ class Machine(Expressions):
             end = self.block((node.then,) if test.a else other, frame, run)
             run.context = before
             return end
-        return self.both(test, (node.then,), other, rest, frame, run)
+        return self.both_branches(test, (node.then,), other, following, frame, run)
 
-    def both(self, test: V, then: Any, other: Any, rest: Any, frame: Frame, run: Run) -> EarlyExit | None:
-        """Both branches of what is not known, and a choice between what they leave."""
+    def both_branches(
+        self,
+        test: V,
+        then: tuple[tree.Statement, ...],
+        other: tuple[tree.Statement, ...],
+        following: tuple[tree.Statement, ...],
+        frame: Frame,
+        run: Run,
+    ) -> EarlyExit | None:
+        """Run both branches of a condition that is not known, and select between the values they assign."""
         if not run.selects:
             raise Untraceable("a branch depends on a loop variable")
         before, run.context = run.context, run.context or test.tainted
         unsure, run.unsure = run.unsure, True
-        ends, frames, added = [], [], []
-        written = tree.assigned_in((then, other, rest))
-        leaves = any(isinstance(n, tree.Return) for part in (then, other) for n in tree.walk(part))
+        ends, frames = [], []
+        added: list[list[Term]] = []
+        written = tree.assigned_in((then, other, following))
+        returns = any(isinstance(n, tree.Return) for part in (then, other) for n in tree.walk(part))
         for branch in (then, other):
             # Where a branch returns, what follows belongs to the other one.
-            side, kept = fork(frame), run.terms
+            branch_frame, outer_terms = fork(frame), run.terms
             run.terms = []
-            ends.append(self.block((*branch, *rest) if leaves else branch, side, run))
+            ends.append(self.block((*branch, *following) if returns else branch, branch_frame, run))
             added.append(run.terms)
-            run.terms = kept
-            frames.append(side)
+            run.terms = outer_terms
+            frames.append(branch_frame)
         run.unsure = unsure
         condition = jnp.asarray(test.a) != 0
         for sign, terms in zip((True, False), added, strict=True):
@@ -112,7 +124,7 @@ class Machine(Expressions):
                 frame[name] = select(test, consolidated(first), consolidated(second))
         run.context = before
         if all(end is None for end in ends):
-            return _FINISHED if leaves else None
+            return _FINISHED if returns else None
         if any(end is None or end.kind != "return" or end.value is None for end in ends):
             raise Untraceable("a branch that leaves a loop depends on a value that is not constant")
         return EarlyExit("return", select(test, *(end.value for end in ends)))  # type: ignore[union-attr, arg-type]
@@ -138,36 +150,36 @@ class Machine(Expressions):
         base = SPECIAL.get(kind.base, kind.base)
         if node.value is None:
             return blank(base, shape, len(kind.dims))
-        given = self.value(node.value, frame, run)
-        if given.shape != shape:
+        value = self.value(node.value, frame, run)
+        if value.shape != shape:
             raise StanError(
-                f"{node.name} is declared with shape {shape} but assigned a {given.words} of shape {given.shape}"
+                f"{node.name} is declared with shape {shape} but assigned a {value.words} of shape {value.shape}"
             )
-        return writable_copy(as_declared(given, base)).with_taint(run.context)
+        return writable_copy(as_declared(value, base)).with_taint(run.context)
 
     def _assign(self, node: tree.Assign, frame: Frame, run: Run) -> None:
         if run.frozen and tree.assigned_in(node) <= run.frozen:
             return
         if node.op != "=":
-            value = binary(node.op[:-1], self.value(node.to, frame, run), self.value(node.value, frame, run))
+            value = binary(node.op[:-1], self.value(node.assigned, frame, run), self.value(node.value, frame, run))
         else:
             value = self.value(node.value, frame, run)
-        nodes: list[Any] = []
-        to = node.to
-        while isinstance(to, tree.Index):
-            nodes[:0] = to.indices
-            to = to.of
-        if not isinstance(to, tree.Variable):
+        nodes: list[tree.IndexNode] = []
+        assigned = node.assigned
+        while isinstance(assigned, tree.Index):
+            nodes[:0] = assigned.indices
+            assigned = assigned.container
+        if not isinstance(assigned, tree.Variable):
             raise StanError("only variables and their elements can be assigned")
-        variable = frame.get(to.name)
+        variable = frame.get(assigned.name)
         if variable is None:
-            raise StanError(f"there is no variable {to.name}")
+            raise StanError(f"there is no variable {assigned.name}")
         if isinstance(variable, Slot):
             variable.row = self._assigned(variable.row, tuple(nodes[variable.consumed :]), value, frame, run)
         else:
-            frame[to.name] = self._assigned(variable, tuple(nodes), value, frame, run)
+            frame[assigned.name] = self._assigned(variable, tuple(nodes), value, frame, run)
 
-    def _assigned(self, variable: V, nodes: tuple[Any, ...], value: V, frame: Frame, run: Run) -> V:
+    def _assigned(self, variable: V, nodes: tuple[tree.IndexNode, ...], value: V, frame: Frame, run: Run) -> V:
         if not nodes:
             if variable.shape != value.shape:
                 raise StanError(f"a value of shape {value.shape} is assigned to a variable of shape {variable.shape}")
@@ -184,25 +196,25 @@ class Machine(Expressions):
         for value in parts if all(v.scalar for v in parts) else [reduce(partial(binary, "+"), parts)]:
             self.add(node, value, run)
 
-    def add(self, node: Any, value: V, run: Run) -> None:
-        run.terms.append((node.at[0], xp_of(value.a).sum(value.a), value.tainted or run.context))
+    def add(self, node: tree.Node, value: V, run: Run) -> None:
+        run.terms.append((node.position[0], xp_of(value.a).sum(value.a), value.tainted or run.context))
 
     def _tilde(self, node: tree.Tilde, frame: Frame, run: Run) -> None:
-        y = self.value(node.of, frame, run)
+        y = self.value(node.variate, frame, run)
         args = [self.value(a, frame, run) for a in node.args]
         tainted = y.tainted or any(a.tainted for a in args)
-        own = [node.name + suffix for suffix in densities.SUFFIXES if node.name + suffix in self.functions]
-        if own:
-            density = self.own(own[0], [y, *args], run).a
+        defined = [node.name + suffix for suffix in densities.SUFFIXES if node.name + suffix in self.functions]
+        if defined:
+            density = self.call_defined(defined[0], [y, *args], run).a
         elif densities.known(node.name):
             density = densities.log_density(node.name, [y, *args])
         else:
             raise StanError(f"there is no density {node.name}")
         if node.truncated:
-            ends = [None if e is None else self.value(e, frame, run) for e in (node.low, node.high)]
-            tainted |= any(e is not None and e.tainted for e in ends)
-            density = density - densities.truncation(node.name, y, args, *ends)
-            density = jnp.where(densities.outside(y, *ends), -jnp.inf, density)
+            low, high = (None if bound is None else self.value(bound, frame, run) for bound in (node.low, node.high))
+            tainted |= any(bound is not None and bound.tainted for bound in (low, high))
+            density = density - densities.truncation(node.name, y, args, low, high)
+            density = jnp.where(densities.outside(y, low, high), -jnp.inf, density)
         self.add(node, V("real", density, 0, tainted), run)
 
     def _for(self, node: tree.For, frame: Frame, run: Run) -> EarlyExit | None:
@@ -213,7 +225,7 @@ class Machine(Expressions):
         low, high = (self.value(n, frame, run) for n in (node.low, node.high))
         if self.loop(self, node, low, high, frame, run):
             return None
-        first, last = ends_of(low, high)
+        first, last = loop_bounds(low, high)
         tainted = low.tainted or high.tainted
         items = [V("int", i, 0, False) for i in range(first, last + 1)]
         return self.repeat(node, items, tainted, frame, run)
@@ -260,18 +272,18 @@ class Machine(Expressions):
         return EarlyExit("return", self.value(node.value, frame, run).with_taint(run.context))
 
     def _jump(self, node: tree.Jump, frame: Frame, run: Run) -> EarlyExit:
-        return EarlyExit("break" if node.out else "continue")
+        return EarlyExit("break" if node.is_break else "continue")
 
     def _message(self, node: tree.Message, frame: Frame, run: Run) -> None:
         if node.rejects and run.unsure:  # where it comes to that, nothing is possible
-            run.terms.append((node.at[0], jnp.asarray(-jnp.inf), run.context))
+            run.terms.append((node.position[0], jnp.asarray(-jnp.inf), run.context))
         elif node.rejects and not run.context:
             raise StanError("the program rejects")
 
     def _call_statement(self, node: tree.CallStatement, frame: Frame, run: Run) -> None:
         self.value(node.call, frame, run)
 
-    _STATEMENTS: ClassVar[dict[type, Any]] = {
+    _STATEMENTS: ClassVar[dict[type[tree.Statement], Callable[..., EarlyExit | None]]] = {
         tree.Declare: _declare,
         tree.Assign: _assign,
         tree.Increment: _increment,
@@ -286,7 +298,7 @@ class Machine(Expressions):
     }
 
 
-def summands(node: Any) -> list[Any]:
+def summands(node: tree.Expression) -> list[tree.Expression]:
     """The parts of a sum."""
     if isinstance(node, tree.Binary) and node.op == "+":
         return [*summands(node.left), *summands(node.right)]
@@ -297,6 +309,6 @@ Loop = Callable[[Expressions, tree.For, V, V, Frame, Run], bool]
 """Runs a loop between two bounds as a whole where that pays; whether it did."""
 
 
-def in_order(*_: Any) -> bool:
+def in_order(*_: object) -> bool:
     """A `Loop` that runs none as a whole: what a later iteration does may depend on what an earlier one drew."""
     return False

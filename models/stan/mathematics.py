@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -12,37 +12,39 @@ from jax.scipy import special as jsp
 
 from bayesrecon.models.stan import special
 from bayesrecon.models.stan.arithmetic import binary
-from bayesrecon.models.stan.values import StanError, V, whole, xp_of
+from bayesrecon.models.stan.values import Elements, StanError, V, whole, xp_of
 
 
-def _either(numpy_name: str, jax_name: str | None = None) -> Callable[[Any], Any]:
+def _either(numpy_name: str, jax_name: str | None = None) -> Callable[[Elements], Elements]:
     return lambda x: getattr(xp_of(x), numpy_name if xp_of(x) is np else jax_name or numpy_name)(x)
 
 
-def _special(of_scipy: Callable[[Any], Any], of_jax: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _special(
+    of_scipy: Callable[[Elements], Elements], of_jax: Callable[[Elements], Elements]
+) -> Callable[[Elements], Elements]:
     return lambda x: (of_scipy if xp_of(x) is np else of_jax)(np.asarray(x, float) if xp_of(x) is np else x)
 
 
-def _known(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _known(f: Callable[[Elements], Elements]) -> Callable[[Elements], Elements]:
     """A function of JAX, whose result is known where its argument is."""
     return lambda x: f(x)
 
 
-def _round_away(x: Any) -> Any:
+def _round_away(x: Elements) -> Elements:
     xp = xp_of(x)
     return xp.sign(x) * xp.floor(xp.abs(x) + 0.5)
 
 
-def _root(x: Any) -> Any:
+def _root(x: Elements) -> Elements:
     """The square root; its derivative at zero, where what is under it has underflowed, counts as zero."""
     if xp_of(x) is np:
         return np.sqrt(x)
     none = x == 0
-    safe: Any = jnp.where(none, 1.0, x)
+    safe = jnp.where(none, 1.0, x)
     return jnp.where(none, 0.0, jnp.sqrt(safe))
 
 
-ONE: dict[str, Callable[[Any], Any]] = {
+ONE: dict[str, Callable[[Elements], Elements]] = {
     **{
         name: _either(name)
         for name in ("exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "floor", "ceil", "trunc")
@@ -87,23 +89,23 @@ ONE: dict[str, Callable[[Any], Any]] = {
 """Functions of one number."""
 
 
-def _unsupported(name: str) -> Any:
+def _unsupported(name: str) -> NoReturn:
     raise StanError(f"{name} of a value that is not constant is not supported")
 
 
-def _max(x: Any, y: Any) -> Any:
+def _max(x: Elements, y: Elements) -> Elements:
     return xp_of(x, y).maximum(x, y)
 
 
-def _min(x: Any, y: Any) -> Any:
+def _min(x: Elements, y: Elements) -> Elements:
     return xp_of(x, y).minimum(x, y)
 
 
-def _pow(x: Any, y: Any) -> Any:
+def _pow(x: Elements, y: Elements) -> Elements:
     return binary(".^", V("real", x), V("real", y)).a
 
 
-TWO: dict[str, Callable[[Any, Any], Any]] = {
+TWO: dict[str, Callable[[Elements, Elements], Elements]] = {
     "pow": _pow,
     "fmax": _max,
     "fmin": _min,
@@ -131,13 +133,13 @@ TWO: dict[str, Callable[[Any, Any], Any]] = {
 """Functions of two numbers."""
 
 
-def _order(n: Any) -> int:
+def _order(n: Elements) -> int:
     if isinstance(n, jax.Array) or n not in (0, 1):
         raise StanError("only Bessel functions of order 0 and 1 are supported")
     return int(n)
 
 
-THREE: dict[str, Callable[[Any, Any, Any], Any]] = {
+THREE: dict[str, Callable[[Elements, Elements, Elements], Elements]] = {
     "fma": lambda x, y, z: x * y + z,
     "inc_beta": lambda a, b, x: jsp.betainc(a, b, x),
 }
@@ -171,7 +173,7 @@ def _broadcast(*args: V) -> tuple[str, int]:
     return ("real" if base == "int" else base), shaped[0].depth
 
 
-def numbers(f: Callable[..., Any], args: list[V]) -> V:
+def numbers(f: Callable[..., Elements], args: list[V]) -> V:
     """`f` of numbers, elementwise."""
     base, depth = _broadcast(*args)
     return V(base, f(*(v.a for v in args)), depth)

@@ -1,7 +1,6 @@
 """Functions of matrices, and covariance functions of Gaussian processes."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +15,7 @@ def _matrix(a: Array) -> V:
     return V("matrix", a)
 
 
-def _product(x: Any, y: Any) -> V:
+def _product(x: Array, y: Array) -> V:
     check_size((x.shape[0], y.shape[1]), "a product")
     return _matrix(x @ y)
 
@@ -77,7 +76,7 @@ def _identity(n: V) -> V:
     return _matrix(np.eye(size))
 
 
-def _lower(x: V) -> Any:
+def _lower(x: V) -> Array:
     return xp_of(x.a).tril(x.a)
 
 
@@ -119,13 +118,13 @@ def _qr(which: str, thin: bool) -> Callable[[V], V]:
     return decompose
 
 
-def _points(x: V) -> Any:
+def _points(x: V) -> Array:
     """Places as `(n, dimension)`."""
     a = xp_of(x.a).asarray(x.a, float)
     return a[:, None] if a.ndim == 1 else a
 
 
-def _kernel(shape: Callable[[Any], Any], smooth: bool) -> Callable[..., V]:
+def _kernel(shape: Callable[[Array], Array], smooth: bool) -> Callable[..., V]:
     """A covariance function from a function of scaled distances, or of their squares if `smooth`."""
 
     def covariance(*args: V) -> V:
@@ -133,8 +132,8 @@ def _kernel(shape: Callable[[Any], Any], smooth: bool) -> Callable[..., V]:
         first, second = _points(places[0]), _points(places[-1])
         check_size((len(first), len(second), first.shape[1]), "a covariance matrix")
         length = xp_of(scale.a).atleast_1d(scale.a)
-        apart = (first[:, None, :] - second[None, :, :]) / length
-        squares = xp_of(apart).sum(apart * apart, axis=-1)
+        differences = (first[:, None, :] - second[None, :, :]) / length
+        squares = xp_of(differences).sum(differences * differences, axis=-1)
         if not smooth:
             xp = xp_of(squares)
             none = squares == 0
@@ -144,11 +143,11 @@ def _kernel(shape: Callable[[Any], Any], smooth: bool) -> Callable[..., V]:
     return covariance
 
 
-def _matern32(r: Any) -> Any:
+def _matern32(r: Array) -> Array:
     return (1 + np.sqrt(3.0) * r) * xp_of(r).exp(-np.sqrt(3.0) * r)
 
 
-def _matern52(r: Any) -> Any:
+def _matern52(r: Array) -> Array:
     return (1 + np.sqrt(5.0) * r + 5.0 / 3.0 * r * r) * xp_of(r).exp(-np.sqrt(5.0) * r)
 
 
@@ -156,9 +155,9 @@ def _periodic(*args: V) -> V:
     *places, sigma, scale, period = args
     first, second = _points(places[0]), _points(places[-1])
     check_size((len(first), len(second), first.shape[1]), "a covariance matrix")
-    apart = first[:, None, :] - second[None, :, :]
-    xp = xp_of(apart, period.a, scale.a, sigma.a)
-    waves = xp.sum(xp.sin(np.pi * xp.abs(apart) / period.a) ** 2, axis=-1)
+    differences = first[:, None, :] - second[None, :, :]
+    xp = xp_of(differences, period.a, scale.a, sigma.a)
+    waves = xp.sum(xp.sin(np.pi * xp.abs(differences) / period.a) ** 2, axis=-1)
     return _matrix(sigma.a * sigma.a * xp.exp(-2 * waves / (scale.a * scale.a)))
 
 

@@ -1,11 +1,12 @@
 """Log densities of vectors and matrices, and of categories."""
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax.scipy.special import gammaln
 
 from bayesrecon.models.stan.linear_algebra import cholesky, lower_solve, solve
@@ -13,7 +14,7 @@ from bayesrecon.models.stan.special import LOG_2PI, lmgamma, log_inv_logit, log_
 from bayesrecon.models.stan.values import StanError, V
 
 
-def _rows(*values: V) -> list[Any]:
+def _rows(*values: V) -> list[jax.Array]:
     """Vectors, and arrays of them of one length, as `(n, k)`."""
     arrays = [jnp.asarray(v.a, float) if v.depth else jnp.asarray(v.a, float)[None] for v in values]
     counts = {len(a) for a in arrays} - {1}
@@ -25,11 +26,11 @@ def _rows(*values: V) -> list[Any]:
     return [jnp.broadcast_to(a, (count, *a.shape[1:])) for a in arrays]
 
 
-def _log_diagonal(factor: Any) -> Any:
+def _log_diagonal(factor: jax.Array) -> jax.Array:
     return jnp.sum(jnp.log(jnp.diagonal(factor)))
 
 
-def _whitened(y: V, mu: V, factor: Any) -> Any:
+def _whitened(y: V, mu: V, factor: jax.Array) -> jax.Array:
     rows, means = _rows(y, mu)
     if rows.shape[-1] != factor.shape[0] or means.shape[-1] != factor.shape[0]:
         raise StanError(
@@ -38,44 +39,44 @@ def _whitened(y: V, mu: V, factor: Any) -> Any:
     return lower_solve(factor, (rows - means).T)
 
 
-def _normal(y: V, mu: V, factor: object) -> Any:
+def _normal(y: V, mu: V, factor: jax.Array) -> jax.Array:
     white = _whitened(y, mu, factor)
     k, n = white.shape
     return -0.5 * jnp.sum(white**2) - n * (_log_diagonal(factor) + 0.5 * k * LOG_2PI)
 
 
-def multi_normal(y: V, mu: V, sigma: V) -> Any:
+def multi_normal(y: V, mu: V, sigma: V) -> jax.Array:
     return _normal(y, mu, cholesky(jnp.asarray(sigma.a, float)))
 
 
-def multi_normal_cholesky(y: V, mu: V, factor: V) -> Any:
+def multi_normal_cholesky(y: V, mu: V, factor: V) -> jax.Array:
     return _normal(y, mu, jnp.asarray(factor.a, float))
 
 
-def multi_normal_prec(y: V, mu: V, precision: V) -> Any:
+def multi_normal_prec(y: V, mu: V, precision: V) -> jax.Array:
     rows, means = _rows(y, mu)
-    apart = rows - means
+    residuals = rows - means
     factor = cholesky(jnp.asarray(precision.a, float))
-    n, k = apart.shape
-    return -0.5 * jnp.sum((apart @ factor) ** 2) + n * (_log_diagonal(factor) - 0.5 * k * LOG_2PI)
+    n, k = residuals.shape
+    return -0.5 * jnp.sum((residuals @ factor) ** 2) + n * (_log_diagonal(factor) - 0.5 * k * LOG_2PI)
 
 
-def _student(y: V, nu: V, mu: V, factor: object) -> Any:
+def _student(y: V, nu: V, mu: V, factor: jax.Array) -> jax.Array:
     white = _whitened(y, mu, factor)
     k, n = white.shape
     scale = gammaln((nu.a + k) / 2) - gammaln(nu.a / 2) - 0.5 * k * jnp.log(nu.a * math.pi) - _log_diagonal(factor)
     return n * scale - (nu.a + k) / 2 * jnp.sum(jnp.log1p(jnp.sum(white**2, axis=0) / nu.a))
 
 
-def multi_student_t(y: V, nu: V, mu: V, sigma: V) -> Any:
+def multi_student_t(y: V, nu: V, mu: V, sigma: V) -> jax.Array:
     return _student(y, nu, mu, cholesky(jnp.asarray(sigma.a, float)))
 
 
-def multi_student_t_cholesky(y: V, nu: V, mu: V, factor: V) -> Any:
+def multi_student_t_cholesky(y: V, nu: V, mu: V, factor: V) -> jax.Array:
     return _student(y, nu, mu, jnp.asarray(factor.a, float))
 
 
-def dirichlet(theta: V, alpha: V) -> Any:
+def dirichlet(theta: V, alpha: V) -> jax.Array:
     shares, a = _rows(theta, alpha)
     return jnp.sum(xlogy(a - 1, shares)) + jnp.sum(gammaln(a.sum(-1))) - jnp.sum(gammaln(a))
 
@@ -88,20 +89,20 @@ def lkj_corr_cholesky(factor: V, eta: V) -> jax.Array:
     return jnp.sum(single) - _lkj_constant(k, eta.a) * (lower.shape[0] if factor.depth else 1)
 
 
-def lkj_corr(matrix: V, eta: V) -> Any:
+def lkj_corr(matrix: V, eta: V) -> jax.Array:
     factor = cholesky(jnp.asarray(matrix.a, float))
     k = factor.shape[0]
     return 2 * (eta.a - 1) * _log_diagonal(factor) - _lkj_constant(k, eta.a)
 
 
-def _lkj_constant(k: int, eta: Any) -> Any:
-    total = 0.0
+def _lkj_constant(k: int, eta: jax.Array | float) -> jax.Array | float:
+    total: jax.Array | float = 0.0
     for i in range(1, k):
         total += 0.5 * i * math.log(math.pi) + gammaln(eta + (k - 1 - i) / 2) - gammaln(eta + (k - 1) / 2)
     return total
 
 
-def wishart(w: V, nu: V, sigma: V) -> Any:
+def wishart(w: V, nu: V, sigma: V) -> jax.Array:
     k = w.shape[0]
     first, second = cholesky(jnp.asarray(w.a, float)), cholesky(jnp.asarray(sigma.a, float))
     return (
@@ -113,7 +114,7 @@ def wishart(w: V, nu: V, sigma: V) -> Any:
     )
 
 
-def inv_wishart(w: V, nu: V, sigma: V) -> Any:
+def inv_wishart(w: V, nu: V, sigma: V) -> jax.Array:
     k = w.shape[0]
     first, second = cholesky(jnp.asarray(w.a, float)), cholesky(jnp.asarray(sigma.a, float))
     return (
@@ -125,7 +126,7 @@ def inv_wishart(w: V, nu: V, sigma: V) -> Any:
     )
 
 
-def picked(table: Any, y: Any) -> Any:
+def picked(table: jax.Array, y: npt.ArrayLike) -> jax.Array:
     """Elements `table[..., y]` of categories from one, with the sum over them; not a number where y is none."""
     y = jnp.asarray(y)
     at = jnp.round(y).astype(int) if jnp.issubdtype(y.dtype, jnp.floating) else y
@@ -135,16 +136,16 @@ def picked(table: Any, y: Any) -> Any:
     return jnp.sum(jnp.where((at >= 1) & (at <= size), result, jnp.nan))
 
 
-def categorical(y: V, theta: V) -> Any:
+def categorical(y: V, theta: V) -> jax.Array:
     shares = jnp.asarray(theta.a, float)
     return picked(jnp.log(jnp.where(shares > 0, shares, 0.0)), y.a)
 
 
-def categorical_logit(y: V, beta: V) -> Any:
+def categorical_logit(y: V, beta: V) -> jax.Array:
     return picked(jax.nn.log_softmax(jnp.asarray(beta.a, float), axis=-1), y.a)
 
 
-def ordered_logs(eta: Any, cuts: Any, log_below: Any) -> Any:
+def ordered_logs(eta: npt.ArrayLike, cuts: jax.Array, log_below: Callable[[jax.Array], jax.Array]) -> jax.Array:
     """Log probabilities `(..., k)` of categories between cut points."""
     z = cuts - jnp.asarray(eta, float)[..., None]
     first, last = log_below(z[..., :1]), log_below(-z[..., -1:])
@@ -156,20 +157,20 @@ def ordered_logs(eta: Any, cuts: Any, log_below: Any) -> Any:
     return jnp.concatenate([first, larger + jnp.log1p(-jnp.exp(smaller - larger)), last], axis=-1)
 
 
-def ordered_logistic(y: V, eta: V, cuts: V) -> Any:
+def ordered_logistic(y: V, eta: V, cuts: V) -> jax.Array:
     return picked(ordered_logs(eta.a, jnp.asarray(cuts.a, float), log_inv_logit), y.a)
 
 
-def ordered_probit(y: V, eta: V, cuts: V) -> Any:
+def ordered_probit(y: V, eta: V, cuts: V) -> jax.Array:
     return picked(ordered_logs(eta.a, jnp.asarray(cuts.a, float), log_normal_cdf), y.a)
 
 
-def multinomial(y: V, theta: V) -> Any:
+def multinomial(y: V, theta: V) -> jax.Array:
     counts = jnp.asarray(y.a, float)
     return gammaln(jnp.sum(counts) + 1) - jnp.sum(gammaln(counts + 1)) + jnp.sum(xlogy(counts, theta.a))
 
 
-def multinomial_logit(y: V, gamma: V) -> Any:
+def multinomial_logit(y: V, gamma: V) -> jax.Array:
     counts = jnp.asarray(y.a, float)
     logs = jax.nn.log_softmax(jnp.asarray(gamma.a, float))
     return gammaln(jnp.sum(counts) + 1) - jnp.sum(gammaln(counts + 1)) + jnp.sum(counts * logs)

@@ -1,10 +1,11 @@
 """Densities by their names in Stan: sums over containers, distribution functions, truncation, linear predictors."""
 
 from collections.abc import Callable
-from typing import Any
 
+import jax
 import jax.numpy as jnp
 
+from bayesrecon.arrays import Array
 from bayesrecon.models.stan.cdfs import CUMULATIVE
 from bayesrecon.models.stan.continuous import CONTINUOUS
 from bayesrecon.models.stan.discrete import DISCRETE
@@ -33,8 +34,8 @@ def linear_predictor(x: V, alpha: V, beta: V) -> V:
     return V("vector", alpha.a + rows @ beta.a)
 
 
-def _glm(name: str) -> Callable[..., Any]:
-    def density(y: V, x: V, alpha: V, beta: V, *more: V) -> Any:
+def _glm(name: str) -> Callable[..., jax.Array]:
+    def density(y: V, x: V, alpha: V, beta: V, *more: V) -> jax.Array:
         eta = linear_predictor(x, alpha, beta)
         return log_density(name, [_as_array(y, eta), eta, *more])
 
@@ -46,18 +47,18 @@ def _as_array(y: V, eta: V) -> V:
     return V(y.base, jnp.broadcast_to(y.a, eta.shape), 1 if y.scalar else y.depth)
 
 
-def _binomial_glm(y: V, n: V, x: V, alpha: V, beta: V) -> Any:
+def _binomial_glm(y: V, n: V, x: V, alpha: V, beta: V) -> jax.Array:
     eta = linear_predictor(x, alpha, beta)
     return log_density("binomial_logit", [_as_array(y, eta), n, eta])
 
 
-def _categorical_glm(y: V, x: V, alpha: V, beta: V) -> Any:
+def _categorical_glm(y: V, x: V, alpha: V, beta: V) -> jax.Array:
     rows = jnp.asarray(x.a, float)
     rows = rows[None] if x.base == "row_vector" else rows
     return categorical_logit(y, V("vector", alpha.a + rows @ beta.a, 1))
 
 
-def _ordered_glm(y: V, x: V, beta: V, cuts: V) -> Any:
+def _ordered_glm(y: V, x: V, beta: V, cuts: V) -> jax.Array:
     rows = jnp.asarray(x.a, float)
     rows = rows[None] if x.base == "row_vector" else rows
     return ordered_logistic(y, V("vector", rows @ beta.a), cuts)
@@ -71,7 +72,7 @@ OF_PREDICTORS = {
 }
 """Densities of linear predictors, and the same of the predictor."""
 
-GENERALISED: dict[str, Callable[..., Any]] = {
+GENERALISED: dict[str, Callable[..., jax.Array]] = {
     **{name: _glm(plain) for name, plain in OF_PREDICTORS.items()},
     "binomial_logit_glm": _binomial_glm,
     "categorical_logit_glm": _categorical_glm,
@@ -84,7 +85,7 @@ def known(name: str) -> bool:
     return any(name in table for table in (CONTINUOUS, DISCRETE, MULTIVARIATE, GENERALISED))
 
 
-def _entries(f: Callable[..., Any], args: list[V]) -> Any:
+def _entries(f: Callable[..., jax.Array], args: list[V]) -> jax.Array:
     """A function of numbers over containers, which all have one length."""
     shapes = {v.shape for v in args if v.shape}
     if len(shapes) > 1 and len({s if len(s) == 1 else None for s in shapes}) > 1:
@@ -92,7 +93,7 @@ def _entries(f: Callable[..., Any], args: list[V]) -> Any:
     return f(*(jnp.asarray(v.a, float) for v in args))
 
 
-def log_density(name: str, args: list[V]) -> Any:
+def log_density(name: str, args: list[V]) -> jax.Array:
     """The logarithm of a density or probability, summed over containers; unlike `~` in Stan, with its constants."""
     f = CONTINUOUS.get(name) or DISCRETE.get(name)
     try:
@@ -105,14 +106,14 @@ def log_density(name: str, args: list[V]) -> Any:
         raise
 
 
-def cumulative(call: str) -> Callable[[list[V]], Any] | None:
+def cumulative(call: str) -> Callable[[list[V]], jax.Array] | None:
     """The distribution function that a call names."""
     for suffix, (side, logarithm) in _CUMULATIVE.items():
         name = call.removesuffix(suffix)
         if name != call and name in CUMULATIVE:
             f = CUMULATIVE[name][side]
 
-            def total(args: list[V], f: Callable[..., Any] = f, logarithm: bool = logarithm) -> Any:
+            def total(args: list[V], f: Callable[..., jax.Array] = f, logarithm: bool = logarithm) -> jax.Array:
                 log_probability = jnp.sum(_entries(f, args))
                 return log_probability if logarithm else jnp.exp(log_probability)
 
@@ -128,7 +129,7 @@ def density_of_call(call: str) -> str | None:
     return None
 
 
-def truncation(name: str, y: V, args: list[V], low: V | None, high: V | None) -> Any:
+def truncation(name: str, y: V, args: list[V], low: V | None, high: V | None) -> jax.Array:
     """Log normaliser of the truncation `T[low, high]`."""
     if name not in CUMULATIVE:
         raise StanError(f"{name} is truncated, which is not supported for this density")
@@ -136,7 +137,7 @@ def truncation(name: str, y: V, args: list[V], low: V | None, high: V | None) ->
     count = y.shape[0] if y.shape else 1
     discrete = name in DISCRETE
 
-    def at(f: Callable[..., Any], end: V) -> Any:
+    def log_probability(f: Callable[..., jax.Array], end: V) -> jax.Array:
         values = _entries(f, [end, *args])
         return values * count if not values.shape else jnp.sum(values)
 
@@ -146,27 +147,27 @@ def truncation(name: str, y: V, args: list[V], low: V | None, high: V | None) ->
         return jnp.zeros(())
     if low is None:
         assert high is not None
-        return at(below, high)
+        return log_probability(below, high)
     if high is None:
-        return at(above, low)
+        return log_probability(above, low)
 
-    def between(*values: Any) -> Any:
+    def between(*values: jax.Array) -> jax.Array:
         end_low, end_high, *rest = values
         log_upper, lower = below(end_high, *rest), below(end_low, *rest)
         near, far = above(end_low, *rest), above(end_high, *rest)
         upper = lower > jnp.log(0.5)
         top, bottom = jnp.where(upper, near, log_upper), jnp.where(upper, far, lower)
-        gone = jnp.isneginf(bottom)
-        return top + jnp.where(gone, 0.0, log1m_exp(jnp.where(gone, -1.0, bottom - top)))
+        empty = jnp.isneginf(bottom)
+        return top + jnp.where(empty, 0.0, log1m_exp(jnp.where(empty, -1.0, bottom - top)))
 
     values = _entries(between, [low, high, *args])
     return values * count if not values.shape else jnp.sum(values)
 
 
-def outside(y: V, low: V | None, high: V | None) -> Any:
+def outside(y: V, low: V | None, high: V | None) -> Array | bool:
     """Whether an element lies outside of what a density is truncated to."""
     xp = xp_of(*(v.a for v in (y, low, high) if v is not None))
-    result: Any = False
+    result: Array | bool = False
     if low is not None:
         result = result | xp.any(xp.asarray(y.a) < low.a)
     if high is not None:

@@ -2,17 +2,30 @@
 
 import functools
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from bayesrecon.errors import BayesreconError, library
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.grammar import GRAMMAR
+
+if TYPE_CHECKING:
+    from lark import Lark, Token, Tree
+    from lark.tree import Branch, Meta
+    from lark.visitors import Transformer
 
 LONGEST = 1_000_000
 """Characters of a program: the longest that are written by hand or by brms have a tenth of it."""
 
 DEEPEST = 150
 """Levels of nesting, a tenth of what the interpreter's own stack allows."""
+
+
+Items = list[Any]
+"""What the rules inside of a rule of the grammar made: nodes, tokens, tuples and None."""
+
+Blocks = list[tuple[str, tuple[Any, ...]]]
+"""Names of blocks with their functions or statements."""
 
 
 def parse(text: str, name: str = "program") -> tree.Program:
@@ -63,252 +76,256 @@ def _check_brackets(text: str, name: str) -> None:
             raise BayesreconError(f"{name}, line {line}: brackets nested more than {DEEPEST} deep")
 
 
-def _shallow(root: Any, name: str) -> Any:
+def _shallow(root: "Tree[Token]", name: str) -> "Tree[Token]":
     """What the parser made, where it is not nested deeper than Python can follow."""
-    waiting = [(root, 0)]
+    import lark
+
+    waiting: list[tuple[Branch[Token], int]] = [(root, 0)]
     while waiting:
         node, depth = waiting.pop()
+        if not isinstance(node, lark.Tree):  # a token, or nothing
+            continue
         if depth > 3 * DEEPEST:
             raise BayesreconError(
                 f"{name}, line {node.meta.line}: nested more than {DEEPEST} deep; split the expression"
             )
-        waiting.extend((child, depth + 1) for child in node.children if hasattr(child, "children"))
+        waiting.extend((child, depth + 1) for child in node.children)
     return root
 
 
 def _check_depth(program: tree.Program) -> None:
-    waiting: list[tuple[Any, int]] = []
+    waiting: list[tuple[object, int]] = []
     for block in ("functions", "data", "transformed_data", "parameters", "transformed_parameters", "model"):
         waiting.append((getattr(program, block), 0))
     waiting.append((program.generated, 0))
     while waiting:
         node, depth = waiting.pop()
-        if depth > DEEPEST:
+        if isinstance(node, tree.Node) and depth > DEEPEST:
             raise BayesreconError(
-                f"{program.name}, line {node.at[0]}: nested more than {DEEPEST} deep; split the expression"
+                f"{program.name}, line {node.position[0]}: nested more than {DEEPEST} deep; split the expression"
             )
         deeper = depth + isinstance(node, tree.Node)
         waiting.extend((child, deeper) for child in tree.children(node))
 
 
 @functools.cache
-def _parser() -> Any:
+def _parser() -> "Lark":
     import lark
 
     return lark.Lark(GRAMMAR, parser="lalr", maybe_placeholders=True, propagate_positions=True)
 
 
 @functools.cache
-def _builder() -> Any:
+def _builder() -> "Transformer[Token, Blocks]":
     """Makes nodes of what the parser read."""
     import lark
 
-    def at(meta: object) -> tree.Position:
+    def at(meta: "Meta") -> tree.Position:
         return (getattr(meta, "line", 1), getattr(meta, "column", 1))
 
-    def real(items: Any) -> tuple[Any, ...]:
+    def entries(items: Items | None) -> tuple[Any, ...]:
         return tuple(items or ())
 
-    def place(token: Any) -> tree.Position:
-        return (token.line, token.column)
+    def place(token: "Token") -> tree.Position:
+        return (token.line or 1, token.column or 1)
 
-    def _integer_aliases(token: Any) -> int:
+    def integer(token: "Token") -> int:
         value = int(token.replace("_", ""))
         if value > 2**31 - 1:
             raise BayesreconError(f"line {token.line}: {token[:40]} is too large for an integer")
         return value
 
-    def shaped(base: str, bounds: Any, *sizes: Any) -> tree.Type:
+    def shaped(base: str, bounds: Items | None, *sizes: tree.Expression | None) -> tree.Type:
         return tree.Type(base, (), tuple(s for s in sizes if s is not None), tuple(bounds or ()))
 
     @lark.v_args(meta=True)
-    class Builder(lark.visitors.Transformer_NonRecursive):
-        def start(self, meta, blocks):
+    class Builder(lark.visitors.Transformer_NonRecursive[lark.Token, Blocks]):
+        def start(self, meta: "Meta", blocks: Items):
             return blocks
 
-        def body(self, meta, items):
-            return real(items)
+        def body(self, meta: "Meta", items: Items):
+            return entries(items)
 
-        def forward(self, meta, items):
+        def forward(self, meta: "Meta", items: Items):
             return None
 
-        def old_argtype(self, meta, items):
+        def old_argtype(self, meta: "Meta", items: Items):
             return items[0], items[1] or 0
 
-        def new_argtype(self, meta, items):
+        def new_argtype(self, meta: "Meta", items: Items):
             return items[1], items[0]
 
-        def argdims(self, meta, items):
+        def argdims(self, meta: "Meta", items: Items):
             return 1 + (items[0].count(",") if items and items[0] else 0)
 
-        def arg(self, meta, items):
+        def arg(self, meta: "Meta", items: Items):
             (base, depth), name = items[-2:]
             return tree.Argument(str(name), base, depth)
 
-        def fundef(self, meta, items):
+        def fundef(self, meta: "Meta", items: Items):
             (base, depth), name, *args, body = items
             return tree.Function(place(name), str(name), tuple(a for a in args if a), base, depth, body)
 
-        def target_plus(self, meta, items):
+        def target_plus(self, meta: "Meta", items: Items):
             return tree.Increment(at(meta), items[-1])
 
-        def call_statement(self, meta, items):
-            return tree.CallStatement(at(meta), tree.Call(place(items[0]), str(items[0]), real(items[1])))
+        def call_statement(self, meta: "Meta", items: Items):
+            return tree.CallStatement(at(meta), tree.Call(place(items[0]), str(items[0]), entries(items[1])))
 
-        def message(self, meta, items):
+        def message(self, meta: "Meta", items: Items):
             return tree.Message(at(meta), items[0] != "print")
 
-        def if_else(self, meta, items):
+        def if_else(self, meta: "Meta", items: Items):
             return tree.If(at(meta), *items)
 
-        def if_only(self, meta, items):
+        def if_only(self, meta: "Meta", items: Items):
             test, then = items
             return tree.If(at(meta), test, then, None)
 
-        def for_range(self, meta, items):
+        def for_range(self, meta: "Meta", items: Items):
             return tree.For(at(meta), str(items[0]), *items[1:])
 
-        def for_each(self, meta, items):
+        def for_each(self, meta: "Meta", items: Items):
             return tree.For(at(meta), str(items[0]), items[1], None, items[2])
 
-        def while_loop(self, meta, items):
+        def while_loop(self, meta: "Meta", items: Items):
             return tree.While(at(meta), *items)
 
-        def braces(self, meta, items):
-            return tree.Block(at(meta), real(items))
+        def braces(self, meta: "Meta", items: Items):
+            return tree.Block(at(meta), entries(items))
 
-        def profiled(self, meta, items):
-            return tree.Block(at(meta), real(items[1:]))
+        def profiled(self, meta: "Meta", items: Items):
+            return tree.Block(at(meta), entries(items[1:]))
 
-        def returned(self, meta, items):
+        def returned(self, meta: "Meta", items: Items):
             return tree.Return(at(meta), items[0] if items else None)
 
-        def broken(self, meta, items):
+        def broken(self, meta: "Meta", items: Items):
             return tree.Jump(at(meta), True)
 
-        def continued(self, meta, items):
+        def continued(self, meta: "Meta", items: Items):
             return tree.Jump(at(meta), False)
 
-        def nothing(self, meta, items):
+        def nothing(self, meta: "Meta", items: Items):
             return tree.Block(at(meta), ())
 
-        def decl(self, meta, items):
+        def decl(self, meta: "Meta", items: Items):
             kind, *named = items
             made = [tree.Declare(p, n, kind._replace(dims=kind.dims + d), v) for p, n, d, v in named]
             return made[0] if len(made) == 1 else tuple(made)
 
-        def named(self, meta, items):
+        def named(self, meta: "Meta", items: Items):
             name, dims, _, value = items
-            return place(name), str(name), real(dims), value
+            return place(name), str(name), entries(dims), value
 
-        def type(self, meta, items):
+        def type(self, meta: "Meta", items: Items):
             dims, base = items
-            return base._replace(dims=real(dims))
+            return base._replace(dims=entries(dims))
 
-        def t_int(self, meta, items):
+        def t_int(self, meta: "Meta", items: Items):
             return shaped("int", items[0])
 
-        def t_real(self, meta, items):
+        def t_real(self, meta: "Meta", items: Items):
             return shaped("real", items[0])
 
-        def t_complex(self, meta, items):
+        def t_complex(self, meta: "Meta", items: Items):
             raise BayesreconError(f"line {meta.line}: complex numbers are not supported")
 
-        def t_vector(self, meta, items):
+        def t_vector(self, meta: "Meta", items: Items):
             return shaped("vector", *items)
 
-        def t_row(self, meta, items):
+        def t_row(self, meta: "Meta", items: Items):
             return shaped("row_vector", *items)
 
-        def t_matrix(self, meta, items):
+        def t_matrix(self, meta: "Meta", items: Items):
             return shaped("matrix", *items)
 
-        def t_special(self, meta, items):
+        def t_special(self, meta: "Meta", items: Items):
             return shaped(str(items[0]), None, *items[1:])
 
-        def bounds(self, meta, items):
-            return real(items[1:-1])
+        def bounds(self, meta: "Meta", items: Items):
+            return entries(items[1:-1])
 
-        def bound(self, meta, items):
+        def bound(self, meta: "Meta", items: Items):
             return str(items[0]), items[2]
 
-        def assign(self, meta, items):
+        def assign(self, meta: "Meta", items: Items):
             return tree.Assign(at(meta), items[0], "=" if items[1] == "<-" else str(items[1]), items[2])
 
-        def tilde(self, meta, items):
+        def tilde(self, meta: "Meta", items: Items):
             variate, name, args, cut = items
             low, high = cut or (None, None)
-            return tree.Tilde(at(meta), variate, str(name), real(args), low, high, cut is not None)
+            return tree.Tilde(at(meta), variate, str(name), entries(args), low, high, cut is not None)
 
-        def truncation_two(self, meta, items):
+        def truncation_two(self, meta: "Meta", items: Items):
             return tuple(items)
 
-        def truncation_one(self, meta, items):
+        def truncation_one(self, meta: "Meta", items: Items):
             return items[0], None
 
-        def args(self, meta, items):
-            return real(items)
+        def args(self, meta: "Meta", items: Items):
+            return entries(items)
 
-        def indices(self, meta, items):
-            return real(items)
+        def indices(self, meta: "Meta", items: Items):
+            return entries(items)
 
-        def ternary(self, meta, items):
+        def ternary(self, meta: "Meta", items: Items):
             return tree.Ternary(at(meta), *items)
 
-        def binary(self, meta, items):
+        def binary(self, meta: "Meta", items: Items):
             return tree.Binary(at(meta), str(items[1]), items[0], items[2])
 
-        def unary(self, meta, items):
+        def unary(self, meta: "Meta", items: Items):
             return tree.Unary(at(meta), str(items[0]), items[1])
 
-        def transpose(self, meta, items):
+        def transpose(self, meta: "Meta", items: Items):
             return tree.Unary(at(meta), "'", items[0])
 
-        def index(self, meta, items):
+        def index(self, meta: "Meta", items: Items):
             return tree.Index(at(meta), items[0], items[1])
 
-        def range(self, meta, items):
+        def range(self, meta: "Meta", items: Items):
             return tree.Range(at(meta), *items)
 
-        def whole(self, meta, items):
-            return tree.Number(at(meta), _integer_aliases(items[0]))
+        def whole(self, meta: "Meta", items: Items):
+            return tree.Number(at(meta), integer(items[0]))
 
-        def number(self, meta, items):
+        def number(self, meta: "Meta", items: Items):
             return tree.Number(at(meta), float(items[0].replace("_", "")))
 
-        def variable(self, meta, items):
+        def variable(self, meta: "Meta", items: Items):
             return tree.Variable(at(meta), str(items[0]))
 
-        def call(self, meta, items):
-            return tree.Call(at(meta), str(items[0]), real(items[1]))
+        def call(self, meta: "Meta", items: Items):
+            return tree.Call(at(meta), str(items[0]), entries(items[1]))
 
-        def bar_call(self, meta, items):
-            return tree.Call(at(meta), str(items[0]), (items[1], *real(items[2])))
+        def bar_call(self, meta: "Meta", items: Items):
+            return tree.Call(at(meta), str(items[0]), (items[1], *entries(items[2])))
 
-        def target(self, meta, items):
+        def target(self, meta: "Meta", items: Items):
             return tree.Target(at(meta))
 
-        def parenthesis(self, meta, items):
+        def parenthesis(self, meta: "Meta", items: Items):
             return items[0]
 
-        def array_literal(self, meta, items):
+        def array_literal(self, meta: "Meta", items: Items):
             return tree.Listed(at(meta), items[0], False)
 
-        def row_literal(self, meta, items):
+        def row_literal(self, meta: "Meta", items: Items):
             return tree.Listed(at(meta), items[0], True)
 
-        def empty_row(self, meta, items):
+        def empty_row(self, meta: "Meta", items: Items):
             return tree.Listed(at(meta), (), True)
 
-    def block(name: str) -> Any:
-        def make(self, meta, items):
+    def block(name: str) -> Callable[..., object]:
+        def make(self: object, meta: "Meta", items: Items):
             return name, tuple(
                 statement for item in items for statement in (item if isinstance(item, tuple) else (item,))
             )
 
         return make
 
-    def constant(name: str) -> Any:
+    def constant(name: str) -> Callable[..., str]:
         return lambda self, meta, items: name
 
     for name in ("functions", "data", "transformed_data", "parameters", "transformed_parameters", "model", "generated"):

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Transform
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.constraints import Affine, bounded, shaped
 from bayesrecon.models.stan.frame import Frame, Run
@@ -42,11 +45,11 @@ def machine_of(program: tree.Program) -> Machine:
     return Machine(program, HIGHER, run_loop)
 
 
-def declarations(block: tuple[Any, ...]) -> list[tree.Declare]:
+def declarations(block: tuple[tree.Statement, ...]) -> list[tree.Declare]:
     return [s for s in block if isinstance(s, tree.Declare)]
 
 
-def read_data(machine: Machine, data: Mapping[str, Any], frame: Frame | None = None) -> Frame:
+def read_data(machine: Machine, data: Mapping[str, npt.ArrayLike], frame: Frame | None = None) -> Frame:
     """The variables that the data block declares, from `data`; those in `frame` are kept.
 
     Raises:
@@ -68,12 +71,12 @@ def read_data(machine: Machine, data: Mapping[str, Any], frame: Frame | None = N
     return frame
 
 
-def value_of(node: tree.Declare, given: Any, shape: tuple[int, ...]) -> V:
+def value_of(node: tree.Declare, value: npt.ArrayLike, shape: tuple[int, ...]) -> V:
     """A value for a declared variable."""
     base = SPECIAL.get(node.type.base, node.type.base)
     depth = len(node.type.dims)
     try:
-        a = np.asarray(given, float)
+        a = np.asarray(value, float)
     except (TypeError, ValueError, OverflowError):
         raise StanError(f"{node.name} is assigned values that are not numbers") from None
     if a.size == 0 and 0 in shape:
@@ -107,13 +110,13 @@ def places(machine: Machine, frame: Frame, shapes: Mapping[str, tuple[int, ...]]
     for node in machine.program.parameters:
         if not isinstance(node, tree.Declare):
             raise BayesreconError(
-                f"{machine.program.name}, line {node.at[0]}: only declarations are allowed in this block"
+                f"{machine.program.name}, line {node.position[0]}: only declarations are allowed in this block"
             )
         kind = node.type
         if any(node.name == p.name for p in result):
-            raise BayesreconError(f"{machine.program.name}, line {node.at[0]}: {node.name} is declared twice")
+            raise BayesreconError(f"{machine.program.name}, line {node.position[0]}: {node.name} is declared twice")
         if kind.base == "int":
-            raise BayesreconError(f"{machine.program.name}, line {node.at[0]}: {node.name} is an integer")
+            raise BayesreconError(f"{machine.program.name}, line {node.position[0]}: {node.name} is an integer")
         try:
             if shapes is not None and node.name in shapes:
                 shape = tuple(shapes[node.name])
@@ -127,20 +130,20 @@ def places(machine: Machine, frame: Frame, shapes: Mapping[str, tuple[int, ...]]
     return tuple(result)
 
 
-def transform_of(machine: Machine, place: Place, frame: Frame, run: Run | None = None) -> Any:
+def transform_of(machine: Machine, place: Place, frame: Frame, run: Run | None = None) -> Transform:
     """The map from free coordinates to a parameter."""
     kind = place.node.type
     try:
         if kind.base in SPECIAL:
             return shaped(kind.base, place.shape[place.depth :])
-        ends = {name: machine.value(node, frame, run or Run()) for name, node in kind.bounds}
-        for name, v in ends.items():
+        bounds = {name: machine.value(node, frame, run or Run()) for name, node in kind.bounds}
+        for name, v in bounds.items():
             if v.shape and v.shape != place.shape[len(place.shape) - len(v.shape) :]:
                 raise StanError(f"the bound {name} of {place.name} has shape {v.shape}")
-        if "offset" in ends or "multiplier" in ends:
-            offset = ends["offset"].a if "offset" in ends else 0.0
-            return Affine(offset, ends["multiplier"].a if "multiplier" in ends else 1.0)
-        return bounded(*(ends[n].a if n in ends else None for n in ("lower", "upper")))
+        if "offset" in bounds or "multiplier" in bounds:
+            offset = bounds["offset"].a if "offset" in bounds else 0.0
+            return Affine(offset, bounds["multiplier"].a if "multiplier" in bounds else 1.0)
+        return bounded(*(bounds[n].a if n in bounds else None for n in ("lower", "upper")))
     except StanError as error:
         raise machine.placed(error, place.node) from None
 
@@ -153,7 +156,7 @@ class Posterior:
         data: data of its data block.
     """
 
-    def __init__(self, program: tree.Program, data: Mapping[str, Any]):
+    def __init__(self, program: tree.Program, data: Mapping[str, npt.ArrayLike]):
         self.program = program
         self.machine = machine_of(program)
         self.frame = transform_data(self.machine, read_data(self.machine, data))
@@ -169,7 +172,7 @@ class Posterior:
     def dimension(self) -> int:
         return sum(int(np.prod(s)) for s in self.free_shapes.values())
 
-    def constrained(self, theta: Any) -> tuple[Frame, Any]:
+    def constrained(self, theta: Array) -> tuple[Frame, jax.Array]:
         """Data and parameters, with the log Jacobian."""
         frame, total, at = dict(self.frame), jnp.zeros(()), 0
         for p in self.places:
@@ -183,7 +186,7 @@ class Posterior:
             frame[p.name] = V(p.base, y, p.depth)
         return frame, total
 
-    def run(self, theta: Any) -> tuple[Run, Any]:
+    def run(self, theta: Array) -> tuple[Run, jax.Array]:
         """The run of the model at free coordinates `(d,)`, and the log Jacobian."""
         with np.errstate(all="ignore"):
             frame, jacobian = self.constrained(theta)
@@ -192,13 +195,13 @@ class Posterior:
             self.machine.block(self.program.model, frame, run)
         return run, jacobian
 
-    def log_density(self, theta: Any) -> Any:
+    def log_density(self, theta: Array) -> jax.Array:
         """Log posterior density at free coordinates `(d,)`, up to a constant, with the log Jacobian."""
         run, jacobian = self.run(theta)
         return run.total() + jacobian
 
 
-def _filled(place: Place, values: Any, shape: tuple[int, ...]) -> Any:
+def _filled(place: Place, values: Array, shape: tuple[int, ...]) -> Array:
     """Free coordinates in the order in which Stan stacks them: matrices by columns, arrays by rows."""
     if place.base == "matrix" and place.node.type.base == "matrix":
         swapped = (*shape[:-2], shape[-1], shape[-2])

@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
@@ -19,7 +19,11 @@ from bayesrecon.models.stan.stated_log_lik import possible_counts
 
 
 def stan_data(
-    source: str | os.PathLike[str], data: Mapping[str, Any], *, record: str | None = None, domain: Any = None
+    source: str | os.PathLike[str],
+    data: Mapping[str, npt.ArrayLike],
+    *,
+    record: str | None = None,
+    domain: Mapping[str, object] | None = None,
 ) -> tuple[StanModel, Records]:
     """The model of a Stan program, and the records in its data. NUTS can be run on them.
 
@@ -71,22 +75,24 @@ def _misses(domain: Domain, values: np.ndarray) -> bool:
     return domain.presumed and not domain.contains(values).all()
 
 
-def _from_all_records(program: tree.Program, data: Mapping[str, object], name: str) -> np.ndarray:
+def _from_all_records(program: tree.Program, data: Mapping[str, npt.ArrayLike], name: str) -> np.ndarray:
     """A number that the transformed data make of all records."""
     machine = machine_of(program)
     return np.asarray(transform_data(machine, read_data(machine, data))[name].a)
 
 
-def _constants(program: tree.Program, data: Mapping[str, object], names: set[str], count: str) -> dict[str, Any]:
+def _constants(
+    program: tree.Program, data: Mapping[str, npt.ArrayLike], names: set[str], count: str
+) -> dict[str, npt.ArrayLike]:
     if count == "all":
         used = {n for d in declarations(program.data) for s in sizes_of(d) for n in tree.names_in(s)}
         return {k: v for k, v in data.items() if k in used}
     followers = columns(pruned(program), count) or {}
-    every = columns(program, count) or {}
-    return {k: v for k, v in data.items() if k in names and k not in followers and k not in every}
+    all_columns = columns(program, count) or {}
+    return {k: v for k, v in data.items() if k in names and k not in followers and k not in all_columns}
 
 
-def records_of(model: StanModel, program: tree.Program, data: Mapping[str, object]) -> Records:
+def records_of(model: StanModel, program: tree.Program, data: Mapping[str, npt.ArrayLike]) -> Records:
     """The fields of every record, from the program's data."""
     parts = model.parts
     assert parts is not None

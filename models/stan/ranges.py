@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -46,13 +45,13 @@ def with_ranges(program: tree.Program, columns: Mapping[str, Column], fields: Ma
         if name in compared:
             if domain.kind == "real":
                 continue
-            found_domain = (
+            implied_domain = (
                 _codes(compared[name], domain) if _only_compared(program, name, len(compared[name])) else None
             )
         else:
-            found_domain = _within(supports.get(name), domain)
-        if found_domain is not None:
-            result[name] = replace(fields[name], domain=found_domain)
+            implied_domain = _within(supports.get(name), domain)
+        if implied_domain is not None:
+            result[name] = replace(fields[name], domain=implied_domain)
     return result
 
 
@@ -83,31 +82,31 @@ def comparisons(program: tree.Program) -> dict[str, list[Comparison]]:
     return result
 
 
-def _blocks(program: tree.Program) -> tuple[Any, ...]:
+def _blocks(program: tree.Program) -> tuple[tuple[tree.Statement, ...], ...]:
     """Blocks that read data; functions of the program do not."""
     return (program.transformed_data, program.transformed_parameters, program.model)
 
 
-def _tests(node: Any) -> tuple[Any, ...]:
+def _tests(node: tree.Node) -> tuple[tree.Expression, ...]:
     """Parts of a node that are taken for true or false."""
     if isinstance(node, tree.If | tree.While | tree.Ternary):
         return (node.test,)
     if isinstance(node, tree.Unary) and node.op == "!":
-        return (node.of,)
+        return (node.operand,)
     return (node.left, node.right) if isinstance(node, tree.Binary) and node.op in ("&&", "||") else ()
 
 
-def _name(node: Any) -> str | None:
+def _name(node: tree.Expression) -> str | None:
     """The variable that an element is of, where it may be any."""
     if isinstance(node, tree.Index) and any(isinstance(i, tree.Number) for i in node.indices):
         return None
-    inside = node.of if isinstance(node, tree.Index) else node
+    inside = node.container if isinstance(node, tree.Index) else node
     return inside.name if isinstance(inside, tree.Variable) else None
 
 
-def _literal(node: Any) -> float | None:
-    if isinstance(node, tree.Unary) and node.op == "-" and isinstance(node.of, tree.Number):
-        return -float(node.of.value)
+def _literal(node: tree.Expression) -> float | None:
+    if isinstance(node, tree.Unary) and node.op == "-" and isinstance(node.operand, tree.Number):
+        return -float(node.operand.value)
     return float(node.value) if isinstance(node, tree.Number) else None
 
 
@@ -143,29 +142,31 @@ def _codes(compared: list[Comparison], domain: Domain) -> Domain | None:
 
 
 def _supports(program: tree.Program) -> dict[str, Domain]:
-    """Where variables lie as there is no density elsewhere: those that are drawn from a distribution, and those of
-    which a logarithm is taken. What is done of some records alone tells nothing."""
+    """Supports of variables that have a distribution or of which a logarithm is taken.
+
+    Statements inside of branches are ignored, as they may be about some records only.
+    """
     result: dict[str, Domain] = {}
-    every = tree.walk(_blocks(program))
-    branches = [n for n in every if isinstance(n, tree.If | tree.While | tree.Ternary)]
-    of_some = {id(n) for branch in branches for n in tree.walk(branch)}
-    for node in every:
-        if id(node) in of_some:
+    nodes = tree.walk(_blocks(program))
+    branches = [n for n in nodes if isinstance(n, tree.If | tree.While | tree.Ternary)]
+    conditional = {id(n) for branch in branches for n in tree.walk(branch)}
+    for node in nodes:
+        if id(node) in conditional:
             continue
         if isinstance(node, tree.Tilde):
-            law, variate, args = node.name, node.of, node.args
+            family, variate, args = node.name, node.variate, node.args
         elif isinstance(node, tree.Call) and node.args:
-            law, variate, args = re.sub(r"_lu?p[md]f$", "", node.name), node.args[0], node.args[1:]
-            if law == node.name and law not in _LOGARITHMS:
+            family, variate, args = re.sub(r"_lu?p[md]f$", "", node.name), node.args[0], node.args[1:]
+            if family == node.name and family not in _LOGARITHMS:
                 continue
         else:
             continue
-        supports: list[tuple[Any, Domain]] = []
-        if law in _BINARY:
+        supports: list[tuple[tree.Expression, Domain]] = []
+        if family in _BINARY:
             supports = [(variate, BINARY)]
-        elif law in _COUNTS:
-            supports = [(expression, COUNT) for expression in (variate, *(args[:1] if law in _TRIALS else ()))]
-        elif law in _POSITIVE or law in _LOGARITHMS:
+        elif family in _COUNTS:
+            supports = [(expression, COUNT) for expression in (variate, *(args[:1] if family in _TRIALS else ()))]
+        elif family in _POSITIVE or family in _LOGARITHMS:
             supports = [(variate, POSITIVE)]
         for expression, domain in supports:
             if (name := _name(expression)) is not None:

@@ -31,11 +31,11 @@ class Parts:
         constants: data that are no fields.
         count: the name of the number of records, None if all data are one record.
         columns, fields: of a record, by name.
-        cut: transformed data that are fields, as their own means or scales entered them; they are not computed.
-        unit: the field that names a record's own parameters, where there are some; `units` of them.
-        own: the parameters of each record, with the axis.
+        cut: transformed data that are fields, because they are computed from all records (centred columns).
+        unit: the field that numbers the records if parameters have one entry per record; there are `units`.
+        per_record: the axis of records, by the name of each parameter that has one entry per record.
         coordinates: parameters of the model.
-        whole: the same where the transformed data are computed, where some are cut.
+        whole: the same program with all transformed data computed; None if none are cut.
     """
 
     machine: Machine
@@ -47,7 +47,7 @@ class Parts:
     cut: Mapping[str, Column]
     unit: str | None
     units: int
-    own: Mapping[str, int]
+    per_record: Mapping[str, int]
     coordinates: Coordinates
     whole: "Parts | None" = None
 
@@ -67,9 +67,9 @@ class Parts:
 
     def _column(self, column: Column, values: Array, xp: ModuleType) -> V:
         if not column.follows:
-            values_of_record = stacked(column, values, xp)
-            a = values_of_record.a[0]
-            return V(values_of_record.base, a if np.ndim(a) or xp is jnp else a.item(), values_of_record.depth, True)
+            value = stacked(column, values, xp)
+            a = value.a[0]
+            return V(value.base, a if np.ndim(a) or xp is jnp else a.item(), value.depth, True)
         return stacked(column, values, xp)
 
     def field_of(self, name: str, value: V, like: Array) -> jax.Array:
@@ -100,9 +100,9 @@ class Parts:
         values, _ = self.coordinates.values(params)
         for place in self.coordinates.places:
             v = values[place.name]
-            if place.name in self.own:
+            if place.name in self.per_record:
                 at = jnp.round(jnp.asarray(record[str(self.unit)])).astype(int) - 1
-                axis = self.own[place.name]
+                axis = self.per_record[place.name]
                 v = V(v.base, jnp.expand_dims(jnp.take(v.a, at, axis=axis), axis), v.depth)
             frame[place.name] = v
         return frame, self.terms(frame, machine or self.record, run)
@@ -138,7 +138,7 @@ def _drawn(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> 
     return plain(domain, rng, shape)
 
 
-def own_parameters(nodes: tuple[tree.Declare, ...], count: str) -> dict[str, int] | None:
+def record_parameters(nodes: tuple[tree.Declare, ...], count: str) -> dict[str, int] | None:
     """Parameters that follow the count, with their axis; None if one follows it in another way."""
     result: dict[str, int] = {}
     for p in nodes:

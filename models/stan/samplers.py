@@ -1,44 +1,42 @@
 """Draws of the densities that responses have, by their names in Stan, elementwise."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import random
 
-from bayesrecon.arrays import Array
 from bayesrecon.models.stan.multivariate import ordered_logs
 from bayesrecon.models.stan.named_densities import OF_PREDICTORS, linear_predictor
 from bayesrecon.models.stan.special import log_inv_logit, log_normal_cdf
 from bayesrecon.models.stan.values import StanError, V
 
-Sampler = Callable[..., Any]
+Sampler = Callable[..., jax.Array]
 """`(key, shape, *parameters) -> draws of this shape`."""
 
 
-def _gamma(key: jax.Array, shape: object, alpha: Array, beta: Array) -> jax.Array:
+def _gamma(key: jax.Array, shape: tuple[int, ...], alpha: jax.Array, beta: jax.Array) -> jax.Array:
     return random.gamma(key, jnp.broadcast_to(alpha, shape)) / beta
 
 
-def _binomial(key: Any, shape: Any, n: Any, p: Any) -> Any:
+def _binomial(key: jax.Array, shape: tuple[int, ...], n: jax.Array, p: jax.Array) -> jax.Array:
     return random.binomial(key, n, p, shape=shape)
 
 
-def _poisson(key: jax.Array, shape: object, rate: Array) -> jax.Array:
+def _poisson(key: jax.Array, shape: tuple[int, ...], rate: jax.Array) -> jax.Array:
     return random.poisson(key, jnp.broadcast_to(rate, shape)).astype(float)
 
 
-def _student_t(key: Any, shape: Any, nu: Any, mu: Any, sigma: Any) -> Any:
+def _student_t(key: jax.Array, shape: tuple[int, ...], nu: jax.Array, mu: jax.Array, sigma: jax.Array) -> jax.Array:
     return mu + sigma * random.t(key, nu, shape)
 
 
-def _beta_binomial(key: Any, shape: Any, n: Any, a: Any, b: Any) -> Any:
+def _beta_binomial(key: jax.Array, shape: tuple[int, ...], n: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
     first_key, second_key = random.split(key)
     return _binomial(second_key, shape, n, random.beta(first_key, a, b, shape))
 
 
-def _neg_binomial_2(key: Any, shape: object, mu: Any, phi: Any) -> Any:
+def _neg_binomial_2(key: jax.Array, shape: tuple[int, ...], mu: jax.Array, phi: jax.Array) -> jax.Array:
     first_key, second_key = random.split(key)
     return _poisson(second_key, shape, _gamma(first_key, shape, phi, phi / mu))
 
@@ -73,15 +71,15 @@ SAMPLERS: dict[str, Sampler] = {
 """Samplers of one number, by the density's name."""
 
 
-def drawn(name: str, y: V, args: list[V], key: jax.Array) -> jax.Array:
+def sample(name: str, y: V, args: list[V], key: jax.Array) -> jax.Array:
     """A draw in place of y.
 
     Raises:
         StanError: a density that is not drawn from.
     """
     if name in OF_PREDICTORS:
-        x, alpha, beta, *rest = args
-        return drawn(OF_PREDICTORS[name], y, [linear_predictor(x, alpha, beta), *rest], key)
+        x, alpha, beta, *scales = args
+        return sample(OF_PREDICTORS[name], y, [linear_predictor(x, alpha, beta), *scales], key)
     shape = y.shape
     values = [jnp.asarray(v.a, float) for v in args]
     if name in SAMPLERS:

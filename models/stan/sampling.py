@@ -1,13 +1,13 @@
 """The NumPyro program of a Stan program, which NUTS runs."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import Model, Params, Records
 from bayesrecon.models.stan.record_term import Parts
 
@@ -15,7 +15,7 @@ from bayesrecon.models.stan.record_term import Parts
 def numpyro_program(parts: Parts, model: Model) -> Callable[..., None]:
     """A program of latent variables with flat priors in unconstrained coordinates, and a factor for the log density."""
 
-    def program(**batch: Any) -> None:
+    def program(**batch: Array) -> None:
         import numpyro
         from numpyro.distributions import ImproperUniform, constraints
 

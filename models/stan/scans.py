@@ -1,15 +1,16 @@
 """Loops run one iteration after the other in a scan, also those that are longer in some iterations of an outer loop."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.frame import STEPS, Frame, Run, Slot
-from bayesrecon.models.stan.values import Split, Untraceable, V, consolidated
+from bayesrecon.models.stan.frame import STEPS, EarlyExit, Frame, Run, Slot
+from bayesrecon.models.stan.values import Elements, Split, Untraceable, V, consolidated
 
 ALIKE = 6
 """Pairs of bounds up to which iterations of an outer loop are told apart by them: each then runs as it stands."""
@@ -25,17 +26,23 @@ JAX_ERRORS = (
 class Statements(Protocol):
     """An object that runs statements."""
 
-    def statement(self, node: Any, frame: Frame, run: Run) -> Any: ...
+    def statement(self, node: tree.Statement, frame: Frame, run: Run) -> EarlyExit | None: ...
 
 
 @dataclass(frozen=True)
 class Inside:
-    """How the iterations of a loop are run."""
+    """How the iterations of a loop are run.
+
+    Args:
+        run: the run outside of the loop.
+        tainted: whether the bounds depend on a record.
+        selects: whether both branches may be run where a condition is not known.
+        iterations: how many there are.
+    """
 
     run: Run
     tainted: bool
     selects: bool
-
     iterations: int
 
     def new(self) -> Run:
@@ -52,17 +59,17 @@ class Inside:
         )
 
 
-def consumed_of(variable: Any) -> int:
+def consumed_of(variable: V | Slot) -> int:
     return variable.consumed if isinstance(variable, Slot) else 0
 
 
-def current_value(variable: Any) -> V:
+def current_value(variable: V | Slot) -> V:
     return consolidated(variable.row if isinstance(variable, Slot) else variable)
 
 
-def summed(inner: Run) -> tuple[Any, Any]:
-    zero = jnp.zeros(())
-    return tuple(sum((v for _, v, t in inner.terms if t == side), start=zero) for side in (False, True))  # type: ignore[return-value]
+def summed(inner: Run) -> tuple[jax.Array, jax.Array]:
+    """Sums of the terms that depend on no record, and of those that do."""
+    return inner.total(False), inner.total(True)
 
 
 def around(node: tree.For, frame: Frame) -> Frame:
@@ -72,7 +79,7 @@ def around(node: tree.For, frame: Frame) -> Frame:
 
 
 def set_variable(frame: Frame, name: str, v: V) -> None:
-    variable: Any = frame[name]
+    variable: V | Slot = frame[name]
     if isinstance(variable, Slot):
         variable.row = v
     else:
@@ -117,7 +124,7 @@ def run_longest_range(
     written = sorted((tree.assigned_in(node.body) & frame.keys()) - run.frozen)
     steps = run.steps
 
-    def place(i: Any) -> tuple[Any, Any]:
+    def place(i: jax.Array) -> tuple[Elements, Elements]:
         at = high.a - (longest - 1) + i
         return jnp.maximum(at, low.a), at >= low.a
 
@@ -135,8 +142,8 @@ def run_longest_range(
 def run_scan(
     machine: Statements,
     node: tree.For,
-    every: np.ndarray,
-    place: Any,
+    iterations: np.ndarray,
+    place: Callable[[jax.Array], tuple[Elements, Elements]],
     inside: Inside,
     frame: Frame,
     written: list[str],
@@ -147,7 +154,7 @@ def run_scan(
     taints = {name: v.tainted for name, v in initial.items()}
     steps: list[tuple[int, int]] = []
 
-    def iteration(carry: dict[str, Any], i: Any) -> Any:
+    def iteration(carry: dict[str, jax.Array], i: jax.Array) -> tuple[dict[str, jax.Array], tuple[jax.Array, ...]]:
         inner, variables = inside.new(), dict(outer)
         for n, a in carry.items():
             row = V(initial[n].base, a, initial[n].depth, taints[n])
@@ -161,25 +168,25 @@ def run_scan(
         new = {name: jnp.asarray(v.a, carry[name].dtype) for name, v in final.items()}
         if counts is True:
             return new, summed(inner)
-        kept = {name: jnp.where(counts, a, carry[name]) for name, a in new.items()}
-        return kept, tuple(jnp.where(counts, a, 0.0) for a in summed(inner))
+        updated = {name: jnp.where(counts, a, carry[name]) for name, a in new.items()}
+        return updated, tuple(jnp.where(counts, a, 0.0) for a in summed(inner))
 
     if any(v.base == "int" for v in initial.values()):
         raise Untraceable("an integer changes between iterations")
     start = {name: jnp.asarray(np.nan_to_num(v.a) if v.known else v.a, float) for name, v in initial.items()}
-    for _ in range(1 + len(initial)):  # until what depends on a record is known, which one iteration hands to the next
+    before: dict[str, bool] | None = None
+    final, free, bound = start, jnp.zeros(()), jnp.zeros(())
+    while taints != before:  # an iteration hands on to the next one what depends on a record
         before = dict(taints)
-        final, (free, bound) = jax.lax.scan(iteration, start, jnp.asarray(every))
-        if taints == before:
-            break
+        final, (free, bound) = jax.lax.scan(iteration, start, jnp.asarray(iterations))
     inside.run.steps, inside.run.entries = max(steps)
     for name, v in initial.items():
         set_variable(frame, name, V(v.base, final[name], v.depth, taints[name]))
     add(node, inside.run, free.sum(), bound.sum())
 
 
-def add(node: tree.For, run: Run, free: Any, bound: Any) -> None:
+def add(node: tree.For, run: Run, free: Elements, bound: Elements) -> None:
     """The sum of what the iterations added to the target."""
     if any(isinstance(n, tree.Tilde | tree.Increment | tree.Call | tree.CallStatement) for n in tree.walk(node.body)):
-        run.terms.append((node.at[0], free, False))
-        run.terms.append((node.at[0], bound, True))
+        run.terms.append((node.position[0], free, False))
+        run.terms.append((node.position[0], bound, True))

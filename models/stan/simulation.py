@@ -8,7 +8,6 @@ drawn from.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +20,11 @@ from bayesrecon.models.stan.frame import Frame, Run, fork
 from bayesrecon.models.stan.machine import Machine, summands
 from bayesrecon.models.stan.named_densities import density_of_call
 from bayesrecon.models.stan.record_term import Parts
-from bayesrecon.models.stan.samplers import drawn
-from bayesrecon.models.stan.values import StanError, V
+from bayesrecon.models.stan.samplers import sample
+from bayesrecon.models.stan.values import Elements, StanError, V
+
+Places = tuple[int | None, ...]
+"""Indices of an element of a field, from one; None for several or unknown ones, and empty for the whole field."""
 
 
 class _Drawing(DensityVisitor):
@@ -33,27 +35,29 @@ class _Drawing(DensityVisitor):
         key: key of the random numbers.
     """
 
-    def __init__(self, record: Machine, fields: frozenset[str], key: Any):
+    def __init__(self, record: Machine, fields: frozenset[str], key: jax.Array):
         super().__init__(record)
         self._fields, self._key = fields, key
-        self.done: list[tuple[str, Any]] = []
+        self.drawn: list[tuple[str, Places]] = []
 
-    def _response(self, node: Any) -> str | None:
-        variate = node.of if isinstance(node, tree.Index) else node
+    def _response(self, node: tree.Expression) -> str | None:
+        variate = node.container if isinstance(node, tree.Index) else node
         return variate.name if isinstance(variate, tree.Variable) and variate.name in self._fields else None
 
-    def visit_density(self, name: str, variate: Any, args: tuple[Any, ...], frame: Frame, run: Run) -> bool:
+    def visit_density(
+        self, name: str, variate: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run
+    ) -> bool:
         """A draw comes in place of the field, or of an element of it."""
         field = self._response(variate)
         if field is None:
             return False
         indices = variate.indices if isinstance(variate, tree.Index) else ()
         places = tuple(self._place(i, frame, run) for i in indices)
-        if any(drawn_field == field and (not places or not at or at == places) for drawn_field, at in self.done):
+        if any(drawn_field == field and (not places or not at or at == places) for drawn_field, at in self.drawn):
             raise StanError(f"{field} has two densities")
-        self.done.append((field, places))
+        self.drawn.append((field, places))
         y, values = self.value(variate, frame, run), [self.value(a, frame, run) for a in args]
-        new = drawn(name, y, values, random.fold_in(self._key, len(self.done)))
+        new = sample(name, y, values, random.fold_in(self._key, len(self.drawn)))
         new = new if y.base == "int" else jnp.asarray(new, float)
         frame[field] = self._assigned(frame[field], indices, V(y.base, new, y.depth, True), frame, run)
         return True
@@ -63,27 +67,27 @@ class _Drawing(DensityVisitor):
         shares = self._shares(call, frame, run)
         if shares is None:
             return False
-        before, after, sides = list(self.done), [], []
+        before, after, frames = list(self.drawn), [], []
         for _, density in shares:
-            self.done, side = list(before), fork(frame)
-            if not self.visit_density(str(density_of_call(density.name)), density.args[0], density.args[1:], side, run):
+            self.drawn, component = list(before), fork(frame)
+            if not self.visit_density(
+                str(density_of_call(density.name)), density.args[0], density.args[1:], component, run
+            ):
                 raise StanError("a component of a mixture is not the density of a field")
-            after.append(self.done)
-            sides.append(side)
-        (field, _), at = (
-            after[0][-1],
-            random.fold_in(random.fold_in(self._key, 0), len(after[0])),
-        )  # fields count from 1
-        if any(done != after[0] for done in after):
+            after.append(self.drawn)
+            frames.append(component)
+        field, _ = after[0][-1]
+        key = random.fold_in(random.fold_in(self._key, 0), len(after[0]))  # keys of fields count from 1
+        if any(drawn != after[0] for drawn in after):
             raise StanError("the components of a mixture are densities of several fields")
-        which = random.categorical(at, jnp.stack([jnp.asarray(share, float) for share, _ in shares]))
-        variable = sides[0][field]
+        selected = random.categorical(key, jnp.stack([jnp.asarray(share, float) for share, _ in shares]))
+        variable = frames[0][field]
         frame[field] = V(
-            variable.base, jnp.stack([jnp.asarray(s[field].a) for s in sides])[which], variable.depth, True
+            variable.base, jnp.stack([jnp.asarray(f[field].a) for f in frames])[selected], variable.depth, True
         )
         return True
 
-    def _shares(self, call: tree.Call, frame: Frame, run: Run) -> list[tuple[Any, tree.Call]] | None:
+    def _shares(self, call: tree.Call, frame: Frame, run: Run) -> list[tuple[Elements, tree.Call]] | None:
         """Logarithms of the shares of components, with the densities of these; None if it is no such mixture."""
         parts = call.args
         if call.name == "log_mix" and len(parts) == 3:
@@ -104,7 +108,7 @@ class _Drawing(DensityVisitor):
             )
         return shares if len(shares) > 1 else None
 
-    def _place(self, node: Any, frame: Frame, run: Run) -> Any:
+    def _place(self, node: tree.IndexNode, frame: Frame, run: Run) -> int | None:
         if node is None or isinstance(node, tree.Range):
             return None
         position = self.value(node, frame, run)
@@ -113,7 +117,7 @@ class _Drawing(DensityVisitor):
         return int(position.a) if position.scalar else None
 
 
-def simulation(parts: Parts, params: Params) -> Callable[[Params, Records, Any], Records] | None:
+def simulation(parts: Parts, params: Params) -> Callable[[Params, Records, jax.Array], Records] | None:
     """`(params, records, key) -> records` with the fields drawn that the program has a density for, None if a term
     of a record is something else.
 
@@ -122,17 +126,17 @@ def simulation(parts: Parts, params: Params) -> Callable[[Params, Records, Any],
     """
     fields = frozenset(parts.columns)
 
-    def one(params: Params, record: Records, key: Any) -> Records:
+    def simulate_record(params: Params, record: Records, key: jax.Array) -> Records:
         machine = _Drawing(parts.record, fields, key)
         frame, run = parts.run_record(params, record, machine, Run(selects=False))
-        if not machine.done or any(tainted for *_, tainted in run.terms):
+        if not machine.drawn or any(tainted for *_, tainted in run.terms):
             raise StanError("a term of the record is not the density of a field")
-        new = {name for name, _ in machine.done}
+        new = {name for name, _ in machine.drawn}
         return {**record, **{name: parts.field_of(name, frame[name], record[name]) for name in new}}
 
-    def simulate(params: Params, records: Records, key: Any) -> Records:
+    def simulate(params: Params, records: Records, key: jax.Array) -> Records:
         count = len(next(iter(records.values())))
-        return jax.vmap(one, (None, 0, 0))(params, records, jax.random.split(key, count))
+        return jax.vmap(simulate_record, (None, 0, 0))(params, records, jax.random.split(key, count))
 
     try:
         blank = {k: jnp.asarray(v) for k, v in parts.blank(1, 0).items()}

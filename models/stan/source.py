@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError, Note, near
@@ -33,9 +33,9 @@ from bayesrecon.models.stan.linear_form import linear_form
 from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_part, tainted_names, without_aliases
 from bayesrecon.models.stan.parsing import parse
-from bayesrecon.models.stan.posterior import declarations, machine_of, places, value_of
+from bayesrecon.models.stan.posterior import Place, declarations, machine_of, places, value_of
 from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
-from bayesrecon.models.stan.record_term import Parts, own_parameters
+from bayesrecon.models.stan.record_term import Parts, record_parameters
 from bayesrecon.models.stan.sampling import numpyro_program
 from bayesrecon.models.stan.simulation import simulation
 from bayesrecon.models.stan.stated_log_lik import pointwise_notes, possible_counts
@@ -71,10 +71,10 @@ class StanModel(Model):
 def from_stan(
     source: str | os.PathLike[str],
     *,
-    constants: Mapping[str, Any] | None = None,
+    constants: Mapping[str, npt.ArrayLike] | None = None,
     record: str | None = None,
     sizes: Mapping[str, tuple[int, ...]] | None = None,
-    domain: Mapping[str, Any] | None = None,
+    domain: Mapping[str, object] | None = None,
     name: str | None = None,
 ) -> StanModel:
     """A `Model` from a Stan program.
@@ -107,17 +107,17 @@ def from_stan(
     (('b',), ('x', 'y'))
     """
     program = read_program(source, name)
-    given = dict(constants or {})
-    for k in given:
+    stated = dict(constants or {})
+    for k in stated:
         known = [d.name for d in (*declarations(program.data), *declarations(program.transformed_data))]
         if k not in known:
             raise BayesreconError(f"constants: {k!r} is not in the data of {program.name}{near(k, known)}")
-    return _chosen(program, given, record, _declared_sizes(program, sizes or {}), domain)
+    return _model_of_count(program, stated, record, _declared_sizes(program, sizes or {}), domain)
 
 
 @in_float64
-def knowing(model: StanModel, known: Mapping[str, Any]) -> StanModel:
-    """The model with some transformed data given. Records do not change.
+def knowing(model: StanModel, known: Mapping[str, npt.ArrayLike]) -> StanModel:
+    """The model with some transformed data stated. Records do not change.
 
     The values are used to compute parameters that the draws omit.
 
@@ -128,16 +128,16 @@ def knowing(model: StanModel, known: Mapping[str, Any]) -> StanModel:
     assert parts is not None
     assert left_out is not None
     frame = dict(left_out.frame)
-    made = {d.name: d for d in declarations(left_out.program.transformed_data)}
+    declared = {d.name: d for d in declarations(left_out.program.transformed_data)}
     for k, value in known.items():
-        if k not in made:
-            raise BayesreconError(f"{k!r} is not in the transformed data of {model.name}{near(k, made)}")
-        frame[k] = value_of(made[k], value, left_out.machine.shape_of(made[k].type, frame, Run()))
+        if k not in declared:
+            raise BayesreconError(f"{k!r} is not in the transformed data of {model.name}{near(k, declared)}")
+        frame[k] = value_of(declared[k], value, left_out.machine.shape_of(declared[k].type, frame, Run()))
     completed = LeftOut(left_out.program, left_out.places.values(), frame)
     return replace(model, left_out=completed, prepare=_prepare(parts.coordinates, completed))
 
 
-def _prepare(coordinates: Coordinates, left_out: LeftOut) -> Callable[[Any], Any]:
+def _prepare(coordinates: Coordinates, left_out: LeftOut) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]:
     """Convert draws of a program, which may omit some parameters, to draws of the model."""
     free = {r.place.name: r.name for r in coordinates.rules}
 
@@ -148,13 +148,13 @@ def _prepare(coordinates: Coordinates, left_out: LeftOut) -> Callable[[Any], Any
     return prepare
 
 
-def _left_out(program: tree.Program, parts: Parts, given: Mapping[str, Any]) -> LeftOut:
+def _left_out(program: tree.Program, parts: Parts, stated: Mapping[str, npt.ArrayLike]) -> LeftOut:
     """Reconstruction of omitted parameters from the whole program and the data of its generated quantities."""
     machine, constants = machine_of(program), dict(parts.coordinates.frame)
     for d in declarations(program.data):
-        if d.name in given and d.name not in constants:
+        if d.name in stated and d.name not in constants:
             with suppress(StanError):  # its size is not known, and nobody asked for it
-                constants[d.name] = value_of(d, given[d.name], machine.shape_of(d.type, constants, Run()))
+                constants[d.name] = value_of(d, stated[d.name], machine.shape_of(d.type, constants, Run()))
     sources = {d.name for d in declarations(program.data)} - constants.keys()
     frame = _untainted(machine, constants, tainted_names(program, sources))
     return LeftOut(program, parts.coordinates.places, frame)
@@ -190,19 +190,23 @@ def read_program(source: str | os.PathLike[str], name: str | None = None) -> tre
     return with_names(without_aliases(parse(text, name or path.name)))
 
 
-def _chosen(
-    program: tree.Program, given: dict[str, Any], record: str | None, sizes: dict[str, Any], domain: Any
+def _model_of_count(
+    program: tree.Program,
+    stated: dict[str, npt.ArrayLike],
+    record: str | None,
+    sizes: dict[str, tuple[int, ...]],
+    domain: Mapping[str, object] | None,
 ) -> StanModel:
     """The model over the count that was named, or over the first for which the likelihood is a product."""
     possible = possible_counts(program)
     if record is not None and record != "all" and record not in possible:
         raise BayesreconError(f"record={record!r}: the counts of {program.name} are {', '.join(possible) or 'none'}")
     if record == "all" or (record is None and not possible):
-        return _model(program, None, given, sizes, domain)
+        return _model(program, None, stated, sizes, domain)
     first: BayesreconError | None = None
     for count in possible if record is None else (record,):
         try:
-            return _model(program, count, given, sizes, domain)
+            return _model(program, count, stated, sizes, domain)
         except BayesreconError as error:
             first = first or error
     assert first is not None
@@ -210,19 +214,20 @@ def _chosen(
 
 
 def _model(
-    program: tree.Program, count: str | None, given: dict[str, Any], sizes: dict[str, Any], domain: Any
+    program: tree.Program,
+    count: str | None,
+    stated: dict[str, npt.ArrayLike],
+    sizes: dict[str, tuple[int, ...]],
+    domain: Mapping[str, object] | None,
 ) -> StanModel:
     cut: dict[str, Column] = {}
-    complete = parts = _parts(program, count, given, sizes, domain, cut)
+    complete = parts = _parts(program, count, stated, sizes, domain, cut)
     while (column := coupled_column(parts)) is not None:
         cut[column.node.name] = column
-        parts = replace(_parts(program, count, given, sizes, domain, cut), whole=complete)
-    title, left_out = (
-        program.name.removesuffix(".stan"),
-        _left_out(program, parts, {**implied_sizes(program, sizes), **given}),
-    )
+        parts = replace(_parts(program, count, stated, sizes, domain, cut), whole=complete)
+    left_out = _left_out(program, parts, {**implied_sizes(program, sizes), **stated})
     model = StanModel(
-        name=title,
+        name=program.name.removesuffix(".stan"),
         parameters=parts.coordinates.parameters,
         fields=parts.fields,
         log_lik_at=parts.log_lik,
@@ -232,7 +237,7 @@ def _model(
         parts=parts,
         left_out=left_out,
         data_priors=priors_of_data(program, set(parts.columns) | ({count} if count else set())),
-        notes=(*_read_off(parts), *presumed_notes(parts.machine.program, parts.fields), *parts.coordinates.notes),
+        notes=(*_record_notes(parts), *presumed_notes(parts.machine.program, parts.fields), *parts.coordinates.notes),
     )
     if not model.parameters:
         raise BayesreconError(f"{program.name} has no parameters, so it has no posterior")
@@ -244,14 +249,14 @@ def _model(
 
 
 def _parts(
-    program: tree.Program, count: str | None, given: dict[str, Any], sizes: dict[str, Any], domain: Any,
-    cut: Mapping[str, Column],
+    program: tree.Program, count: str | None, stated: dict[str, npt.ArrayLike], sizes: dict[str, tuple[int, ...]],
+    domain: Mapping[str, object] | None, cut: Mapping[str, Column],
 ) -> Parts:  # fmt: skip
-    made = {d.name: d for d in declarations(program.transformed_data)}
-    frozen = frozenset(cut) | (given.keys() & made.keys())
+    declared = {d.name: d for d in declarations(program.transformed_data)}
+    frozen = frozenset(cut) | (stated.keys() & declared.keys())
     small = pruned(program, frozen)
     machine = machine_of(small)
-    fields = _all_data(small, given) if count is None else columns(small, count)
+    fields = _all_data(small, stated) if count is None else columns(small, count)
     if fields is None:
         raise BayesreconError(
             f"{program.name}: sizes of data depend on {count} in more than one way; choose another count with record="
@@ -259,50 +264,52 @@ def _parts(
     if count is not None and not fields and not cut:
         raise BayesreconError(f"{program.name}: no data have the size {count}")
     known_sizes = implied_sizes(program, sizes)
-    constants = constants_of(machine, fields, count, given, known_sizes)
-    own, units = _own(small, count, given, known_sizes)
-    sources = set(fields) | set(cut) | ({count} if count and not own else set())
+    constants = constants_of(machine, fields, count, stated, known_sizes)
+    per_record, units = _record_parameters(small, count, stated, known_sizes)
+    sources = set(fields) | set(cut) | ({count} if count and not per_record else set())
     tainted = tainted_names(small, sources)
-    if given.keys() & made.keys():
+    if stated.keys() & declared.keys():
         sized = _untainted(machine, constants, tainted)
-        for name in given.keys() & made.keys():
-            constants[name] = value_of(made[name], given[name], machine.shape_of(made[name].type, sized, Run()))
+        for name in stated.keys() & declared.keys():
+            constants[name] = value_of(
+                declared[name], stated[name], machine.shape_of(declared[name].type, sized, Run())
+            )
     base = _untainted(machine, constants, tainted)
-    if own and count:
+    if per_record and count:
         base[count] = value_of(_declared(small, count), units, ())
-    parameters = places(machine, base, {k: tuple(v) for k, v in sizes.items()} if own or not sizes else None)
+    parameters = places(machine, base, {k: tuple(v) for k, v in sizes.items()} if per_record or not sizes else None)
     _check_sizes(program, parameters, sizes)
-    unit = _unit_name(small) if own else None
+    unit = _unit_name(small) if per_record else None
     described = _described(machine, base, {**fields, **cut}, indexing(small))
     if unit:
         described = {unit: Field((), Domain("levels", levels=tuple(map(float, range(1, units + 1))))), **described}
     described = with_ranges(small, fields, described)
-    for k, stated in domains_of(domain, described).items():
-        described[k] = replace(described[k], domain=stated)
+    for k, field_domain in domains_of(domain, described).items():
+        described[k] = replace(described[k], domain=field_domain)
     if not described:
         raise BayesreconError(
             f"{program.name}: the density uses no data, so there is nothing to recover; declare data in the data block"
         )
     coordinates = Coordinates(machine, base, parameters, tainted)
     record = machine_of(record_part(small, tainted))
-    return Parts(machine, record, constants, count, fields, described, dict(cut), unit, units, own, coordinates)
+    return Parts(machine, record, constants, count, fields, described, dict(cut), unit, units, per_record, coordinates)
 
 
 def _declared(program: tree.Program, name: str) -> tree.Declare:
     return next(d for d in declarations(program.data) if d.name == name)
 
 
-def _all_data(program: tree.Program, given: Mapping[str, Any]) -> dict[str, Column]:
+def _all_data(program: tree.Program, stated: Mapping[str, npt.ArrayLike]) -> dict[str, Column]:
     """All data but sizes and constants, as one record."""
     used = {n for d in declarations(program.data) for s in sizes_of(d) for n in tree.names_in(s)}
     used |= {n for d in declarations(program.parameters) for s in sizes_of(d) for n in tree.names_in(s)}
     return {
-        d.name: Column(d, 0, False) for d in declarations(program.data) if d.name not in used and d.name not in given
+        d.name: Column(d, 0, False) for d in declarations(program.data) if d.name not in used and d.name not in stated
     }
 
 
-def _own(
-    program: tree.Program, count: str | None, given: Mapping[str, Any], implied: Mapping[str, Any]
+def _record_parameters(
+    program: tree.Program, count: str | None, stated: Mapping[str, npt.ArrayLike], implied: Mapping[str, npt.ArrayLike]
 ) -> tuple[dict[str, int], int]:
     """Parameters of each record, and how many records there are then."""
     if count is None:
@@ -310,18 +317,19 @@ def _own(
     uses = [d for d in declarations(program.parameters) if count in tree.names_in(tuple(sizes_of(d)))]
     if not uses:
         return {}, 0
-    units = given.get(count, implied.get(count))
+    units = stated.get(count, implied.get(count))
     if units is None:
         raise BayesreconError(
             f"{program.name}: {uses[0].name} has an entry for each of the {count} records; state how many there are, "
             f'constants={{"{count}": ...}} (--constants FILE.json)'
         )
-    result = own_parameters(tuple(uses), count)
+    result = record_parameters(tuple(uses), count)
     if result is None:
         raise BayesreconError(
-            f"{program.name}, line {uses[0].at[0]}: {uses[0].name} must have exactly one axis of the number of records"
+            f"{program.name}, line {uses[0].position[0]}: {uses[0].name} must have exactly one axis of the "
+            "number of records"
         )
-    return result, int(units)
+    return result, int(np.asarray(units))
 
 
 def _unit_name(program: tree.Program) -> str:
@@ -347,7 +355,7 @@ def _untainted(machine: Machine, constants: Frame, tainted: set[str]) -> Frame:
 
 
 def _described(
-    machine: Machine, base: Frame, fields: Mapping[str, Column], indexes: Mapping[str, list[Any]]
+    machine: Machine, base: Frame, fields: Mapping[str, Column], indexes: Mapping[str, list[tree.Expression]]
 ) -> dict[str, Field]:
     result: dict[str, Field] = {}
     for name, column in fields.items():
@@ -366,7 +374,7 @@ def _described(
     return result
 
 
-def _check_sizes(program: tree.Program, parameters: Any, sizes: Mapping[str, Any]) -> None:
+def _check_sizes(program: tree.Program, parameters: tuple[Place, ...], sizes: Mapping[str, tuple[int, ...]]) -> None:
     for p in parameters:
         if p.name in sizes and tuple(sizes[p.name]) != p.shape and int(np.prod(sizes[p.name])) != int(np.prod(p.shape)):
             raise BayesreconError(
@@ -375,13 +383,15 @@ def _check_sizes(program: tree.Program, parameters: Any, sizes: Mapping[str, Any
             )
 
 
-def _read_off(parts: Parts) -> tuple[str, ...]:
+def _record_notes(parts: Parts) -> tuple[str, ...]:
     """Notes on what is used as a record."""
     if parts.count is None:
         return (Note(f"{parts.name}: all data together are one record"),)
     notes = [Note(f"{parts.name}: the data are {parts.count} records with the fields {', '.join(parts.fields)}")]
     if parts.unit:
-        notes.append(Note(f"{', '.join(parts.own)} have one entry per record; the field {parts.unit} is its number"))
+        notes.append(
+            Note(f"{', '.join(parts.per_record)} have one entry per record; the field {parts.unit} is its number")
+        )
     for name in parts.cut:
         notes.append(Note(f"{name} is computed from all records: the field is {name} itself, not its inputs"))
     return tuple(notes)

@@ -59,10 +59,10 @@ def pointwise_notes(program: tree.Program, parts: Parts, model: Model) -> tuple[
 
     points = np.random.default_rng(2).normal(size=(POINTS, model.dimension)) * 0.5
     try:
-        own, terms = (np.asarray(a) for a in jax.jit(jax.vmap(both))(points))
+        stated_terms, terms = (np.asarray(a) for a in jax.jit(jax.vmap(both))(points))
     except (BayesreconError, TypeError, ValueError, IndexError):
         return (f"{NAME} could not be compared with the log likelihood terms of the records",)
-    apart, size = np.abs(np.diff(own - terms, axis=0)), 1 + np.abs(terms).max()
-    if not np.isfinite(apart).any() or np.nanmax(apart) <= _CLOSE * size:
+    changes, size = np.abs(np.diff(stated_terms - terms, axis=0)), 1 + np.abs(terms).max()
+    if not np.isfinite(changes).any() or np.nanmax(changes) <= _CLOSE * size:
         return ()
     return (f"{NAME} differs from a record's term in the target by more than a constant",)

@@ -1,179 +1,207 @@
 """A Stan program as a tree: expressions, statements, declarations and blocks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 Position = tuple[int, int]
 """Line and column, from one."""
 
+Part = TypeVar("Part")
+"""A node, a type, or a tuple of them."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:
-    """Something at a place in the program."""
+    """A part of the program."""
 
-    at: Position
+    position: Position
+
+
+class Expression(Node):
+    """A node that has a value."""
+
+    __slots__ = ()
+
+
+class Statement(Node):
+    """A node that is run."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Number(Node):
+class Number(Expression):
     value: int | float
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Variable(Node):
+class Variable(Expression):
     name: str
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Call(Node):
+class Call(Expression):
     name: str
-    args: tuple[Any, ...]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Index(Node):
-    """`of[indices]`; an index is an expression, a `Range` or None for all."""
-
-    of: Any
-    indices: tuple[Any, ...]
+    args: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Range(Node):
-    low: Any
-    high: Any
+    """`low:high` as an index; a missing end is None."""
+
+    low: Expression | None
+    high: Expression | None
+
+
+IndexNode = Expression | Range | None
+"""One index of several; None for all elements."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Unary(Node):
+class Index(Expression):
+    """`container[indices]`."""
+
+    container: Expression
+    indices: tuple[IndexNode, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Unary(Expression):
     op: str
-    of: Any
+    operand: Expression
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Binary(Node):
+class Binary(Expression):
     op: str
-    left: Any
-    right: Any
+    left: Expression
+    right: Expression
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Ternary(Node):
-    test: Any
-    then: Any
-    other: Any
+class Ternary(Expression):
+    test: Expression
+    then: Expression
+    other: Expression
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Listed(Node):
-    """`{a, b}` or `[a, b]`."""
+class Listed(Expression):
+    """`{a, b}`, or `[a, b]` if `row`."""
 
-    items: tuple[Any, ...]
+    items: tuple[Expression, ...]
     row: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Target(Node):
+class Target(Expression):
     """`target()`."""
 
 
 class Type(NamedTuple):
-    """A declared type: its base, the sizes of the array around it and its own, and its bounds.
+    """A declared type.
 
-    `base` is a keyword of the language: "int", "real", "vector", "row_vector", "matrix", "simplex" and so on.
+    `base` is a keyword of the language: "int", "real", "vector", "row_vector", "matrix", "simplex" and so on. `dims`
+    are the sizes of the array around it, `sizes` its own. `bounds` are pairs such as `("lower", expression)`.
     """
 
     base: str
-    dims: tuple[Any, ...] = ()
-    sizes: tuple[Any, ...] = ()
-    bounds: tuple[tuple[str, Any], ...] = ()
+    dims: tuple[Expression, ...] = ()
+    sizes: tuple[Expression, ...] = ()
+    bounds: tuple[tuple[str, Expression], ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Declare(Node):
+class Declare(Statement):
     name: str
     type: Type
-    value: Any = None
+    value: Expression | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Assign(Node):
-    to: Any
+class Assign(Statement):
+    """`assigned op value`."""
+
+    assigned: Expression
     op: str
-    value: Any
+    value: Expression
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Increment(Node):
+class Increment(Statement):
     """`target += value`."""
 
-    value: Any
+    value: Expression
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Tilde(Node):
-    of: Any
+class Tilde(Statement):
+    """`variate ~ name(args)`, with `T[low, high]` if truncated."""
+
+    variate: Expression
     name: str
-    args: tuple[Any, ...]
-    low: Any = None
-    high: Any = None
+    args: tuple[Expression, ...]
+    low: Expression | None = None
+    high: Expression | None = None
     truncated: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class If(Node):
-    test: Any
-    then: Any
-    other: Any
+class If(Statement):
+    test: Expression
+    then: Statement
+    other: Statement | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class For(Node):
-    """Over a range where there is `high`, over the elements of `low` where not."""
+class For(Statement):
+    """A loop over the range `low:high`, or over the elements of `low` if `high` is None."""
 
     name: str
-    low: Any
-    high: Any
-    body: Any
+    low: Expression
+    high: Expression | None
+    body: Statement
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class While(Node):
-    test: Any
-    body: Any
+class While(Statement):
+    test: Expression
+    body: Statement
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Block(Node):
-    body: tuple[Any, ...]
+class Block(Statement):
+    body: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Return(Node):
-    value: Any
+class Return(Statement):
+    value: Expression | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Jump(Node):
+class Jump(Statement):
     """`break` or `continue`."""
 
-    out: bool
+    is_break: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Message(Node):
+class Message(Statement):
     """`print` or `reject`."""
 
     rejects: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class CallStatement(Node):
+class CallStatement(Statement):
     call: Call
 
 
 class Argument(NamedTuple):
+    """An argument of a function: its base type, and the depth of the array around it."""
+
     name: str
     base: str
     depth: int
@@ -181,11 +209,13 @@ class Argument(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Function(Node):
+    """A function with its return type. `body` is None if it is only declared."""
+
     name: str
     args: tuple[Argument, ...]
     base: str
     depth: int
-    body: tuple[Any, ...] | None
+    body: tuple[Statement, ...] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,31 +224,32 @@ class Program:
 
     name: str = "program"
     functions: tuple[Function, ...] = ()
-    data: tuple[Any, ...] = ()
-    transformed_data: tuple[Any, ...] = ()
-    parameters: tuple[Any, ...] = ()
-    transformed_parameters: tuple[Any, ...] = ()
-    model: tuple[Any, ...] = ()
-    generated: tuple[Any, ...] = ()
+    data: tuple[Statement, ...] = ()
+    transformed_data: tuple[Statement, ...] = ()
+    parameters: tuple[Statement, ...] = ()
+    transformed_parameters: tuple[Statement, ...] = ()
+    model: tuple[Statement, ...] = ()
+    generated: tuple[Statement, ...] = ()
     source: str = field(default="", repr=False)
 
 
-def children(node: Any) -> list[Any]:
-    """The direct children of a node, in order."""
-    if isinstance(node, Node):
-        parts: list[Any] = [getattr(node, f.name) for f in fields(node) if f.name != "at"]
-    elif isinstance(node, Type):
-        parts = [*node.dims, *node.sizes, *(value for _, value in node.bounds)]
-    elif isinstance(node, tuple):
-        parts = list(node)
+def children(part: object) -> list[object]:
+    """The direct children of a node, a type or a tuple, in order."""
+    if isinstance(part, Node):
+        parts: list[object] = [getattr(part, f.name) for f in fields(part) if f.name != "position"]
+    elif isinstance(part, Type):
+        parts = [*part.dims, *part.sizes, *(value for _, value in part.bounds)]
+    elif isinstance(part, tuple):
+        parts = list(part)
     else:
         return []
     return [p for p in parts if isinstance(p, Node | tuple)]
 
 
-def walk(node: Any) -> list[Any]:
-    """A node and everything below it."""
-    result, waiting = [], [node]
+def walk(part: object) -> list[Node]:
+    """All nodes of a part of a program, parents before their children."""
+    result: list[Node] = []
+    waiting = [part]
     while waiting:
         part = waiting.pop()
         if isinstance(part, Node):
@@ -227,42 +258,51 @@ def walk(node: Any) -> list[Any]:
     return result
 
 
-def replaced(node: Any, by: Callable[[Any], Any]) -> Any:
-    """A part of a program where `by` says what replaces a node; None if it is gone through."""
-    if isinstance(node, Node):
-        if (result := by(node)) is not None:
+def replaced(part: Part, replacement: Callable[[Node], Node | None]) -> Part:
+    """A part of a program with some nodes replaced.
+
+    `replacement` returns the new node, or None to keep a node and continue with its children.
+    """
+    return _replaced(part, replacement)  # type: ignore[return-value]
+
+
+def _replaced(part: object, replacement: Callable[[Node], Node | None]) -> object:
+    if isinstance(part, Node):
+        if (result := replacement(part)) is not None:
             return result
-        changed = {f.name: replaced(getattr(node, f.name), by) for f in fields(node) if f.name != "at"}
-        return replace(node, **changed)
-    if isinstance(node, Type):
-        return Type(*(replaced(part, by) for part in node))
-    if isinstance(node, tuple) and not isinstance(node, Argument):
-        return tuple(replaced(part, by) for part in node)
-    return node
+        changed = {f.name: _replaced(getattr(part, f.name), replacement) for f in fields(part) if f.name != "position"}
+        return replace(part, **changed)
+    if isinstance(part, Type):
+        return Type(*(_replaced(p, replacement) for p in part))  # type: ignore[arg-type]
+    if isinstance(part, tuple) and not isinstance(part, Argument):
+        return tuple(_replaced(p, replacement) for p in part)
+    return part
 
 
-def renamed(node: Any, names: dict[str, str]) -> Any:
+def renamed(part: Part, names: Mapping[str, str]) -> Part:
     """A part of a program with variables renamed where they are read."""
 
-    def other(part: Any) -> Any:
-        return replace(part, name=names[part.name]) if isinstance(part, Variable) and part.name in names else None
+    def renamed_variable(node: Node) -> Variable | None:
+        if isinstance(node, Variable) and node.name in names:
+            return Variable(node.position, names[node.name])
+        return None
 
-    return replaced(node, other)
+    return replaced(part, renamed_variable)
 
 
-def names_in(node: Any) -> set[str]:
+def names_in(part: object) -> set[str]:
     """The variables that a part of a program reads or writes."""
-    return {n.name for n in walk(node) if isinstance(n, Variable)}
+    return {n.name for n in walk(part) if isinstance(n, Variable)}
 
 
-def assigned_in(node: Any) -> set[str]:
+def assigned_in(part: object) -> set[str]:
     """The variables that statements assign to and do not declare themselves."""
     result: set[str] = set()
-    for n in walk(node):
+    for n in walk(part):
         if isinstance(n, Assign):
-            to = n.to
-            while isinstance(to, Index):
-                to = to.of
-            if isinstance(to, Variable):
-                result.add(to.name)
+            assigned = n.assigned
+            while isinstance(assigned, Index):
+                assigned = assigned.container
+            if isinstance(assigned, Variable):
+                result.add(assigned.name)
     return result

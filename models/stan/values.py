@@ -1,12 +1,15 @@
 """Values of a Stan program: what they are in Stan, and the array that holds them."""
 
 import math
+from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 
 LARGEST = 10_000_000
@@ -32,7 +35,15 @@ SPECIAL = {
 """Unconstrained base types of the constrained types."""
 
 
-Iterations = tuple[Any, np.ndarray]
+Elements = Array | float
+"""A number or an array; of NumPy where it is known, of JAX where it is traced."""
+
+Iterations = tuple[object, np.ndarray]
+"""A loop that is run at once, and a value in each of its iterations."""
+
+
+Position = int | slice | Array
+"""A zero-based index of an axis."""
 
 
 class StanError(BayesreconError):
@@ -51,19 +62,19 @@ class Split(Untraceable):
         self.values, self.steps = values, 0
 
 
-def _assigned_separately(a: Any) -> bool:
+def _assigned_separately(a: object) -> bool:
     """Whether elements were assigned individually."""
     return isinstance(a, np.ndarray) and a.dtype.kind == "O"
 
 
 class V:
-    """A value.
+    """A value of a program.
 
     Args:
         base: "int", "real", "vector", "row_vector", "matrix" or "void".
         depth: depth of the array around it.
         a: a Python number or array `(*array, *base)`; of NumPy where it is known, of JAX where it is traced. An array
-            of objects holds elements that were assigned individually.
+            of objects holds elements that were assigned individually. None for "void".
         tainted: whether it depends on a record.
         iterations: in a loop that is run at once, the loop and what the value is in each of its iterations, where that
             is known.
@@ -97,20 +108,20 @@ class V:
         return self
 
 
-def xp_of(*arrays: Any) -> Any:
+def xp_of(*arrays: object) -> ModuleType:
     """NumPy for known numbers, `jax.numpy` where one is traced."""
     return jnp if any(isinstance(a, jax.Array) for a in arrays) else np
 
 
-def real(a: Any) -> V:
+def real(a: Elements) -> V:
     return V("real", a)
 
 
-def whole(a: Any) -> V:
+def whole(a: Elements) -> V:
     return V("int", a)
 
 
-def vector(a: Any) -> V:
+def vector(a: Elements) -> V:
     return V("vector", a)
 
 
@@ -162,7 +173,7 @@ def window(low: V, high: V, size: int) -> V | None:
     return V("int", low.a + np.arange(length), 1, low.tainted or high.tainted)
 
 
-def iterations_of(f: Any, *values: V) -> Iterations | None:
+def iterations_of(f: Callable[..., Elements], *values: V) -> Iterations | None:
     """`f` of numbers one iteration at a time, where they are known in each iteration of one loop."""
     loops = {id(v.iterations[0]): v.iterations[0] for v in values if v.iterations is not None}
     if len(loops) != 1 or not all(v.iterations is not None or v.known for v in values):
@@ -193,14 +204,14 @@ def index_base(base: str, kept: tuple[bool, ...]) -> str:
     return base if all(kept) else "real"
 
 
-def index(v: V, indices: list[Any]) -> V:
+def index(v: V, indices: Sequence[V | slice]) -> V:
     """`v[indices]`, each index an integer, an array of them, or a `slice` of zero-based ends."""
     axes = v.depth + AXES[v.base]
     if len(indices) > axes:
         raise StanError(f"{len(indices)} indices for a {v.words}, which has {axes}")
     kept = [True] * axes
     a, tainted, shape = v.a, v.tainted, v.shape
-    plain = []
+    plain: list[Position] = []
     for k, i in enumerate(indices):
         if isinstance(i, slice):
             plain.append(i)
@@ -221,18 +232,19 @@ def index(v: V, indices: list[Any]) -> V:
             traced = isinstance(i, jax.Array)
             a = jnp.asarray(a).at[at].get(mode="fill", fill_value=_fill(v)) if traced else a[at]
     result = V(index_base(v.base, tuple(kept[v.depth :])), a, sum(kept[: v.depth]), tainted)
-    if v.known and result.scalar and len(indices) == axes:
+    scalars = [i for i in indices if isinstance(i, V)]
+    if v.known and result.scalar and len(scalars) == axes:
         result.iterations = iterations_of(
-            lambda *at: v.a[tuple(np.clip(i, 1, n) - 1 for i, n in zip(at, shape, strict=True))], *indices
+            lambda *at: v.a[tuple(np.clip(i, 1, n) - 1 for i, n in zip(at, shape, strict=True))], *scalars
         )
     return consolidated(result)
 
 
-def _fill(v: V) -> Any:
+def _fill(v: V) -> float:
     return 0 if v.base == "int" else jnp.nan
 
 
-def _zero_based(i: V, size: int) -> Any:
+def _zero_based(i: V, size: int) -> Position:
     if i.base != "int":
         raise StanError(f"an index must be an integer, not a {i.words}")
     if isinstance(i.a, jax.Array):
@@ -247,11 +259,11 @@ def _zero_based(i: V, size: int) -> Any:
     return int(at) - 1 if at.ndim == 0 else at - 1
 
 
-def assign_at(v: V, indices: "list[V]", value: V, context: bool) -> V:
+def assign_at(v: V, indices: Sequence[V | slice], value: V, context: bool) -> V:
     """`v` with `v[indices] = value`; known arrays are changed where they stand, as each belongs to one variable."""
     tainted = v.tainted or value.tainted or context
     shape = v.shape
-    at: list[Any] = []
+    at: list[Position] = []
     for k, i in enumerate(indices):
         if isinstance(i, slice):
             at.append(i)
@@ -268,7 +280,7 @@ def assign_at(v: V, indices: "list[V]", value: V, context: bool) -> V:
         a[tuple(at)] = new
         return V(v.base, a, v.depth, tainted)
     if any(isinstance(i, np.ndarray) and i.ndim for i in at) or any(isinstance(i, jax.Array) for i in at):
-        at = _outer(at, shape)
+        at = list(_outer(at, shape))
     target = np.zeros(shape)[tuple(at)].shape if not any(isinstance(i, jax.Array) for i in at) else None
     if target is not None and np.shape(new) != target:
         raise StanError(f"a value of shape {np.shape(new)} is assigned to a slot of shape {target}")
@@ -279,13 +291,13 @@ def assign_at(v: V, indices: "list[V]", value: V, context: bool) -> V:
     return V(v.base, base.at[tuple(at)].set(jnp.asarray(new, base.dtype)), v.depth, tainted)
 
 
-def _outer(at: list[Any], shape: tuple[int, ...]) -> list[Any]:
-    """Indices that each run over an axis of their own, as Stan's do."""
+def _outer(at: list[Position], shape: tuple[int, ...]) -> Sequence[Position]:
+    """Indices that each run over a separate axis, as Stan's do."""
     arrays = [k for k, i in enumerate(at) if not isinstance(i, slice) and np.ndim(i)]
     if len(arrays) < 2:
         return at
-    full = [np.arange(*i.indices(shape[k])) if isinstance(i, slice) else i for k, i in enumerate(at)]
-    moving = [k for k, i in enumerate(full) if np.ndim(i)]
+    full = [np.arange(*i.indices(shape[k])) if isinstance(i, slice) else xp_of(i).asarray(i) for k, i in enumerate(at)]
+    moving = [k for k, i in enumerate(full) if i.ndim]
     for place, k in enumerate(moving):
         full[k] = full[k].reshape((1,) * place + (-1,) + (1,) * (len(moving) - place - 1))
     return full

@@ -37,7 +37,7 @@ from bayesrecon.posteriors.formats.arviz import (
     variables_of,
 )
 from bayesrecon.posteriors.formats.format import Format
-from bayesrecon.untrusted.plain_values import sound
+from bayesrecon.untrusted.plain_values import valid_text
 from bayesrecon.untrusted.size_limits import check_declared
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _contents(groups: "dict[str, xr.Dataset]", root: Any, name: str, form: str) 
         attributes |= {f"{group}/{k}": text_of(v) for k, v in dataset.attrs.items()}
         for key in dataset.coords:
             coordinate = dataset.variables[key]
-            coordinates[f"{group}/{key}"] = sound(np.asarray(coordinate.values))
+            coordinates[f"{group}/{key}"] = valid_text(np.asarray(coordinate.values))
             attributes |= {f"{group}/{key}@{k}": text_of(v) for k, v in _attributes(coordinate).items()}
         entries += [Entry(f"{group}/{key}", "name", str(key)) for key in dict.fromkeys(map(str, dataset.dims))]
         for key, variable in variables_of(drawn[group]).items():
@@ -166,7 +166,7 @@ def _variable(group: str, key: str, variable: "xr.Variable", leading: tuple[int,
     attributes = {str(k): text_of(v) for k, v in variable.attrs.items()}
 
     taken = variable.isel(draw=slice(None, None, step)) if per_draw and group in WIDE else variable
-    values = sound(np.asarray(taken.values))
+    values = valid_text(np.asarray(taken.values))
     if not is_numeric(values.dtype):
         values, per_draw = _texts(values.ravel()[:_MOST_TEXT]), False
     else:

@@ -73,7 +73,7 @@ def _of_hdf5(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], Separate
             for name, group in description["contents"].items()
         }
     entries = [
-        entry_of_bytes(where, values.tobytes()) if kind == "bytes" else Entry(where, kind, values)
+        entry_of_bytes(where, np.asarray(values).tobytes()) if kind == "bytes" else Entry(where, kind, values)
         for where, kind, values in inventory["found"]
     ]
     more, unread = _entries({name: values for name, values in arrays.items() if name != _DRAWS})

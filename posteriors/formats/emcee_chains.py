@@ -89,7 +89,7 @@ def _contents(
         attributes = {f"{_GROUP}/{key}": value for key, value in attributes.items()}
     draws = _draws(chain, name or source.stem)
     entries = [
-        entry_of_bytes(where, values.tobytes()) if kind == "bytes" else Entry(where, kind, values)
+        entry_of_bytes(where, np.asarray(values).tobytes()) if kind == "bytes" else Entry(where, kind, values)
         for where, kind, values in around["found"]
     ]
     entries += [Entry(f"{_GROUP}/{key}", "array", values) for key, values in rest.items() if key != "accepted"]

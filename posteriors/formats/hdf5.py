@@ -12,12 +12,13 @@ from xarray.backends import BackendArray
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
+from bayesrecon.untrusted.plain_values import Key
 
 
 class Source(Protocol):
     """A reader of the arrays of an HDF5 file: `bayesrecon.untrusted.hdf5.HDF5File`, here or in another process."""
 
-    def read(self, name: str, key: tuple[object, ...]) -> np.ndarray:
+    def read(self, name: str, key: Key) -> np.ndarray:
         """Values of an array, by its name in the file."""
         ...
 

@@ -36,7 +36,7 @@ def read_samples(path: Path, *, name: str | None = None, trusted: bool = False) 
 def _read(path: Path, name: str | None, trusted: bool) -> tuple[Draws, tuple[str, ...], list[Entry]]:
     with reading(path, "JSON of samples"), opened(JsonFile, path, trusted) as file:
         content = file.samples(trusted)
-    arrays = {key: value for key, value in content["samples"].items() if _is_array(value)}
+    arrays = {key: np.asarray(value) for key, value in content["samples"].items() if _is_array(value)}
     entries = [
         Entry(key, "attribute" if not isinstance(value, np.ndarray) else "array", value)
         for key, value in (*content["beside"].items(), *content["samples"].items())

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, Note, reading
-from bayesrecon.json_types import Json
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Variable, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws
@@ -17,7 +16,7 @@ from bayesrecon.posteriors.formats.columns import check_draws, check_header, sor
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.posteriors.roles import STRUCTURE
 from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.text_table import TextTable
+from bayesrecon.untrusted.text_table import TextRows, TextTable
 
 _LABEL = re.compile(r"(?!(.*\d){4})[\w\\^{}$()\[\]|/*+,' -]{0,48}")  # of a parameter: three digits at most
 
@@ -82,7 +81,7 @@ def _read(
     return Draws(arrays.arrays() | arrays.sampler, None, title), notes, comments, labels, list(dict.fromkeys(beside))
 
 
-def _named(path: Path, table: Json, trusted: bool) -> tuple[list[str], np.ndarray, list[Path]]:
+def _named(path: Path, table: TextRows, trusted: bool) -> tuple[list[str], np.ndarray, list[Path]]:
     """The names of columns that getdist, cobaya or a first line gives."""
     count = table["values"].shape[1]
     for listed in names_beside(path):

@@ -11,7 +11,7 @@ from bayesrecon.errors import BayesreconError, MissingExtraError, near, reading
 from bayesrecon.json_types import Json
 from bayesrecon.posteriors.draws import Draws, assemble
 from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.json_file import JsonFile
+from bayesrecon.untrusted.json_file import Chains, JsonFile
 
 if TYPE_CHECKING:
     from posteriordb import PosteriorDatabase
@@ -141,7 +141,7 @@ def read_draws_file(path: Path, *, name: str | None = None, trusted: bool = Fals
         return _draws(path, file.chains(trusted), name or path.name.split(".")[0])
 
 
-def _draws(path: Path, chains: Json, name: str) -> Draws:
+def _draws(path: Path, chains: Chains, name: str) -> Draws:
     with reading(path.name, "reference draws"):
         columns = {key: chains["values"][:, :, k] for k, key in enumerate(chains["names"])}
         return Draws(assemble(columns), name=name)

@@ -118,7 +118,7 @@ def asked(path, what, *arguments):
 
 
 def request(path, what, *arguments):
-    return {"reader": HDF5, "path": str(path), "what": what, "arguments": arguments, "seconds": 5.0, "memory": 2**30}
+    return {"reader": HDF5, "path": str(path), "method": what, "arguments": arguments, "seconds": 5.0, "memory": 2**30}
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +129,7 @@ def waiting(monkeypatch, tmp_path_factory):
     ask = PROCESS._exchange
 
     def exchange(request, limits):
-        if request["what"] == "wait":
+        if request["method"] == "wait":
             os.kill(PROCESS._running.pid, signal.SIGSTOP)
         return ask(request, limits)
 

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.auditing.accounts.comments import odd_lines
 from bayesrecon.auditing.accounts.plain_numbers import digits_of, is_levels, structure_of
@@ -206,7 +207,7 @@ def _other(look: Look, entry: Entry) -> Kind:
     return "unrecognised"
 
 
-def _are_parameters(look: Look, labels: Any) -> bool:
+def _are_parameters(look: Look, labels: npt.ArrayLike) -> bool:
     """Whether labels are names of parameters, with indices and transforms as in PyMC: `coef_0`, `sigma_log__`."""
     own = "|".join(re.escape(v.name) for v in look.contents.variables if look.is_parameter(v))
     return bool(own) and all(

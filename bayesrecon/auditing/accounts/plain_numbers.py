@@ -1,7 +1,5 @@
 """Numbers that reveal nothing about anybody: positions, grids, a repeated number, plain constants."""
 
-from typing import Any
-
 import numpy as np
 
 _EQUAL = 1e-6  # largest relative difference between the steps of a grid
@@ -57,7 +55,7 @@ def is_grid(flat: np.ndarray) -> bool:
 
 
 @np.errstate(all="ignore")  # numbers of a stranger
-def is_levels(values: Any) -> bool:
+def is_levels(values: object) -> bool:
     """Whether values are a few plain numbers in ascending order, such as doses, years, knots or quantile levels.
 
     >>> is_levels([0.025, 0.5, 0.975]), is_levels([3, 1, 2]), is_levels([1.23456, 2.0])

@@ -162,7 +162,7 @@ def _is_name(text: str) -> bool:
     return bool(_PLAIN_NAME.fullmatch(text)) and not odd_names(re.split(r"[~+*: ]+", text))
 
 
-def _is_prose(text: str) -> bool:
+def _is_prose(text: object) -> bool:
     """Whether a text is a docstring: few digits and no e-mail address."""
     if not isinstance(text, str) or len(text) > _PROSE or EMAIL.search(text):
         return False

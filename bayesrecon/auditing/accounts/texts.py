@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -35,10 +35,10 @@ _WHOLE, _DECIMAL = re.compile(r"\d+"), re.compile(r"\d+(\.\d+)?(e[+-]\d+)?")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _AXES = {"chain", "draw", "sample", ""}  # "" because netCDF has no empty lists of strings
 
-Check = Callable[[Any], bool]
+Check = Callable[[object], bool]
 
 
-def _text(check: Callable[[str], Any], most: int = 64) -> Check:
+def _text(check: Callable[[str], object], most: int = 64) -> Check:
     return lambda value: isinstance(value, str) and len(value) <= most and bool(check(value.strip()))
 
 
@@ -67,7 +67,7 @@ def _settings(value: object, most: int = 4) -> bool:
         content = json.loads(value) if isinstance(value, str) else value if isinstance(value, dict) else None
     except (ValueError, RecursionError):
         return False
-    numbers: list[Any] = []
+    numbers: list[object] = []
     waiting = [content]
     while waiting:
         one = waiting.pop()
@@ -85,7 +85,7 @@ def _settings(value: object, most: int = 4) -> bool:
     return content is not None and len(numbers) <= most
 
 
-def _are_round(value: dict[str, Any]) -> bool:
+def _are_round(value: object) -> bool:
     """Whether all numbers in nested settings have few digits or are multiples of pi."""
     waiting = [value]
     while waiting:

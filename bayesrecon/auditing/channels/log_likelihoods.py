@@ -186,9 +186,7 @@ def _pointwise_remedies(
     rng = opened.rng
     some = np.sort(rng.permutation(np.flatnonzero(fits))[:_TRIED])
     listed = np.searchsorted(np.flatnonzero(fits), some)  # their positions among the records of the finding
-    field = next(
-        (f for f, v in found.records.items() if opened.model.fields[f].domain.kind in ("real", "interval")), None
-    )
+    field = next((f for f in found.records if opened.model.fields[f].domain.kind in ("real", "interval")), None)
     if field is None or not np.isfinite(found.se[field][some]).all():
         return ()
     start = replace(reference, known={k: np.asarray(v)[some] for k, v in reference.known.items()})

@@ -1,7 +1,6 @@
 """Attributes and other texts in a file: addresses, paths, names of people, rows of data."""
 
 import re
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ _LONG = 2000  # characters: longer texts are not labels or remarks
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """One finding for each attribute, with all its places."""
-    merged: dict[tuple[str, str], tuple[Any, list[Entry]]] = {}
+    merged: dict[tuple[str, str], tuple[object, list[Entry]]] = {}
     for entry in attributes_of(look.contents):
         name = entry.where.replace("@", "/").rstrip("/").split("/")[-1]
         merged.setdefault((name, repr(entry.values)[:10_000]), (entry.values, []))[1].append(entry)
@@ -59,7 +58,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     return findings, []
 
 
-def judge(name: str, value: Any, look: Look) -> tuple[Severity | None, str]:
+def judge(name: str, value: object, look: Look) -> tuple[Severity | None, str]:
     """The severity of an attribute or a text, and what it contains, in words."""
     column = look.named(value)
     if column:
@@ -88,7 +87,7 @@ def judge(name: str, value: Any, look: Look) -> tuple[Severity | None, str]:
         return "low", _SAMPLER[name.lower()]
     if len(text) > _LONG:
         return "medium", f"a text of {len(text)} characters"
-    if name and _PEOPLE.search(name) and np.size(value) == 1:
+    if name and _PEOPLE.search(name) and np.asarray(value).size == 1:
         return "medium", "a name"
     return None, ""
 

@@ -116,7 +116,7 @@ def audit(
         chosen = inputs.at_power(chosen, args.power)
     if args.known is not None and chosen is None:
         raise BayesreconError("--known are fields of a model: name it with --model")
-    knows = inputs.knows_given(args, chosen)
+    knows = inputs.knowledge_of(args, chosen)
     interrupted = False
     with args.working() as how:
         measured = remedies and effort
@@ -159,7 +159,7 @@ COMMAND = audit
 def _table(args: Arguments, files: list[str], remedies: Any, threshold: int) -> "Audit":
     """The audit of a printed table, or of several of them."""
     from bayesrecon.auditing.audit import audit as run
-    from bayesrecon.cli.inputs import knows_given, table_of
+    from bayesrecon.cli.inputs import knowledge_of, table_of
     from bayesrecon.results.findings import Thresholds
 
     related = correlations_of(files, args.correlations)
@@ -174,7 +174,7 @@ def _table(args: Arguments, files: list[str], remedies: Any, threshold: int) -> 
         return run(
             source,
             **read,
-            **knows_given(args, None),
+            **knowledge_of(args, None),
             correlations=related[0] if len(related) == 1 else related,
             formula=args.formula,
             **chosen,

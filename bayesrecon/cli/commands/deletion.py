@@ -12,6 +12,8 @@ from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from bayesrecon.cli.deletions import Deletions
     from bayesrecon.model import Model, Records
     from bayesrecon.results.deletion import DeletedRecord, DeletionInference
@@ -136,7 +138,7 @@ def _records(path: str, model: "Model", response: str) -> "Records":
     return {**found, linear.y: np.asarray(table[response])} if response in table else found
 
 
-def _show_record(result: "DeletedRecord") -> Iterable[Any]:
+def _show_record(result: "DeletedRecord") -> "Iterable[RenderableType]":
     from rich.markup import escape
     from rich.table import Table
 
@@ -154,7 +156,7 @@ def _show_record(result: "DeletedRecord") -> Iterable[Any]:
     yield table
 
 
-def _show_inference(result: "DeletionInference") -> Iterable[Any]:
+def _show_inference(result: "DeletionInference") -> "Iterable[RenderableType]":
     from rich.table import Table
 
     frame = result.to_dataframe()
@@ -177,7 +179,7 @@ def _show_inference(result: "DeletionInference") -> Iterable[Any]:
         yield totals
 
 
-def _show_all(result: "Deletions") -> Iterable[Any]:
+def _show_all(result: "Deletions") -> "Iterable[RenderableType]":
     import numpy as np
     from rich.markup import escape
     from rich.table import Table

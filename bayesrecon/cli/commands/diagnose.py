@@ -45,8 +45,8 @@ def diagnose(
     if order < 0:
         raise BayesreconError(f"--order {order}: expected 0 or more")
     estimator = Estimator(args.metric, args.coordinates)
-    opened = inputs.open_given(args)
-    knows = inputs.knows_given(args, opened.model)
+    opened = inputs.open_release_of(args)
+    knows = inputs.knowledge_of(args, opened.model)
     with args.working() as how:
         if bound:
             found = run_bound(opened, estimator=estimator, force=args.force, **how, **knows)

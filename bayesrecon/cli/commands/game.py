@@ -10,6 +10,8 @@ from bayesrecon.cli.command import ENDING, Arguments, command
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from bayesrecon.games.inference import Game
     from bayesrecon.results.game import GameResult
 
@@ -145,7 +147,7 @@ def _list(json: bool) -> None:
         console.out.print(table)
 
 
-def _show(result: "GameResult") -> Iterable[Any]:
+def _show(result: "GameResult") -> "Iterable[RenderableType]":
     from rich.markup import escape
     from rich.table import Table
 

@@ -10,6 +10,7 @@ from bayesrecon.cli.ending import check_suffix
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table
 
     from bayesrecon.attacks.attack import Attack
@@ -49,8 +50,8 @@ def reconstruct(
     args.values["release"] = release
     one, n = attack_of(attack, chosen, args)
     _check_written(one, args)
-    opened = inputs.open_given(args)
-    knows = inputs.knows_given(args, opened.model)
+    opened = inputs.open_release_of(args)
+    knows = inputs.knowledge_of(args, opened.model)
     with args.working() as how:
         result: Any = run(opened, attack=one, n=n, force=args.force, **how, **knows)  # type: ignore[call-overload]
     _deliver(args, result)
@@ -93,7 +94,7 @@ def _deliver(args: Arguments, result: Any) -> None:
     )
 
 
-def _shown(result: "Reconstruction", details: bool) -> list[Any]:
+def _shown(result: "Reconstruction", details: bool) -> "list[RenderableType]":
     if details:
         parts = [gap_line(result), certificate_line(result), ending(result)]
         return [headline(result, details), statistics_table(result), *parts]

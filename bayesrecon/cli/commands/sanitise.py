@@ -12,6 +12,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table
 
     from bayesrecon.results.audit import Audit
@@ -159,7 +160,7 @@ def _written(found: "Sanitised", path: Path) -> "Audit":
     return write_audited(named_draws(release).values, path, look, found.attributes)
 
 
-def _show(result: "Sanitised", audited: "Audit | None") -> list[Any]:
+def _show(result: "Sanitised", audited: "Audit | None") -> "list[RenderableType]":
     shifts = [] if result.shifts is None else [_shifts(result.shifts)]
     if result.bits is not None:
         shifts.append(_bits(result.bits, result.bits_of_draws))

@@ -3,12 +3,11 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from bayesrecon.untrusted.saved.nodes import Elsewhere, Made, Pairs, Unreadable
+from bayesrecon.untrusted.saved.nodes import Elsewhere, Made, Objects, Pairs, Unreadable
 from bayesrecon.untrusted.saved.tensors import is_tensor, tensor_of
 
 _CORES = ("numpy.core", "numpy._core")
@@ -26,15 +25,7 @@ _FIELDS, _ITEM = 500, 2**24
 """Fields of a record, and bytes of one entry, that an array may have."""
 
 
-@dataclass(eq=False, slots=True)
-class Objects:
-    """An array of Python's objects: their descriptions in order."""
-
-    items: Sequence[object]
-    shape: tuple[int, ...]
-
-
-def is_array(node: object) -> bool:
+def is_array(node: object) -> TypeGuard[Made]:
     """Whether a description is one of an array or a tensor, or of one of NumPy's numbers."""
     return isinstance(node, Made) and (
         node.is_of(_RECONSTRUCT)
@@ -119,7 +110,7 @@ def sizes_of(shape: object) -> tuple[int, ...]:
     return numbers
 
 
-def dtype_of(node: Any) -> np.dtype:
+def dtype_of(node: object) -> np.dtype:
     """A plain type: numbers, texts, dates, records of them, or Python's objects.
 
     Raises:
@@ -164,8 +155,7 @@ def _record(state: tuple[Any, ...]) -> np.dtype:
             raise Unreadable("a record of what is not plain")
         kinds.append(kind)
         offsets.append(one[1])
-    layout: Any = {"names": [n for n, _ in found], "formats": kinds, "offsets": offsets, "itemsize": size}
-    return np.dtype(layout)
+    return np.dtype({"names": [n for n, _ in found], "formats": kinds, "offsets": offsets, "itemsize": size})
 
 
 def _unit(state: tuple[Any, ...]) -> str:
@@ -184,7 +174,7 @@ def is_bytes(node: object) -> bool:
     return isinstance(node, bytes) or (isinstance(node, Made) and (node.is_of(_ENCODE) or node.is_of(_BYTES)))
 
 
-def bytes_of(node: Any) -> bytes:
+def bytes_of(node: object) -> bytes:
     """Bytes, as every protocol writes them.
 
     Raises:

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.untrusted.saved import onnx, pmml, safetensors, skops, torches
-from bayesrecon.untrusted.saved.arrays import Objects, array_of, is_array
+from bayesrecon.untrusted.saved.arrays import array_of, is_array
 from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
 from bayesrecon.untrusted.saved.joblibs import Joblib
-from bayesrecon.untrusted.saved.nodes import ODD, Made, Pairs, short_error
+from bayesrecon.untrusted.saved.nodes import ODD, Made, Objects, Pairs, short_error
 from bayesrecon.untrusted.saved.pickle_machine import Machine
 from bayesrecon.untrusted.saved.streams import opened_stream
 from bayesrecon.untrusted.saved.walk import Walk
@@ -61,7 +62,7 @@ class SavedFile:
     def close(self) -> None:
         """Do nothing: the file is opened for each call."""
 
-    def everything(self) -> dict[str, Any]:
+    def everything(self) -> Json:
         """What is in the file.
 
         Returns:
@@ -78,13 +79,13 @@ class SavedFile:
             "code": self._code,
         }
 
-    def values(self, where: str, paths: list[str]) -> dict[str, Any]:
+    def values(self, where: str, paths: list[str]) -> dict[str, object]:
         """Values of attributes of an object, by their paths ("model.data.const_idx"); those that are not there are left
         out. Arrays, numbers, texts and lists of them are as they are, of tables the names of their columns, of other
         objects the class."""
-        found = {}
+        found: dict[str, object] = {}
         for path in paths:
-            node: Any = self._walk.objects.get(where)
+            node: object = self._walk.objects.get(where)
             for name in path.split("."):
                 node = _attribute(node, name)
             value = _plain(node)
@@ -127,20 +128,20 @@ class SavedFile:
         try:
             listed = list(members.sizes)
             if torches.is_archive(listed):
-                found: Any = torches.Archive(members, self._names)
-                self._form, self._code = "torch", found.code
-                if found.problem:
-                    self._damaged(found.problem, self._names, False)
+                archive: torches.Archive | skops.Archive = torches.Archive(members, self._names)
+                self._form, self._code = "torch", archive.code
+                if archive.problem:
+                    self._damaged(archive.problem, self._names, False)
             elif skops.is_archive(listed):
                 self._form = "skops"
-                found = skops.Archive(members, self._names)
+                archive = skops.Archive(members, self._names)
             else:
                 raise BayesreconError(f"{self._path}: an archive, but neither of torch nor of skops")
-            self._walk.over(found.root)
-            if isinstance(found, torches.Archive):
-                self._over(torches.beyond(found.storages()))
-                self._over([("discarded", found.discarded)])
-            for name in found.rest:
+            self._walk.over(archive.root)
+            if isinstance(archive, torches.Archive):
+                self._over(torches.beyond(archive.storages()))
+                self._over([("discarded", archive.discarded)])
+            for name in archive.rest:
                 self._rest(name, members.read(name)[:_BYTES])
             for where, content in members.around():
                 self._rest(where, content)
@@ -164,7 +165,7 @@ class SavedFile:
         self._walk.over(found.root)
         self._walk.unread += found.unread
 
-    def _over(self, found: Iterable[tuple[str, Any]]) -> None:
+    def _over(self, found: Iterable[tuple[str, object]]) -> None:
         for where, node in found:
             self._walk.over(node, where)
 
@@ -173,7 +174,7 @@ class SavedFile:
             self._walk.over(content, where)
 
 
-def _follows(stream: Any) -> bool:
+def _follows(stream: BinaryIO) -> bool:
     """Whether another pickle follows in the stream."""
     place = stream.tell()
     head = stream.read(2)

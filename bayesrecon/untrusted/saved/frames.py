@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.untrusted.saved.arrays import Objects, array_of, is_array
-from bayesrecon.untrusted.saved.nodes import Made, Named, Pairs, Unreadable
+from bayesrecon.untrusted.saved.arrays import array_of, is_array
+from bayesrecon.untrusted.saved.nodes import Made, Named, Objects, Pairs, Unreadable
 
 _DENSE = 2**21
 """Entries up to which a sparse matrix is written out."""
@@ -23,11 +23,11 @@ Columns = list[tuple[str, np.ndarray]]
 def class_of(node: Made) -> str:
     """The class that a description is one of an object of, with its module; of what a function makes, the class that it
     was given, or else the function."""
-    of: Any = node.of
-    if isinstance(of, Named) and _is_function(of.name):
-        given = node.arguments[0] if isinstance(node.arguments, tuple) and node.arguments else None
-        of = given if isinstance(given, Named) else of
-    return of.whole if isinstance(of, Named) else ""
+    function = node.function
+    if isinstance(function, Named) and _is_function(function.name):
+        first = node.arguments[0] if isinstance(node.arguments, tuple) and node.arguments else None
+        function = first if isinstance(first, Named) else function
+    return function.whole if isinstance(function, Named) else ""
 
 
 def _is_function(name: str) -> bool:
@@ -99,8 +99,8 @@ def _managed(manager: Made) -> tuple[list[Any], list[tuple[np.ndarray, list[int]
     return list(inner.get("axes") or ()), [(_values(b.get("values")), _places(b.get("mgr_locs"))) for b in blocks]
 
 
-def _places(node: Any) -> list[int]:
-    if isinstance(node, Made) and isinstance(node.of, Named) and node.of.name == "slice":
+def _places(node: object) -> list[int]:
+    if isinstance(node, Made) and isinstance(node.function, Named) and node.function.name == "slice":
         given = [a for a in node.arguments if a is None or type(a) is int]
         if len(given) != 3 or any(a is not None and abs(a) > _DENSE for a in given) or given[2] == 0:
             raise Unreadable("places of columns that are none")
@@ -112,7 +112,7 @@ def _places(node: Any) -> list[int]:
     raise Unreadable("places of columns that are none")
 
 
-def _values(node: Any) -> np.ndarray:
+def _values(node: object) -> np.ndarray:
     """Values of a block or an index: an array, or one of the arrays of pandas."""
     if is_array(node):
         return _plain(array_of(node))
@@ -146,7 +146,7 @@ def _categories(parts: tuple[Any, ...]) -> np.ndarray | None:
     return None
 
 
-def _index(node: Any) -> np.ndarray:
+def _index(node: object) -> np.ndarray:
     """Labels along an axis; of several levels, joined."""
     if is_array(node):
         return _plain(array_of(node))
@@ -192,7 +192,7 @@ def plain_list(values: object) -> np.ndarray:
     raise Unreadable("a list of what are neither numbers nor texts")
 
 
-def _text(value: Any) -> str:
+def _text(value: str | float) -> str:
     return (
         value if isinstance(value, str) else repr(value) if isinstance(value, float) or abs(value) < 2**63 else "large"
     )
@@ -205,7 +205,7 @@ def _plain(found: np.ndarray | Objects) -> np.ndarray:
     return plain_list(items).reshape(found.shape)
 
 
-def _item(value: Any) -> object:
+def _item(value: object) -> object:
     if is_array(value):
         found = array_of(value)
         return (

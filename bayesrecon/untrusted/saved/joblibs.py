@@ -4,9 +4,7 @@ import math
 import sys
 from typing import BinaryIO
 
-import numpy as np
-
-from bayesrecon.untrusted.saved.arrays import Objects, array_of, dtype_of, from_bytes, is_array, sizes_of
+from bayesrecon.untrusted.saved.arrays import array_of, dtype_of, from_bytes, is_array, sizes_of
 from bayesrecon.untrusted.saved.nodes import Made, Pairs, Unreadable
 from bayesrecon.untrusted.saved.pickle_machine import Machine
 
@@ -46,8 +44,6 @@ class Joblib:
             if not is_array(found):
                 raise Unreadable("an array of objects that is none")
             inner = array_of(found)
-            if not isinstance(inner, np.ndarray | Objects):
-                raise Unreadable("an array of objects that is none")
             made.stored = inner
             return
         if state.get("numpy_array_alignment_bytes") is not None:

@@ -4,8 +4,12 @@ Numbers, texts, bytes, lists and tuples stand for themselves. Dictionaries and s
 never hashed or compared.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(eq=False, slots=True)
@@ -25,7 +29,7 @@ class Made:
     """What calling something would return, with all that would be put into it afterwards.
 
     Attributes:
-        of: what would be called: `Named`, or whatever else stands there.
+        function: what would be called: `Named`, or whatever else stands there.
         arguments: arguments of the call.
         states: what would be set as its state, one after another.
         items: what would be appended or added.
@@ -33,16 +37,16 @@ class Made:
         stored: its values where they lie in the file as plain bytes, as joblib and torch write arrays.
     """
 
-    of: Any
+    function: object
     arguments: Any = ()
-    states: list[Any] = field(default_factory=list)
+    states: list[object] = field(default_factory=list)
     items: list[object] = field(default_factory=list)
     pairs: list[tuple[Any, Any]] = field(default_factory=list)
-    stored: Any = None
+    stored: "np.ndarray | Objects | None" = None
 
     def is_of(self, names: frozenset[tuple[str, str]]) -> bool:
         """Whether it would be made by one of these, as module and name."""
-        return isinstance(self.of, Named) and (self.of.module, self.of.name) in names
+        return isinstance(self.function, Named) and (self.function.module, self.function.name) in names
 
 
 @dataclass(eq=False, slots=True)
@@ -79,7 +83,15 @@ class Elsewhere:
     """What lies outside the pickle: a persistent id, a buffer, an entry of a registry."""
 
     what: str
-    key: Any = None
+    key: object = None
+
+
+@dataclass(eq=False, slots=True)
+class Objects:
+    """An array of Python's objects: their descriptions in order."""
+
+    items: Sequence[object]
+    shape: tuple[int, ...]
 
 
 class Unreadable(ValueError):

@@ -26,6 +26,7 @@ _GRAPH_TEXTS = {2: "name", 10: "doc_string"}
 _WORDS = re.compile(rb"[ -~]{3,}")
 
 Field = tuple[int, int, Any]
+"""Number, wire type (0, 1, 2 or 5), and value: an integer of type 0, else bytes."""
 
 
 class Model:
@@ -38,7 +39,7 @@ class Model:
     def __init__(self, path: Path) -> None:
         self.unread: list[tuple[str, str]] = []
         self._count = 0
-        found: list[tuple[Any, Any]] = []
+        found: list[tuple[object, object]] = []
         try:
             graphs = 0
             for number, kind, value in self._fields(path.read_bytes()):
@@ -83,7 +84,7 @@ class Model:
     def _graph(self, content: bytes, depth: int) -> Pairs:
         if depth > _DEEPEST:
             raise Unreadable("graphs nested deeper than is searched")
-        found: list[tuple[Any, Any]] = []
+        found: list[tuple[object, object]] = []
         for number, kind, value in self._fields(content):
             if kind == 2 and number == 1:
                 found.append(self._node(value, depth))
@@ -95,9 +96,9 @@ class Model:
                 found += _words(f"field {number}", kind, value)
         return Pairs(found)
 
-    def _node(self, content: bytes, depth: int) -> tuple[str, Any]:
+    def _node(self, content: bytes, depth: int) -> tuple[str, object]:
         texts: dict[int, str] = {}
-        attributes: list[tuple[Any, Any]] = []
+        attributes: list[tuple[object, object]] = []
         for number, kind, value in self._fields(content):
             if number == 5 and kind == 2:
                 attributes.append(self._attribute(value, depth))
@@ -107,12 +108,12 @@ class Model:
         made = Made(Named("onnx", texts.get(4, "Node")), (), [Pairs([*named, *attributes])])
         return texts.get(3) or texts.get(4, "node"), made
 
-    def _attribute(self, content: bytes, depth: int) -> tuple[str, Any]:
+    def _attribute(self, content: bytes, depth: int) -> tuple[str, object]:
         name, single = "attribute", None
         floats: list[bytes] = []
         wholes: list[int] = []
         texts: list[str] = []
-        inner: list[tuple[Any, Any]] = []
+        inner: list[tuple[object, object]] = []
         for number, kind, value in self._fields(content):
             if number == 1 and kind == 2:
                 name = _text(value)
@@ -139,7 +140,7 @@ class Model:
             return name, Pairs([*inner, *([] if single is None else [("value", single)])])
         return name, single
 
-    def _tensor(self, content: bytes) -> tuple[str, Any]:
+    def _tensor(self, content: bytes) -> tuple[str, object]:
         name, kind_of, sizes = "tensor", 0, []
         raw, texts, elsewhere = b"", [], False
         for number, kind, value in self._fields(content):
@@ -206,7 +207,7 @@ def _text(content: bytes) -> str:
     return content.decode("utf-8", "replace")
 
 
-def _words(name: str, kind: int, value: Any) -> list[tuple[str, Any]]:
+def _words(name: str, kind: int, value: Any) -> list[tuple[str, object]]:
     """Texts in what is not read otherwise: names and shapes of inputs, and whatever somebody put there."""
     if kind != 2:
         return []

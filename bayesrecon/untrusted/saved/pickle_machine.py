@@ -6,7 +6,7 @@ a length or an index that a file states.
 
 import pickletools
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from bayesrecon.untrusted.saved.nodes import ODD, Elsewhere, Group, Made, Named, Pairs, Unreadable, short_error
 
@@ -19,7 +19,7 @@ _CONSTANTS = frozenset(
      "BINUNICODE8", "FLOAT", "BINFLOAT")
 )  # fmt: skip
 
-Resolve = Callable[[Any], Any]
+Resolve = Callable[[object], object]
 """What a persistent id stands for."""
 
 
@@ -56,15 +56,15 @@ class Machine:
         """Have this called after a state was set; it may read on from the stream."""
         self._built = built
 
-    def run(self) -> Any:
+    def run(self) -> object:
         """The description of the next object in the stream, which then stands behind its pickle.
 
         Raises:
             Unreadable: an opcode that does not exist, a stack that does not fit it, an end that is missing, too many.
         """
         self._stack: list[object] = []
-        self._below: list[list[Any]] = []
-        self._memo: dict[int, Any] = {}
+        self._below: list[list[object]] = []
+        self._memo: dict[int, object] = {}
         position = 0
         try:
             for opcode, argument, place in pickletools.genops(self._stream):
@@ -181,7 +181,7 @@ class Machine:
         self._set(self._stack[-1], pairs)
 
     @staticmethod
-    def _set(target: object, pairs: list[tuple[Any, Any]]) -> None:
+    def _set(target: object, pairs: list[tuple[object, object]]) -> None:
         if not isinstance(target, Made | Pairs):
             raise Unreadable(f"a key is set in a {type(target).__name__}")
         target.pairs += pairs
@@ -287,7 +287,7 @@ class Machine:
         """Frames say how to read ahead."""
 
 
-def _paired(values: list[object]) -> list[tuple[Any, Any]]:
+def _paired(values: list[object]) -> list[tuple[object, object]]:
     if len(values) % 2:
         raise Unreadable("a key without a value")
     return list(zip(values[::2], values[1::2], strict=True))

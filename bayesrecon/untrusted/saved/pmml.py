@@ -29,10 +29,10 @@ class _Element:
     def __init__(self, tag: str, attributes: dict[str, str]) -> None:
         self.tag = tag
         self.attributes = attributes
-        self.parts: list[tuple[str, Any]] = []
+        self.parts: list[tuple[str, object]] = []
         self.text: list[str] = []
 
-    def done(self) -> Any:
+    def done(self) -> object:
         """What it is: an array, a text, or an object with its attributes and parts."""
         text = "".join(self.text).strip()
         if self.tag in _ARRAYS and text:
@@ -103,7 +103,7 @@ class Model:
         self._open[-1].parts.append(("comment", text.strip()))
 
 
-def _counted(parts: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+def _counted(parts: list[tuple[str, object]]) -> list[tuple[str, object]]:
     """Parts by names of their own: several of one name as columns, or as a list where they have parts themselves."""
     found: dict[str, list[object]] = {}
     for name, part in parts:
@@ -113,17 +113,17 @@ def _counted(parts: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     ]
 
 
-def _is_row(part: Any) -> bool:
-    return isinstance(part, Made) and part.of.name == _ROW
+def _is_row(part: object) -> bool:
+    return isinstance(part, Made) and isinstance(part.function, Named) and part.function.name == _ROW
 
 
 def _columns(parts: list[Any]) -> object:
-    flat = [dict(p.states[0].pairs) if isinstance(p, Made) else None for p in parts]
+    flat = [dict(p.states[0].pairs) if isinstance(p, Made) and isinstance(p.states[0], Pairs) else None for p in parts]
     if any(f is None or any(not isinstance(v, int | float | str) for v in f.values()) for f in flat):
         return parts
     names = dict.fromkeys(name for f in flat if f for name in f)
     columns = [(name, _entries([f.get(name, "") for f in flat if f is not None])) for name in names]
-    return Made(parts[0].of, (), [Pairs(columns)])
+    return Made(parts[0].function, (), [Pairs(columns)])
 
 
 def _value(text: str) -> object:

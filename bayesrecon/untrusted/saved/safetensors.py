@@ -3,9 +3,9 @@
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.untrusted.plain_json import no_repeats
 from bayesrecon.untrusted.saved.nodes import Made, Named, Pairs, Unreadable
 from bayesrecon.untrusted.saved.tensors import storage
@@ -58,15 +58,15 @@ def read(path: Path) -> tuple[Pairs, list[tuple[str, str]], bytes]:
     return found, unread, _between(body, taken)
 
 
-def _described(path: Path, name: str, about: Any, most: int) -> tuple[int, int, tuple[int, ...], str]:
+def _described(path: Path, name: str, about: Json, most: int) -> tuple[int, int, tuple[int, ...], str]:
     try:
         (begin, end), shape, kind = about["data_offsets"], tuple(about["shape"]), about["dtype"]
         fine = all(type(n) is int and 0 <= n < 2**48 for n in (begin, end, *shape)) and len(shape) <= 32
+        if fine and begin <= end <= most and isinstance(kind, str):
+            return begin, end, shape, kind
     except (KeyError, TypeError, ValueError):
-        fine = False
-    if not fine or not begin <= end <= most or not isinstance(kind, str):  # pyright: ignore
-        raise BayesreconError(f"{path}: damaged, no safetensors: {name[:60]!r} lies nowhere in the file")
-    return begin, end, shape, kind  # pyright: ignore
+        pass
+    raise BayesreconError(f"{path}: damaged, no safetensors: {name[:60]!r} lies nowhere in the file")
 
 
 def _between(body: bytes, taken: list[tuple[int, int]]) -> bytes:

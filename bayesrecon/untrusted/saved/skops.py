@@ -1,7 +1,6 @@
 """Archives of skops: a tree of classes and their parts as JSON, and arrays of NumPy beside it."""
 
 import json
-from typing import Any
 
 from bayesrecon.json_types import Json
 from bayesrecon.untrusted.plain_json import no_repeats
@@ -23,7 +22,7 @@ class Archive:
 
     def __init__(self, members: Members, names: dict[tuple[str, str], bool]) -> None:
         self._members, self._names, self._used = members, names, {_SCHEMA}
-        self._found: dict[Any, Any] = {}
+        self._found: dict[int, object] = {}
         if members.sizes[_SCHEMA] > _LARGEST:
             raise Unreadable("its schema is too long")
         try:

@@ -7,16 +7,17 @@ import zlib
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.decompressor import Decompressor
 
 FREE, RATIO = 2**26, 50
 """What is compressed may unpack to so many bytes whatever its size, and beyond that to so many times its own."""
 
 _BLOCK = 2**20
 
-_KINDS: tuple[tuple[bytes, str, Callable[[], Any]], ...] = (
+_KINDS: tuple[tuple[bytes, str, Callable[[], Decompressor]], ...] = (
     (b"\x1f\x8b", "gzip", lambda: zlib.decompressobj(31)),
     (b"\x78", "zlib", zlib.decompressobj),
     (b"BZh", "bzip2", bz2.BZ2Decompressor),
@@ -47,7 +48,7 @@ def opened_stream(path: Path) -> tuple[BinaryIO, str]:
         return cast("BinaryIO", mapped), ""
 
 
-def _unpacked(file: BinaryIO, opener: Callable[[], Any], path: Path, name: str) -> bytes:
+def _unpacked(file: BinaryIO, opener: Callable[[], Decompressor], path: Path, name: str) -> bytes:
     most = max(FREE, RATIO * path.stat().st_size)
     machine, parts, size = opener(), [], 0
     waiting = b""

@@ -57,7 +57,7 @@ def tensor_of(node: Made) -> np.ndarray:
     values = held.stored if isinstance(held, Made) else None
     if not isinstance(values, np.ndarray):
         raise Unreadable("a tensor without its storage")
-    if node.of.name == "_rebuild_tensor_v3" and len(node.arguments) > 6:
+    if isinstance(node.function, Named) and node.function.name == "_rebuild_tensor_v3" and len(node.arguments) > 6:
         values = storage(values.tobytes(), node.arguments[6])
     numbers = (offset, *(size if isinstance(size, tuple) else ()), *(stride if isinstance(stride, tuple) else ()))
     if not all(type(n) is int and 0 <= n < 2**48 for n in numbers) or len(size) != len(stride) or len(size) > 32:

@@ -4,7 +4,9 @@ import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
+
+import numpy as np
 
 from bayesrecon.untrusted.saved.nodes import ODD, Named, Storage, Unreadable, short_error
 from bayesrecon.untrusted.saved.pickle_machine import Machine
@@ -37,7 +39,7 @@ class Archive:
         self._found: dict[str, Storage] = {}
         machine = Machine(io.BytesIO(members.read(pickle)), self._resolve)
         self.problem = ""
-        self.root: Any = None
+        self.root: object = None
         try:
             self.root = machine.run()
         except ODD as problem:
@@ -71,9 +73,9 @@ class Row:
     """A file of torch before 1.6: resolves storages, which only follow after the pickles."""
 
     def __init__(self) -> None:
-        self._found: dict[str, tuple[Storage, Any]] = {}
+        self._found: dict[str, tuple[Storage, object]] = {}
 
-    def resolve(self, key: object) -> Any:
+    def resolve(self, key: object) -> object:
         """`("storage", type, key, location, count, view)`."""
         if not isinstance(key, tuple) or len(key) < 5 or key[0] != "storage" or not isinstance(key[2], str):
             return None
@@ -83,7 +85,7 @@ class Row:
         """All of them, by their keys."""
         return {key: made for key, (made, _) in self._found.items()}
 
-    def fill(self, stream: Any, keys: object) -> None:
+    def fill(self, stream: BinaryIO, keys: object) -> None:
         """Take the storages of these keys from the stream."""
         if not isinstance(keys, list) or len(keys) > _STORAGES or not all(isinstance(k, str) for k in keys):
             raise Unreadable("keys of storages that are none")
@@ -106,8 +108,8 @@ def loaded(path: Path) -> bool:
         return file.read(4) == b"PK\x03\x04"
 
 
-def beyond(storages: dict[str, Storage]) -> Iterator[tuple[str, Any]]:
+def beyond(storages: dict[str, Storage]) -> Iterator[tuple[str, object]]:
     """Storages of which no tensor has everything: of a slice torch writes all that it was cut from."""
     for key, made in storages.items():
-        if made.stored is not None and made.covered < len(made.stored):
+        if isinstance(made.stored, np.ndarray) and made.covered < len(made.stored):
             yield f"storage {key[:20]}, beyond its tensors", made.stored

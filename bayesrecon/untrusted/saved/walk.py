@@ -1,14 +1,14 @@
 """Everything that saved objects hold, by its path, and which objects they are."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypedDict
 
 import numpy as np
 
 from bayesrecon.untrusted.hdf5_inventory import plain_values
-from bayesrecon.untrusted.saved.arrays import Objects, array_of, bytes_of, is_array, is_bytes
+from bayesrecon.untrusted.saved.arrays import array_of, bytes_of, is_array, is_bytes
 from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
-from bayesrecon.untrusted.saved.nodes import ODD, Elsewhere, Group, Made, Named, Pairs, short_error
+from bayesrecon.untrusted.saved.nodes import ODD, Elsewhere, Group, Made, Named, Objects, Pairs, short_error
 
 MOST_THINGS = 20_000
 """Items that are listed: a forest of a thousand trees has as many."""
@@ -31,7 +31,14 @@ _CONTAINERS = frozenset(
 _WHOLE = 63
 """Bits of a whole number that is a number; a longer one is a way to write bytes."""
 
-Item = dict[str, Any]
+
+class Item(TypedDict):
+    """A value with its place. `of` is the class of the object that holds it."""
+
+    where: str
+    kind: str
+    values: object
+    of: str
 
 
 class Walk:
@@ -54,12 +61,12 @@ class Walk:
         self.items: list[Item] = []
         self.objects: dict[str, Made] = {}
         self.unread: list[tuple[str, str]] = []
-        self._seen: dict[int, Any] = {}  # by id, and kept, so that no id is given twice
+        self._seen: dict[int, object] = {}  # by id, and kept, so that no id is given twice
         self._names: dict[str, tuple[str, str]] = {}
 
     def over(self, root: object, where: str = "") -> None:
         """List everything that hangs on this one."""
-        waiting: list[tuple[str, Any, int, str]] = [(where, root, 0, "")]
+        waiting: list[tuple[str, object, int, str]] = [(where, root, 0, "")]
         visits = 0
         while waiting:
             place, node, depth, of = waiting.pop()
@@ -73,7 +80,7 @@ class Walk:
                 if id(node) in self._seen:
                     continue
                 self._seen[id(node)] = node
-            children: list[tuple[str, Any, str]] = []
+            children: list[tuple[str, object, str]] = []
             try:
                 children += self._visit(place, node, of)
             except ODD as problem:
@@ -82,12 +89,10 @@ class Walk:
 
     def done(self) -> None:
         """And list the names of attributes and keys, each once."""
-        self.items += [
-            {"where": place, "kind": "name", "values": name, "of": of} for name, (place, of) in self._names.items()
-        ]
+        self.items += [Item(where=place, kind="name", values=name, of=of) for name, (place, of) in self._names.items()]
         self._names = {}
 
-    def _visit(self, where: str, node: object, of: str) -> Iterator[tuple[str, Any, str]]:
+    def _visit(self, where: str, node: object, of: str) -> Iterator[tuple[str, object, str]]:
         if node is None or isinstance(node, Named):
             return
         if isinstance(node, Elsewhere):
@@ -107,7 +112,7 @@ class Walk:
         else:
             self._scalar(where, node, of)
 
-    def _made(self, where: str, node: Made, of: str) -> Iterator[tuple[str, Any, str]]:
+    def _made(self, where: str, node: Made, of: str) -> Iterator[tuple[str, object, str]]:
         if is_bytes(node) or is_array(node):
             yield where, bytes_of(node) if is_bytes(node) else array_of(node), of
             return
@@ -129,8 +134,8 @@ class Walk:
             return
         if where not in self.objects:
             self.objects[where] = node
-        if not isinstance(node.of, Named):
-            yield f"{where}/(made by)", node.of, of
+        if not isinstance(node.function, Named):
+            yield f"{where}/(made by)", node.function, of
         for k, argument in enumerate(node.arguments if isinstance(node.arguments, tuple) else (node.arguments,)):
             yield f"{where}/({k})", argument, kind
         for state in node.states:
@@ -140,7 +145,7 @@ class Walk:
         if node.pairs:
             yield where, Pairs(node.pairs), kind
 
-    def _state(self, where: str, state: object, of: str) -> Iterator[tuple[str, Any, str]]:
+    def _state(self, where: str, state: object, of: str) -> Iterator[tuple[str, object, str]]:
         parts: tuple[Any, ...] = state if isinstance(state, tuple) and len(state) == 2 else (state,)
         if all(part is None or isinstance(part, Pairs) for part in parts):
             for part in parts:
@@ -154,7 +159,7 @@ class Walk:
         else:
             yield f"{where}/(state)", state, of
 
-    def _pairs(self, where: str, pairs: list[tuple[Any, Any]], of: str) -> Iterator[tuple[str, Any, str]]:
+    def _pairs(self, where: str, pairs: list[tuple[object, object]], of: str) -> Iterator[tuple[str, object, str]]:
         keys = [key for key, _ in pairs]
         plain = len(pairs) <= _MANY and all(isinstance(key, str) for key in keys)
         if not plain and pairs:
@@ -169,7 +174,7 @@ class Walk:
                 self._names.setdefault(name, (_key(where, name), of))
             yield _key(where, name), value, of
 
-    def _listed(self, where: str, items: Any, of: str) -> Iterator[tuple[str, Any, str]]:
+    def _listed(self, where: str, items: Sequence[object], of: str) -> Iterator[tuple[str, object, str]]:
         if not len(items):
             return
         if _is_flat(items):
@@ -241,14 +246,14 @@ def _key(where: str, name: str) -> str:
     return f"{where}/{name[:_KEY]}" if where else name[:_KEY]
 
 
-def _number(value: Any) -> object:
+def _number(value: object) -> object:
     if is_array(value):
         found = array_of(value)
         return found.item() if isinstance(found, np.ndarray) and found.size == 1 else value
     return value
 
 
-def _is_flat(items: Any) -> bool:
+def _is_flat(items: Sequence[object]) -> bool:
     """Whether all are numbers, or all texts."""
     if not len(items):
         return False
@@ -261,14 +266,15 @@ def _is_flat(items: Any) -> bool:
     return (numbers and whole) or all(isinstance(v, str) for v in plain)
 
 
-def _rows(items: Any) -> np.ndarray | None:
+def _rows(items: Sequence[object]) -> np.ndarray | None:
     """Rows of numbers, all of one length."""
     first = items[0]
     if not isinstance(first, list | tuple) or not first:
         return None
-    if not all(isinstance(row, list | tuple) and len(row) == len(first) and _is_flat(row) for row in items):
+    listed = [row for row in items if isinstance(row, list | tuple) and len(row) == len(first) and _is_flat(row)]
+    if len(listed) < len(items):
         return None
-    rows = [plain_list([_number(v) for v in row]) for row in items]
+    rows = [plain_list([_number(v) for v in row]) for row in listed]
     return np.stack(rows) if all(row.dtype.kind == "f" for row in rows) else None
 
 
