@@ -263,6 +263,11 @@ def from_named_draws(draws: Draws, source: str, files: tuple[Stamp, ...] = (), *
     return Contents(draws.name, source, files, tuple(variables), attributes=attributes, draws=own, rows=rows, **rest)
 
 
+def entry_of_item(where: str, kind: str, values: object) -> Entry:
+    """The entry of an item of a file's inventory."""
+    return entry_of_bytes(where, np.asarray(values).tobytes()) if kind == "bytes" else Entry(where, kind, values)
+
+
 def entry_of_bytes(where: str, content: bytes) -> Entry:
     """Bytes that belong to nothing that is read: as text where they are text.
 
