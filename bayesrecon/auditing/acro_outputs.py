@@ -45,7 +45,7 @@ def _audited(output: AcroOutput, audit: Callable[..., Audit], limits: Thresholds
             empty, findings=tuple(small_counts(counts, limits.small_count, (output.name,), "nothing but the file"))
         )
     if not output.kind:
-        reason = f"it is a {output.what}, and outputs of this kind are not read"
+        reason = f"it is a {output.description}, and outputs of this kind are not read"
         return replace(empty, not_run=(NotRun("table", reason, _READ, (output.name,)),))
     try:
         found = audit(
