@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError, Note, near
+
+if TYPE_CHECKING:
+    from bayesrecon.releases import PosteriorDraws
 
 NAMES = ("weight", "weights", "mult", "multiplicity", "log_weight", "log_weights")
 """Variables with one number per draw that are read as weights, unless the model has a parameter of that name."""
@@ -90,7 +93,7 @@ def weights_among(
     return Weights(name, numbers)
 
 
-def weighted(release: Any, weights: Weights, positions: np.ndarray) -> Any:
+def weighted(release: "PosteriorDraws", weights: Weights, positions: np.ndarray) -> "PosteriorDraws":
     """The release with weights, and a note about them.
 
     Args:
@@ -119,7 +122,7 @@ def weighted(release: Any, weights: Weights, positions: np.ndarray) -> Any:
     return replace(release, weights=numbers, notes=(*release.notes, note))
 
 
-def in_runs(release: Any, weights: Weights, positions: np.ndarray) -> Any:
+def in_runs(release: "PosteriorDraws", weights: Weights, positions: np.ndarray) -> "PosteriorDraws":
     """The draws with each state repeated as often as the chain visited it, so that errors can be computed.
 
     The release is unchanged if weights are not counts, or if there would be too many draws.

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.kernels.output_embedding import VIEWS, Answer, Outputs, centred_logits
 from bayesrecon.precision import x64
@@ -15,7 +16,7 @@ _SUM = 1e-3  # probabilities of half precision sum to one within this
 _GRID = 0.05  # of a last decimal, as far as single precision may put rounded numbers off it
 _FAR = 3.0  # times as far as the farthest public answer is no answer to a record of that distribution
 
-Predict = Callable[[Any], Any]
+Predict = Callable[[Array], Array]
 
 
 def outputs(
@@ -58,18 +59,19 @@ def outputs(
     >>> release.z.shape, release.answers.shape
     ((3,), (399, 3))
     """
-    predicts: tuple[Any, ...] = tuple(predict) if isinstance(predict, list | tuple) else (predict,)
+    predicts: tuple[Predict, ...] = tuple(predict) if isinstance(predict, Sequence) else (predict,)
     if not predicts or not all(callable(function) for function in predicts):
         raise BayesreconError("predict: expected one or several functions from records (m, *shape) to outputs (m, k)")
     _check_view(view, decimals, noise)
     public = _records(public, values)
     answer = Answer(predicts, public.shape[1:], view, int(decimals or 0), noise > 0)
     logits = [answers_of(function, public) for function in predicts]
-    given = list(z) if isinstance(predict, list | tuple) else [z]
-    if len(given) != len(predicts):
-        raise BayesreconError(f"{len(predicts)} models and {len(given)} answers: supply one answer per model")
+    answered = list(z) if isinstance(predict, Sequence) else [z]
+    if len(answered) != len(predicts):
+        raise BayesreconError(f"{len(predicts)} models and {len(answered)} answers: supply one answer per model")
     seen, repeats = zip(
-        *(_answer(function, answer, known.shape[1]) for function, known in zip(given, logits, strict=True)), strict=True
+        *(_answer(function, answer, known.shape[1]) for function, known in zip(answered, logits, strict=True)),
+        strict=True,
     )
     if len(set(repeats)) > 1 or (repeats[0] > 1 and not noise):
         raise BayesreconError(

@@ -134,7 +134,7 @@ def _moved(result: object) -> float:
 _TOLERANCE = 1e-8  # of statsmodels, below which the deviance falls in the last step
 
 
-def _ones(design: np.ndarray | None, names: Sequence[str], stated: Any) -> Sequence[int]:
+def _ones(design: np.ndarray | None, names: Sequence[str], stated: int | None) -> Sequence[int]:
     """Which columns of a design are ones: as they are, or, where it was removed, by what the fit remembers of it.
 
     Raises:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,8 +15,12 @@ from bayesrecon.posteriors.contents import SavedProgram
 from bayesrecon.posteriors.draws import Draws, assembled
 from bayesrecon.precision import in_float64
 
+if TYPE_CHECKING:
+    from bayesrecon.models.stan.left_out import LeftOut
+    from bayesrecon.models.stan.source import StanModel
+
 Arrays = dict[str, np.ndarray]
-Centres = Callable[[Callable[[str, dict[str, float]], Any]], dict[str, Any]]
+Centres = Callable[[Callable[[str, dict[str, float]], np.ndarray]], Mapping[str, np.ndarray]]
 
 _EFFECT = re.compile(r"r_(\d+(?:_\w+)?_\d+)\[\d+\]")
 """Of brms, effects of a group by its number, the number of what they multiply, and a parameter of the distribution
@@ -25,7 +29,7 @@ between."""
 
 @in_float64
 def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | None = None) -> Model:
-    """The model of a program, whose draws may have other names and leave out what is computed of others.
+    """The model of a program. Draws may have other names, and lack parameters that follow from others.
 
     Args:
         program: as a file holds it.
@@ -58,6 +62,7 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
             known = centres(partial(_computed, before, every))
         if known:
             model = knowing(model, known)
+            assert model.left_out is not None
             every = _without_better(own, every, before, model.left_out)
     prepare, left_out = model.prepare, model.left_out
     assert prepare is not None
@@ -74,7 +79,7 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
     return replace(model, prepare=partial(_prepared, program, prepare, completed), notes=(*model.notes, *notes))
 
 
-def _without_better(own: Arrays, every: Arrays, before: Any, after: Any) -> Arrays:
+def _without_better(own: Arrays, every: Arrays, before: "LeftOut", after: "LeftOut") -> Arrays:
     """The solved parameters, except those that can now be computed from the draws in a better way."""
     once, now = (left_out.equations(own) for left_out in (before, after))
     anew = frozenset[str]().union(*(needs for name, needs in now.items() if name not in once))
@@ -82,7 +87,7 @@ def _without_better(own: Arrays, every: Arrays, before: Any, after: Any) -> Arra
 
 
 @in_float64
-def _computed(left_out: Any, draws: Arrays, name: str, at: dict[str, float]) -> Any:
+def _computed(left_out: "LeftOut", draws: Arrays, name: str, at: dict[str, float]) -> np.ndarray:
     shape = next(iter(draws.values())).shape[:2]
     return left_out.computed(name, {**draws, **{k: np.full(shape, value) for k, value in at.items()}})
 
@@ -97,8 +102,9 @@ def _ones(program: SavedProgram) -> set[str]:
     return {name for name in names if re.search(rf"\b{name}\b", program.text)}
 
 
-def model_names(model: Any) -> list[str]:
-    """Names of the program's own parameters."""
+def model_names(model: "StanModel") -> list[str]:
+    """Names of the parameters of the program."""
+    assert model.parts is not None
     return [place.name for place in model.parts.coordinates.places]
 
 

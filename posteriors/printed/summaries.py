@@ -239,7 +239,8 @@ def of_estimator(
     """
     rows = [*labels, *(["sigma"] if kind == "ols" else [])]
     model, order = regression(kind, rows, response)
-    model = fitted_with(model, weights=weights, records=records, offset=offset)
+    if weights is not None or offset:
+        model = fitted_with(model, weights=weights, records=records, offset=offset)
     at = order[: len(labels)]
     if penalty is not None:
         inside = penalty[np.ix_(at, at)]
