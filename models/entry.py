@@ -1,10 +1,14 @@
 """The entry of a shipped model in its family."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bayesrecon.domains import Records
+from bayesrecon.json_types import Json
+
+if TYPE_CHECKING:
+    from bayesrecon.model import Model
 
 
 @dataclass(frozen=True)
@@ -24,10 +28,10 @@ class Shipped:
     """
 
     name: str
-    build: Callable[..., Any]
+    build: "Callable[..., Model]"
     summary: str
-    records: Callable[[Mapping[str, Any]], Records] | None = None
+    records: Callable[[Json], Records] | None = None
     posteriors: tuple[str, ...] = ()
-    constants: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
+    constants: Callable[[Json], Json] | None = None
     design: tuple[str, ...] = ()
     response: str | None = None
