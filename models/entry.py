@@ -1,8 +1,8 @@
 """The entry of a shipped model in its family."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bayesrecon.domains import Records
 from bayesrecon.json_types import Json
@@ -30,7 +30,7 @@ class Shipped:
     name: str
     build: "Callable[..., Model]"
     summary: str
-    records: Callable[[Json], Records] | None = None
+    records: Callable[[Mapping[str, Any]], Records] | None = None
     posteriors: tuple[str, ...] = ()
     constants: Callable[[Json], Json] | None = None
     design: tuple[str, ...] = ()

@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.kernels.output_embedding import VIEWS, Answer, Outputs, centred_logits
 from bayesrecon.precision import x64
@@ -16,7 +15,7 @@ _SUM = 1e-3  # probabilities of half precision sum to one within this
 _GRID = 0.05  # of a last decimal, as far as single precision may put rounded numbers off it
 _FAR = 3.0  # times as far as the farthest public answer is no answer to a record of that distribution
 
-Predict = Callable[[Array], Array]
+Predict = Callable[[Any], Any]
 
 
 def outputs(
@@ -157,10 +156,10 @@ def _records(public: np.ndarray, values: tuple[float, float] | None) -> np.ndarr
     return result
 
 
-def _answer(given: object, answer: Answer, width: int) -> tuple[np.ndarray, int]:
+def _answer(released: object, answer: Answer, width: int) -> tuple[np.ndarray, int]:
     """The values that a decoder uses from one model's answers, and the number of answers."""
     try:
-        z = np.asarray(given, float)
+        z = np.asarray(released, float)
     except (TypeError, ValueError, OverflowError):
         raise BayesreconError("an answer must be a numeric array, (k,)") from None
     if not np.isfinite(z).all():

@@ -69,8 +69,10 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
         names = [str(n) for n in fitted.exog_names]
         response = response or field_name(str(fitted.endog_names))
         values, scale = np.asarray(result.params, float), float(getattr(result, "scale", 1.0))
-        own = result.cov_params() if robust == "nonrobust" else scale * np.asarray(result.normalized_cov_params, float)
-        covariance = np.asarray(own, float)
+        stored = (
+            result.cov_params() if robust == "nonrobust" else scale * np.asarray(result.normalized_cov_params, float)
+        )
+        covariance = np.asarray(stored, float)
     except (AttributeError, TypeError, ValueError, IndexError) as error:
         if design is not None:
             raise

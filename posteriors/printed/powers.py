@@ -43,7 +43,7 @@ class Squared:
         covariate, square, response: names of fields.
         coefficients, errors: `(value, half)` of those of 1, x and x^2, as far as rounding can have moved it either way.
         scale: s in the same way.
-        below: what the numbers below the table say.
+        footer: footer of the table.
 
     >>> table = Squared("x", "xx", "y", ((1.0, 0.0), (2.0, 0.0), (0.5, 0.0)), ((0.15, 0.0), (0.1, 0.0), (0.08, 0.0)),
     ...                 (1.0, 0.0))
@@ -59,7 +59,7 @@ class Squared:
     coefficients: tuple[Number, ...]
     errors: tuple[Number, ...]
     scale: Number
-    below: Footer = field(default=Footer())
+    footer: Footer = field(default=Footer())
 
     def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
         if total is None:
@@ -109,9 +109,9 @@ class Squared:
 
     def _explained(self, n: float, s2: Interval, width: float) -> Interval | None:
         """Variance of the response that the covariates explain: `(1 - 3 / n) s^2 R^2 / (1 - R^2)`."""
-        if self.below.r2 is None:
+        if self.footer.r2 is None:
             return None
-        value, half = self.below.r2
+        value, half = self.footer.r2
         low, high = max(value - width * half, 0.0), value + width * half
         if high >= 1:
             return None

@@ -100,11 +100,11 @@ def from_table(
     """
     printed_table = as_printed(table, column=column)
     title = name or titled(table, printed_table.model)
-    frame, below, notes = printed_table.frame, Footer(), printed_table.notes
+    frame, footer, notes = printed_table.frame, Footer(), printed_table.notes
     if isinstance(model, str):
-        frame, below = without_footer(frame)
+        frame, footer = without_footer(frame)
         if model == "ols":
-            frame = with_scale(frame, below)
+            frame = with_scale(frame, footer)
     labels = [str(x).strip() for x in frame.index]
     if isinstance(model, str):
         model, order = regression(model, labels, response)
@@ -114,7 +114,7 @@ def from_table(
     else:
         order = _order(model, labels, coordinates)
     normal = model.name in ("logit", "poisson")
-    records = None if normal else below.records(len(labels) - 1)
+    records = None if normal else footer.records(len(labels) - 1)
     exact = records is not None and records[0] == records[1]
     freedom = math.inf if normal else records[0] - len(labels) + 1 if exact else None  # type: ignore[index]
     estimates, errors = estimates_of(frame, freedom)
@@ -142,7 +142,7 @@ def from_table(
         if draws is not None:
             raise BayesreconError("moments of draws need their correlations; supply correlations=")
         first, second = ([(float(x.values[i]), float(x.half[i])) for i in order] for x in (estimates, errors))
-        release = without_correlations_of(boxes, lines, first, second, title, coded, below, formula is not None)
+        release = without_correlations_of(boxes, lines, first, second, title, coded, footer, formula is not None)
         return replace(release, notes=(*notes, *release.notes))
     related = _correlations([["1"]] if correlations is None else correlations, [labels[i] for i in sorted(with_error)])
     place = {i: k for k, i in enumerate(sorted(with_error))}
