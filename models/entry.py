@@ -2,13 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bayesrecon.domains import Records
 from bayesrecon.json_types import Json
-
-if TYPE_CHECKING:
-    from bayesrecon.model import Model
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class Shipped:
     """
 
     name: str
-    build: "Callable[..., Model]"
+    build: Callable[..., Any]
     summary: str
     records: Callable[[Mapping[str, Any]], Records] | None = None
     posteriors: tuple[str, ...] = ()

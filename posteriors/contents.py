@@ -19,7 +19,6 @@ from bayesrecon.posteriors.printed.estimates_in_files import Estimates
 
 if TYPE_CHECKING:
     from bayesrecon.arrays import Array
-    from bayesrecon.releases import Release
 
 
 WIDE = ("log_likelihood", "posterior_predictive", "predictions")
@@ -120,7 +119,7 @@ class SavedFit:
 
     where: str
     of: str
-    release: "Release | None"
+    release: Any
     reason: str
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,6 @@ from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import SavedProgram
 from bayesrecon.posteriors.draws import Draws, assembled
 from bayesrecon.precision import in_float64
-
-if TYPE_CHECKING:
-    from bayesrecon.models.stan.left_out import LeftOut
-    from bayesrecon.models.stan.source import StanModel
 
 Arrays = dict[str, np.ndarray]
 Centres = Callable[[Callable[[str, dict[str, float]], np.ndarray]], Mapping[str, np.ndarray]]
@@ -79,7 +75,7 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
     return replace(model, prepare=partial(_prepared, program, prepare, completed), notes=(*model.notes, *notes))
 
 
-def _without_better(named: Arrays, solved: Arrays, before: "LeftOut", after: "LeftOut") -> Arrays:
+def _without_better(named: Arrays, solved: Arrays, before: Any, after: Any) -> Arrays:
     """The solved parameters, except those that can now be computed from the draws in a better way."""
     once, now = (left_out.equations(named) for left_out in (before, after))
     anew = frozenset[str]().union(*(needs for name, needs in now.items() if name not in once))
@@ -87,7 +83,7 @@ def _without_better(named: Arrays, solved: Arrays, before: "LeftOut", after: "Le
 
 
 @in_float64
-def _computed(left_out: "LeftOut", draws: Arrays, name: str, at: dict[str, float]) -> np.ndarray:
+def _computed(left_out: Any, draws: Arrays, name: str, at: dict[str, float]) -> np.ndarray:
     shape = next(iter(draws.values())).shape[:2]
     return left_out.computed(name, {**draws, **{k: np.full(shape, value) for k, value in at.items()}})
 
@@ -102,9 +98,8 @@ def _ones(program: SavedProgram) -> set[str]:
     return {name for name in names if re.search(rf"\b{name}\b", program.text)}
 
 
-def model_names(model: "StanModel") -> list[str]:
+def model_names(model: Any) -> list[str]:
     """Names of the parameters of the program."""
-    assert model.parts is not None
     return [place.name for place in model.parts.coordinates.places]
 
 

@@ -5,12 +5,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bayesrecon.errors import BayesreconError, first_line
 
 if TYPE_CHECKING:
-    from bayesrecon.posteriors.contents import Contents
     from bayesrecon.posteriors.draws import Draws
 
 S = TypeVar("S")
@@ -43,7 +42,7 @@ class Format:
     name: str
     suffixes: tuple[str, ...]
     draws: Callable[..., "Draws"]
-    contents: Callable[..., "Contents"]
+    contents: Callable[..., Any]
     holds: Callable[[object], bool] = never
     rank: int = 50
     directory: bool = False
