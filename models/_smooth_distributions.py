@@ -1,9 +1,9 @@
 """Distributions of NumPyro whose log probability is not smooth, written so that it is.
 
 JAX's `betaln` takes its corrections to single precision and switches between formulas where an argument passes 8: in
-double precision it is off by up to 1e-6, and jumps there. Stein's identity knows nothing of a jump, and kernels whose
-spectrum decays magnify it by eight orders of magnitude: negative binomial draws were told to be none of their model.
-By `B(a, b) = Gamma(a) Gamma(b) / Gamma(a + b)` it is smooth to rounding.
+double precision it is off by up to 1e-6, and jumps there. Stein's identity needs a continuous score, and kernels whose
+spectrum decays magnify the jump by eight orders of magnitude, so that negative binomial draws seemed to be of another
+model. With `B(a, b) = Gamma(a) Gamma(b) / Gamma(a + b)` it is smooth to rounding.
 """
 
 from typing import Any
@@ -47,7 +47,7 @@ class _GammaPoisson(dist.GammaPoisson):
 
 
 class _BetaBinomial(dist.BetaBinomial):
-    def log_prob(self, value: jax.Array) -> jax.Array:
+    def log_prob(self, value: Any) -> jax.Array:
         n: Any = self.total_count
         a: Any = self.concentration1
         b: Any = self.concentration0
@@ -67,24 +67,24 @@ class _BetaNegativeBinomial(_Negative):
 _AFFECTED = (dist.GammaPoisson, dist.BetaBinomial, _Negative)
 
 
-def smooth(law: object) -> Any:
-    """The same distribution with a smooth log probability, inside NumPyro's own wrappers too; any other as it is.
+def smooth(distribution: object) -> Any:
+    """The distribution with a smooth log probability, also inside NumPyro's wrappers; others unchanged.
 
     Subclasses with a log probability of their own keep it.
 
-    >>> law = smooth(dist.NegativeBinomial2(3.0, 8.0))
-    >>> round(float(law.log_prob(2)), 4)
+    >>> distribution = smooth(dist.NegativeBinomial2(3.0, 8.0))
+    >>> round(float(distribution.log_prob(2)), 4)
     -1.5627
     """
-    if not isinstance(law, (*_AFFECTED, *_WRAPPERS)):
-        return law
-    parts, shape = jax.tree.flatten(law, is_leaf=lambda part: isinstance(part, _AFFECTED))
+    if not isinstance(distribution, (*_AFFECTED, *_WRAPPERS)):
+        return distribution
+    parts, shape = jax.tree.flatten(distribution, is_leaf=lambda part: isinstance(part, _AFFECTED))
     if not any(isinstance(part, _AFFECTED) for part in parts):
-        return law
+        return distribution
     return jax.tree.unflatten(shape, [_smooth(part) for part in parts])
 
 
-def _smooth(part: Any) -> Any:
+def _smooth(part: Any) -> object:
     log_prob = getattr(type(part), "log_prob", None)
     # Some of the values of a distribution in use are traced: nothing is validated again.
     if log_prob is dist.GammaPoisson.log_prob:

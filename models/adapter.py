@@ -40,7 +40,7 @@ def from_numpyro(
     name: str | None = None,
     prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None,
     settings: Mapping[str, object] | None = None,
-    identities: Mapping[str, tuple[Callable[[dict[str, Any]], Any], float]] | None = None,
+    identities: Mapping[str, tuple[Callable[[Records], Array], float]] | None = None,
     forward: bool = False,
 ) -> Model:
     """A `Model` from a NumPyro program.
@@ -107,7 +107,7 @@ def _adapted(
     name: str | None = None,
     prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None,
     settings: Mapping[str, object] | None = None,
-    identities: Mapping[str, tuple[Callable[[dict[str, Any]], Any], float]] | None = None,
+    identities: Mapping[str, tuple[Callable[[Records], Array], float]] | None = None,
     forward: bool = False,
     gaussian: GaussianPredictor | None = None,
 ) -> tuple[Model, Callable[[], None]]:
@@ -115,11 +115,11 @@ def _adapted(
     constants = dict(constants or {})
     title = name or getattr(program, "__name__", "program")
     _check_signature(program, record, constants, title)
-    given = domains_of(domain, record)
+    domains = domains_of(domain, record)
 
     def dummy(count: int, seed: int = 0) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(seed)
-        return {k: plain(given.get(k, observed.get(k, REAL)), rng, (count, *shape)) for k, shape in record.items()}
+        return {k: plain(domains.get(k, observed.get(k, REAL)), rng, (count, *shape)) for k, shape in record.items()}
 
     observed: dict[str, Domain] = {}
     # Neutral values first, to learn the observed sites' supports; then again inside the right domains.
@@ -138,13 +138,13 @@ def _adapted(
     if not parameters:
         raise BayesreconError(f"{title} has no latent site, so it has no posterior")
 
-    fields = {k: Field(tuple(shape), given.get(k, observed.get(k, REAL))) for k, shape in record.items()}
+    fields = {k: Field(tuple(shape), domains.get(k, observed.get(k, REAL))) for k, shape in record.items()}
 
-    def typed(batch: Mapping[str, Array]) -> dict[str, Any]:
+    def typed(batch: Mapping[str, Array]) -> dict[str, Array]:
         return {k: fields[k].domain.typed(v) if k in fields else v for k, v in batch.items()}
 
     def log_probs(
-        params: dict[str, Array], batch: dict[str, Any], wanted: Callable[[str], bool] = lambda site: True
+        params: dict[str, Array], batch: Mapping[str, Array], wanted: Callable[[str], bool] = lambda site: True
     ) -> dict[str, jax.Array]:
         sites = trace(program, typed(batch), constants, title, params)
         return {n: log_prob(s) for n, s in sites.items() if s["type"] == "sample" and wanted(n)}
@@ -198,11 +198,15 @@ def _gaussian(
 ) -> GaussianPredictor | None:
     """The linear regression that a program with one normal site may be."""
 
-    def response(params: Params, records: Records) -> tuple[Array, Array, Array]:
+    def response(params: Params, records: Records) -> tuple[jax.Array, jax.Array, jax.Array]:
         site = trace(program, records, constants, model.name, params)[name]
-        law = getattr(site["fn"], "base_dist", site["fn"])
+        normal = getattr(site["fn"], "base_dist", site["fn"])
         shape = (len(next(iter(records.values()))),)
-        return jnp.broadcast_to(law.loc, shape), jnp.broadcast_to(law.scale, shape), jnp.asarray(site["value"], float)
+        return (
+            jnp.broadcast_to(normal.loc, shape),
+            jnp.broadcast_to(normal.scale, shape),
+            jnp.asarray(site["value"], float),
+        )
 
     return gaussian_predictor(model, response, model.constrain(np.zeros(model.dimension)), batch)
 
@@ -224,14 +228,16 @@ def _check_signature(
 
 def _check_factorises(
     model: Model,
-    log_probs: Callable[..., dict[str, Any]],
+    log_probs: Callable[[Params, Mapping[str, Array]], dict[str, jax.Array]],
     batch: dict[str, np.ndarray],
     likelihood: list[str],
     other: dict[str, np.ndarray],
 ) -> None:
     """The joint density must be the sum over records, and the prior must not see the records."""
 
-    def evaluate(theta: Array, first: dict[str, Array], second: dict[str, Array]) -> tuple[Any, Any, dict[str, Any]]:
+    def evaluate(
+        theta: Array, first: dict[str, Array], second: dict[str, Array]
+    ) -> tuple[jax.Array | int, jax.Array, dict[str, jax.Array]]:
         params = model.constrain(theta)
         joint, moved = log_probs(params, first), log_probs(params, second)
         joint_sum = sum(jnp.sum(joint[n]) for n in likelihood)
@@ -241,18 +247,18 @@ def _check_factorises(
     run = jax.jit(evaluate)
     # Unequal coordinates, so that exchanged latents show; further points where the likelihood vanishes.
     for low, high in ((0.1, 0.4), (-0.4, 0.3), (1.0, 3.0), (3.0, 6.0), (-3.0, -1.0)):
-        whole, single, prior = run(np.linspace(low, high, model.dimension), batch, other)
-        if np.isfinite(whole):
+        joint, single, prior = run(np.linspace(low, high, model.dimension), batch, other)
+        if np.isfinite(joint):
             break
     else:
         raise BayesreconError(
             f"{model.name}: the likelihood is not finite at any point that was tried, so it cannot be checked; "
             "state where the fields lie with domain="
         )
-    if not np.isclose(whole, single, rtol=1e-8, atol=1e-8):
+    if not np.isclose(joint, single, rtol=1e-8, atol=1e-8):
         raise BayesreconError(
             f"{model.name}: the likelihood is not a product over records (three records jointly give "
-            f"{float(whole):.6g}, separately {float(single):.6g}); a mean, a scale or a lag computed from the data "
+            f"{float(joint):.6g}, separately {float(single):.6g}); a mean, a scale or a lag computed from the data "
             "belongs in the record itself"
         )
     for n, difference in prior.items():
@@ -262,11 +268,11 @@ def _check_factorises(
             )
 
 
-def adapted(given: object, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model | None:
-    """The model of a NumPyro program with one number per record in every field; None for anything else."""
-    if not callable(given) or isinstance(given, type) or pymc_model(given) is not None:
+def adapted(source: object, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model | None:
+    """The model of a NumPyro program with one number per record in every field; None for other sources."""
+    if not callable(source) or isinstance(source, type) or pymc_model(source) is not None:
         return None
-    return from_numpyro(given, dict.fromkeys(program_fields(given), ()))
+    return from_numpyro(source, dict.fromkeys(program_fields(source), ()))
 
 
 ADAPTS = adapted

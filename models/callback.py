@@ -1,7 +1,7 @@
 """A function that other software evaluates, with its gradient, as one that JAX maps and differentiates twice."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ _FARTHEST = 1e-3
 """Of a step in any coordinate, of one more than the largest of theta: directions may come in other units."""
 
 
-def from_callback(pairs: Pairs) -> Callable[[Any, Records], Any]:
+def from_callback(pairs: Pairs) -> Callable[[Array, Records], jax.Array]:
     """`f(theta (d,), record) -> scalar`, with first derivatives in theta from `pairs` and second ones by differences.
 
     Raises:
@@ -51,7 +51,7 @@ def from_callback(pairs: Pairs) -> Callable[[Any, Records], Any]:
         return _mapped(hessian_product, d, np.concatenate([theta, v], axis=-1), record)
 
     @jax.custom_jvp
-    def value(theta: Array, record: Records) -> Any:
+    def value(theta: Array, record: Records) -> jax.Array:
         return both(theta, record)[0]
 
     @jax.custom_jvp
@@ -77,16 +77,16 @@ def from_callback(pairs: Pairs) -> Callable[[Any, Records], Any]:
         v, slope = both(theta, record)
         return (v, slope), (slope @ t, hessian_product(theta, t, record))
 
-    def bent_jvp(at: object, moved: object) -> Any:
+    def third_derivative(at: object, moved: object) -> NoReturn:
         raise BayesreconError("a density evaluated by other software has no third derivatives")
 
     value.defjvp(value_jvp, symbolic_zeros=True)
     both.defjvp(both_jvp, symbolic_zeros=True)
-    hessian_product.defjvp(bent_jvp)
+    hessian_product.defjvp(third_derivative)
     return lambda theta, record: value(jnp.asarray(theta, float), {k: jnp.asarray(v) for k, v in record.items()})
 
 
-def _dense(tangent: object, theta: Array) -> Any:
+def _dense(tangent: Any, theta: Array) -> jax.Array:
     return jnp.zeros_like(theta) if _no_derivative(tangent) else tangent
 
 
@@ -100,12 +100,13 @@ def _check_no_derivative(record: object) -> None:
     ):
         raise BayesreconError(
             "this attack needs derivatives of the density with respect to the data, which other software does not "
-            "give; "
-            "write the model with models.from_numpyro"
+            "give; write the model with models.from_numpyro"
         )
 
 
-def _mapped(function: Any, width: int, theta: Array, record: Records) -> np.ndarray:
+def _mapped(
+    function: Callable[[np.ndarray, Records], np.ndarray], width: int, theta: Array, record: Records
+) -> np.ndarray:
     """Map `function(theta (T, d), one record) -> (T, width)` over the leading axes of both, which broadcast.
 
     All points of a record are passed at once.

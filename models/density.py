@@ -2,10 +2,13 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+import jax
 import numpy as np
+import numpy.typing as npt
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import REAL
 from bayesrecon.errors import BayesreconError, first_line, near
 from bayesrecon.model import Field, Model, Parameter, Params, Records
@@ -13,6 +16,8 @@ from bayesrecon.models.callback import from_callback
 from bayesrecon.models.inspection import Site, parameter, plain
 from bayesrecon.precision import in_float64
 from bayesrecon.stated import domains_of
+
+D = TypeVar("D")
 
 _CHECKED = ((0.1, 0.4), (-0.4, 0.3), (1.0, 3.0), (3.0, 6.0), (-3.0, -1.0))  # ends of theta at which terms are compared
 
@@ -22,13 +27,13 @@ _RECENT = 4  # blocks of points at which the density without a record is kept
 
 @in_float64
 def from_density(
-    log_density: Callable[[np.ndarray, Any], tuple[float, Any]],
+    log_density: Callable[[np.ndarray, D], tuple[float, npt.ArrayLike]],
     parameters: Mapping[str, tuple[int, ...]],
     record: Mapping[str, tuple[int, ...]],
-    dataset: Callable[[Records], Any],
+    dataset: Callable[[Records], D],
     *,
-    support: Mapping[str, Any] | None = None,
-    domain: Mapping[str, Any] | None = None,
+    support: Mapping[str, str | tuple[float, float]] | None = None,
+    domain: Mapping[str, object] | None = None,
     jacobian: bool = True,
     prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None,
     name: str | None = None,
@@ -78,10 +83,10 @@ def from_density(
     oracle = _Oracle(title, log_density, dataset, fields, sum(p.size for p in free))
     term, rest = from_callback(oracle.terms), from_callback(oracle.priors)
 
-    def log_lik_at(params: Params, record: Records) -> Any:
+    def log_lik_at(params: Params, record: Records) -> jax.Array:
         return term(model.unconstrain(params), {k: record[k] for k in fields})
 
-    def log_prior_at(params: Params) -> Any:
+    def log_prior_at(params: Params) -> jax.Array:
         theta = model.unconstrain(params)
         value = rest(theta, {})
         return value - model.log_det(theta) if jacobian else value
@@ -91,38 +96,45 @@ def from_density(
     return model
 
 
-def _parameter(name: str, shape: tuple[int, ...], support: Any, title: str) -> Parameter:
+def _parameter(name: str, shape: tuple[int, ...], support: object, title: str) -> Parameter:
     """The parameter in Stan's coordinates of its support."""
     from numpyro.distributions import constraints
 
     if support is None or support == "real":
-        law: Any = constraints.real
+        constraint: Any = constraints.real
     elif support == "positive":
-        law = constraints.positive
+        constraint = constraints.positive
     elif support == "ordered":
-        law = constraints.ordered_vector
+        constraint = constraints.ordered_vector
     elif isinstance(support, tuple) and len(support) == 2 and support[0] < support[1]:
         low, high = (float(end) for end in support)
         if math.isfinite(low) and math.isfinite(high):
-            law = constraints.interval(low, high)
+            constraint = constraints.interval(low, high)
         elif math.isfinite(low):
-            law = constraints.greater_than(low)
+            constraint = constraints.greater_than(low)
         else:
-            law = constraints.less_than(high) if math.isfinite(high) else constraints.real
+            constraint = constraints.less_than(high) if math.isfinite(high) else constraints.real
     else:
         raise BayesreconError(
             f'{title}: the support of {name} is "real", "positive", "ordered" or (low, high), got {support!r}; '
             "for other supports use unconstrained parameters, and supply prepare=, which maps the draws to them"
         )
-    return parameter(name, Site("latent", shape, support=law), title)
+    return parameter(name, Site("latent", shape, support=constraint), title)
 
 
-class _Oracle:
+class _Oracle(Generic[D]):
     """Values and gradients of record terms and of the prior, from those of data sets."""
 
-    def __init__(self, title: str, log_density: Any, dataset: Any, fields: Mapping[str, Field], size: int):
+    def __init__(
+        self,
+        title: str,
+        log_density: Callable[[np.ndarray, D], tuple[float, npt.ArrayLike]],
+        dataset: Callable[[Records], D],
+        fields: Mapping[str, Field],
+        size: int,
+    ) -> None:
         self.title, self.log_density, self.dataset, self.fields, self.size = title, log_density, dataset, fields, size
-        self.kept: dict[tuple[bytes, ...], Any] = {}
+        self.kept: dict[tuple[bytes, ...], D] = {}
         self.recent: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
         self.base = self._drawn(0, np.random.default_rng(0))
         if self._fails(self.base) is not None:
@@ -189,7 +201,7 @@ class _Oracle:
     def _drawn(self, count: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         return {k: plain(f.domain, rng, (count, *f.shape)) for k, f in self.fields.items()}
 
-    def _data(self, records: Records) -> Any:
+    def _data(self, records: Records) -> D:
         typed = {k: self._typed(k, v) for k, v in records.items()}
         key = tuple(v.tobytes() for v in typed.values())
         if key not in self.kept:
@@ -198,7 +210,7 @@ class _Oracle:
             self.kept[key] = self.dataset(typed)
         return self.kept[key]
 
-    def _typed(self, name: str, values: Any) -> np.ndarray:
+    def _typed(self, name: str, values: Array) -> np.ndarray:
         integer = np.issubdtype(self.fields[name].domain.dtype, np.integer)
         return np.rint(values).astype(int) if integer else np.asarray(values, float)
 
@@ -246,5 +258,7 @@ class _Oracle:
         return reason
 
 
-def _difference(minuend: tuple[Any, Any], subtrahend: tuple[Any, Any]) -> tuple[Any, Any]:
+def _difference(
+    minuend: tuple[np.ndarray, np.ndarray], subtrahend: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
     return minuend[0] - subtrahend[0], minuend[1] - subtrahend[1]

@@ -3,14 +3,14 @@
 import inspect
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from bayesrecon.errors import BayesreconError, first_line
 
 
-def is_program(given: object) -> bool:
+def is_program(source: object) -> "TypeGuard[str | os.PathLike[str]]":
     """Whether the argument is the path of a Stan program."""
-    return isinstance(given, str | os.PathLike) and os.fspath(given).endswith(".stan")
+    return isinstance(source, str | os.PathLike) and os.fspath(source).endswith(".stan")
 
 
 def pymc_model(model: object) -> Any:

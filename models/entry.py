@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayesrecon.domains import Records
+from bayesrecon.json_types import Json
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,6 @@ class Shipped:
     summary: str
     records: Callable[[Mapping[str, Any]], Records] | None = None
     posteriors: tuple[str, ...] = ()
-    constants: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
+    constants: Callable[[Json], Json] | None = None
     design: tuple[str, ...] = ()
     response: str | None = None

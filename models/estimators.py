@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,11 +17,11 @@ def _bernoulli(eta: Array, y: Array) -> jax.Array:
     return jax.nn.log_sigmoid((2 * y - 1) * eta)
 
 
-def _poisson(eta: Array, y: Array) -> Array:
+def _poisson(eta: jax.Array, y: jax.Array) -> jax.Array:
     return y * eta - jnp.exp(eta)
 
 
-_LAWS: dict[str, tuple[Callable[[Any, Any], Any], Domain]] = {
+_RESPONSES: dict[str, tuple[Callable[[jax.Array, jax.Array], jax.Array], Domain]] = {
     "logit": (_bernoulli, BINARY),
     "poisson": (_poisson, COUNT),
 }
@@ -59,7 +58,7 @@ def _estimator(
 
     parameters = (Parameter("coefficient", (width,)),)
     fields = {c: Field() for c in (*covariates, *([OFFSET] if offset else []))}
-    settings: dict[str, Any] = {"covariates": covariates, "response": response, "intercept": intercept}
+    settings: dict[str, object] = {"covariates": covariates, "response": response, "intercept": intercept}
     if factors:
         settings["factors"] = {name: list(columns) for name, columns in factors}
     analytic = weights == "analytic"
@@ -84,12 +83,12 @@ def _estimator(
             log_prior_at=lambda p: freedom * jnp.log(p["sigma"]),
             settings=settings,
         )
-    law, domain = _LAWS[kind]
+    log_density, domain = _RESPONSES[kind]
     return Model(
         name=kind,
         parameters=parameters,
         fields={**fields, response: Field((), domain)},
-        log_lik_at=lambda p, z: law(predictor(p, z), jnp.asarray(z[response], float)),
+        log_lik_at=lambda p, z: log_density(predictor(p, z), jnp.asarray(z[response], float)),
         log_prior_at=lambda p: jnp.zeros(()),
         settings=settings,
     )

@@ -3,21 +3,25 @@
 import math
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Parameter
 
+if TYPE_CHECKING:
+    from numpyro.distributions.constraints import Constraint
+
 Program = Callable[..., Any]
 
 _HANDLERS = threading.RLock()
-"""NumPyro has one stack of handlers for all threads: one traces at a time."""
+"""Allows one trace at a time, because NumPyro has one stack of handlers for all threads."""
 
 
 class Site(NamedTuple):
@@ -33,12 +37,12 @@ class Site(NamedTuple):
 
 def trace(
     program: Program,
-    batch: Mapping[str, Any],
-    constants: Mapping[str, Any],
+    batch: Mapping[str, object],
+    constants: Mapping[str, object],
     title: str,
     params: Mapping[str, Any] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """The program's trace on a batch of records; without `params` latents stand at a point of their support."""
+    """The program's trace on a batch of records. Without `params`, each latent is at a point of its support."""
     from numpyro import handlers
 
     seeded = handlers.seed(program, rng_seed=0)
@@ -69,7 +73,7 @@ def trace(
         ) from error
 
 
-def log_prob(site: Mapping[str, Any]) -> Any:
+def log_prob(site: Mapping[str, Any]) -> jax.Array:
     """Log probability of a sample site, with its scale."""
     from bayesrecon.models._smooth_distributions import smooth
 
@@ -78,33 +82,33 @@ def log_prob(site: Mapping[str, Any]) -> Any:
 
 
 def observed_supports(
-    program: Program, batch: Mapping[str, np.ndarray], constants: Mapping[str, Any], title: str
-) -> dict[str, Any]:
+    program: Program, batch: Mapping[str, np.ndarray], constants: Mapping[str, object], title: str
+) -> "dict[str, Constraint[Any]]":
     """Supports of the observed sites by name; bounds that do not depend on the records are concrete."""
-    result: dict[str, Any] = {}
+    result: dict[str, Constraint[Any]] = {}
 
-    def abstract(values: dict[str, Any]) -> int:
+    def abstract(values: dict[str, Array]) -> int:
         sites = trace(program, values, constants, title)
         result.update({n: s["fn"].support for n, s in sites.items() if s["type"] == "sample" and s["is_observed"]})
         return 0
 
-    def concrete(values: dict[str, Any]) -> int:
+    def concrete(values: dict[str, Array]) -> int:
         with jax.ensure_compile_time_eval():
             return abstract(values)
 
     jax.eval_shape(abstract, dict(batch))
-    if any(map(_computed, result.values())):  # only then: it compiles whatever it meets, one operation at a time
+    if any(map(_computed, result.values())):  # slow, as it compiles every operation by itself
         jax.eval_shape(concrete, dict(batch))
     return result
 
 
 def inspect_sites(
-    program: Program, batch: Mapping[str, np.ndarray], constants: Mapping[str, Any], title: str
+    program: Program, batch: Mapping[str, np.ndarray], constants: Mapping[str, object], title: str
 ) -> dict[str, Site]:
     """All sites of the program, from shapes alone: nothing is computed."""
     result: dict[str, Site] = {}
 
-    def abstract(values: dict[str, Any]) -> int:
+    def abstract(values: dict[str, Array]) -> int:
         for name, site in trace(program, values, constants, title).items():
             if site["type"] == "plate":
                 size, subsample = site["args"]
@@ -123,10 +127,11 @@ def inspect_sites(
     return result
 
 
-def _is_normal(law: Any) -> bool:
+def _is_normal(distribution: object) -> bool:
     from numpyro.distributions import ExpandedDistribution, Normal
 
-    return type(law) is Normal or (type(law) is ExpandedDistribution and type(law.base_dist) is Normal)
+    base = distribution.base_dist if type(distribution) is ExpandedDistribution else distribution
+    return type(base) is Normal
 
 
 def check_sites(two: Mapping[str, Site], three: Mapping[str, Site], title: str) -> None:
@@ -175,13 +180,13 @@ def parameter(name: str, site: Site, title: str) -> Parameter:
 
 
 def plain(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Values near one, or inside an interval: at its ends densities may vanish."""
+    """Values near one, or well inside an interval, at whose ends densities may vanish."""
     if np.isfinite(domain.width) and not domain.discrete:
         return domain.draw(rng, shape, (domain.low + domain.high) / 2, domain.width / 8)
     return domain.draw(rng, shape, 1.0, 0.5)
 
 
-def domain_of(support: Any) -> Domain:
+def domain_of(support: "Constraint[Any]") -> Domain:
     """The domain of a field observed under a distribution with this support."""
     from numpyro.distributions import constraints
 
@@ -202,21 +207,21 @@ def domain_of(support: Any) -> Domain:
     return Domain("interval", low, high) if low < high and math.isfinite(low + high) else REAL
 
 
-def _computed(support: Any) -> bool:
+def _computed(support: "Constraint[Any]") -> bool:
     """Whether a bound is a result of the program."""
     base = getattr(support, "base_constraint", support)
     return any(isinstance(getattr(base, b, None), Tracer) for b in ("lower_bound", "upper_bound"))
 
 
-def _bound(constraint: Any, which: str) -> float:
+def _bound(constraint: "Constraint[Any]", which: str) -> float:
     value = getattr(constraint, which, None)
     if value is None or isinstance(value, Tracer) or np.unique(value).size != 1:
         return -math.inf if which == "lower_bound" else math.inf
     return float(np.unique(value)[0])
 
 
-def _start(site: dict[str, Any]) -> Any:
-    """A point of the support, for latents: improper priors cannot be sampled, and others need not be."""
+def _start(site: dict[str, Any]) -> jax.Array | None:
+    """A point of the support of a latent; None for other sites. Improper priors cannot be sampled."""
     from numpyro.distributions import biject_to
 
     if site["type"] != "sample" or site["is_observed"] or site["fn"].support.is_discrete:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,24 +13,24 @@ from bayesrecon.model import Field, LinearPredictor, Model, Parameter
 from bayesrecon.models.entry import Shipped
 
 
-def _squared(eta: Array, y: Array) -> Any:
+def _squared(eta: Array, y: Array | float) -> jax.Array:
     return -0.5 * jnp.sum((y - eta) ** 2)
 
 
-def _logistic(eta: Array, y: Array) -> jax.Array:
+def _logistic(eta: Array, y: Array | float) -> jax.Array:
     return jax.nn.log_sigmoid((2 * y - 1) * eta[0])
 
 
-def _softmax(eta: Array, y: Array) -> jax.Array:
+def _softmax(eta: Array, y: Array | float) -> jax.Array:
     return jax.nn.log_softmax(eta) @ jax.nn.one_hot(y, eta.shape[0])
 
 
-def _squared_hinge(eta: Array, y: Array) -> jax.Array:
+def _squared_hinge(eta: Array, y: Array | float) -> jax.Array:
     side = 2 * y - 1 if eta.shape[0] == 1 else 2 * jax.nn.one_hot(y, eta.shape[0]) - 1
     return -jnp.sum(jnp.maximum(0.0, 1 - side * eta) ** 2)
 
 
-LOSSES: dict[str, Callable[[Any, Any], Any]] = {
+LOSSES: dict[str, Callable[[Array, Array | float], jax.Array]] = {
     "squared": _squared,
     "logistic": _logistic,
     "softmax": _softmax,
@@ -87,7 +86,7 @@ def linear_predictor(
     if intercept:
         parameters += (Parameter("intercept", (outputs,)),)
 
-    def predictor(params: dict[str, Array], x: Any) -> Array:
+    def predictor(params: dict[str, Array], x: Array | float) -> Array:
         eta = params["coef"] @ x
         return eta + params["intercept"] if intercept else eta
 

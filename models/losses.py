@@ -15,7 +15,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.stated import domains_of
 
 
-def named_leaves(params: Any) -> dict[str, Any]:
+def named_leaves(params: object) -> dict[str, Any]:
     """The arrays of a nested dict or list, or of an Equinox module, by path, such as `layers/0/w`.
 
     >>> named_leaves({"layers": [{"w": 1.0}, {"w": 2.0}]})
@@ -25,18 +25,18 @@ def named_leaves(params: Any) -> dict[str, Any]:
     return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves if _is_array(leaf)}
 
 
-def _is_array(leaf: Array) -> bool:
-    """Whether a leaf is numbers, of NumPy, JAX or PyTorch; a module also holds functions and sizes."""
+def _is_array(leaf: object) -> bool:
+    """Whether a leaf is a number or an array of NumPy, JAX or PyTorch. Modules have other leaves, too."""
     return hasattr(leaf, "__array__") or (isinstance(leaf, float | int) and not isinstance(leaf, bool))
 
 
 @in_float64
 def from_loss(
     apply: Callable[..., Any],
-    loss: Callable[[Any, Any], Any],
-    regulariser: Callable[[Any], Any] | None = None,
+    loss: Callable[[Any, Any], jax.Array],
+    regulariser: Callable[[Any], Array] | None = None,
     *,
-    params: Any,
+    params: object,
     record: Mapping[str, tuple[int, ...]],
     response: str = "y",
     domain: Mapping[str, object] | None = None,
@@ -72,18 +72,18 @@ def from_loss(
     16
     """
     title = name or getattr(apply, "__name__", "predictor").replace("<lambda>", "predictor")
-    everything, structure = jax.tree_util.tree_flatten(params)
+    all_leaves, structure = jax.tree_util.tree_flatten(params)
     arrays = named_leaves(params)
     if not arrays:
         raise BayesreconError(f"{title}: params contains no arrays")
     if response not in record:
         raise BayesreconError(f"{title}: the response {response!r} is not a field of the record ({', '.join(record)})")
-    given = domains_of(domain, record)
+    domains = domains_of(domain, record)
     inputs = [k for k in record if k != response]
 
-    def rebuild(values: dict[str, Array]) -> dict[str, jax.Array]:
+    def rebuild(values: dict[str, Array]) -> Any:
         names = iter(arrays)
-        leaves = [values[next(names)] if _is_array(leaf) else leaf for leaf in everything]
+        leaves = [values[next(names)] if _is_array(leaf) else leaf for leaf in all_leaves]
         return jax.tree_util.tree_unflatten(structure, leaves)
 
     def output(values: dict[str, Array], record: dict[str, Array | float]) -> Any:
@@ -95,7 +95,7 @@ def from_loss(
     def log_prior_at(values: dict[str, Array]) -> jax.Array:
         return jnp.zeros(()) if regulariser is None else -jnp.asarray(regulariser(rebuild(values)))
 
-    fields = {k: Field(tuple(shape), given.get(k, REAL)) for k, shape in record.items()}
+    fields = {k: Field(tuple(shape), domains.get(k, REAL)) for k, shape in record.items()}
     model = Model(
         name=title,
         parameters=tuple(Parameter(n, tuple(np.shape(v))) for n, v in arrays.items()),
@@ -109,7 +109,7 @@ def from_loss(
 
 
 def _check(model: Model) -> None:
-    """Shapes only: nothing is computed."""
+    """Refuse a loss or a regulariser that is not a scalar. Only shapes are computed."""
     values = {p.name: jax.ShapeDtypeStruct(p.shape, jnp.float64) for p in model.parameters}
     shapes = {k: jax.ShapeDtypeStruct(f.shape, f.domain.dtype) for k, f in model.fields.items()}
     for description, function, arguments in (

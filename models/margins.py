@@ -49,14 +49,14 @@ def from_margin(
     >>> model.dimension, model.fields["y"].domain.levels
     (16, (0.0, 1.0))
     """
-    given = dict(domain or {})
-    if list(given.pop(response, (0, 1))) != [0, 1]:
+    domains = dict(domain or {})
+    if list(domains.pop(response, (0, 1))) != [0, 1]:
         raise BayesreconError(f"a margin needs two classes: the domain of {response!r} must be 0 and 1")
     if tuple(record.get(response, ())) != ():
         raise BayesreconError(f"a margin needs two classes: {response!r} must be one number, 0 or 1")
 
-    def norm(p: Mapping[str, Array]) -> Any:
-        return 0.5 * sum(jnp.sum(jnp.asarray(leaf) ** 2) for leaf in jax.tree_util.tree_leaves(p))
+    def norm(p: Mapping[str, Array]) -> jax.Array:
+        return 0.5 * jnp.asarray(sum(jnp.sum(jnp.asarray(leaf) ** 2) for leaf in jax.tree_util.tree_leaves(p)))
 
     return from_loss(
         apply,
@@ -65,12 +65,12 @@ def from_margin(
         params=params,
         record=record,
         response=response,
-        domain=given | {response: [0, 1]},
+        domain=domains | {response: [0, 1]},
         name=name,
     )
 
 
-def smoothed_relu(sharpness: float) -> Callable[[Any], Any]:
+def smoothed_relu(sharpness: float) -> Callable[[Array | float], jax.Array]:
     """A ReLU whose slope is `1 / (1 + exp(-sharpness z))` instead of a step function.
 
     The gradient of a ReLU network is discontinuous where a record crosses a kink, and gradient descent cannot cross it.
@@ -90,13 +90,13 @@ def smoothed_relu(sharpness: float) -> Callable[[Any], Any]:
         raise BayesreconError(f"sharpness={sharpness}: expected a positive number")
 
     @jax.custom_jvp
-    def relu(z: Any) -> jax.Array:
+    def relu(z: Array | float) -> jax.Array:
         return jnp.maximum(z, 0.0)
 
     @relu.defjvp
-    def _(primals: Any, tangents: Any) -> tuple[Any, Any]:
-        (z,), (moved,) = primals, tangents
+    def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+        (z,), (tangent,) = primals, tangents
         slope = jnp.heaviside(z, 0.5) if sharpness == float("inf") else jax.nn.sigmoid(sharpness * z)
-        return relu(z), slope * moved
+        return relu(z), slope * tangent
 
     return relu

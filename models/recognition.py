@@ -4,7 +4,6 @@ Their location is an affine function of parameters, their scale a multiple of a 
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +13,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.model import GaussianPredictor, Model, Parameter, Params, Records
 from bayesrecon.operations import CALLS, FREE, Mark, marked, operations_of
 
-Response = tuple[Any, Any, Any]
+Response = tuple[jax.Array, jax.Array, jax.Array]
 """Location, scale and value of the observed site, each one entry a record."""
 
 _AT_ONCE = 512  # records whose design is computed together: one program serves pools and probes

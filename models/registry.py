@@ -1,10 +1,9 @@
 """The registry of shipped models. A module of this package or of a plug-in that defines `MODELS` is a family."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
-from typing import Any
 
 from bayesrecon.discovery import discover, plugins
 from bayesrecon.errors import BayesreconError, near
@@ -19,17 +18,17 @@ def shipped() -> Mapping[str, Shipped]:
     >>> "kidscore_momiq" in shipped()
     True
     """
-    own = [entry for family in discover("bayesrecon.models", "MODELS") for entry in family]
-    names = {entry.name for entry in own}
+    builtin = [entry for family in discover("bayesrecon.models", "MODELS") for entry in family]
+    names = {entry.name for entry in builtin}
 
-    def wrong(name: str, family: int | tuple[Shipped], before: Mapping[str, Any]) -> str:
+    def wrong(name: str, family: object, before: Mapping[str, Sequence[Shipped]]) -> str:
         if not isinstance(family, tuple | list) or not all(isinstance(entry, Shipped) for entry in family):
             return "it is not a tuple of Shipped"
         taken = names | {entry.name for other in before.values() for entry in other}
         doubled = [entry.name for entry in family if entry.name in taken]
         return f"a model {doubled[0]!r} exists already" if doubled else ""
 
-    entries = own + [entry for family in plugins("models", wrong).found.values() for entry in family]
+    entries = builtin + [entry for family in plugins("models", wrong).found.values() for entry in family]
     return MappingProxyType({entry.name: entry for entry in sorted(entries, key=lambda e: e.name.casefold())})
 
 
@@ -51,7 +50,7 @@ def find(name: str) -> Shipped:
     return table[name]
 
 
-def load(name: str, **settings: Any) -> Model:
+def load(name: str, **settings: object) -> Model:
     """A shipped model, by name and settings.
 
     The same name and settings return the same object, so that compiled functions are reused.
@@ -64,18 +63,18 @@ def load(name: str, **settings: Any) -> Model:
     """
     entry = find(name)
     try:
-        given = inspect.signature(entry.build).bind(**settings)
-        given.apply_defaults()  # what is stated and what goes without saying are one model
-        frozen = tuple(sorted((k, _frozen(v)) for k, v in given.arguments.items()))
+        bound = inspect.signature(entry.build).bind(**settings)
+        bound.apply_defaults()  # settings at their defaults give the same object
+        frozen = tuple(sorted((k, _frozen(v)) for k, v in bound.arguments.items()))
         return _build(entry, frozen)
     except TypeError as error:
         raise BayesreconError(f"settings of model {name!r}: {error}") from None
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: object) -> object:
     return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
 
 
 @cache
-def _build(entry: Shipped, settings: tuple[tuple[str, Any], ...]) -> Model:
+def _build(entry: Shipped, settings: tuple[tuple[str, object], ...]) -> Model:
     return entry.build(**dict(settings))

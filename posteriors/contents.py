@@ -1,8 +1,8 @@
-"""Everything that a file of a fit holds, by ArviZ's groups: what an audit looks through.
+"""Everything that a file of a fit holds, in ArviZ's groups, for audits.
 
-Readers of draws take what an attack on the draws needs. Here nothing is left out: data groups,
-coordinates, attributes, comments, sampler statistics, generated quantities. Arrays with a value per draw and record
-(pointwise log likelihoods, predictive draws) can be far larger than the draws: they are read at evenly spaced draws.
+Readers of draws read what an attack on the draws needs. Here nothing is left out: data groups, coordinates, attributes,
+comments, sampler statistics, generated quantities. Arrays with a value per draw and record (pointwise log likelihoods,
+predictive draws) can be far larger than the draws, so they are read at evenly spaced draws.
 """
 
 import re
@@ -39,10 +39,10 @@ GROUPS = (
 )
 
 WIDE_DRAWS, WIDE_VALUES = 1000, 2**25
-"""A wide group is read at no more than so many draws, and no more than so many values of it."""
+"""The most draws, and the most values, that are read of a wide group."""
 
 MOST_BYTES = 2**16
-"""Unassigned bytes that are searched at most."""
+"""The most unassigned bytes that are searched."""
 
 _LOG_LIK = re.compile(r"(pointwise_)?log_?lik(elihood)?(_[A-Za-z0-9]+)?", re.IGNORECASE)
 _SIMULATED = re.compile(r"(.+)_(rep|pred|ppc|sim|tilde|new|hat)|(yrep|ypred|ysim|ytilde)", re.IGNORECASE)
@@ -53,10 +53,14 @@ class Variable:
     """One array of a file.
 
     Attributes:
+        group: ArviZ's group.
+        name: name in the group.
+        shape: shape without the axes of chain and draw.
         per_draw: whether the values are `(K, *shape)`, one entry per draw of `Contents.rows` (wide groups) or per draw
-            of the file (others); else they are the array as stored.
-        shape: without the axes of chain and draw.
-        dimensions: names of the axes that `shape` has, empty if the format names none.
+            of the file (others). If not, they are the array as stored.
+        values: the numbers, or texts.
+        attributes: attributes of the variable in the file.
+        dimensions: names of the axes of `shape`; empty if the format names none.
     """
 
     group: str
@@ -74,13 +78,13 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """Something of a file that is no array of a group: a name, a text, bytes that belong to nothing.
+    """An item of a file other than an array of a group: a name, a text, unassigned bytes.
 
     Attributes:
-        where: its place.
+        where: its place in the file, such as "archive/comment".
         kind: "array", "labels", "attribute", "name", "text" or "bytes".
-        values: the array, or the text; of bytes that are no text, the first of them.
-        role: what it is in a fit, where the reader knows that: one of `bayesrecon.posteriors.roles`.
+        values: the array, the text or the attribute. Of bytes that are not text, the first `MOST_BYTES`.
+        role: its role in a fit, one of `bayesrecon.posteriors.roles`; "" if unknown.
     """
 
     where: str
@@ -159,7 +163,7 @@ class SavedProgram:
 
 @dataclass(frozen=True)
 class Unread:
-    """A part of a file that its reader could not walk, and why."""
+    """A part of a file that could not be read, and why."""
 
     where: str
     reason: str
@@ -185,13 +189,13 @@ class Contents:
         coordinates: `{group/name: values}`.
         attributes: `{group/name: value}` of groups, and `{group/variable@name: value}` of variables and coordinates.
         comments: lines of text beside the numbers (CmdStan).
-        entries: all else that the reader found: nested groups, types, members and files beside, trailing bytes.
-        unread: what the reader could not walk.
-        estimates: estimates of fits that lie in it.
+        entries: all other items: nested groups, types, other members and files, trailing bytes.
+        unread: parts that could not be read.
+        estimates: estimates of fits in the file.
         program: the Stan program that made the draws, where the file holds it.
         draws: the group `posterior`, None if there is none.
         rows: `(K,)` positions, among the draws in chain order, at which wide groups were read.
-        saved: of a file of saved objects, what it says beside their values.
+        saved: classes and fits of a file of saved objects.
     """
 
     name: str
@@ -233,7 +237,7 @@ def group_of(name: str) -> str:
 
 
 def stride(draws: int, values: int) -> int:
-    """Every which draw to read of wide groups that hold so many values per draw."""
+    """The step between the draws that are read of wide groups with this many values per draw."""
     most = int(np.clip(WIDE_VALUES // max(values, 1), 2, WIDE_DRAWS))
     return max(1, -(-draws // most))
 
@@ -243,8 +247,17 @@ def wide_rows(chains: int, length: int, step: int) -> np.ndarray:
     return np.concatenate([c * length + np.arange(0, length, step) for c in range(chains)])
 
 
-def from_named_draws(draws: Draws, source: str, files: tuple[Stamp, ...] = (), **rest: Any) -> Contents:
-    """Contents of draws without groups: generated quantities are told by their names."""
+def from_named_draws(
+    draws: Draws,
+    source: str,
+    files: tuple[Stamp, ...] = (),
+    *,
+    notes: tuple[str, ...] = (),
+    comments: tuple[str, ...] = (),
+    entries: tuple[Entry, ...] = (),
+    unread: tuple[Unread, ...] = (),
+) -> Contents:
+    """Contents of draws without groups: generated quantities are recognised by their names."""
     groups = {name: group_of(name) if values.ndim > 2 else "posterior" for name, values in draws.values.items()}
     if "posterior" not in groups.values():  # names alone do not make a file of nothing but predictions
         groups = dict.fromkeys(groups, "posterior")
@@ -258,13 +271,30 @@ def from_named_draws(draws: Draws, source: str, files: tuple[Stamp, ...] = (), *
     if draws.log_density is not None:
         density = draws.log_density.reshape(-1)
         variables.append(Variable("sample_stats", "lp", (), True, density))
-    own = replace(draws, values={n: v for n, v in draws.values.items() if groups[n] == "posterior"})
+    posterior = replace(draws, values={n: v for n, v in draws.values.items() if groups[n] == "posterior"})
     attributes = {f"/{k}": v for k, v in draws.attributes.items()}
-    return Contents(draws.name, source, files, tuple(variables), attributes=attributes, draws=own, rows=rows, **rest)
+    return Contents(
+        draws.name,
+        source,
+        files,
+        tuple(variables),
+        attributes=attributes,
+        draws=posterior,
+        rows=rows,
+        notes=notes,
+        comments=comments,
+        entries=entries,
+        unread=unread,
+    )
+
+
+def entry_of_item(where: str, kind: str, values: object) -> Entry:
+    """The entry of an item of a file's inventory."""
+    return entry_of_bytes(where, np.asarray(values).tobytes()) if kind == "bytes" else Entry(where, kind, values)
 
 
 def entry_of_bytes(where: str, content: bytes) -> Entry:
-    """Bytes that belong to nothing that is read: as text where they are text.
+    """The entry of unassigned bytes, as text if they are text.
 
     >>> entry_of_bytes("archive/comment", b"ask Ann").kind
     'text'

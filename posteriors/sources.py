@@ -1,9 +1,8 @@
 """Releases from draws. All sources go through `from_draws`, which checks the draws."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -133,23 +132,25 @@ def accepted_draws(
     return (release if draw_weights is None else weighted(release, draw_weights, kept)), kept
 
 
-def check_parameters(model: Model, given: Mapping[str, object]) -> None:
-    """Raise an error unless exactly the model's parameters are given.
+def check_parameters(model: Model, params: Mapping[str, object]) -> None:
+    """Raise an error unless `params` has exactly the model's parameters.
 
     Raises:
         BayesreconError: a parameter is missing or unknown.
     """
     expected = [p.name for p in model.parameters]
     for k in expected:
-        if k not in given:
-            raise BayesreconError(f"parameter {k} of model {model.name} is missing{near(k, given)}")
-    for k in given:
+        if k not in params:
+            raise BayesreconError(f"parameter {k} of model {model.name} is missing{near(k, params)}")
+    for k in params:
         if k not in expected:
             raise BayesreconError(f"model {model.name} has no parameter {k}{near(str(k), expected)}")
 
 
 @in_float64
-def dirac(model: Model, params: Any, *, name: str = "trained parameter") -> TrainedParameter:
+def dirac(
+    model: Model, params: Mapping[str, object] | Sequence[object], *, name: str = "trained parameter"
+) -> TrainedParameter:
     """A release from a trained parameter: one atom at temperature 0.
 
     Args:

@@ -39,13 +39,13 @@ def audits_of_acro(source: str | Path, audit: Callable[..., Audit], limits: Thre
 def _audited(output: AcroOutput, audit: Callable[..., Audit], limits: Thresholds, options: Json) -> Audit:
     status = f"ACRO: {output.status}" + (f" ({output.checks})" if output.checks else "")
     empty = Audit((), output.name, _FORM, None, 0, (), {}, limits, (status,))
-    if output.kind == "counts":
+    if isinstance(output.table, list):
         counts = _counts(output.table)
         return replace(
             empty, findings=tuple(small_counts(counts, limits.small_count, (output.name,), "nothing but the file"))
         )
     if not output.kind:
-        reason = f"it is a {output.what}, and outputs of this kind are not read"
+        reason = f"it is a {output.description}, and outputs of this kind are not read"
         return replace(empty, not_run=(NotRun("table", reason, _READ, (output.name,)),))
     try:
         found = audit(

@@ -36,7 +36,9 @@ def is_autoguide(guide: object) -> bool:
     return any(c.__name__ == "AutoGuide" and c.__module__.startswith("numpyro") for c in type(guide).__mro__)
 
 
-def autoguide_distribution(model: Model, guide: object, params: Any, iterates: Sequence[object]) -> FittedDistribution:
+def autoguide_distribution(
+    model: Model, guide: object, params: object, iterates: Sequence[object]
+) -> FittedDistribution:
     """The distribution of a guide that was run.
 
     Raises:
@@ -141,7 +143,7 @@ def _site_maps(model: Model, kind: str) -> tuple[_FromEntries, _Map]:
     return jax.jit(native), jax.jit(lambda x: phi_of(model, x[:d], jnp.diag(transform(x[d:]))))
 
 
-def _laplace(model: Model, guide: Any, params: Any, at: _Map) -> _Map:
+def _laplace(model: Model, guide: Any, params: object, at: _Map) -> _Map:
     """The map to phi of a mode and its covariance, the inverse of minus the Hessian that the guide computes."""
     try:
         covariance = np.asarray(guide.get_posterior(params).covariance_matrix, float)

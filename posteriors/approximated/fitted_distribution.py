@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -130,7 +129,7 @@ def numbers(values: object, name: str, shape: tuple[int, ...]) -> np.ndarray:
     return result
 
 
-def named_entries(params: object, names: Sequence[str], label: str) -> dict[str, Any]:
+def named_entries(params: object, names: Sequence[str], label: str) -> dict[str, object]:
     """The named entries of a fit's parameters.
 
     Raises:

@@ -168,15 +168,15 @@ def _logistic_regression(estimator: Any, shape: tuple[int, int]) -> Model:
     if ratio:
         raise BayesreconError("an l1 penalty is not differentiable; the closed forms need an l2 penalty or none")
     strength = 0.0 if penalty is None or np.isinf(estimator.C) else 1.0 / float(estimator.C)
-    below = 0.0
+    intercept_penalty = 0.0
     if estimator.solver == "liblinear":
-        below = strength / float(estimator.intercept_scaling) ** 2
+        intercept_penalty = strength / float(estimator.intercept_scaling) ** 2
     classes = len(estimator.classes_)
     apart = ("liblinear", "newton-cholesky") if _version_of(estimator) < (1, 6) else ("liblinear",)
     if classes > 2 and (estimator.solver in apart or getattr(estimator, "multi_class", "auto") == "ovr"):
         raise BayesreconError("one-vs-rest logistic regression is not supported; fit a multinomial model")
     loss = "softmax" if shape[0] > 1 else "logistic"
-    return linear_predictor(loss, shape[1], shape[0], strength, bool(estimator.fit_intercept), below)
+    return linear_predictor(loss, shape[1], shape[0], strength, bool(estimator.fit_intercept), intercept_penalty)
 
 
 def _linear_svc(estimator: Any, shape: tuple[int, int]) -> Model:
@@ -186,8 +186,10 @@ def _linear_svc(estimator: Any, shape: tuple[int, int]) -> Model:
     if getattr(estimator, "multi_class", "ovr") != "ovr":
         raise BayesreconError("only one-vs-rest LinearSVC is supported")
     strength = 1.0 / float(estimator.C)
-    below = strength / float(estimator.intercept_scaling) ** 2
-    return linear_predictor("squared_hinge", shape[1], shape[0], strength, bool(estimator.fit_intercept), below)
+    intercept_penalty = strength / float(estimator.intercept_scaling) ** 2
+    return linear_predictor(
+        "squared_hinge", shape[1], shape[0], strength, bool(estimator.fit_intercept), intercept_penalty
+    )
 
 
 def _version_of(estimator: object) -> tuple[int, int]:

@@ -11,9 +11,8 @@ products of means, with `w = m / (1 + m ratio)` at the fitted ratio. Other rando
 of a group's rows (`correlated`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -119,7 +118,9 @@ def correlated(covariates: Sequence[str], response: str, intercept: bool, sizes:
 
     coefficient, _, sigma = _parameters(count - 1)
     fields, several = {"products": Field((_entries(count),))}, len(set(sizes)) > 1
-    identities: dict[str, Any] = {"groups": (lambda z: jnp.ones_like(z["products"][..., 0]), float(len(sizes)))}
+    identities: dict[str, tuple[Callable[[Records], Array], float]] = {
+        "groups": (lambda z: jnp.ones_like(z["products"][..., 0]), float(len(sizes)))
+    }
     if several:
         levels = tuple(float(m) for m in range(min(sizes), max(sizes) + 1))
         fields = {"rows": Field(domain=Domain("levels", levels=levels)), **fields}

@@ -58,18 +58,19 @@ def outputs(
     >>> release.z.shape, release.answers.shape
     ((3,), (399, 3))
     """
-    predicts: tuple[Any, ...] = tuple(predict) if isinstance(predict, list | tuple) else (predict,)
+    predicts: tuple[Predict, ...] = tuple(predict) if isinstance(predict, Sequence) else (predict,)
     if not predicts or not all(callable(function) for function in predicts):
         raise BayesreconError("predict: expected one or several functions from records (m, *shape) to outputs (m, k)")
     _check_view(view, decimals, noise)
     public = _records(public, values)
     answer = Answer(predicts, public.shape[1:], view, int(decimals or 0), noise > 0)
     logits = [answers_of(function, public) for function in predicts]
-    given = list(z) if isinstance(predict, list | tuple) else [z]
-    if len(given) != len(predicts):
-        raise BayesreconError(f"{len(predicts)} models and {len(given)} answers: supply one answer per model")
+    answered = list(z) if isinstance(predict, Sequence) else [z]
+    if len(answered) != len(predicts):
+        raise BayesreconError(f"{len(predicts)} models and {len(answered)} answers: supply one answer per model")
     seen, repeats = zip(
-        *(_answer(function, answer, known.shape[1]) for function, known in zip(given, logits, strict=True)), strict=True
+        *(_answer(function, answer, known.shape[1]) for function, known in zip(answered, logits, strict=True)),
+        strict=True,
     )
     if len(set(repeats)) > 1 or (repeats[0] > 1 and not noise):
         raise BayesreconError(
@@ -155,10 +156,10 @@ def _records(public: np.ndarray, values: tuple[float, float] | None) -> np.ndarr
     return result
 
 
-def _answer(given: object, answer: Answer, width: int) -> tuple[np.ndarray, int]:
+def _answer(released: object, answer: Answer, width: int) -> tuple[np.ndarray, int]:
     """The values that a decoder uses from one model's answers, and the number of answers."""
     try:
-        z = np.asarray(given, float)
+        z = np.asarray(released, float)
     except (TypeError, ValueError, OverflowError):
         raise BayesreconError("an answer must be a numeric array, (k,)") from None
     if not np.isfinite(z).all():

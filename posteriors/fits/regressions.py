@@ -69,8 +69,10 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
         names = [str(n) for n in fitted.exog_names]
         response = response or field_name(str(fitted.endog_names))
         values, scale = np.asarray(result.params, float), float(getattr(result, "scale", 1.0))
-        own = result.cov_params() if robust == "nonrobust" else scale * np.asarray(result.normalized_cov_params, float)
-        covariance = np.asarray(own, float)
+        stored = (
+            result.cov_params() if robust == "nonrobust" else scale * np.asarray(result.normalized_cov_params, float)
+        )
+        covariance = np.asarray(stored, float)
     except (AttributeError, TypeError, ValueError, IndexError) as error:
         if design is not None:
             raise
@@ -134,7 +136,7 @@ def _moved(result: object) -> float:
 _TOLERANCE = 1e-8  # of statsmodels, below which the deviance falls in the last step
 
 
-def _ones(design: np.ndarray | None, names: Sequence[str], stated: Any) -> Sequence[int]:
+def _ones(design: np.ndarray | None, names: Sequence[str], stated: int | None) -> Sequence[int]:
     """Which columns of a design are ones: as they are, or, where it was removed, by what the fit remembers of it.
 
     Raises:

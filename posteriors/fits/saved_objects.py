@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Progress
@@ -19,7 +19,7 @@ SUFFIXES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".skops", ".safetensors
 
 
 def read_saved(
-    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+    source: str | os.PathLike[str], *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     """Everything in a file of saved objects, by its path, without loading any of it.
 

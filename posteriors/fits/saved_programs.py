@@ -16,7 +16,7 @@ from bayesrecon.posteriors.draws import Draws, assembled
 from bayesrecon.precision import in_float64
 
 Arrays = dict[str, np.ndarray]
-Centres = Callable[[Callable[[str, dict[str, float]], Any]], dict[str, Any]]
+Centres = Callable[[Callable[[str, dict[str, float]], np.ndarray]], Mapping[str, np.ndarray]]
 
 _EFFECT = re.compile(r"r_(\d+(?:_\w+)?_\d+)\[\d+\]")
 """Of brms, effects of a group by its number, the number of what they multiply, and a parameter of the distribution
@@ -25,7 +25,7 @@ between."""
 
 @in_float64
 def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | None = None) -> Model:
-    """The model of a program, whose draws may have other names and leave out what is computed of others.
+    """The model of a program. Draws may have other names, and lack parameters that follow from others.
 
     Args:
         program: as a file holds it.
@@ -44,25 +44,26 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
     sizes = {**{name: values.shape[2:] for name, values in first_draws.items()}, **program.sizes}
     domain = {name: [1.0] for name in _ones(program)}
     model = from_stan(program.text, constants=program.constants, sizes=sizes, domain=domain, name=draws.name)
-    own = _named(draws.values, program)
-    every = own
+    named = _named(draws.values, program)
+    solved = named
     if (
         centres is not None
         and model.left_out is not None
         and any(name not in first_draws for name in model_names(model))
     ):
         before = model.left_out
-        every = before.completed(own, {})
+        solved = before.completed(named, {})
         known = {}
         with suppress(BayesreconError):  # the program computes what its draws do not determine
-            known = centres(partial(_computed, before, every))
+            known = centres(partial(_computed, before, solved))
         if known:
             model = knowing(model, known)
-            every = _without_better(own, every, before, model.left_out)
+            assert model.left_out is not None
+            solved = _without_better(named, solved, before, model.left_out)
     prepare, left_out = model.prepare, model.left_out
     assert prepare is not None
     assert left_out is not None
-    completed = left_out.completed(every, {})
+    completed = left_out.completed(solved, {})
     lacking = [name for name in model_names(model) if name not in completed]
     if lacking:
         raise BayesreconError(
@@ -74,31 +75,31 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
     return replace(model, prepare=partial(_prepared, program, prepare, completed), notes=(*model.notes, *notes))
 
 
-def _without_better(own: Arrays, every: Arrays, before: Any, after: Any) -> Arrays:
+def _without_better(named: Arrays, solved: Arrays, before: Any, after: Any) -> Arrays:
     """The solved parameters, except those that can now be computed from the draws in a better way."""
-    once, now = (left_out.equations(own) for left_out in (before, after))
+    once, now = (left_out.equations(named) for left_out in (before, after))
     anew = frozenset[str]().union(*(needs for name, needs in now.items() if name not in once))
-    return {name: values for name, values in every.items() if name in own or name not in anew}
+    return {name: values for name, values in solved.items() if name in named or name not in anew}
 
 
 @in_float64
-def _computed(left_out: Any, draws: Arrays, name: str, at: dict[str, float]) -> Any:
+def _computed(left_out: Any, draws: Arrays, name: str, at: dict[str, float]) -> np.ndarray:
     shape = next(iter(draws.values())).shape[:2]
     return left_out.computed(name, {**draws, **{k: np.full(shape, value) for k, value in at.items()}})
 
 
 def _ones(program: SavedProgram) -> set[str]:
-    """Data that are one of every record: of brms, what multiplies a group's effect on the intercept, by its name."""
+    """Data that are one for every record: of brms, what multiplies a group's effect on the intercept, by its name."""
     names = set()
-    for draw_name, own in program.names.items():
-        match = _EFFECT.fullmatch(own)
+    for draw_name, program_name in program.names.items():
+        match = _EFFECT.fullmatch(program_name)
         if match is not None and draw_name.endswith(",Intercept]"):
             names.add(f"Z_{match[1]}")
     return {name for name in names if re.search(rf"\b{name}\b", program.text)}
 
 
 def model_names(model: Any) -> list[str]:
-    """Names of the program's own parameters."""
+    """Names of the parameters of the program."""
     return [place.name for place in model.parts.coordinates.places]
 
 
@@ -106,9 +107,9 @@ def _prepared(
     program: SavedProgram, prepare: Callable[[Arrays], Arrays], solved: Arrays, draws: Mapping[str, np.ndarray]
 ) -> Arrays:
     """Draws of the model; those of the file have been solved for what they leave out, which takes a while."""
-    own = _named(draws, program)
-    same = all(name in solved and np.array_equal(values, solved[name], True) for name, values in own.items())
-    return prepare({**solved, **own} if same else own)
+    named = _named(draws, program)
+    same = all(name in solved and np.array_equal(values, solved[name], True) for name, values in named.items())
+    return prepare({**solved, **named} if same else named)
 
 
 def _named(draws: Mapping[str, np.ndarray], program: SavedProgram) -> Arrays:

@@ -1,4 +1,4 @@
-"""One reader for whatever draws come in: by the suffix of a path, or by the look of an object.
+"""Reading draws of any format, which is found from the suffix of a path or from the attributes of an object.
 
 Every module of `bayesrecon.posteriors` that has `FORMAT` is a format (`formats.format.Format`), and so is a plug-in.
 """
@@ -20,24 +20,24 @@ from bayesrecon.posteriors.formats.format import Format, of_plugin
 
 @cache
 def formats() -> tuple[Format, ...]:
-    """All formats, those first that are asked first whether an object is theirs."""
-    own: list[Format] = discover("bayesrecon.posteriors", "FORMAT")
+    """All formats, by rank."""
+    builtin: list[Format] = discover("bayesrecon.posteriors", "FORMAT")
 
-    def wrong(name: str, given: object, before: Mapping[str, Format]) -> str:
-        if not isinstance(given, Format):
+    def wrong(name: str, plugin: object, before: Mapping[str, Format]) -> str:
+        if not isinstance(plugin, Format):
             return "it is no Format"
-        sure = {s: f.name for f in (*own, *before.values()) if f.claims is None for s in f.suffixes}
-        doubled = [suffix for suffix in given.suffixes if suffix in sure and given.claims is None]
-        return f"{doubled[0]} is of {sure[doubled[0]]}; define claims= to say which files are yours" if doubled else ""
+        taken = {s: f.name for f in (*builtin, *before.values()) if f.claims is None for s in f.suffixes}
+        doubled = [suffix for suffix in plugin.suffixes if suffix in taken and plugin.claims is None]
+        return f"{doubled[0]} is of {taken[doubled[0]]}; define claims= to say which files are yours" if doubled else ""
 
-    added = [of_plugin(given) for given in plugins("formats", wrong).found.values()]
-    return tuple(sorted([*own, *added], key=lambda f: f.rank))
+    added = [of_plugin(plugin) for plugin in plugins("formats", wrong).found.values()]
+    return tuple(sorted([*builtin, *added], key=lambda f: f.rank))
 
 
 @cache
 def suffixes() -> Mapping[str, Format]:
     """File name suffix -> format (read-only)."""
-    # Of several formats of one suffix the one that is not asked about a file stands for it.
+    # Formats without claims come last, so that of several formats of a suffix theirs is the default.
     ordered = sorted(formats(), key=lambda f: f.claims is None)
     first = {suffix: f for f in formats() for suffix in f.suffixes}
     return MappingProxyType(first | {suffix: f for f in ordered for suffix in f.suffixes})
@@ -53,7 +53,7 @@ def format_of(path: Path) -> Format:
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
-    """The end of a file's name that says its format: the last two parts where these are known, else the last.
+    """The suffix that says a file's format: the last two parts if they are known, else the last.
 
     >>> suffix_of("fit-1.CSV.gz"), suffix_of("a.b.nc")
     ('.csv.gz', '.nc')
@@ -68,9 +68,8 @@ def read_draws(source: object, *, name: str | None = None, trusted: bool = False
 
     Args:
         source: a path ending in one of `suffixes()`; a list of paths, one per chain, of CmdStan's
-            `.csv` or of chains as text; a dictionary of
-            arrays `(chains, draws, *shape)`; `Draws`; an ArviZ InferenceData or xarray DataTree; a CmdStanPy fit; a
-            NumPyro MCMC that has run.
+            `.csv` or of chains as text; a dictionary of arrays `(chains, draws, *shape)`; `Draws`; an ArviZ
+            InferenceData or xarray DataTree; a CmdStanPy fit; a NumPyro MCMC that has run.
         name: for display; from the file's name unless given.
         trusted: a file of your own: HDF5 is read in this process, and there are no limits on time and memory.
 
@@ -107,8 +106,8 @@ def read_contents(
         BayesreconError: no such file, an unknown suffix, damage, or nothing to audit in it.
 
     >>> import numpy as np
-    >>> found = read_contents({"beta": np.zeros((2, 50)), "log_lik": np.zeros((2, 50, 7))})
-    >>> found.groups, found.group("log_likelihood")[0].shape
+    >>> contents = read_contents({"beta": np.zeros((2, 50)), "log_lik": np.zeros((2, 50, 7))})
+    >>> contents.groups, contents.group("log_likelihood")[0].shape
     (['posterior', 'log_likelihood'], (7,))
     """
     if isinstance(source, Contents):
@@ -119,8 +118,7 @@ def read_contents(
     if located is None:
         return _of_object(source).contents(source, name=name, progress=progress)
     kind, paths = located
-    given = paths if kind.several else paths[0]
-    return kind.contents(given, name=name, progress=progress, **kind.options(trusted))
+    return kind.contents(paths if kind.several else paths[0], name=name, progress=progress, **kind.options(trusted))
 
 
 def _of_paths(source: object) -> tuple[Format, list[Path]] | None:

@@ -2,10 +2,10 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Hashable, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -18,11 +18,22 @@ from bayesrecon.untrusted.netcdf3_file import MAGIC, NetCDF3File
 from bayesrecon.untrusted.size_limits import check_declared
 from bayesrecon.untrusted.zarr_folder import ZarrFolder
 
+if TYPE_CHECKING:
+    import xarray as xr
+
+    Group = xr.Dataset | xr.DataTree
+    """Variables, of a Dataset or of a node of a DataTree."""
+
 PREFIX = "bayesrecon_"
+"""Of the attributes of a file that this package wrote."""
+
 READ = {"posterior", "sample_stats"}
+"""Groups that draws are read from."""
+
+T = TypeVar("T")
 
 
-def read_arviz(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
+def read_arviz(source: object, *, name: str | None = None, trusted: bool = False) -> Draws:
     """Draws from the group `posterior`, and the log density from `sample_stats` where it is there.
 
     Args:
@@ -62,9 +73,13 @@ def read_arviz(source: Any, *, name: str | None = None, trusted: bool = False) -
     return convert(posterior, _group(source, "sample_stats"), root, name or "draws")
 
 
-def is_extract(source: object) -> bool:
-    """Whether this is the one Dataset that `az.extract` returns."""
-    return hasattr(source, "data_vars") and not hasattr(source, "children") and one_chain(source) is not source
+def is_extract(source: object) -> "TypeGuard[xr.Dataset]":
+    """Whether this is a Dataset as `az.extract` returns it."""
+    return _is_dataset(source) and one_chain(source) is not source
+
+
+def _is_dataset(source: object) -> "TypeGuard[xr.Dataset]":
+    return hasattr(source, "data_vars") and not hasattr(source, "children")
 
 
 def _read_netcdf(path: Path, name: str, trusted: bool) -> Draws:
@@ -92,8 +107,8 @@ def _read_zarr(path: Path, name: str, trusted: bool) -> Draws:
 
 
 @contextmanager
-def opened_zarr(path: Path, trusted: bool = False) -> Iterator[ZarrFolder]:
-    """A zarr directory, as long as it is read.
+def opened_zarr(path: Path, trusted: bool = False) -> Generator[ZarrFolder]:
+    """A zarr directory, closed afterwards.
 
     Raises:
         BayesreconError: what `bayesrecon.untrusted.zarr_metadata.check_folder` refuses, and, unless it is trusted, more
@@ -108,7 +123,7 @@ def opened_zarr(path: Path, trusted: bool = False) -> Iterator[ZarrFolder]:
 
 
 def opened_netcdf(path: Path, trusted: bool = False) -> AbstractContextManager[HDF5File | NetCDF3File]:
-    """A netCDF file, as long as it is read: one of version 4, which is HDF5, or a classic one."""
+    """A netCDF file, closed afterwards: of version 4, which is HDF5, or a classic one."""
     classic = False
     if path.is_file():
         with path.open("rb") as stream:
@@ -117,9 +132,9 @@ def opened_netcdf(path: Path, trusted: bool = False) -> AbstractContextManager[H
 
 
 def description_of(file: HDF5File | NetCDF3File | ZarrFolder, groups: list[str] | None = None) -> Json:
-    """What a file holds; what lies along draws at the root of one without groups is its posterior.
+    """The description of a file. If it has no groups, variables with draws at the root are its posterior.
 
-    `to_netcdf` of `az.extract(fit)` and of `fit.posterior` write such files.
+    `az.extract(fit)` and `fit.posterior` are saved without groups.
     """
     result = file.describe(groups)
     if result["groups"]:
@@ -131,7 +146,7 @@ def description_of(file: HDF5File | NetCDF3File | ZarrFolder, groups: list[str] 
     return {**result, "groups": ["posterior"], "contents": {"posterior": root}, "root": list(root["variables"])}
 
 
-def _read_groups(path: Path, name: str, groups: list[str], root: Json, open_: Callable[[str], Any]) -> Draws:
+def _read_groups(path: Path, name: str, groups: list[str], root: Json, open_: "Callable[[str], xr.Dataset]") -> Draws:
     if "posterior" not in groups:
         available = f"its groups are {', '.join(groups[:10])}" if groups else "it has no groups"
         raise BayesreconError(f"{path}: there is no group 'posterior' ({available})")
@@ -142,18 +157,19 @@ def _read_groups(path: Path, name: str, groups: list[str], root: Json, open_: Ca
             return convert(posterior, stats, root, name)
 
 
-def variables_of(dataset: Any) -> dict[Any, Any]:
-    """Data variables without their coordinates, whose collection by xarray is slow for many variables."""
+def variables_of(dataset: "Group") -> "dict[Hashable, xr.Variable]":
+    """Data variables by name, without coordinates, which xarray collects slowly for many variables."""
     return {key: dataset.variables[key] for key in dataset.data_vars}
 
 
-def one_chain(dataset: Any) -> Any:
-    """A dataset whose draws lie along one dimension `sample`, as `az.extract` makes it, with dimensions chain and draw;
-    others as they are.
+def one_chain(dataset: "Group") -> "Group":
+    """The dataset with dimensions chain and draw, if its draws lie along `sample`, as those of `az.extract` do.
+
+    Other datasets are returned unchanged.
 
     >>> import xarray as xr
-    >>> found = one_chain(xr.Dataset({"mu": ("sample", np.zeros(100))}))
-    >>> found["mu"].dims, found["mu"].shape
+    >>> draws = one_chain(xr.Dataset({"mu": ("sample", np.zeros(100))}))
+    >>> draws["mu"].dims, draws["mu"].shape
     (('chain', 'draw'), (1, 100))
     """
     dimensions = {d for variable in variables_of(dataset).values() for d in variable.dims}
@@ -164,21 +180,22 @@ def one_chain(dataset: Any) -> Any:
     return dataset.drop_vars(along).rename_dims(sample="draw").expand_dims("chain")
 
 
-def text_of(value: Any) -> Any:
-    """The netCDF C library stores text as bytes."""
+def text_of(value: T) -> T | str:
+    """The value, decoded if it is bytes: the netCDF C library stores text as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def _group(source: Any, key: str) -> Any:
-    """The named group (a Dataset or a DataTree node: both have `data_vars`), or None."""
+def _group(source: object, key: str) -> "Group | None":
+    """The group of this name, or None."""
     try:
-        group = source[key]
+        group = source[key]  # pyright: ignore[reportIndexIssue]
     except (KeyError, TypeError):
         group = getattr(source, key, None)
     return group if hasattr(group, "data_vars") else None
 
 
-def convert(posterior: Any, stats: Any, root: Any, name: str) -> Draws:
+def convert(posterior: "Group", stats: "Group | None", root: Mapping[str, object], name: str) -> Draws:
+    """Draws of the group `posterior`, with attributes of the root and the log density in `sample_stats`."""
     posterior, stats = one_chain(posterior), None if stats is None else one_chain(stats)
     variables = {str(key): value for key, value in variables_of(posterior).items() if is_numeric(value.dtype)}
     if not variables:
@@ -198,12 +215,12 @@ def convert(posterior: Any, stats: Any, root: Any, name: str) -> Draws:
     return Draws(values, log_density_of(posterior, stats, leading), name, attributes)
 
 
-def _array(variable: Any) -> np.ndarray:
+def _array(variable: "xr.Variable | xr.DataArray") -> np.ndarray:
     return np.asarray(variable.transpose("chain", "draw", ...).values, np.float64)
 
 
-def log_density_of(posterior: Any, stats: Any, leading: tuple[int, ...]) -> np.ndarray | None:
-    """`lp` or minus `potential_energy`, `(chains, draws)`; None when absent or of other draws than these."""
+def log_density_of(posterior: "Group", stats: "Group | None", leading: tuple[int, ...]) -> np.ndarray | None:
+    """`lp` or minus `potential_energy`, `(chains, draws)`. None if there is neither, or its shape is not `leading`."""
     if stats is None:
         return None
     for key in ("lp", "potential_energy"):
@@ -216,7 +233,7 @@ def log_density_of(posterior: Any, stats: Any, leading: tuple[int, ...]) -> np.n
     return None
 
 
-def _is_energy(attrs: Json) -> bool:
+def _is_energy(attrs: Mapping[Hashable, object]) -> bool:
     """Whether `lp` holds NumPyro's potential energy with its own sign.
 
     ArviZ before 0.23 and arviz-base before 1.3 renamed it without negating it (arviz issue 2468, arviz-base

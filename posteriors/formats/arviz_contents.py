@@ -1,11 +1,11 @@
 """All groups of an ArviZ file or object, read lazily."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from bayesrecon.posteriors.contents import (
     Entry,
     Unread,
     Variable,
-    entry_of_bytes,
+    entry_of_item,
     stamp,
     stride,
     wide_rows,
@@ -43,6 +43,8 @@ from bayesrecon.untrusted.size_limits import check_declared
 if TYPE_CHECKING:
     import xarray as xr
 
+    from bayesrecon.posteriors.formats.arviz import Group
+
 
 _DRAWN = ("posterior", "sample_stats", *WIDE, "unconstrained_posterior")  # groups of a value for every draw
 _MOST_TEXT = 100_000  # entries of a text array that are looked at
@@ -51,7 +53,7 @@ _ENCODED = ("_FillValue", "missing_value", "scale_factor", "add_offset")  # attr
 
 
 def read_arviz_contents(
-    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+    source: object, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     """Every group of an InferenceData, a DataTree, a netCDF file or a zarr directory.
 
@@ -81,7 +83,7 @@ def read_arviz_contents(
 
 
 def _open(path: Path, stack: ExitStack, trusted: bool) -> tuple[Json, Json, list[Entry], tuple[Unread, ...]]:
-    """Groups as datasets, attributes of the root, all else, and what could not be walked."""
+    """Groups as datasets, attributes of the root, other items, and what could not be read."""
     from bayesrecon.posteriors.formats.hdf5 import dataset_of
 
     file = stack.enter_context(opened_zarr(path, trusted) if path.is_dir() else opened_netcdf(path, trusted))
@@ -93,21 +95,17 @@ def _open(path: Path, stack: ExitStack, trusted: bool) -> tuple[Json, Json, list
         # Of wide groups some draws are read: what they declare has no limit but what their bytes could hold.
         wide = sum(described[g]["size"] for g in names if g in WIDE)
         check_declared(path, wide, stored, most=wide)
-    rest = file.inventory()
-    entries = [_entry(*item) for item in rest["found"] if _place(item[0]) not in result.get("root", ())]
-    unread = tuple(Unread(*item) for item in rest["unread"])
+    inventory = file.inventory()
+    entries = [entry_of_item(*item) for item in inventory["found"] if _place(item[0]) not in result.get("root", ())]
+    unread = tuple(Unread(*item) for item in inventory["unread"])
     groups = {g: stack.enter_context(dataset_of(file, described[g])) for g in names}
     loaded = {g: dataset if g in WIDE else dataset.load() for g, dataset in groups.items()}
     return loaded, result["attributes"], entries, unread
 
 
 def _place(where: str) -> str:
-    """The thing at the root that an item of the inventory is, or belongs to."""
+    """The item at the root that an item of the inventory is, or belongs to."""
     return where.removeprefix("@").partition("@")[0]
-
-
-def _entry(where: str, kind: str, values: Any) -> Entry:
-    return entry_of_bytes(where, values.tobytes()) if kind == "bytes" else Entry(where, kind, values)
 
 
 def _of_object(source: object) -> list[Entry]:
@@ -128,7 +126,7 @@ def _of_object(source: object) -> list[Entry]:
     return result
 
 
-def _contents(groups: "dict[str, xr.Dataset]", root: Any, name: str, form: str) -> Contents:
+def _contents(groups: "Mapping[str, Group]", root: Mapping[str, object], name: str, form: str) -> Contents:
     draws, chains, length = None, 1, 1
     if "posterior" in groups:
         with reading(name, "draws"):
@@ -153,7 +151,7 @@ def _contents(groups: "dict[str, xr.Dataset]", root: Any, name: str, form: str) 
     return Contents(name, form, (), tuple(variables), coordinates, attributes, (), draws, rows, entries=tuple(entries))
 
 
-def _attributes(variable: Any) -> dict[Any, Any]:
+def _attributes(variable: "xr.Variable") -> dict[str, object]:
     """Attributes as they stand in the file."""
     return {k: v for k, v in variable.encoding.items() if k in _ENCODED} | dict(variable.attrs)
 
@@ -188,14 +186,15 @@ def _per_draw_size(variable: "xr.Variable") -> int:
     return int(np.prod(sizes, dtype=int))
 
 
-def _names(source: Any) -> Iterator[str]:
-    """Groups of an InferenceData (a method) or of a DataTree (a property with paths)."""
-    groups = source.groups() if callable(getattr(source, "groups", None)) else getattr(source, "groups", ())
+def _names(source: object) -> Iterator[str]:
+    """Names of groups of an InferenceData (a method), or paths of groups of a DataTree (a property)."""
+    groups = getattr(source, "groups", ())
+    groups = groups() if callable(groups) else groups
     yield from (g for g in groups if str(g).strip("/") and "/" not in str(g).strip("/"))
 
 
-def _dataset(source: Any, group: str) -> "xr.Dataset":
-    dataset = source[group]
+def _dataset(source: object, group: str) -> "xr.Dataset":
+    dataset = source[group]  # pyright: ignore[reportIndexIssue]
     return dataset.to_dataset() if hasattr(dataset, "to_dataset") and not hasattr(dataset, "to_array") else dataset
 
 

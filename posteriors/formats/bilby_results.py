@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Progress
-from bayesrecon.posteriors.contents import Contents, Entry, Unread, entry_of_bytes, from_named_draws, stamp
+from bayesrecon.posteriors.contents import Contents, Entry, Unread, entry_of_item, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.untrusted.guarded import opened
@@ -17,12 +17,16 @@ from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.json_file import JsonFile
 from bayesrecon.untrusted.size_limits import check_declared
 
+if TYPE_CHECKING:
+    import pandas
+
 _DRAWS, _MARKS = "posterior", {"sampler_kwargs", "meta_data", "nested_samples"}
-_MOST, _DEEPEST = 20_000, 12  # things of a result that are looked at, and groups within groups
+_MOST, _DEEPEST = 20_000, 12  # items of a result that are read, and levels of nested groups
 
 _PACKAGES = ("meta_data/environment_packages", "meta_data/loaded_modules")  # what was installed, in lists of texts
 
-SeparatePower = tuple[list[Entry], list[Unread]]
+OtherItems = tuple[list[Entry], list[Unread]]
+"""Items other than the draws, and what could not be read."""
 
 
 def read_bilby(source: object, *, name: str | None = None, trusted: bool = False) -> Draws:
@@ -37,7 +41,7 @@ def read_bilby(source: object, *, name: str | None = None, trusted: bool = False
     return _read(source, name, trusted)[0]
 
 
-def _read(source: object, name: str | None, trusted: bool) -> tuple[Draws, SeparatePower]:
+def _read(source: object, name: str | None, trusted: bool) -> tuple[Draws, OtherItems]:
     if not isinstance(source, str | Path):
         columns, beside = _of_result(source)
         return _draws(columns, name or str(getattr(source, "label", "draws"))), beside
@@ -54,7 +58,7 @@ def _draws(columns: Mapping[str, np.ndarray], name: str) -> Draws:
     return Draws({key: values[None] for key, values in numbers.items()}, None, name)
 
 
-def _of_json(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], SeparatePower]:
+def _of_json(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], OtherItems]:
     with opened(JsonFile, path, trusted) as file:
         content = file.document(trusted)
     table = _plain(content.pop(_DRAWS, {}))
@@ -63,7 +67,7 @@ def _of_json(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], Separate
     return {str(key): _array(values) for key, values in table.items()}, _entries(content)
 
 
-def _of_hdf5(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], SeparatePower]:
+def _of_hdf5(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], OtherItems]:
     with opened(HDF5File, path, trusted) as file:
         description, inventory = file.describe(), file.inventory()
         if not trusted:
@@ -72,10 +76,7 @@ def _of_hdf5(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], Separate
             name: {k: file.read(v["name"], (slice(None),) * len(v["shape"])) for k, v in group["variables"].items()}
             for name, group in description["contents"].items()
         }
-    entries = [
-        entry_of_bytes(where, np.asarray(values).tobytes()) if kind == "bytes" else Entry(where, kind, values)
-        for where, kind, values in inventory["found"]
-    ]
+    entries = [entry_of_item(*item) for item in inventory["found"]]
     more, unread = _entries({name: values for name, values in arrays.items() if name != _DRAWS})
     attributes = {name: group["attributes"] for name, group in description["contents"].items() if group["attributes"]}
     odd, _ = _entries({"@": attributes, "@root": description["attributes"]})
@@ -83,15 +84,15 @@ def _of_hdf5(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], Separate
     return arrays.get(_DRAWS, {}), ([*entries, *more, *odd], unread)
 
 
-def _of_result(result: Any) -> tuple[dict[str, np.ndarray], SeparatePower]:
+def _of_result(result: object) -> tuple[dict[str, np.ndarray], OtherItems]:
     with reading(f"a {type(result).__name__} of bilby", "draws (has it any?)"):
-        table = result.posterior
+        table = result.posterior  # pyright: ignore[reportAttributeAccessIssue]
         columns = {str(key): np.asarray(table[key]) for key in table.columns}
     return columns, _entries({k.lstrip("_"): v for k, v in vars(result).items() if k.lstrip("_") != _DRAWS})
 
 
-def _plain(value: object) -> Any:
-    """An array or a table that bilby marked in JSON."""
+def _plain(value: object) -> object:
+    """The content of an array or a table, which bilby's JSON wraps; other values unchanged."""
     return value["content"] if isinstance(value, dict) and "content" in value else value
 
 
@@ -102,8 +103,8 @@ def _array(values: object) -> np.ndarray:
         return np.array(str(values))
 
 
-def _entries(content: Mapping[str, object]) -> SeparatePower:
-    """Everything in nested dictionaries by its place."""
+def _entries(content: Mapping[str, object]) -> OtherItems:
+    """All values in nested dictionaries, by their keys joined with slashes."""
     entries: list[Entry] = []
     for where, value in _walk(content, "", 0):
         if len(entries) >= _MOST:
@@ -111,7 +112,7 @@ def _entries(content: Mapping[str, object]) -> SeparatePower:
         if isinstance(value, np.ndarray):
             if is_numeric(value.dtype):
                 entries.append(Entry(where, "array", value))
-            elif where.startswith(_PACKAGES):  # no labels of anything, but nobody can tell what else they might be
+            elif where.startswith(_PACKAGES):  # package names: text, not labels of records
                 entries.append(Entry(where, "text", ", ".join(value.astype(str).ravel())))
             else:
                 entries.append(Entry(where, "labels", value.astype(str).ravel()))
@@ -120,9 +121,9 @@ def _entries(content: Mapping[str, object]) -> SeparatePower:
     return entries, []
 
 
-def _walk(value: Any, where: str, depth: int) -> Iterator[tuple[str, Any]]:
+def _walk(value: object, where: str, depth: int) -> Iterator[tuple[str, object]]:
     value = _plain(value)
-    if hasattr(value, "columns"):  # of pandas
+    if _is_frame(value):
         value = {str(key): np.asarray(value[key]) for key in value.columns}
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value.item()
@@ -135,6 +136,10 @@ def _walk(value: Any, where: str, depth: int) -> Iterator[tuple[str, Any]]:
             yield where, array
     elif value is not None and not isinstance(value, bool):
         yield where, value if isinstance(value, str | int | float) else str(value)
+
+
+def _is_frame(value: object) -> "TypeGuard[pandas.DataFrame]":
+    return hasattr(value, "columns")
 
 
 def _contents(

@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -104,12 +103,13 @@ def is_cmdstan_fit(source: object) -> bool:
     return hasattr(getattr(source, "runset", None), "csv_files") or hasattr(source, "column_names")
 
 
-def _read_fit(fit: Any, name: str | None) -> Draws:
-    if not callable(getattr(fit, "draws", None)) or not hasattr(fit, "column_names"):
+def _read_fit(fit: object, name: str | None) -> Draws:
+    draws, header = getattr(fit, "draws", None), getattr(fit, "column_names", None)
+    if not callable(draws) or header is None:
         raise BayesreconError(f"a {type(fit).__name__} is not a CmdStanPy fit that holds draws")
     with reading(f"a {type(fit).__name__}", "CmdStanPy draws"):
-        matrix = np.asarray(fit.draws(concat_chains=False), np.float64)  # (draws, chains, columns)
-        return _convert(list(fit.column_names), matrix.swapaxes(0, 1), name or "draws", keep_log_density=True)
+        matrix = np.asarray(draws(concat_chains=False), np.float64)  # (draws, chains, columns)
+        return _convert(list(header), matrix.swapaxes(0, 1), name or "draws", keep_log_density=True)
 
 
 def _convert(header: list[str], matrix: np.ndarray, name: str, keep_log_density: bool, by_r: bool = False) -> Draws:

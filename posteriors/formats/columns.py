@@ -1,4 +1,4 @@
-"""Columns of a table of draws, by what they are: parameters, the sampler's own, counts of draws, parts of tuples."""
+"""Columns of a table of draws by role: parameters, sampler statistics, counts of draws, parts of tuples."""
 
 import re
 from collections import Counter
@@ -20,6 +20,7 @@ _REPEATED = 0.5  # the share of rows that are told apart by a column of measurem
 
 
 Columns = dict[str, np.ndarray]
+"""Values by column name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +28,9 @@ class Sorted:
     """The columns of a table, each `(chains, draws)`.
 
     Attributes:
-        parameters: whose names do not end in `__`.
-        sampler: whose names do.
-        aside: `(chains, draws, n)`, the parts of a tuple or of a complex quantity by its name.
+        parameters: columns whose names do not end in `__`.
+        sampler: columns whose names do.
+        aside: tuples and complex quantities by name, each `(chains, draws, n)` for its `n` parts.
         by_r: whether the names are R's, in which indices may be words.
     """
 
@@ -68,11 +69,11 @@ def names_of_r(header: Sequence[str], settings: Mapping[str, str]) -> bool:
 
 
 def sort_columns(columns: Mapping[str, np.ndarray], by_r: bool) -> Sorted:
-    """Columns by what they are; those that count draws have been taken out.
+    """Columns by role. Columns that count draws must have been removed.
 
     >>> one = np.ones((1, 3))
-    >>> found = sort_columns({"lp__": one, "mu": one, "z.real": one, "z.imag": one, "pair:1": one}, by_r=False)
-    >>> list(found.parameters), list(found.sampler), list(found.aside)
+    >>> columns = sort_columns({"lp__": one, "mu": one, "z.real": one, "z.imag": one, "pair:1": one}, by_r=False)
+    >>> list(columns.parameters), list(columns.sampler), list(columns.aside)
     (['mu'], ['lp__'], ['z', 'pair'])
     """
     parts: dict[str, list[np.ndarray]] = {}
@@ -138,9 +139,9 @@ def is_diagnostic(header: Sequence[str]) -> bool:
     >>> is_diagnostic(["lp__", "mu", "p_mu", "g_mu"]), is_diagnostic(["lp__", "mu", "g_mu"])
     (True, False)
     """
-    own, names = [name for name in header if not name.endswith("__")], set(header)
-    third = len(own) // 3
-    return bool(own) and all(f"p_{name}" in names and f"g_{name}" in names for name in own[: max(third, 1)])
+    columns, names = [name for name in header if not name.endswith("__")], set(header)
+    third = len(columns) // 3
+    return bool(columns) and all(f"p_{name}" in names and f"g_{name}" in names for name in columns[: max(third, 1)])
 
 
 def check_draws(columns: Mapping[str, np.ndarray], source: object) -> None:
@@ -161,6 +162,5 @@ def check_draws(columns: Mapping[str, np.ndarray], source: object) -> None:
         named = ", ".join(f"{name[:40]!r}" for name in repeat[:3])
         raise BayesreconError(
             f"{source}: this looks like a table of data, not of draws: values repeat in {named}, and no column comes "
-            "from a "
-            "sampler; export draws with their log density lp__ or with a column .draw, and pass data as --data"
+            "from a sampler; export draws with their log density lp__ or with a column .draw, and pass data as --data"
         )

@@ -1,7 +1,7 @@
 """Draws in a DataFrame with columns, or levels of its index, that number chains and draws."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
@@ -12,10 +12,13 @@ from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.formats.columns import Sorted, check_header, names_of_r, sort_columns, split_chains
 from bayesrecon.posteriors.formats.format import Format
 
+if TYPE_CHECKING:
+    import pandas
+
 _MARKS = ({".chain"}, {".draw"}, {"lp__"}, {"chain", "draw"})
 
 
-def is_frame(source: Any) -> bool:
+def is_frame(source: object) -> "TypeGuard[pandas.DataFrame]":
     """Whether this is a DataFrame that says it holds draws: R's `.chain` or `.draw`, Stan's `lp__`, or chain and draw.
 
     >>> import pandas
@@ -24,11 +27,11 @@ def is_frame(source: Any) -> bool:
     """
     if type(source).__module__.partition(".")[0] not in ("pandas", "polars") or not hasattr(source, "columns"):
         return False
-    names = {*map(str, source.columns), *map(str, getattr(getattr(source, "index", None), "names", ()))}
+    names = {*map(str, getattr(source, "columns", ())), *map(str, getattr(getattr(source, "index", None), "names", ()))}
     return any(mark <= names for mark in _MARKS)
 
 
-def read_frame(source: object, *, name: str | None = None) -> Draws:
+def read_frame(source: "pandas.DataFrame", *, name: str | None = None) -> Draws:
     """The numeric columns of a DataFrame; `lp__` is the log density.
 
     Raises:
@@ -46,13 +49,13 @@ def read_frame(source: object, *, name: str | None = None) -> Draws:
         return Draws(columns.arrays(), columns.sampler.get("lp__"), name or "draws")
 
 
-def _columns(source: Any) -> tuple[Sorted, dict[str, np.ndarray]]:
+def _columns(source: "pandas.DataFrame") -> tuple[Sorted, dict[str, np.ndarray]]:
     """Numbers as `(chains, draws)`, and columns of anything else, which are texts."""
     if any(level is not None for level in getattr(getattr(source, "index", None), "names", ())):
         source = source.reset_index()
     header = list(map(str, source.columns))
     check_header(header, "a DataFrame")
-    columns = {key: np.asarray(source[own]) for key, own in zip(header, source.columns, strict=True)}
+    columns = {key: np.asarray(source[column]) for key, column in zip(header, source.columns, strict=True)}
     numbers = {key: values.astype(float) for key, values in columns.items() if is_numeric(values.dtype)}
     others = {key: values.astype(str) for key, values in columns.items() if key not in numbers}
     if not len(source):
@@ -62,7 +65,7 @@ def _columns(source: Any) -> tuple[Sorted, dict[str, np.ndarray]]:
     return sort_columns(drawn, names_of_r(header, {})), others
 
 
-def _contents(source: object, *, name: str | None = None, progress: Progress | None = None) -> Contents:
+def _contents(source: "pandas.DataFrame", *, name: str | None = None, progress: Progress | None = None) -> Contents:
     columns, others = _columns(source)
     result = from_named_draws(read_frame(source, name=name), "DataFrame")
     beside = [

@@ -7,7 +7,7 @@ the logarithm of that as `logwt`: the weight of a draw is exp(logwt - logz[-1]).
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -28,16 +28,25 @@ NAME, WEIGHT = "x", "log_weight"
 _SAMPLES, _LOGS = "samples", "logwt"
 _MARKS = {_SAMPLES, _LOGS, "logl", "logvol"}
 _COUNTS, _BOUNDS = {"nlive", "niter", "eff"}, {"samples_bound", "bound_iter"}
+
+
+class Results(Protocol):
+    """Results of dynesty."""
+
+    def asdict(self) -> Json:
+        """Arrays and numbers by name."""
+        ...
+
+
 _NOTES = (
     Note(
         "dynesty does not name parameters, so the columns of its samples are the vector x; to use them with a model, "
-        "pass "
-        "{name: samples[None, :, k], 'log_weight': logwt[None]}"
+        "pass {name: samples[None, :, k], 'log_weight': logwt[None]}"
     ),
 )
 
 
-def read_dynesty(source: object, *, name: str | None = None, trusted: bool = False) -> Draws:
+def read_dynesty(source: Results | str | Path, *, name: str | None = None, trusted: bool = False) -> Draws:
     """The weighted draws of a run, one chain: `x` `(1, draws, dimensions)`, and `log_weight`.
 
     Args:
@@ -51,14 +60,14 @@ def read_dynesty(source: object, *, name: str | None = None, trusted: bool = Fal
     >>> {key: values.shape for key, values in read_dynesty("run.npz").values.items()}
     {'x': (1, 3, 2), 'log_weight': (1, 3)}
     """
-    given = Path(source) if isinstance(source, str | Path) else source
-    title = name or (given.stem if isinstance(given, Path) else "draws")
-    with reading(given if isinstance(given, Path) else "results", "results of dynesty"):
-        return _draws(_parts(given, trusted)[0], title)
+    source = Path(source) if isinstance(source, str) else source
+    title = name or (source.stem if isinstance(source, Path) else "draws")
+    with reading(source if isinstance(source, Path) else "results", "results of dynesty"):
+        return _draws(_parts(source, trusted)[0], title)
 
 
-def _parts(source: Any, trusted: bool) -> tuple[Json, list[Entry]]:
-    """Everything in the results by its name, and what is in the file beside it."""
+def _parts(source: Results | Path, trusted: bool) -> tuple[Json, list[Entry]]:
+    """Arrays and numbers of the results by name, and other items in the file."""
     if not isinstance(source, Path):
         return dict(source.asdict()), []
     if source.suffix.lower() == ".npz":
@@ -80,13 +89,13 @@ def _draws(parts: Mapping[str, object], name: str) -> Draws:
 
 
 def _contents(
-    source: object, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+    source: Results | Path, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
-    own = isinstance(source, Path)
-    with reading(source if own else "results", "results of dynesty"):
+    path = source if isinstance(source, Path) else None
+    with reading(path or "results", "results of dynesty"):
         parts, entries = _parts(source, trusted)
-        draws = _draws(parts, name or (source.stem if own else "draws"))
-    result = from_named_draws(draws, "results of dynesty", (stamp(source),) if own else (), notes=_NOTES)
+        draws = _draws(parts, name or (path.stem if path else "draws"))
+    result = from_named_draws(draws, "results of dynesty", (stamp(path),) if path else (), notes=_NOTES)
     variables = [v for v in result.variables if v.name == NAME]
     for key, value in parts.items():
         array = _numbers(value)

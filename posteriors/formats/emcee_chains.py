@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, Note, reading
 from bayesrecon.json_types import Json
 from bayesrecon.model import Progress
-from bayesrecon.posteriors.contents import Contents, Entry, Unread, Variable, entry_of_bytes, from_named_draws, stamp
+from bayesrecon.posteriors.contents import Contents, Entry, Unread, Variable, entry_of_item, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.untrusted.guarded import opened
@@ -29,7 +29,23 @@ _NOTES = (
 )
 
 
-def read_emcee(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
+class Chains(Protocol):
+    """A sampler or a backend of emcee."""
+
+    def get_chain(self) -> np.ndarray:
+        """Draws `(steps, walkers, dimensions)`."""
+        ...
+
+    def get_log_prob(self) -> np.ndarray:
+        """Log densities `(steps, walkers)`."""
+        ...
+
+    def get_blobs(self) -> np.ndarray | None:
+        """Further values that the log density returned (blobs), `(steps, walkers, ...)`."""
+        ...
+
+
+def read_emcee(source: Chains | str | Path, *, name: str | None = None, trusted: bool = False) -> Draws:
     """Walkers as chains: `x` is `(walkers, steps, dimensions)`.
 
     Args:
@@ -68,39 +84,36 @@ def _arrays(
     if _CHAIN not in result:
         raise BayesreconError(f"{path}: there is no chain of numbers in it")
     chain = result.pop(_CHAIN)
-    done = group["attributes"].get(_ITERATION, len(chain))
-    if not isinstance(done, int | np.integer) or not 0 < done <= len(chain):
-        raise BayesreconError(f"{path}: it claims {str(done)[:40]} of {len(chain)} steps")
+    steps = group["attributes"].get(_ITERATION, len(chain))
+    if not isinstance(steps, int | np.integer) or not 0 < steps <= len(chain):
+        raise BayesreconError(f"{path}: it claims {str(steps)[:40]} of {len(chain)} steps")
     density = result.pop(_DENSITY, None)
-    steps = int(done)  # room was made for more
+    steps = int(steps)  # the file has room for steps that were not taken
     return chain[:steps], None if density is None else density[:steps], result, group["attributes"]
 
 
 def _contents(
-    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+    source: Chains | Path, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     if not isinstance(source, Path):
-        result = from_named_draws(read_emcee(source, name=name), "emcee", notes=_NOTES, **_blobs(source))
+        result = from_named_draws(read_emcee(source, name=name), "emcee", notes=_NOTES, entries=_blobs(source))
         return replace(result, variables=(*result.variables, *_densities(np.asarray(source.get_log_prob()))))
     with reading(source, "emcee's HDF5 file"), opened(HDF5File, source, trusted) as file:
-        chain, density, rest, attributes = _arrays(source, file, trusted)
-        around = file.inventory()
+        chain, density, arrays, attributes = _arrays(source, file, trusted)
+        inventory = file.inventory()
         others = [g for g in file.describe([])["groups"] if g != _GROUP]
         attributes = {f"{_GROUP}/{key}": value for key, value in attributes.items()}
     draws = _draws(chain, name or source.stem)
-    entries = [
-        entry_of_bytes(where, np.asarray(values).tobytes()) if kind == "bytes" else Entry(where, kind, values)
-        for where, kind, values in around["found"]
-    ]
-    entries += [Entry(f"{_GROUP}/{key}", "array", values) for key, values in rest.items() if key != "accepted"]
+    entries = [entry_of_item(*item) for item in inventory["found"]]
+    entries += [Entry(f"{_GROUP}/{key}", "array", values) for key, values in arrays.items() if key != "accepted"]
     entries += [Entry(f"@{where}", "attribute", value) for where, value in attributes.items()]
-    unread = [Unread(*item) for item in around["unread"]]
+    unread = [Unread(*item) for item in inventory["unread"]]
     unread += [Unread(group, "a group that emcee did not write; it was not searched") for group in others]
     result = from_named_draws(draws, "emcee HDF5", (stamp(source),), notes=_NOTES, unread=tuple(unread))
-    more = _densities(density)
-    if (accepted := rest.get("accepted")) is not None:
-        more = (*more, Variable("sample_stats", "accepted", accepted.shape, False, accepted.astype(float)))
-    return replace(result, variables=(*result.variables, *more), entries=tuple(entries))
+    statistics = _densities(density)
+    if (accepted := arrays.get("accepted")) is not None:
+        statistics = (*statistics, Variable("sample_stats", "accepted", accepted.shape, False, accepted.astype(float)))
+    return replace(result, variables=(*result.variables, *statistics), entries=tuple(entries))
 
 
 def _densities(values: np.ndarray | None) -> tuple[Variable, ...]:
@@ -110,14 +123,14 @@ def _densities(values: np.ndarray | None) -> tuple[Variable, ...]:
     return (Variable("sample_stats", _DENSITY, (), True, values.T.reshape(-1).astype(float)),)
 
 
-def _blobs(source: Any) -> dict[str, Any]:
-    """Further values that the log density returned (blobs)."""
+def _blobs(source: Chains) -> tuple[Entry, ...]:
+    """The blobs, by field if they have any."""
     blobs = source.get_blobs()
     if blobs is None:
-        return {}
+        return ()
     values = np.asarray(blobs)
     fields = values.dtype.names or ("",)
-    return {"entries": tuple(Entry(f"blobs/{f}".rstrip("/"), "array", values[f] if f else values) for f in fields)}
+    return tuple(Entry(f"blobs/{f}".rstrip("/"), "array", values[f] if f else values) for f in fields)
 
 
 def _holds(source: object) -> bool:

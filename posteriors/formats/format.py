@@ -12,6 +12,7 @@ from bayesrecon.errors import BayesreconError, first_line
 if TYPE_CHECKING:
     from bayesrecon.posteriors.draws import Draws
 
+S = TypeVar("S")
 R = TypeVar("R")
 
 
@@ -22,26 +23,27 @@ def never(source: object) -> bool:
 
 @dataclass(frozen=True)
 class Format:
-    """One kind of source; a module of this package that has `FORMAT` adds it, or a plug-in.
+    """A kind of source. A module of this package that defines `FORMAT` adds one, and so does a plug-in.
 
     Attributes:
         name: for display.
-        suffixes: suffixes of the files it reads.
+        suffixes: suffixes of its files, in lower case with the dot.
         draws: `(source, name=) -> Draws`.
-        contents: `(source, name=, progress=) -> Contents`, everything in it; `source` is a path, or what `holds`.
-        holds: whether an object that is no path is of this kind.
-        rank: objects of several kinds belong to the one of lowest rank.
+        contents: `(source, name=, progress=) -> Contents`, everything in the source: a path, or an object that `holds`
+            accepts.
+        holds: whether an object other than a path is of this kind.
+        rank: an object of several kinds belongs to the one of lowest rank.
         directory: its files are directories.
-        guarded: both take `trusted=`, which lifts the limits of files from strangers.
-        claims: `path -> bool`, whether a file is of this kind, of a suffix that several share, else None.
         several: `contents` takes the list of files that belong together, such as the chains of one fit.
+        guarded: `draws` and `contents` take `trusted=`, which lifts the limits on untrusted files.
+        claims: whether a file is of this kind, for suffixes that several formats share. None if none is shared.
     """
 
     name: str
     suffixes: tuple[str, ...]
     draws: Callable[..., "Draws"]
     contents: Callable[..., Any]
-    holds: Callable[[Any], bool] = never
+    holds: Callable[[object], bool] = never
     rank: int = 50
     directory: bool = False
     several: bool = False
@@ -53,7 +55,7 @@ class Format:
         return {"trusted": trusted} if self.guarded else {}
 
     def takes(self, paths: Sequence[object]) -> bool:
-        """Whether these many files are one source."""
+        """Whether this many files can be one source."""
         return self.several or len(paths) == 1
 
 
@@ -63,8 +65,8 @@ def of_plugin(plugin: Format) -> Format:
     Without a guarded reader, it only gets trusted files. If its `claims` or `holds` fails, the answer is no.
     """
 
-    def checked_claim(question: Callable[[Any], bool]) -> Callable[[Any], bool]:
-        def ask(source: object) -> bool:
+    def checked(question: Callable[[S], bool]) -> Callable[[S], bool]:
+        def ask(source: S) -> bool:
             try:
                 return bool(question(source))
             except Exception as error:  # foreign code can fail in any way
@@ -74,7 +76,7 @@ def of_plugin(plugin: Format) -> Format:
         return ask
 
     def only_trusted(read: Callable[..., R]) -> Callable[..., R]:
-        def trusting(source: object, *, trusted: bool = False, **options: Any) -> R:
+        def trusting(source: object, *, trusted: bool = False, **options: object) -> R:
             if not trusted and isinstance(source, str | os.PathLike | list):
                 raise BayesreconError(
                     f"{source}: the plug-in for {plugin.name} reads files without limits; if you trust it, read it "
@@ -84,8 +86,8 @@ def of_plugin(plugin: Format) -> Format:
 
         return trusting
 
-    claims = None if plugin.claims is None else checked_claim(plugin.claims)
-    plugin = replace(plugin, holds=checked_claim(plugin.holds), claims=claims)
+    claims = None if plugin.claims is None else checked(plugin.claims)
+    plugin = replace(plugin, holds=checked(plugin.holds), claims=claims)
     if plugin.guarded:
         return plugin
     return replace(plugin, draws=only_trusted(plugin.draws), contents=only_trusted(plugin.contents), guarded=True)

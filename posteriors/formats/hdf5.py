@@ -4,11 +4,12 @@ The usual backends look dimensions up by name for every variable, which takes mi
 is looked up once, by its address.
 """
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import xarray as xr
 from xarray.backends import BackendArray
+from xarray.core.indexing import ExplicitIndexer
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
@@ -27,11 +28,11 @@ def dataset_of(source: Source, description: Json) -> xr.Dataset:
     """The variables of an HDF5 group, not yet read; times are left as the numbers they are.
 
     Args:
-        source: must stay open as long as the dataset is read.
-        description: description of the group, from `HDF5File.describe`.
+        source: the open file. It must stay open as long as the dataset is read.
+        description: a group of `HDF5File.describe`.
 
     Returns:
-        a Dataset with fill values, scales and offsets decoded. A variable without named dimensions gets
+        A Dataset with fill values, scales and offsets decoded. A variable without named dimensions gets
         `dim_0`, `dim_1`, ...; what is neither a number nor text is left out.
     """
     variables = {
@@ -39,7 +40,7 @@ def dataset_of(source: Source, description: Json) -> xr.Dataset:
         for key, variable in description["variables"].items()
     }
     dataset = xr.Dataset(variables, attrs=description["attributes"])
-    # Which makes what indexes them lazy, too: parts of parts are read at once.
+    # decode_cf also makes indexing lazy: a part of a part is read in one go.
     return xr.decode_cf(dataset, decode_times=False, decode_timedelta=False)
 
 
@@ -52,19 +53,16 @@ class _Array(BackendArray):
         self.shape = tuple(description["shape"])
         self.dtype = np.dtype(description["dtype"] or object)
 
-    def __getitem__(self, key: Any) -> np.ndarray:
-        wanted: tuple[Any, ...] = key.tuple
-        arrays = [k for k in wanted if isinstance(k, np.ndarray)]
-        if (
-            len(arrays) > 1 and max(k.ndim for k in arrays) == 1
-        ):  # side by side, or point by point: it is not said which
+    def __getitem__(self, key: ExplicitIndexer) -> np.ndarray:
+        arrays = [k for k in key.tuple if isinstance(k, np.ndarray)]
+        if len(arrays) > 1 and max(k.ndim for k in arrays) == 1:  # a grid or points: the key does not say which
             raise BayesreconError(f"{self._name}: index at most one dimension by a list, or load() the array first")
-        parts = [_part(k, size) for k, size in zip(wanted, self.shape, strict=True)]
+        parts = [_part(k, size) for k, size in zip(key.tuple, self.shape, strict=True)]
         values = self._source.read(self._name, tuple(read for read, _ in parts))
-        return values[tuple(rest for read, rest in parts if isinstance(read, slice))]
+        return values[tuple(index for read, index in parts if isinstance(read, slice))]
 
 
-def _part(key: slice, size: int) -> tuple[Any, Any]:
+def _part(key: slice | int | np.integer | np.ndarray, size: int) -> tuple[slice | int, slice | np.ndarray | None]:
     """The increasing integer or slice to read along one dimension, and the index of the requested part in it."""
     if isinstance(key, np.ndarray):
         if not key.size:

@@ -1,7 +1,7 @@
 """Draws of a NumPyro MCMC that has run."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.posteriors.formats.npz import LOG_DENSITY, from_arrays
 
+if TYPE_CHECKING:
+    from numpyro.infer import MCMC
 
-def read_mcmc(mcmc: Any, *, name: str | None = None) -> Draws:
+
+def read_mcmc(mcmc: "MCMC", *, name: str | None = None) -> Draws:
     """The samples, and minus the potential energy where it was kept.
 
     Raises:
@@ -27,7 +30,7 @@ def read_mcmc(mcmc: Any, *, name: str | None = None) -> Draws:
     return from_arrays(samples if energy is None else {**samples, LOG_DENSITY: -energy}, name=name or "draws")
 
 
-def _contents(mcmc: Any, *, name: str | None = None, progress: Progress | None = None) -> Contents:
+def _contents(mcmc: "MCMC", *, name: str | None = None, progress: Progress | None = None) -> Contents:
     contents = from_named_draws(read_mcmc(mcmc, name=name), "NumPyro MCMC")
     energy = mcmc.get_extra_fields(group_by_chain=True).get("energy")
     if energy is None:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,8 +42,8 @@ def from_arrays(
         (1, 50, 3)
     """
     with reading(name, "named arrays"):
-        given = {str(key): np.asarray(value) for key, value in arrays.items()}
-    numeric = {key: value for key, value in given.items() if is_numeric(value.dtype)}
+        named = {str(key): np.asarray(value) for key, value in arrays.items()}
+    numeric = {key: value for key, value in named.items() if is_numeric(value.dtype)}
     if not numeric.keys() - {LOG_DENSITY}:
         raise BayesreconError(f"{name}: there are no numeric arrays")
     if scalars := [key for key, value in numeric.items() if value.ndim == 0]:
@@ -104,7 +104,7 @@ def read_npz(path: str | os.PathLike[str], *, name: str | None = None, trusted: 
 
 
 def load_npz(path: Path, *, trusted: bool = False) -> dict[str, np.ndarray]:
-    """The arrays of an archive, after a look at what it declares.
+    """The arrays of an archive, once its declared size is checked.
 
     Raises:
         BayesreconError: not an `.npz` file, pickled arrays, or more declared than its bytes could hold.
@@ -114,8 +114,8 @@ def load_npz(path: Path, *, trusted: bool = False) -> dict[str, np.ndarray]:
 
 
 @contextmanager
-def opened_numpy(path: Path, trusted: bool = False) -> Iterator[NumpyFile]:
-    """A file of NumPy, as long as it is read.
+def opened_numpy(path: Path, trusted: bool = False) -> Generator[NumpyFile]:
+    """A file of NumPy, closed afterwards.
 
     Raises:
         BayesreconError: as `NumpyFile`, and, unless it is trusted, more declared than its bytes could hold.
@@ -127,7 +127,7 @@ def opened_numpy(path: Path, trusted: bool = False) -> Iterator[NumpyFile]:
 
 
 def read_array(path: str | os.PathLike[str], *, name: str = "x", trusted: bool = False) -> np.ndarray:
-    """The one array of a NumPy file: of an `.npy`, or of an `.npz` the only one, or the one of this name.
+    """The array of an `.npy` file; of an `.npz` file its only array, or the one called `name`.
 
     Raises:
         BayesreconError: no such file, not one of NumPy's, damaged, pickled, shorter or much larger than its bytes say,
@@ -156,7 +156,7 @@ def read_array(path: str | os.PathLike[str], *, name: str = "x", trusted: bool =
 
 
 def other_attributes(path: Path, array: np.ndarray | None) -> Json:
-    """Attributes that are no texts, which nothing reads."""
+    """Attributes other than text, which no reader uses."""
     return {} if array is None else {k: v for k, v in _document(path, array).items() if not isinstance(v, str)}
 
 

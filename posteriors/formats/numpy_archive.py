@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,14 +16,18 @@ from bayesrecon.posteriors.formats.npz import ATTRIBUTES, from_arrays, opened_nu
 from bayesrecon.untrusted.plain_values import plain_values
 
 
-def _read(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
+def _read(source: str | Path | Mapping[str, np.ndarray], *, name: str | None = None, trusted: bool = False) -> Draws:
     if isinstance(source, str | os.PathLike):
         return read_npz(source, name=name, trusted=trusted)
     return from_arrays(source, name=name or "draws")
 
 
 def _contents(
-    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+    source: Path | Mapping[str, np.ndarray],
+    *,
+    name: str | None = None,
+    progress: Progress | None = None,
+    trusted: bool = False,
 ) -> Contents:
     if not isinstance(source, Path):
         result = from_named_draws(_read(source, name=name), type(source).__name__)

@@ -81,8 +81,8 @@ def _contents(
     grouped = [_variable(entry, draws, result.rows) for entry in entries if entry.where.partition("/")[0] in GROUPS]
     variables = tuple(variable for variable in grouped if variable is not None)
     listed = {variable.where for variable in variables}
-    rest = tuple(entry for entry in entries if entry.where not in listed)
-    return replace(result, variables=(*result.variables, *variables), entries=rest)
+    others = tuple(entry for entry in entries if entry.where not in listed)
+    return replace(result, variables=(*result.variables, *variables), entries=others)
 
 
 def _variable(entry: Entry, draws: Draws, rows: np.ndarray) -> Variable | None:

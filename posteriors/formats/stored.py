@@ -3,10 +3,10 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,9 +28,14 @@ from bayesrecon.releases import PosteriorDraws
 from bayesrecon.running.scratch import RowWriter, Scratch
 from bayesrecon.untrusted.cmdstan_file import CmdStanFile, saved_warmup
 from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.hdf5 import HDF5File
+from bayesrecon.untrusted.netcdf3_file import NetCDF3File
+from bayesrecon.untrusted.zarr_folder import ZarrFolder
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from bayesrecon.posteriors.formats.arviz import Group
 
 
 _LARGE = 2**28  # bytes of files
@@ -39,7 +44,12 @@ _NUMBERS = 2**21  # of draws that are read at once
 
 
 def from_file(
-    source: Any, model: Model, store: str | Path | None = None, *, name: str | None = None, trusted: bool = False
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    model: Model,
+    store: str | Path | None = None,
+    *,
+    name: str | None = None,
+    trusted: bool = False,
 ) -> PosteriorDraws:
     """A release whose draws stay on disk, for files with any number of draws.
 
@@ -86,7 +96,7 @@ def from_file(
 
 
 def release_of_large(source: object, model: Model, trusted: bool) -> PosteriorDraws | None:
-    """A release from files so large that copies of their draws are much of a small machine; None from others."""
+    """A release whose draws stay on disk, if the source is files larger than `_LARGE`; else None."""
     if model.prepare is not None or not isinstance(source, str | os.PathLike | list | tuple):
         return None
     paths = [Path(p) for p in ([source] if isinstance(source, str | os.PathLike) else source)]
@@ -145,8 +155,8 @@ def _pieces(paths: Sequence[Path], model: Model, trusted: bool) -> Iterator[tupl
             yield from _group_pieces(groups, lambda key: dataset_of(opened_file, contents[key]), model, paths[0])
 
 
-def _opened(path: Path, trusted: bool) -> tuple[str, Any]:
-    """The kind of the file, and the open file."""
+def _opened(path: Path, trusted: bool) -> tuple[str, AbstractContextManager[HDF5File | NetCDF3File | ZarrFolder]]:
+    """A description of the file for messages, and the file to be opened."""
     if path.is_dir():
         return "a zarr directory", opened_zarr(path, trusted)
     return "a netCDF file", opened_netcdf(path, trusted)
@@ -156,8 +166,7 @@ def _refuse_weights(path: Path, names: Iterable[str], parameters: Iterable[str])
     if candidates := weight_names(names, parameters):
         raise BayesreconError(
             f"{path}: {candidates[0]} may be the weights of the draws, which cannot be read in blocks; remove it, or "
-            "read "
-            "the file into memory with posteriors.from_cmdstan or from_arviz"
+            "read the file into memory with posteriors.from_cmdstan or from_arviz"
         )
 
 
@@ -167,7 +176,7 @@ def _check_groups(path: Path, groups: Sequence[str]) -> None:
 
 
 def _group_pieces(
-    groups: Sequence[str], opened: Callable[[str], Any], model: Model, path: Path
+    groups: Sequence[str], opened: "Callable[[str], xr.Dataset]", model: Model, path: Path
 ) -> Iterator[tuple[int, Draws]]:
     with opened("posterior") as group:
         posterior = one_chain(group)
@@ -178,13 +187,11 @@ def _group_pieces(
             yield from _array_pieces(posterior, one_chain(stats), model, path)
 
 
-def _array_pieces(
-    posterior: "xr.Dataset", stats: "xr.Dataset | None", model: Model, path: Path
-) -> Iterator[tuple[int, Draws]]:
-    wanted = {p.name for p in model.parameters}
-    _refuse_weights(path, map(str, variables_of(posterior)), wanted)
-    variables = {str(k): v for k, v in variables_of(posterior).items() if str(k) in wanted}
-    for key in wanted - set(variables):
+def _array_pieces(posterior: "Group", stats: "Group | None", model: Model, path: Path) -> Iterator[tuple[int, Draws]]:
+    parameters = {p.name for p in model.parameters}
+    _refuse_weights(path, map(str, variables_of(posterior)), parameters)
+    variables = {str(k): v for k, v in variables_of(posterior).items() if str(k) in parameters}
+    for key in parameters - set(variables):
         raise BayesreconError(f"{path}: the draws lack parameter {key} of model {model.name}")
     for key, variable in variables.items():
         if not {"chain", "draw"} <= set(variable.dims):
@@ -199,26 +206,26 @@ def _array_pieces(
             values = {
                 k: np.asarray(v.isel(at).transpose("chain", "draw", ...).values, float) for k, v in variables.items()
             }
-            own = None if density is None else density[chain : chain + 1, start:stop]
-            yield chain + 1, Draws(values, own, path.stem)
+            log_density = None if density is None else density[chain : chain + 1, start:stop]
+            yield chain + 1, Draws(values, log_density, path.stem)
 
 
 def _csv_pieces(path: Path, model: Model, trusted: bool) -> Iterator[Draws]:
-    wanted = {p.name for p in model.parameters}
+    parameters = {p.name for p in model.parameters}
     with reading(path, "a CmdStan CSV file"), opened(CmdStanFile, path, trusted) as file:
         settings, header = file.heading()
         base = [re.split(r"[.\[]", column, maxsplit=1)[0] for column in header]
         check_names(base, path)
         if file.is_cut(settings):
             raise BayesreconError(f"{path}: the last row is cut off (was the chain killed?); remove that row")
-        columns = [k for k, name in enumerate(base) if name in wanted]
+        columns = [k for k, name in enumerate(base) if name in parameters]
         if not columns:
             raise BayesreconError(f"{path}: it has no parameter of model {model.name}")
-        _refuse_weights(path, base, wanted)
-        kept = [*columns, *([header.index("lp__")] if "lp__" in header else [])]
+        _refuse_weights(path, base, parameters)
+        parsed = [*columns, *([header.index("lp__")] if "lp__" in header else [])]
         exact = settings.get("algorithm") == "fixed_param"
         skip = 0 if exact else saved_warmup(path, settings)
-        plan = {"columns": len(header), "narrow": kept, "wide": [], "keep": 1, "step": 1, "skip": skip}
+        plan = {"columns": len(header), "narrow": parsed, "wide": [], "keep": 1, "step": 1, "skip": skip}
         for rows in _without_single_draws(_blocks(file, plan)):
             values = {header[k]: rows[None, :, place] for place, k in enumerate(columns)}
             density = rows[None, :, -1] if "lp__" in header and not exact else None
@@ -226,7 +233,7 @@ def _csv_pieces(path: Path, model: Model, trusted: bool) -> Iterator[Draws]:
 
 
 def _blocks(file: CmdStanFile, plan: Json) -> Iterator[np.ndarray]:
-    at: dict[str, Any] = {}
+    at: Json = {}
     while not at.get("end"):
         block = file.block(plan, at)
         at = block["at"]
@@ -234,7 +241,7 @@ def _blocks(file: CmdStanFile, plan: Json) -> Iterator[np.ndarray]:
 
 
 def _without_single_draws(pieces: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
-    """Rows one after another, at least two at a time where there are as many."""
+    """Blocks of rows in order, joined so that none has a single row unless that is all there is."""
     pending: list[np.ndarray] = []
     for rows in pieces:
         if pending and len(rows) > 1 and sum(map(len, pending)) > 1:

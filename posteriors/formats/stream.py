@@ -6,14 +6,14 @@ for every record at evenly spaced draws.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, Note, beside, reading
+from bayesrecon.json_types import Json
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import (
     WIDE,
@@ -51,13 +51,13 @@ _MOST_NARROW = 4096  # columns that are parsed for every draw
 
 @dataclass
 class _Plan:
-    """Which columns are parsed when. Positions are columns of the file."""
+    """Which columns are parsed for which draws. Columns are given by position in the file."""
 
     header: list[str]
     narrow: list[int]
     wide: list[int]
-    keep: int  # every which draw's narrow columns
-    step: int  # every which draw's wide columns, a multiple of `keep`
+    keep: int  # narrow columns are parsed of every `keep`-th draw
+    step: int  # wide columns of every `step`-th draw, a multiple of `keep`
     method: str  # of CmdStan
     by_r: bool  # whether the names are R's
 
@@ -67,9 +67,9 @@ class _Chain:
     """Content of one file."""
 
     name: str
-    narrow: list[Any] = field(default_factory=list)
-    wide: list[Any] = field(default_factory=list)
-    comments: list[str] = field(default_factory=list)
+    narrow: list[np.ndarray] = field(default_factory=list[np.ndarray])
+    wide: list[np.ndarray] = field(default_factory=list[np.ndarray])
+    comments: list[str] = field(default_factory=list[str])
     letters: int = 0
     stamp: Stamp | None = None
     rows: int = 0
@@ -148,7 +148,7 @@ def _base(column: str) -> str:
     return column if column in (*CHAINS, *COUNTS) else re.split(r"[.\[:]", column, maxsplit=1)[0]
 
 
-def _read(path: Path, file: CmdStanFile, plan: _Plan, skip: int, cut: bool, tell: Any) -> _Chain:
+def _read(path: Path, file: CmdStanFile, plan: _Plan, skip: int, cut: bool, report: Callable[[int], None]) -> _Chain:
     chain = _Chain(path.name, stamp=stamp(path), cut=cut)
     wanted = {
         "columns": len(plan.header),
@@ -158,20 +158,20 @@ def _read(path: Path, file: CmdStanFile, plan: _Plan, skip: int, cut: bool, tell
         "step": plan.step,
         "cut": cut,
     }
-    at: dict[str, Any] = {}
+    at: Json = {}
     while not at.get("end"):
         block = file.block({**wanted, "skip": skip}, at)
         at = block["at"]
         chain.narrow.append(block["narrow"])
         chain.wide.append(block["wide"])
         chain.comments += block["comments"]
-        tell(at["byte"])
+        report(at["byte"])
     chain.rows, chain.letters = at["row"], at["letters"]
     return chain
 
 
-def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
-    chains, notes, unread = _common_length(every)
+def _contents(plan: _Plan, files: list[_Chain], title: str) -> Contents:
+    chains, notes, unread = _common_length(files)
     narrow = np.array([np.concatenate(chain.narrow)[: _thinned(chains, plan)] for chain in chains])
     columns = {plan.header[k]: narrow[:, :, i] for i, k in enumerate(plan.narrow)}  # each (chains, draws kept)
     counting: set[str] = set()
@@ -185,7 +185,7 @@ def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
         named = ", ".join(list(sorted_columns.aside)[:6])
         notes.append(Note(f"tuples and complex numbers are read as plain columns, not as parameters: {named}"))
     arrays = sorted_columns.arrays() if sorted_columns.parameters else {}
-    marked = bool(sorted_columns.sampler or counting - {""} or any(chain.comments for chain in every))
+    marked = bool(sorted_columns.sampler or counting - {""} or any(chain.comments for chain in files))
     if arrays and not marked:
         check_draws({name: values.reshape(-1) for name, values in sorted_columns.parameters.items()}, title)
     variables += [Variable("posterior", name, v.shape[2:], True, _flat(v)) for name, v in arrays.items()]
@@ -199,29 +199,29 @@ def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
         draws = Draws(arrays, None if density is None else density.copy(), title)
     elif plan.method not in ("sample", "generate_quantities"):
         unread.append(Unread("draws", f"they are from CmdStan's method {plan.method!r} and are not posterior draws"))
-    each, length = plan.step // plan.keep, narrow.shape[1]
-    rows = np.concatenate([c * length + np.arange(0, length, each) for c in range(len(chains))])
+    step, length = plan.step // plan.keep, narrow.shape[1]
+    rows = np.concatenate([c * length + np.arange(0, length, step) for c in range(len(chains))])
     if plan.wide:
-        most = -(-length // each)
+        most = -(-length // step)
         wide = np.concatenate([np.concatenate(chain.wide)[:most] for chain in chains])[None]  # (1, rows, columns)
         others = sort_columns({plan.header[k]: wide[:, :, i] for i, k in enumerate(plan.wide)}, plan.by_r)
         for name, values in (*others.arrays().items(), *others.aside.items()):
             variables.append(Variable(group_of(name), name, values.shape[2:], True, values[0]))
-    over = [c for c in every if c.letters > COMMENT_LETTERS]
+    truncated = any(chain.letters > COMMENT_LETTERS for chain in files)
     return Contents(
         title,
         "CmdStan CSV",
-        tuple(chain.stamp for chain in every if chain.stamp),
+        tuple(chain.stamp for chain in files if chain.stamp),
         tuple(variables),
         coordinates={f"posterior/{base}": names for base, names in sorted_columns.levels().items()},
-        comments=tuple(line for chain in every for line in chain.comments),
+        comments=tuple(line for chain in files for line in chain.comments),
         draws=draws,
         rows=rows,
         notes=(*notes, *((Note(f"every {plan.keep}th draw was used"),) if plan.keep > 1 else ())),
         entries=() if marked else (Entry(title, "text", "a table without columns or comments of CmdStan"),),
         unread=(
             *unread,
-            *(Unread("comments", f"only the first {COMMENT_LETTERS} characters were read") for _ in over[:1]),
+            *([Unread("comments", f"only the first {COMMENT_LETTERS} characters were read")] if truncated else []),
         ),
     )
 
@@ -235,21 +235,21 @@ def _thinned(chains: list[_Chain], plan: _Plan) -> int:
     return min(-(-chain.rows // plan.keep) for chain in chains)
 
 
-def _common_length(every: list[_Chain]) -> tuple[list[_Chain], list[str], list[Unread]]:
-    """The chains whose common length keeps the most draws, notes about it, and what is left out."""
+def _common_length(files: list[_Chain]) -> tuple[list[_Chain], list[str], list[Unread]]:
+    """The chains whose common length keeps the most draws, notes about that, and the draws that are left out."""
     notes = [
-        f"{c.name} ends in the middle of a row (was the chain killed?): that row was dropped" for c in every if c.cut
+        f"{c.name} ends in the middle of a row (was the chain killed?): that row was dropped" for c in files if c.cut
     ]
-    lengths = sorted((chain.rows for chain in every), reverse=True)
+    lengths = sorted((chain.rows for chain in files), reverse=True)
     if lengths[0] <= 0:
-        raise BayesreconError(f"{every[0].name}: there are no draws after the header")
+        raise BayesreconError(f"{files[0].name}: there are no draws after the header")
     if lengths[0] == lengths[-1]:
-        return every, notes, []
+        return files, notes, []
     length = max(lengths, key=lambda n: n * sum(other >= n for other in lengths))
-    used = [chain for chain in every if chain.rows >= length]
-    said = ", ".join(str(max(chain.rows, 0)) for chain in every)
-    notes.append(f"chains of unequal length ({said} draws): the first {length} draws of {len(used)} chains were used")
-    dropped = [f"{c.name}: {max(c.rows, 0) - (length if c in used else 0)} draws" for c in every if c.rows != length]
+    used = [chain for chain in files if chain.rows >= length]
+    listed = ", ".join(str(max(chain.rows, 0)) for chain in files)
+    notes.append(f"chains of unequal length ({listed} draws): the first {length} draws of {len(used)} chains were used")
+    dropped = [f"{c.name}: {max(c.rows, 0) - (length if c in used else 0)} draws" for c in files if c.rows != length]
     reason = f"after the first {length} draws, which all chains have; audit the file alone to search them"
     return used, notes, [Unread(where, reason) for where in dropped]
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,8 +20,9 @@ from bayesrecon.untrusted.text_table import TextRows, TextTable
 _LABEL = re.compile(r"(?!(.*\d){4})[\w\\^{}$()\[\]|/*+,' -]{0,48}")  # of a parameter: three digits at most
 
 WEIGHT, DENSITY = "weight", "minuslogpost"
-"""What cobaya calls the first two columns, as of getdist: how often a draw counts, and minus its log density. It is
-of the parameters as they are named, so that it is no log density of a sampler in coordinates of its own."""
+"""The first two columns of cobaya and getdist: how often a draw counts, and minus its log density.
+
+The density is that of the named parameters, not of a sampler's own coordinates."""
 
 _EXPORT = (
     "its columns have no names. getdist stores them in a .paramnames file, CODA in CODAindex.txt; or add a "
@@ -30,7 +30,9 @@ _EXPORT = (
 )
 
 
-def read_text_chains(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
+def read_text_chains(
+    source: str | Path | Sequence[str | Path], *, name: str | None = None, trusted: bool = False
+) -> Draws:
     """Draws of one file or of several that belong together.
 
     The names come from `ROOT.paramnames` beside `ROOT_1.txt` (getdist), from the comment before the numbers (cobaya),
@@ -48,7 +50,10 @@ def _read(
     paths: Sequence[Path], name: str | None, trusted: bool
 ) -> tuple[Draws, tuple[str, ...], list[str], list[Variable], list[Path]]:
     """Draws, notes, comments, names of rows, and the files of names."""
-    chains, comments, labels, beside = [], [], [], []
+    chains: list[tuple[list[str], np.ndarray]] = []
+    comments: list[str] = []
+    labels: list[Variable] = []
+    name_files: list[Path] = []
     for path in paths:
         with reading(path, "a text of chains"), opened(TextTable, path, trusted) as file:
             table = file.rows()
@@ -58,7 +63,7 @@ def _read(
             labels.append(Variable("columns", f"names of rows of {path.name}", texts.shape, False, texts))
         index = index_of(path)
         header, values, listed = _coda(path, index, table["values"]) if index else _named(path, table, trusted)
-        beside += listed
+        name_files += listed
         chains.append((header, values))
     header = chains[0][0]
     title = name or re.sub(r"[-_.]?[0-9]+$", "", paths[0].stem)
@@ -75,10 +80,16 @@ def _read(
     columns = {column: matrix[:, :, k] for k, column in enumerate(header)}
     if not ({WEIGHT, DENSITY} & set(columns) or any(map(index_of, paths))):
         check_draws({key: column.ravel() for key, column in columns.items()}, title)
-    if WEIGHT in columns and not np.ptp(columns[WEIGHT]):  # which then says nothing
+    if WEIGHT in columns and not np.ptp(columns[WEIGHT]):  # all weights are equal
         del columns[WEIGHT]
     arrays = sort_columns(columns, by_r=True)
-    return Draws(arrays.arrays() | arrays.sampler, None, title), notes, comments, labels, list(dict.fromkeys(beside))
+    return (
+        Draws(arrays.arrays() | arrays.sampler, None, title),
+        notes,
+        comments,
+        labels,
+        list(dict.fromkeys(name_files)),
+    )
 
 
 def _named(path: Path, table: TextRows, trusted: bool) -> tuple[list[str], np.ndarray, list[Path]]:
@@ -136,24 +147,28 @@ def names_beside(path: Path) -> list[Path]:
     """The list of names that getdist keeps beside its chains, if it is there."""
     roots = dict.fromkeys((path.stem, re.sub(r"[-_.][0-9]+$", "", path.stem)))
     listed = (path.with_name(f"{root}.paramnames") for root in roots)
-    return [one for one in listed if one.is_file()]
+    return [path for path in listed if path.is_file()]
 
 
 def _contents(
-    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+    source: str | Path | Sequence[str | Path],
+    *,
+    name: str | None = None,
+    progress: Progress | None = None,
+    trusted: bool = False,
 ) -> Contents:
     paths = [Path(source)] if isinstance(source, str | Path) else [Path(path) for path in source]
-    draws, notes, comments, labels, beside = _read(paths, name, trusted)
-    stamps = tuple(stamp(path) for path in (*paths, *beside))
+    draws, notes, comments, labels, name_files = _read(paths, name, trusted)
+    stamps = tuple(stamp(path) for path in (*paths, *name_files))
     result = from_named_draws(draws, "text of chains", stamps, notes=notes, comments=tuple(comments))
     levels = {f"posterior/{base}": names for base, names in _levels(draws).items()}
-    texts = {p.name: p.read_text("utf-8", "replace")[: 2**16] for p in beside if p.suffix != ".txt"}
+    texts = {p.name: p.read_text("utf-8", "replace")[: 2**16] for p in name_files if p.suffix != ".txt"}
     listed = [Entry(k, "text", text, STRUCTURE if _are_names(text) else "") for k, text in texts.items()]
     return replace(result, variables=(*result.variables, *labels), entries=tuple(listed), coordinates=levels)
 
 
 def _are_names(text: str) -> bool:
-    """Whether each line is a name of a column, which are entries of their own, and a label in letters of LaTeX.
+    """Whether each line is only a column name and a short LaTeX label.
 
     >>> _are_names("omega_m Omega_m"), _are_names("omega_m P4711, 41.5 years")
     (True, False)

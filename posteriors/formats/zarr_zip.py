@@ -1,11 +1,10 @@
 """Draws from a zip archive of a zarr folder, as nutpie and zarr's ZipStore write it."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from bayesrecon.errors import reading
 from bayesrecon.model import Progress
@@ -19,8 +18,8 @@ from bayesrecon.untrusted.zip_folder import ZipFolder
 
 
 @contextmanager
-def _unpacked(path: Path, trusted: bool) -> Iterator[tuple[Path, list[Any]]]:
-    """The folder, as long as it is read, and what is in the archive beside it."""
+def _unpacked(path: Path, trusted: bool) -> Generator[tuple[Path, list[tuple[str, bytes]]]]:
+    """The unpacked folder, which is deleted afterwards, and other bytes in the archive by place."""
     with tempfile.TemporaryDirectory(prefix="bayesrecon-") as parent:
         folder = Path(parent, path.name.split(".")[0] + ".zarr")
         folder.mkdir()
@@ -32,7 +31,7 @@ def _unpacked(path: Path, trusted: bool) -> Iterator[tuple[Path, list[Any]]]:
         yield (inner[0] if nested else folder), beside
 
 
-def read_zarr_zip(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
+def read_zarr_zip(source: str | Path, *, name: str | None = None, trusted: bool = False) -> Draws:
     """Draws as `read_arviz` reads them from the folder.
 
     Raises:

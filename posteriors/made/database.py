@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayesrecon.errors import BayesreconError, MissingExtraError, near, reading
 from bayesrecon.json_types import Json
@@ -14,13 +14,15 @@ from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.json_file import Chains, JsonFile
 
 if TYPE_CHECKING:
-    from posteriordb import PosteriorDatabase
+    from posteriordb import PosteriorDatabase, PosteriorDatabaseGithub
+
+    Database = PosteriorDatabase | PosteriorDatabaseGithub
 
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 
-def open_database(path: str | os.PathLike[str] | None = None, *, download: bool = False) -> Any:
+def open_database(path: str | os.PathLike[str] | None = None, *, download: bool = False) -> "Database":
     """A `posteriordb.PosteriorDatabase`, or a `PosteriorDatabaseGithub` with `download=True`.
 
     Args:
@@ -43,10 +45,10 @@ def open_database(path: str | os.PathLike[str] | None = None, *, download: bool 
     path = path or os.environ.get("POSTERIOR_DB_PATH") or None
     if download:
         # The package prints as it downloads; standard output belongs to the results.
-        options: dict[str, Any] = {} if path is None else {"path": str(path)}
         with contextlib.redirect_stdout(sys.stderr):
             try:
-                return posteriordb.PosteriorDatabaseGithub(**options)
+                github = posteriordb.PosteriorDatabaseGithub
+                return github() if path is None else github(str(path))
             # Offline, the package trips over a name that it never assigned.
             except Exception as error:
                 raise BayesreconError(
@@ -61,14 +63,14 @@ def open_database(path: str | os.PathLike[str] | None = None, *, download: bool 
     return posteriordb.PosteriorDatabase(str(path))
 
 
-def posterior_names(database: "PosteriorDatabase") -> list[str]:
+def posterior_names(database: "Database") -> list[str]:
     """The names of all posteriors of the database, sorted."""
     with reading("posteriordb", "a database"):
         return sorted(database.posterior_names())
 
 
-def posterior_info(database: Any, name: str) -> Json:
-    """What the database says of one posterior: its model, data, reference draws, dimensions, keywords.
+def posterior_info(database: "Database", name: str) -> Json:
+    """The description of a posterior: names of its model, data and reference draws, dimensions, keywords.
 
     Raises:
         BayesreconError: the name is unknown (with suggestions) or malformed, or its description damaged.
@@ -87,13 +89,13 @@ def posterior_info(database: Any, name: str) -> Json:
     return info
 
 
-def has_reference_draws(database: "PosteriorDatabase", name: str) -> bool:
+def has_reference_draws(database: "Database", name: str) -> bool:
     """Whether this copy of the database holds reference draws of the posterior, or can fetch them."""
     path = _reference_path(database, name)
     return path is not None and present(database, path)
 
 
-def _reference_path(database: Any, name: str) -> Path | None:
+def _reference_path(database: "Database", name: str) -> Path | None:
     reference = posterior_info(database, name).get("reference_posterior_name")
     if not reference:
         return None
@@ -102,13 +104,13 @@ def _reference_path(database: Any, name: str) -> Path | None:
         return Path(f"{database.get_reference_draws_path(name)}.zip")
 
 
-def read_reference_draws(database: "PosteriorDatabase | None", name: str, *, draws: int | None = None) -> Draws:
+def read_reference_draws(database: "Database", name: str, *, draws: int | None = None) -> Draws:
     """The reference draws of one posterior, by parameter.
 
     Args:
         database: from `open_database`.
         name: the posterior's name.
-        draws: keep only the last so many, see `Draws.last`.
+        draws: number of draws to keep, the last ones (`Draws.last`).
 
     Returns:
         Draws with arrays `(chains, draws, *shape)`, named after the posterior. JSON's NaN is kept as nan.
@@ -147,7 +149,7 @@ def _draws(path: Path, chains: Chains, name: str) -> Draws:
         return Draws(assemble(columns), name=name)
 
 
-def read_data(database: Any, name: str) -> Json:
+def read_data(database: "Database", name: str) -> Json:
     """The data of a posterior, or a data set by its own name, as the JSON object given to Stan.
 
     Raises:
@@ -178,18 +180,19 @@ def read_data(database: Any, name: str) -> Json:
 
 
 def check_name(name: object) -> None:
-    """Names become file names: refuse what could leave the database before touching the disk."""
+    """Refuse names that could lead out of the database, as names become file names."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or ".." in name or name == ".":
         raise BayesreconError(f"{str(name)[:80]!r} is not a name (letters, digits, '_', '.' and '-' only)")
 
 
-def inside(database: Any, path: Path) -> bool:
+def inside(database: "Database", path: Path) -> bool:
+    """Whether the path is in the folder of the database."""
     # Without resolving links: copies kept by an archiving tool are trees of them.
     return Path(os.path.abspath(path)).is_relative_to(os.path.abspath(database.path))
 
 
-def present(database: Any, path: Path) -> bool:
-    """Whether the file is there, after fetching it where the database is one that downloads."""
+def present(database: "Database", path: Path) -> bool:
+    """Whether the file exists. A database that downloads fetches it first."""
     if path.is_file():
         return True
     # posteriordb 0.2 fetches data and programs automatically but not reference draws.

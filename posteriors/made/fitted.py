@@ -18,7 +18,7 @@ from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.releases import PosteriorDraws
 
 if TYPE_CHECKING:
-    from posteriordb import PosteriorDatabase
+    from bayesrecon.posteriors.made.database import Database
 
 
 Say = Callable[[str], None]
@@ -170,7 +170,7 @@ def _to_stderr(line: str) -> None:
     sys.stderr.flush()
 
 
-def built_file(database: "PosteriorDatabase", name: str) -> Path | None:
+def built_file(database: "Database", name: str) -> Path | None:
     """The cache's file of the default run of a posterior of posteriordb, None if it holds none."""
 
     if not any(cache_folder().glob(f"{name.partition('-')[0]}-*.npz")):

@@ -1,7 +1,7 @@
 """Posterior draws by NumPyro's NUTS from a model and its data, on the device that JAX uses."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -213,8 +213,8 @@ def _generator(key: Key) -> np.random.Generator:
 
 
 @contextmanager
-def _bar(visible: bool) -> Iterator[Callable[[float], None]]:
-    """Takes the share that is done, and shows it on stderr if asked to."""
+def _bar(visible: bool) -> Generator[Callable[[float], None]]:
+    """A function that takes the completed fraction, which a bar on stderr shows if `visible`."""
     if not visible:
         yield lambda share: None
         return

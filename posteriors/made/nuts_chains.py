@@ -1,14 +1,14 @@
-"""Chains of NUTS: NumPyro's transition inside two programs, one that begins a chain and one that goes on with it.
+"""Chains of NUTS: NumPyro's transition in two compiled programs, one that begins a chain and one that continues it.
 
-Warm-up and draws are one program, for any number of draws, and records are its arguments: what was compiled for one
-call serves the next one with records of the same shapes.
+Warm-up and draws share a program, for any number of draws. Records are its arguments, so that records of the same
+shapes need no new compilation.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +20,12 @@ from bayesrecon.model import Model, Records
 from bayesrecon.precision import in_float64
 from bayesrecon.running.compiled import caching
 
+if TYPE_CHECKING:
+    from numpyro.infer.hmc import HMCState
+
 ChainMethod = Literal["auto", "vectorized", "parallel", "sequential"]
 
-BLOCK = 100  # draws that a chain goes on by: often enough for whoever watches, and a dispatch is lost among them
+BLOCK = 100  # draws per call: frequent enough for progress, and the cost of a call is negligible
 _TRIES = 100  # starting points of a chain, as many as NumPyro tries
 _REMEMBERED = 8  # pairs of programs
 
@@ -52,7 +55,7 @@ def sampled(
 ) -> tuple[np.ndarray, int]:
     """Unconstrained draws `(chains, draws, d)`, and how many transitions after warm-up diverged.
 
-    Chains begin at a point where density and gradient are finite, of `[-1, 1]^d` or of `starts`.
+    Chains begin at a random point of `[-1, 1]^d`, or of `starts`, where density and gradient are finite.
 
     Args:
         method: "vectorized" moves all chains together, "sequential" one after the other, "parallel" each in a thread
@@ -80,7 +83,7 @@ def sampled(
             walk(state, at, 0, 1)  # compiled here, once for a device, and not by every thread
 
     @in_float64  # a scope is its thread's own
-    def moved(count: int, every: int, state: Any, at: Mapping[str, Array]) -> tuple[Any, np.ndarray, int]:
+    def moved(count: int, every: int, state: "HMCState", at: Records) -> "tuple[HMCState, np.ndarray, int]":
         state, theta, diverged = walk(state, at, count, every)
         return state, np.asarray(theta)[..., :count, :], int(np.asarray(diverged).sum())
 
@@ -97,7 +100,7 @@ def sampled(
 
 
 def parts_of(warmup: int, draws: int, thinning: int) -> Iterator[tuple[int, int, int]]:
-    """Blocks: how many states are kept, every how manieth, and how many iterations are then done."""
+    """Blocks `(count, every, done)`: states to keep, iterations per state, and iterations completed afterwards."""
     done = 0
     for total, every in ((warmup, 1), (draws, thinning)):
         for begin in range(0, total, BLOCK):
@@ -112,8 +115,12 @@ def _points(model: Model, starts: np.ndarray | None, rng: np.random.Generator, s
 
 
 def _begun(
-    model: Model, start: Any, seed: Any, begin: Callable[[tuple[int, ...]], np.ndarray], records: Records
-) -> Any:
+    model: Model,
+    start: "Start",
+    seed: np.ndarray,
+    begin: Callable[[tuple[int, ...]], np.ndarray],
+    records: Records,
+) -> "HMCState":
     """The first state of a chain, or of several together."""
     theta = begin(np.shape(seed))
     for _ in range(_TRIES):
@@ -128,9 +135,27 @@ def _begun(
     )
 
 
+class Start(Protocol):
+    """The program that begins a chain, or several together."""
+
+    def __call__(self, seed: Array, theta: Array, records: Records, /) -> "tuple[HMCState, jax.Array]":
+        """The first state, and whether density and gradient are finite there."""
+        ...
+
+
+class Walk(Protocol):
+    """The program that continues a chain, or several together."""
+
+    def __call__(
+        self, state: "HMCState", records: Records, count: int, every: int, /
+    ) -> "tuple[HMCState, jax.Array, jax.Array]":
+        """The last state, `(..., BLOCK, d)` with `count` states in the first rows, and the number of divergences."""
+        ...
+
+
 @lru_cache(_REMEMBERED)
-def _programs(model: Model, settings: Settings, together: bool) -> tuple[Any, Any]:
-    """`(seed, theta, records) -> state, whether it is fine` and `(state, records, count, every) -> state, theta, lost`.
+def _programs(model: Model, settings: Settings, together: bool) -> "tuple[Start, Walk]":
+    """The programs that begin and continue chains.
 
     `walk` keeps `count` states, at most a block of them, one in `every`. NumPyro's transition adapts automatically for
     as many iterations as `start` has stated, so `start` is traced first.
@@ -138,12 +163,12 @@ def _programs(model: Model, settings: Settings, together: bool) -> tuple[Any, An
     from numpyro.infer.hmc import hmc
     from numpyro.infer.util import ParamInfo
 
-    def potential(**records: Any) -> Callable[[Any], Any]:
+    def potential(**records: Array) -> Callable[[Array], jax.Array]:
         return lambda theta: -_log_density(model, theta, records)
 
     initial, transition = hmc(potential_fn_gen=potential, algo="NUTS")
 
-    def start(seed: Array, theta: Array, records: Records) -> tuple[Any, Any]:
+    def start(seed: Array, theta: Array, records: Records) -> "tuple[HMCState, jax.Array]":
         value, gradient = _value_and_gradient(potential(**records), theta, model.forward)
         state = initial(
             ParamInfo(theta, value, gradient),
@@ -157,14 +182,16 @@ def _programs(model: Model, settings: Settings, together: bool) -> tuple[Any, An
         )
         return state, jnp.isfinite(value) & jnp.isfinite(gradient).all()
 
-    def walk(state: Any, records: Records, count: int, every: int) -> tuple[Any, Any, Any]:
-        def one(i: Array, carry: Any) -> Any:
+    def walk(state: "HMCState", records: Records, count: int, every: int) -> "tuple[HMCState, jax.Array, jax.Array]":
+        def step(
+            i: jax.Array, carry: "tuple[HMCState, jax.Array, jax.Array]"
+        ) -> "tuple[HMCState, jax.Array, jax.Array]":
             state, theta, lost = carry
             state = transition(state, model_kwargs=records)
             return state, theta.at[i // every].set(state.z), lost + state.diverging
 
         nothing = jnp.zeros((BLOCK, model.dimension)), jnp.zeros((), int)
-        return jax.lax.fori_loop(0, count * every, one, (state, *nothing))
+        return jax.lax.fori_loop(0, count * every, step, (state, *nothing))
 
     if together:
         return jax.jit(jax.vmap(start, (0, 0, None))), jax.jit(jax.vmap(walk, (0, None, None, None)))
@@ -177,5 +204,7 @@ def _log_density(model: Model, theta: Array, records: Records) -> jax.Array:
     return jnp.sum(terms) + model.log_prior(theta) + model.log_det(theta)
 
 
-def _value_and_gradient(function: Callable[[Any], Any], theta: Array, forward: bool) -> tuple[jax.Array, jax.Array]:
+def _value_and_gradient(
+    function: Callable[[Array], jax.Array], theta: Array, forward: bool
+) -> tuple[jax.Array, jax.Array]:
     return (function(theta), jax.jacfwd(function)(theta)) if forward else jax.value_and_grad(function)(theta)

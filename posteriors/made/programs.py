@@ -14,9 +14,8 @@ from bayesrecon.models.registry import load, shipped
 from bayesrecon.posteriors.made.database import check_name, inside, posterior_info, present, read_data
 
 if TYPE_CHECKING:
-    from posteriordb import PosteriorDatabase
-
     from bayesrecon.models.stan import StanModel
+    from bayesrecon.posteriors.made.database import Database
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +48,7 @@ def entry_of(name: str) -> Shipped | None:
     return next((entry for entry in shipped().values() if name in entry.posteriors), None)
 
 
-def served_by(database: "PosteriorDatabase", name: str, *, program: bool = False) -> Served:
+def served_by(database: "Database", name: str, *, program: bool = False) -> Served:
     """The model that serves a posterior. A Stan program takes seconds to read, a shipped model does not.
 
     Args:
@@ -76,7 +75,7 @@ def served_by(database: "PosteriorDatabase", name: str, *, program: bool = False
     return Served(name, model, lambda: records(read_data(database, name)), entry.design)
 
 
-def _own(database: "PosteriorDatabase", name: str, program: bool) -> OwnProgram:
+def _own(database: "Database", name: str, program: bool) -> OwnProgram:
     try:
         model, records = own_program(database, name)
     except MissingExtraError:
@@ -92,7 +91,7 @@ def _own(database: "PosteriorDatabase", name: str, program: bool) -> OwnProgram:
     return OwnProgram(name, model, lambda: records, (unit,) if unit else ())
 
 
-def own_program(database: "PosteriorDatabase", name: str) -> tuple["StanModel", Records]:
+def own_program(database: "Database", name: str) -> tuple["StanModel", Records]:
     """The model of a posterior's own Stan program, with the constants of its data, and the records in these.
 
     Raises:

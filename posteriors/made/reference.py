@@ -18,7 +18,7 @@ from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.releases import PosteriorDraws
 
 if TYPE_CHECKING:
-    from posteriordb import PosteriorDatabase
+    from bayesrecon.posteriors.made.database import Database
 
 
 def from_posteriordb(
@@ -71,7 +71,7 @@ def from_posteriordb(
 
 
 def released(
-    database: "PosteriorDatabase",
+    database: "Database",
     served: Served,
     *,
     draws: int | None = None,

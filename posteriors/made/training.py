@@ -346,7 +346,7 @@ def _newton(
         # Newton converges quadratically: early systems need no more digits than the step will keep.
         aim = np.maximum(0.3 * tolerance * scale, size * scale * np.minimum(0.1, np.sqrt(size)))
         step = _conjugate(objective, base, eta, keep, gradient, aim)
-        length = np.ones(len(going))
+        length, trial, slope = np.ones(len(going)), outer[going], gradient
         for _ in range(_LINE):
             trial = outer[going] - length[:, None, None] * step
             eta = objective.predictors(trial)

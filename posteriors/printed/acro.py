@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.json_types import Json
@@ -13,12 +13,15 @@ from bayesrecon.posteriors.printed.reading import as_printed, read_printed
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.json_file import JsonFile
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _KINDS = {"ols": "ols", "olsr": "ols", "logit": "logit", "logitr": "logit", "poisson": "poisson", "poissonr": "poisson"}
 _FREQUENCIES = "FrequencyTable"  # how ACRO's summary of a table of counts begins
-_SNIFFED = 2**12  # letters in which the name of the tool stands
+_SNIFFED = 2**12  # characters of the file that are searched for the name of the tool
 _MOST = 1000  # outputs of one check
 _DECIMALS = {EST: 4, SE: 3}  # of a summary of statsmodels; ACRO's files are without zeros at the end
-_FIXED = 1e-4, 1e4  # where statsmodels prints so many
+_FIXED = 1e-4, 1e4  # magnitudes between which statsmodels prints that many decimals
 
 
 @dataclass(frozen=True)
@@ -26,21 +29,22 @@ class AcroOutput:
     """One output of a check.
 
     Attributes:
-        name: of it.
-        status: "pass", "review" or "fail", as ACRO has it.
-        checks: what ACRO says of its checks.
-        kind: "ols", "logit" or "poisson" of a regression, "counts" of a table of frequencies, "" of others.
-        what: it is, in ACRO's words.
-        response: name of a regression's.
-        table: texts in the one form of `posteriors.printed` with the numbers below, or the cells of a table of counts.
+        name: name of the output.
+        status: "pass", "review" or "fail".
+        checks: ACRO's summary of its checks.
+        kind: "ols", "logit" or "poisson" for a regression, "counts" for a table of frequencies, else "".
+        description: type and method, in ACRO's words.
+        table: of a regression the texts in the standard form (`reading.Printed`), with the lines of the footer. Of
+            counts the cells of all tables. None of others.
+        response: name of the response of a regression.
     """
 
     name: str
     status: str
     checks: str
     kind: str
-    what: str
-    table: Any = None
+    description: str
+    table: "pd.DataFrame | list[list[list[str]]] | None" = None
     response: str = "y"
 
 
@@ -76,8 +80,9 @@ def read_acro(source: str | Path) -> list[AcroOutput]:
 
 
 def _output(folder: Path, name: str, output: Json) -> AcroOutput:
-    properties = output.get("properties") if isinstance(output.get("properties"), dict) else {}
-    method, summary = str(properties.get("method", "")), str(output.get("summary", ""))  # type: ignore[union-attr]
+    properties = output.get("properties")
+    method = str(properties.get("method", "")) if isinstance(properties, dict) else ""
+    summary = str(output.get("summary", ""))
     kind = _KINDS.get(method, "") if output.get("type") == "regression" else ""
     if output.get("type") == "table" and summary.startswith(_FREQUENCIES):
         kind = "counts"
@@ -110,17 +115,17 @@ def _inside(folder: Path, file: Json) -> Path:
     return folder / name
 
 
-def _regression(files: list[Path]) -> Any:
-    """The table of coefficients among the files of one regression, with the numbers that stand in the others."""
+def _regression(files: list[Path]) -> "pd.DataFrame | None":
+    """The table of coefficients among the files of a regression, with the numbers in its other files as footer."""
     readable = [file for file in files if file.suffix.lower() == ".csv"]
     for file in readable:
         try:
             frame = as_printed(file, [other for other in readable if other != file]).frame
         except BayesreconError:
             continue
-        lines = [str(error).strip() != "" for error in frame[frame.columns[1]]]  # not what stands below
+        lines = [str(error).strip() != "" for error in frame[frame.columns[1]]]  # not those of the footer
         padded = {
-            c: [_padded(v, d) if k else v for v, k in zip(frame[c], lines, strict=True)]
+            c: [_padded(v, d) if is_line else v for v, is_line in zip(frame[c], lines, strict=True)]
             for c, d in _DECIMALS.items()
             if c in frame
         }
@@ -128,21 +133,21 @@ def _regression(files: list[Path]) -> Any:
     return None
 
 
-def _padded(text: Any, decimals: int) -> Any:
-    """A number with the zeros that it was printed with.
+def _padded(text: str, decimals: int) -> str:
+    """The number with trailing zeros up to this many decimals, as it was printed.
 
     >>> _padded("0.13", 3), _padded("85", 4)
     ('0.130', '85')
     """
-    integer_part, point, rest = str(text).partition(".")
+    integer_part, point, decimal_part = text.partition(".")
     try:
         inside = _FIXED[0] <= abs(float(text)) < _FIXED[1]
     except ValueError:
         return text
-    return f"{integer_part}.{rest.ljust(decimals, '0')}" if point and inside and len(rest) < decimals else text
+    return f"{integer_part}.{decimal_part.ljust(decimals, '0')}" if point and inside else text
 
 
 def file_of(source: str | Path) -> Path:
-    """`results.json` itself, of the folder that it lies in."""
+    """The path of `results.json`, also if `source` is its folder."""
     path = Path(source)
     return path / "results.json" if path.is_dir() else path

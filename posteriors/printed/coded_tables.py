@@ -44,7 +44,7 @@ class Coded:
         scale: s of "ols"; None if it was not printed.
         factors: those that follow from the labels alone.
         plain: limits that need no column of levels.
-        below: the footer of the table.
+        footer: footer of the table.
         shapes: limits from columns that are functions of one covariate, or products with it.
         presumed: limits from columns if they are what their names suggest.
 
@@ -64,12 +64,12 @@ class Coded:
     scale: Number | None
     factors: tuple[Factor, ...] = ()
     plain: Limits | None = field(default=None, repr=False)
-    below: Footer = field(default=Footer())
+    footer: Footer = field(default=Footer())
     shapes: tuple[Limits, ...] = field(default=(), repr=False)
     presumed: tuple[Presumed, ...] = field(default=(), repr=False)
 
     def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
-        printed = self.below.records(len(self.coefficients))
+        printed = self.footer.records(len(self.coefficients))
         if printed is not None and total is not None and not printed[0] - 0.5 <= total <= printed[1] + 0.5:
             failure = f"{total:g} records were stated, and the footer of the table says {printed[0]:.6g}"
             return Statements({}, (), (failure,))
@@ -83,9 +83,11 @@ class Coded:
             statements = assumption.beside(statements, fields, total, factors)
         return statements
 
-    def _with_footer(self, said: Statements, total: float | None, printed: tuple[float, float] | None) -> Statements:
+    def _with_footer(
+        self, statements: Statements, total: float | None, printed: tuple[float, float] | None
+    ) -> Statements:
         """The limits with n and the statistics of the response that follow from the footer."""
-        result = dict(said)
+        result = dict(statements)
         if total is not None and printed is not None:
             result["n"] = Limit(total, total, total)
         elif printed is not None:
@@ -93,15 +95,15 @@ class Coded:
             result["n"] = Limit(max(before.lower, printed[0]), min(before.upper, printed[1]), sum(printed) / 2)
         if self.kind == "ols":
             name = f"var({self.response})"
-            variance = self.below.variance(len(self.coefficients), total, _square(self.scale))
+            variance = self.footer.variance(len(self.coefficients), total, _square(self.scale))
             before = result.get(name, Limit())
             if variance is not None and variance.upper - variance.lower <= before.upper - before.lower:
                 result[name] = variance
-        return Statements(result, said.remarks, said.failures)
+        return Statements(result, statements.remarks, statements.failures)
 
     def _counted(
         self,
-        said: Statements,
+        statements: Statements,
         fields: Mapping[str, Field],
         total: float | None,
         printed: tuple[float, float] | None,
@@ -110,26 +112,26 @@ class Coded:
         """The limits with the counts of cells, if columns code levels."""
         layout = self.layout(fields, factors)
         if layout is None:
-            return said
+            return statements
         cells = self._cells(layout, total if total is not None else printed)
         if cells is None:
-            return said
+            return statements
         cells = tightened(cells)
         if not cells.possible:
-            return _none(said, layout)
+            return _none(statements, layout)
         answer = self._answer(layout, cells, fields)
         if answer is not None and not len(answer.counts):
-            return _none(said, layout)
-        return _stated(said, self, layout, cells, answer, fields, total)
+            return _none(statements, layout)
+        return _stated(statements, self, layout, cells, answer, fields, total)
 
     def layout(self, fields: Mapping[str, Field], factors: Sequence[Factor] = ()) -> Layout | None:
         """The cells, given the domains of fields, and factors that were stated besides those of the labels."""
         stated = {column for f in factors for column in f.columns}
-        every = [*factors, *(f for f in self.factors if not stated & set(f.columns))]
+        all_factors = [*factors, *(f for f in self.factors if not stated & set(f.columns))]
         binary = [
             name for name, field in fields.items() if name != self.response and set(field.domain.levels) == {0, 1}
         ]
-        return layout_of(self.labels, self.fields, binary, every)
+        return layout_of(self.labels, self.fields, binary, all_factors)
 
     def products(self, layout: Layout) -> dict[str, np.ndarray]:
         """Columns `(C,)` of the design that are products of others, by the names of their fields."""
@@ -166,8 +168,8 @@ class Coded:
         """All whole numbers that print the errors; None if they are too many, or covariates leave them open."""
         if not layout.whole or (cells.high >= MOST).any():
             return None
-        points, every = solutions(cells, _SEARCHED)
-        if not every:
+        points, complete = solutions(cells, _SEARCHED)
+        if not complete:
             return None
         response = fields[self.response].domain
         counted = self.kind != "ols" or (response.discrete and response.dtype is np.int64)
@@ -195,14 +197,14 @@ def weights_of(kind: str, ends: np.ndarray) -> np.ndarray:
     return result
 
 
-def _none(said: Statements, layout: Layout) -> Statements:
+def _none(statements: Statements, layout: Layout) -> Statements:
     listed = ", ".join(f"{f.name} ({', '.join(f.columns)})" for f in layout.factors)
     failure = f"no whole cell counts give these standard errors, if these columns are factors or 0/1: {listed}"
-    return Statements(said, said.remarks, (*said.failures, failure))
+    return Statements(statements, statements.remarks, (*statements.failures, failure))
 
 
 def _stated(
-    said: Statements,
+    statements: Statements,
     table: Coded,
     layout: Layout,
     cells: Cells,
@@ -227,7 +229,7 @@ def _stated(
         sure = (determined and not open_) or low == high
         return Limit(low, math.inf if open_ else high, 0.5 * (low + high) if sure else None)
 
-    result: dict[str, Limit] = dict(said)
+    result: dict[str, Limit] = dict(statements)
     everything = np.ones(len(layout.cells), bool)
     result["n"] = limit(everything)
     margins = layout.margins()
@@ -242,12 +244,12 @@ def _stated(
         for k, cell in enumerate(layout.cells):
             result[f"n[{layout.named(cell)}]"] = limit(np.arange(len(layout.cells)) == k)
     result |= _responses(table, layout, answer)
-    result |= _shares(layout, result, said, fields)
+    result |= _shares(layout, result, statements, fields)
     if answer is not None:
         means = mean_of(table.kind, predictors(layout.design, table.box(layout.columns)))
         scale = cells.scale if table.scale is not None else None
         result |= moments_of(table.kind, layout, answer, means, table.response, scale, table.products(layout))
-    return Statements(result, (*said.remarks, *_listed(layout, answer)), said.failures)
+    return Statements(result, (*statements.remarks, *_listed(layout, answer)), statements.failures)
 
 
 def _meeting(limit: Limit, low: float, high: float) -> Limit:
@@ -294,7 +296,7 @@ def _responses(table: Coded, layout: Layout, answer: Answer | None) -> dict[str,
 
 
 def _shares(
-    layout: Layout, counts: Mapping[str, Limit], said: Mapping[str, Limit], fields: Mapping[str, Field]
+    layout: Layout, counts: Mapping[str, Limit], statements: Mapping[str, Limit], fields: Mapping[str, Field]
 ) -> dict[str, Limit]:
     """Means of the columns that are 0 or 1, by their counts."""
     n, shares = counts["n"], {}
@@ -304,7 +306,12 @@ def _shares(
         for column, level in zip(factor.columns, factor.levels[1:], strict=True):
             part = counts[f"n[{factor.name}={level}]"]
             name = f"mean({column})"
-            if column in fields and said.get(name, Limit()).estimate is None and n.upper < math.inf and n.lower > 0:
+            if (
+                column in fields
+                and statements.get(name, Limit()).estimate is None
+                and n.upper < math.inf
+                and n.lower > 0
+            ):
                 ends = part.lower / n.upper, min(part.upper / n.lower, 1.0)
                 sure = part.estimate is not None and n.estimate is not None
                 shares[name] = Limit(*ends, part.estimate / n.estimate if sure else None)  # type: ignore[operator]

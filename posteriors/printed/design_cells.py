@@ -4,7 +4,6 @@ and covariances of data whose cells are counted, least and greatest over all sol
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any
 
 import numpy as np
 
@@ -96,7 +95,7 @@ def layout_of(
     if not chosen or np.prod([float(len(f.levels)) for f in chosen]) > MOST_CELLS:
         return None
     cells = np.array(list(product(*(range(len(f.levels)) for f in chosen))))
-    values: dict[str, Any] = {}
+    values: dict[str, np.ndarray] = {}
     for i, factor in enumerate(chosen):
         for column, at_levels in zip(factor.columns, factor.matrix.T, strict=True):
             values[column] = at_levels[cells[:, i]]

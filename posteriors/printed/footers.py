@@ -23,7 +23,7 @@ _LARGEST = 50.0  # logarithm of a number of records, above which the criteria ar
 
 @dataclass(frozen=True)
 class Footer:
-    """Numbers below a table, None if there is none.
+    """Numbers in the footer of a table, None if it lacks them.
 
     Attributes:
         n, freedom: number of records, and residual degrees of freedom.
@@ -34,8 +34,8 @@ class Footer:
     (30, 30)
     >>> [round(end, 3) for end in Footer(f=(4.846, 5e-4), r2=(0.2641, 5e-5)).records(3)]
     [29.996, 30.016]
-    >>> below = Footer(loglik=(-27.81, 5e-3), aic=(61.62, 5e-3), bic=(65.82, 5e-3))
-    >>> below.records(4), [round(end, 2) for end in below.records(3)]
+    >>> footer = Footer(loglik=(-27.81, 5e-3), aic=(61.62, 5e-3), bic=(65.82, 5e-3))
+    >>> footer.records(4), [round(end, 2) for end in footer.records(3)]
     (None, [29.86, 30.06])
     """
 

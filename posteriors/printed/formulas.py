@@ -1,12 +1,15 @@
 """Formulas of models: which lines of a table are levels of one variable."""
 
 import re
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, cast
 
 from bayesrecon.errors import BayesreconError, MissingExtraError, first_line
 from bayesrecon.factors import BASELINE, Factor
 from bayesrecon.posteriors.printed.design_cells import parts_of
+
+if TYPE_CHECKING:
+    from formulaic.parser.types import Term
 
 _LONGEST = 10_000  # letters of a formula
 _CATEGORICAL = re.compile(r"(?:C|factor|as\.factor)\(\s*([\w.]+)")
@@ -55,8 +58,8 @@ def _variables(formula: str) -> dict[str, bool]:
         raise BayesreconError(f"the formula has {len(formula)} characters; at most {_LONGEST} are accepted")
     text = re.sub(r"\b(?:as\.)?factor\(", "C(", formula)
     try:
-        parsed: Any = cast(Any, Formula)(text)
-        right = getattr(parsed, "rhs", parsed)
+        parsed = cast("Callable[[str], Iterable[Term]]", Formula)(text)
+        right: Iterable[Term] = getattr(parsed, "rhs", parsed)
         factors = {str(factor.expr) for term in right for factor in term.factors}
     except Exception as error:
         raise BayesreconError(f"{formula!r} is not a formula: {first_line(error)}") from None

@@ -34,11 +34,11 @@ def mode_of_table(path: str | Path, model: Model) -> Release:
     frame.index, frame.columns = ([str(x).strip() for x in axis] for axis in (frame.index, frame.columns))
     names = list(model.coordinates)
     columns = ["mode", *(f"cov({name})" for name in names)]
-    for expected, given, kind in ((names, list(frame.index), "line"), (columns, list(frame.columns), "column")):
+    for expected, actual, kind in ((names, list(frame.index), "line"), (columns, list(frame.columns), "column")):
         for name_ in expected:
-            if name_ not in given:
+            if name_ not in actual:
                 raise BayesreconError(
-                    f"{path}: a mode of model {model.name} has a {kind} {name_}, and there is none{near(name_, given)}"
+                    f"{path}: a mode of model {model.name} has a {kind} {name_}, and there is none{near(name_, actual)}"
                 )
     for name_ in frame.index:
         if name_ not in names:

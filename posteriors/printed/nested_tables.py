@@ -10,27 +10,30 @@ the means of x in the cells, and `n var(x) = (s / se_x)^2 + sum_c n_c (m_c - m)^
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.factors import Factor
-from bayesrecon.inexact import Limit
+from bayesrecon.inexact import Limit, Limits
 from bayesrecon.model import Field
 from bayesrecon.posteriors.printed.coded_tables import Coded
-from bayesrecon.posteriors.printed.design_cells import squares
+from bayesrecon.posteriors.printed.design_cells import Layout, squares
 
 
 def between(
-    small: Any, large: Any, fields: Mapping[str, Field], factors: Sequence[Factor], rows: Mapping[str, Limit]
+    small: Limits | None,
+    large: Limits | None,
+    fields: Mapping[str, Field],
+    factors: Sequence[Factor],
+    rows: Mapping[str, Limit],
 ) -> dict[str, Limit]:
-    """Limits of the mean of the covariate in each cell, and of its moments; nothing for tables that are not nested.
+    """Limits of the mean of the covariate in each cell, and of its moments; {} for tables that are not nested.
 
     Args:
-        small, large: limits of the releases.
-        fields: fields of the smaller one's records.
-        factors: that were stated.
-        rows: what is told of the counts.
+        small, large: limits from the two tables.
+        fields: fields of the records of the smaller table.
+        factors: factors that were stated.
+        rows: limits of the counts, by statistic.
 
     >>> from bayesrecon.factors import Factor
     >>> g = (Factor("g", ("g2",)),)
@@ -42,34 +45,34 @@ def between(
     """
     if not (isinstance(small, Coded) and isinstance(large, Coded)) or {small.kind, large.kind} != {"ols"}:
         return {}
-    more = [label for label in large.labels if label not in small.labels]
-    if len(more) != 1 or len(large.labels) != len(small.labels) + 1 or more[0] not in large.fields:
+    added = [label for label in large.labels if label not in small.labels]
+    if len(added) != 1 or len(large.labels) != len(small.labels) + 1 or added[0] not in large.fields:
         return {}
     layout = small.layout(fields, factors)
     if layout is None or not layout.saturated:
         return {}
     at = [0, *(1 + large.labels.index(label) for label in small.labels)]
-    slope = large.box([1 + large.labels.index(more[0])])[0]
+    slope = large.box([1 + large.labels.index(added[0])])[0]
     if slope[0] <= 0 <= slope[1]:
         return {}
     first, second = small.box(range(len(small.coefficients))), large.box(at)
     # Means of the cells are linear in the differences, whose errors are those of both tables.
     middle = layout.design @ (first.mean(axis=1) - second.mean(axis=1))
     reach = np.abs(layout.design) @ (np.diff(first, axis=1) + np.diff(second, axis=1))[:, 0] / 2
-    ends = np.stack([(middle + sign * reach) / g for sign in (-1, 1) for g in slope])
-    low, high = ends.min(axis=0), ends.max(axis=0)
-    x = large.fields[more[0]]
+    corners = np.stack([(middle + sign * reach) / g for sign in (-1, 1) for g in slope])
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    x = large.fields[added[0]]
     result = {
         f"mean({x})[{layout.named(cell)}]": Limit(float(low[k]), float(high[k]), float(low[k] + high[k]) / 2)
         for k, cell in enumerate(layout.cells)
     }
-    return result | _moments(x, large, layout, low, high, rows, 1 + large.labels.index(more[0]))
+    return result | _moments(x, large, layout, low, high, rows, 1 + large.labels.index(added[0]))
 
 
 def _moments(
-    x: str, large: Coded, layout: Any, low: np.ndarray, high: np.ndarray, rows: Mapping[str, Limit], at: int
+    x: str, large: Coded, layout: Layout, low: np.ndarray, high: np.ndarray, rows: Mapping[str, Limit], at: int
 ) -> dict[str, Limit]:
-    """Mean and variance of the covariate, where every cell's count is told."""
+    """Mean and variance of the covariate, if the count of every cell is known."""
     counts = [rows.get(f"n[{layout.named(cell)}]", Limit()) for cell in layout.cells]
     if large.scale is None or any(c.lower != c.upper for c in counts):
         return {}

@@ -1,15 +1,21 @@
-"""Numbers as they were printed, with what rounding leaves open."""
+"""Printed numbers and their rounding errors."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.printed.headers import EST, HIGH, LOW, OR, SE, STAT
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Cell = str | float | None
+"""Text as it was printed, or a number. Empty cells are "", None or NaN."""
 
 _EXACT = 15  # significant digits from which a number was not rounded
 _LEVEL = 0.975  # quantile of the upper end of a 95 % interval
@@ -17,14 +23,19 @@ _LEVEL = 0.975  # quantile of the upper end of a 95 % interval
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers with half the unit of the last digit that each was printed with; NaN where the cell is empty."""
+    """Printed numbers, NaN for empty cells.
+
+    Attributes:
+        values: `(n,)`.
+        half: `(n,)`, half the unit of the last printed digit of each.
+    """
 
     values: np.ndarray
     half: np.ndarray
 
 
-def numbers_of(cells: Sequence[Any]) -> Numbers:
-    """Cells of a column: text as it was printed, numbers by their shortest decimals; empty ones are NaN.
+def numbers_of(cells: Sequence[Cell]) -> Numbers:
+    """The numbers in cells, NaN for empty cells. A cell that is a number has its shortest decimal form.
 
     >>> numbers_of(["5.917", "", 0.25]).half.tolist()
     [0.0005, nan, 0.005]
@@ -48,15 +59,16 @@ def numbers_of(cells: Sequence[Any]) -> Numbers:
     return Numbers(values, half)
 
 
-def estimates_of(frame: Any, freedom: float | None) -> tuple[Numbers, Numbers]:
-    """Estimates and standard errors of a table in the one form (`posteriors.printed`), with their halves.
+def estimates_of(frame: "pd.DataFrame", freedom: float | None) -> tuple[Numbers, Numbers]:
+    """Estimates and standard errors of a table in the standard form (`reading.Printed`).
 
-    Odds ratios and the ends of their intervals are taken as logarithms, whose rounding is asymmetric: `value` is then
-    the middle of what prints the same. Errors beside ratios are those of the logarithms, or these times the ratio, as
-    Stata prints them: quotients z tell which. An interval is `estimate +- q se`, with q of Student's t distribution.
+    Odds ratios and the limits of their intervals become logarithms. Rounding of these is asymmetric: the value is the
+    middle of the interval that prints the same. Errors beside ratios are those of the logarithms, or these times the
+    ratio, as Stata prints them. The statistics z tell which. An interval is `estimate +- q se`, with q the quantile of
+    Student's t distribution.
 
     Args:
-        freedom: degrees of freedom of that distribution; infinite for a normal one, None if they are not known.
+        freedom: degrees of freedom of that distribution, infinite for a normal one, None if they are not known.
 
     Raises:
         BayesreconError: cells that are not numbers, ratios that are not positive, or intervals whose distribution is
@@ -65,7 +77,7 @@ def estimates_of(frame: Any, freedom: float | None) -> tuple[Numbers, Numbers]:
     first = OR if OR in frame.columns else EST
 
     def logs(numbers: Numbers) -> Numbers:
-        return numbers if first == EST else _moved(numbers, math.log)
+        return numbers if first == EST else _transformed(numbers, math.log)
 
     estimates = logs(numbers_of(list(frame[first])))
     if STAT in frame.columns:
@@ -86,44 +98,44 @@ def estimates_of(frame: Any, freedom: float | None) -> tuple[Numbers, Numbers]:
 
 
 def _of_logarithms(ratios: Numbers, logs: Numbers, errors: Numbers, z: Numbers) -> Numbers:
-    """Standard errors of the logarithms of ratios; `z` is logarithm over error, and tells of which kind they are."""
+    """Standard errors of the logarithms of ratios. `z`, logarithm over error, tells of which kind `errors` are."""
     low, high = ((errors.values + s * errors.half) / (ratios.values - s * ratios.half) for s in (-1.0, 1.0))
     divided = Numbers(0.5 * (low + high), 0.5 * (high - low))
     fits = [_agree(logs, kind, z) for kind in (errors, divided)]
     if fits[0] == fits[1]:
         raise BayesreconError(
             "z does not tell whether the standard errors are those of the ratios or of their logarithms: it "
-            "fits "
-            f"{'both' if fits[0] else 'neither'}; add the limits of their intervals (lower, upper)"
+            f"fits {'both' if fits[0] else 'neither'}; add the limits of their intervals (lower, upper)"
         )
     return errors if fits[0] else divided
 
 
 def _agree(logs: Numbers, errors: Numbers, z: Numbers) -> bool:
-    """Whether all quotients are those that are told, up to rounding."""
+    """Whether `logs / errors` is z in every row, up to rounding."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        ends = [
+        quotients = [
             (logs.values + s * logs.half) / (errors.values + t * errors.half) for s in (-1.0, 1.0) for t in (-1.0, 1.0)
         ]
-        here = np.isfinite(z.values) & np.isfinite(ends[0])
-        below, above = np.min(ends, axis=0) - z.half, np.max(ends, axis=0) + z.half
-        return bool(here.any() and np.all(((below <= z.values) & (z.values <= above))[here]))
+        finite = np.isfinite(z.values) & np.isfinite(quotients[0])
+        lower, upper = np.min(quotients, axis=0) - z.half, np.max(quotients, axis=0) + z.half
+        return bool(finite.any() and np.all(((lower <= z.values) & (z.values <= upper))[finite]))
 
 
-def _moved(numbers: Numbers, function: Callable[[float], float]) -> Numbers:
+def _transformed(numbers: Numbers, function: Callable[[float], float]) -> Numbers:
+    """An increasing function of positive numbers."""
     values, half = numbers.values.copy(), numbers.half.copy()
     for i, (value, reach) in enumerate(zip(numbers.values, numbers.half, strict=True)):
         if np.isnan(value):
             continue
         if value - reach <= 0:
             raise BayesreconError(f"a ratio of {value:g} could be zero at its printed precision; supply more digits")
-        ends = function(value - reach), function(value + reach)
-        values[i], half[i] = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
+        lower, upper = function(value - reach), function(value + reach)
+        values[i], half[i] = 0.5 * (lower + upper), 0.5 * (upper - lower)
     return Numbers(values, half)
 
 
 def cell(value: float, digits: int) -> str:
-    """A number as it is printed with so many significant digits, so that they can be counted; none if it is NaN.
+    """A number with this many significant digits, trailing zeros included; "" if it is NaN.
 
     >>> cell(25.8, 4), cell(-1878.9, 3)
     ('25.80', '-1.88E+3')

@@ -52,8 +52,8 @@ class OwnSlopes:
 
     def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
         stated = {column for f in factors for column in f.columns}
-        every = [*factors, *(f for f in self.factors if not stated & set(f.columns))]
-        for factor in every:
+        all_factors = [*factors, *(f for f in self.factors if not stated & set(f.columns))]
+        for factor in all_factors:
             at = self._positions(factor)
             if at is not None:
                 return self._found(factor, *at, total)

@@ -16,7 +16,6 @@ in which an equation has no solution, whatever the digits behind the printed one
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -28,10 +27,12 @@ from bayesrecon.posteriors.printed.footers import Footer, Number
 _FINEST = 400  # parts of a side of the first box: a limit is wider than it has to be by one of them
 _BOXES = 100_000
 _ROUNDS = 40
-_TOLD = 0.02  # of a limit's size: what is left by numbers without rounding is then one value
+_NARROW = 0.02  # relative width below which an interval from unrounded numbers counts as a value
 _ARITHMETIC = 1e-9
 
-Interval = tuple[Any, Any]
+Interval = tuple[float | np.ndarray, float | np.ndarray]
+Boxes = tuple[np.ndarray, np.ndarray]
+"""Lower and upper ends of one coordinate of boxes, each `(B,)`."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Squared:
         covariate, square, response: names of fields.
         coefficients, errors: `(value, half)` of those of 1, x and x^2, as far as rounding can have moved it either way.
         scale: s in the same way.
-        below: what the numbers below the table say.
+        footer: footer of the table.
 
     >>> table = Squared("x", "xx", "y", ((1.0, 0.0), (2.0, 0.0), (0.5, 0.0)), ((0.15, 0.0), (0.1, 0.0), (0.08, 0.0)),
     ...                 (1.0, 0.0))
@@ -58,7 +59,7 @@ class Squared:
     coefficients: tuple[Number, ...]
     errors: tuple[Number, ...]
     scale: Number
-    below: Footer = field(default=Footer())
+    footer: Footer = field(default=Footer())
 
     def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
         if total is None:
@@ -69,7 +70,7 @@ class Squared:
         if not wide:
             squared = f"no {total:g} records give these standard errors, if {self.square} is the square"
             return Statements({}, (), (f"{squared} of {self.covariate}",))
-        sure = {name: low for name, (low, high) in narrow.items() if high - low <= _TOLD * max(abs(low), abs(high))}
+        sure = {name: low for name, (low, high) in narrow.items() if high - low <= _NARROW * max(abs(low), abs(high))}
         return Statements(
             {
                 name: Limit(*limit, min(max(narrow[name][0], limit[0]), limit[1]) if name in sure else None)
@@ -108,9 +109,9 @@ class Squared:
 
     def _explained(self, n: float, s2: Interval, width: float) -> Interval | None:
         """Variance of the response that the covariates explain: `(1 - 3 / n) s^2 R^2 / (1 - R^2)`."""
-        if self.below.r2 is None:
+        if self.footer.r2 is None:
             return None
-        value, half = self.below.r2
+        value, half = self.footer.r2
         low, high = max(value - width * half, 0.0), value + width * half
         if high >= 1:
             return None
@@ -166,7 +167,7 @@ class _Known:
     explained: Interval | None
     domain: tuple[float, float]
 
-    def explains(self, v: Interval, r: Interval) -> Interval:
+    def explains(self, v: Boxes, r: Boxes) -> Interval:
         linear = _plus(_times(_square(self.b1), v), _times((2.0, 2.0), _times(_times(self.b1, self.b2), _times(r, v))))
         return _plus(linear, _times(_square(self.b2), _plus(self.rest, _times(_square(r), v))))
 
@@ -175,7 +176,7 @@ class _Known:
         square = _times(self.rest, _minus(self.e1, _over((1.0, 1.0), v)))
         return np.sqrt(np.maximum(square[0], 0.0)), np.sqrt(np.maximum(square[1], 0.0)), square[1] >= 0
 
-    def allows(self, m: Interval, v: Interval, r: Interval) -> np.ndarray:
+    def allows(self, m: Boxes, v: Boxes, r: Boxes) -> np.ndarray:
         """Which boxes may have a solution of the equations that are left."""
         apart = _over(_square(_plus(_minus(_square(m), _times(r, m)), v)), self.rest)
         total = _plus(_plus((1.0, 1.0), _over(_square(m), v)), apart)
@@ -191,7 +192,7 @@ class _Known:
         return np.asarray(possible)
 
 
-def _feasible_boxes(known: _Known) -> tuple[Interval, Interval, Interval]:
+def _feasible_boxes(known: _Known) -> tuple[Boxes, Boxes, Boxes]:
     """Boxes of m, v and r in which a solution may lie."""
     beyond = max(known.e0[1] - 1, 0.0)
     most = known.rest[1] * known.e1[1] / 4 + np.sqrt(known.rest[1] * beyond)
@@ -199,6 +200,7 @@ def _feasible_boxes(known: _Known) -> tuple[Interval, Interval, Interval]:
     low, high = np.array([[-reach, 1 / known.e1[1]]] * 2), np.array([[reach, most]] * 2)
     low[:, 1] = np.minimum(low[:, 1], high[:, 1])
     sign, finest = np.array([1.0, -1.0]), (high[0] - low[0]) / _FINEST
+    r = low[:, 0], high[:, 0]
     for _ in range(_ROUNDS):
         m, v = ((low[:, k], high[:, k]) for k in (0, 1))
         small, large, real = known.slope(v)
@@ -225,17 +227,17 @@ def _minus(a: Interval, b: Interval) -> Interval:
     return a[0] - b[1], a[1] - b[0]
 
 
-def _times(a: Interval, b: Interval) -> Interval:
+def _times(a: Interval, b: Interval) -> Boxes:
     ends = np.stack(np.broadcast_arrays(*(u * v for u in a for v in b)))
     return ends.min(axis=0), ends.max(axis=0)
 
 
-def _over(a: Interval, b: Interval) -> Interval:
-    """The second is positive."""
+def _over(a: Interval, b: Interval) -> Boxes:
+    """The quotient by a positive interval."""
     return _times(a, (1 / np.asarray(b[1]), 1 / np.asarray(b[0])))
 
 
-def _square(a: Interval) -> Interval:
+def _square(a: Interval) -> Boxes:
     low, high = np.abs(a[0]), np.abs(a[1])
     inside = (np.asarray(a[0]) <= 0) & (np.asarray(a[1]) >= 0)
     return np.where(inside, 0.0, np.minimum(low, high)) ** 2, np.maximum(low, high) ** 2

@@ -23,8 +23,8 @@ class Presumed:
 
     >>> from bayesrecon.inexact import Limit
     >>> square = Presumed(lambda *_: Statements({"mean(x2)": Limit(4.0)}), "x2", "x2 is the square of x")
-    >>> said = square.beside(Statements({}), {"x2": Field()}, 40.0, ())
-    >>> said["mean(x2)"].lower, said.presumed
+    >>> statements = square.beside(Statements({}), {"x2": Field()}, 40.0, ())
+    >>> statements["mean(x2)"].lower, statements.presumed
     (4.0, ('x2 is the square of x',))
     >>> square.beside(Statements({"mean(x2)": Limit(1.0, 2.0)}), {"x2": Field()}, 40.0, ()).remarks
     ('no data give this table if x2 is the square of x, as its name suggests: that is not assumed',)
@@ -35,19 +35,19 @@ class Presumed:
     words: str
 
     def beside(
-        self, said: Statements, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor]
+        self, statements: Statements, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor]
     ) -> Statements:
-        """The limits `said`, cut with those that hold under the assumption."""
+        """The statements, intersected with those that hold under the assumption."""
         described = fields[self.field].domain.kind != "real" or any(self.field in f.columns for f in factors)
-        if described or said.failures:
-            return said
+        if described or statements.failures:
+            return statements
         more = self.limits(fields, total, factors)
-        together = said.meeting(more)
+        together = statements.meeting(more)
         if together.failures:
             remark = Note(f"no data give this table if {self.words}, as its name suggests: that is not assumed")
-            return Statements(said, (*said.remarks, remark), said.failures, said.presumed)
+            return Statements(statements, (*statements.remarks, remark), statements.failures, statements.presumed)
         if not more:
-            return said
+            return statements
         remark = (
             f"assumed from the name alone: {self.words}; if this is wrong, state its domain "
             f"(domain={{{self.field!r}: (low, high)}}) or the formula (formula=) with it as a variable"

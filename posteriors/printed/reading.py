@@ -1,10 +1,13 @@
-"""Printed tables of estimates as one form, whoever printed them: what is understood is said before it is used."""
+"""Printed tables of estimates in one standard form, whatever package printed them.
+
+Notes say how the columns were read.
+"""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from bayesrecon.errors import BayesreconError, Note, reading
 from bayesrecon.errors import beside as files_beside
@@ -24,8 +27,12 @@ from bayesrecon.posteriors.printed.headers import (
     plain,
 )
 from bayesrecon.posteriors.printed.lines import NUMBER, footers_of, grid_of, models_of
+from bayesrecon.posteriors.printed.numbers import Cell
 from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.printed_table import PrintedTable
+from bayesrecon.untrusted.printed_table import PrintedTable, PrintedText
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SUFFIXES = (".csv", ".md", ".html", ".htm", ".txt")
 """Files that may be printed tables."""
@@ -34,7 +41,7 @@ LABELS = {
     "n": "N", "freedom": "Df Residuals", "r2": "R-squared", "f": "F-statistic", "loglik": "Log-Likelihood",
     "aic": "AIC", "bic": "BIC",
 }  # fmt: skip
-"""Lines below the table, as the one form has them."""
+"""Labels of footer lines in the standard form."""
 
 BRACKETS = re.compile(
     rf"(?P<first>{NUMBER})\s*[*\u2020\u2021]*\s*[(\[]\s*(?P<second>{NUMBER})"
@@ -44,35 +51,44 @@ _BELOW = re.compile(
     rf"[(\[]\s*(?P<second>{NUMBER})(?:\s*(?:,|;|to|\u2013)\s*(?P<third>{NUMBER}))?\s*[)\]]\s*[*\u2020]*$"
 )
 _PAIR = re.compile(rf"[(\[]?\s*(?P<second>{NUMBER})\s*(?:,|;|to|\u2013|-)\s*(?P<third>{NUMBER})\s*[)\]]?$")
-_FREEDOM = re.compile(r"\s*\(df\s*=[^)]*\)\s*$", re.IGNORECASE)  # behind a number below the table
-_PLAIN = {EST, "coef", "mean", "std error", "std err", "se", "sd"}  # headers that go without saying
+_FREEDOM = re.compile(r"\s*\(df\s*=[^)]*\)\s*$", re.IGNORECASE)  # after a number of the footer
+_PLAIN = {EST, "coef", "mean", "std error", "std err", "se", "sd"}  # headers that need no note
+
+
+Row = Sequence[Cell]
+Grid = Sequence[Row]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Printed:
-    """A table in the one form.
+    """A table in the standard form.
 
     Attributes:
-        frame: texts, one line for each coefficient and for each number below the table; columns `estimate` or `odds
-            ratio`, and `std. error` or `lower` and `upper`; of ratios with errors `statistic` as well.
-        notes: what was understood, one line each; none if nothing had to be.
-        model: the name of its column, where several models stand side by side.
+        frame: a line for each coefficient and each number of the footer. Columns are `estimate` or `odds ratio`, and
+            `std. error` or `lower` and `upper`. Ratios with standard errors have `statistic`, too. Cells are text as
+            printed, or numbers of a DataFrame.
+        notes: how the columns were read, unless their headers are plain.
+        model: name of the model's column if several models stand side by side, else "".
     """
 
-    frame: Any
+    frame: "pd.DataFrame"
     notes: tuple[str, ...] = ()
     model: str = ""
 
 
-def as_printed(table: Any, beside: Sequence[Path] = (), column: str | None = None) -> Printed:
-    """A file of a printed table, or a DataFrame, in the one form.
+def as_printed(table: object, beside: Sequence[Path] = (), column: str | None = None) -> Printed:
+    """The standard form of a printed table.
 
     Args:
-        column: which of several models side by side, by its name or its number.
-        beside: files with numbers that belong below it.
+        table: the path of a file, or a DataFrame.
+        beside: files with numbers of its footer.
+        column: name or number, from 1, of one of several models side by side.
 
     Raises:
-        BayesreconError: a file that is none, a table without estimates or errors, or one of several models.
+        BayesreconError: the file is missing or no table, there are no estimates or errors, or there are several models
+            and no `column`.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"OR": ["1.50"], "95% CI": ["1.20, 1.90"]}, index=["age"])
@@ -109,30 +125,30 @@ def as_printed(table: Any, beside: Sequence[Path] = (), column: str | None = Non
     return _form(grid, [*lines, *others], path.suffix.lower() == ".csv" and _plain_headers(grid[0]), column)
 
 
-def read_printed(path: Path, description: str = "a printed table") -> dict[str, Any]:
+def read_printed(path: Path, description: str = "a printed table") -> PrintedText:
     """The cells of all tables of a file, `grids`, and the `lines` beside them, read by the guarded process.
 
     Raises:
         BayesreconError: a file that is not `description`.
     """
     with reading(path, description), opened(PrintedTable, path) as file:
-        return file.read()  # type: ignore[no-any-return]
+        return file.read()
 
 
-def _plain_headers(headers: Sequence[Any]) -> bool:
+def _plain_headers(headers: Sequence[object]) -> bool:
     columns = columns_of(headers)
     if columns.estimate is None or columns.error is None:
         return False
     return columns.enough and {plain(headers[columns.estimate]), plain(headers[columns.error])} <= _PLAIN
 
 
-def _readable(grid: list[list[Any]]) -> int:
+def _readable(grid: Grid) -> int:
     return 2 * any(columns_of(row).enough for row in grid[:40]) + any(
         BRACKETS.match(str(c)) for row in grid for c in row
     )
 
 
-def _form(grid: list[list[Any]], lines: list[str], plain_headers: bool = False, column: str | None = None) -> Printed:
+def _form(grid: Grid, lines: list[str], plain_headers: bool = False, column: str | None = None) -> Printed:
     import pandas as pd
 
     at = next((i for i, row in enumerate(grid) if columns_of(row).enough), None)
@@ -172,16 +188,14 @@ def _form(grid: list[list[Any]], lines: list[str], plain_headers: bool = False, 
 
 _MOST_LINES = 10_000  # coefficients that a table has at most
 
-_Rows = list[tuple[str, list[Any]]]
+_Rows = list[tuple[str, list[Cell]]]
 
 
-def _of_columns(
-    header: list[Any], body: list[list[Any]], columns: Columns, every: bool = False
-) -> tuple[_Rows, tuple[list[str], str]]:
-    """Lines of a table whose header says what its columns are.
+def _of_columns(header: Row, body: Grid, columns: Columns, every: bool = False) -> tuple[_Rows, tuple[list[str], str]]:
+    """The lines of a table with headed columns, the names of these columns, and a description of them.
 
     Args:
-        every: whether all of them are coefficients; else some may be what was copied with them.
+        every: whether all lines are coefficients. If not, some may be other text that was copied with the table.
     """
     first = OR if columns.ratio else EST
     assert columns.estimate is not None
@@ -196,8 +210,8 @@ def _of_columns(
     else:
         raise BayesreconError(
             f"{header[columns.estimate]} are exponentials of estimates, but it is not known whether the standard "
-            "errors "
-            "are those of the ratios or of their logarithms; add the limits of their intervals (lower, upper), or z"
+            "errors are those of the ratios or of their logarithms; add the limits of their intervals (lower, upper), "
+            "or z"
         )
     rows: _Rows = []
     for row in body:
@@ -220,8 +234,8 @@ def _of_columns(
     return rows, (names, f"{description}, limits of 95 % intervals" if LOW in names else description)
 
 
-def _model_of(header: list[Any], body: list[list[Any]], column: str | None) -> tuple[int, str]:
-    """The column of a model whose errors or intervals stand in brackets, and its name where there are several."""
+def _model_of(header: Row, body: Grid, column: str | None) -> tuple[int, str]:
+    """The column of a model whose errors or intervals are in brackets, and its name if there are several models."""
     width = max((len(row) for row in body), default=0)
     columns = [k for k in range(1, width) if sum(_inside(row, k) for row in body) > 0]
     if not columns:
@@ -231,7 +245,7 @@ def _model_of(header: list[Any], body: list[list[Any]], column: str | None) -> t
     several = len(columns) > 1
     called = dict(zip(columns, names, strict=True))
     if column is not None:
-        columns = _named_so(columns, names, column)
+        columns = _chosen(columns, names, column)
     elif len(columns) > 1:
         raise BayesreconError(
             f"the table has {len(columns)} models ({', '.join(names)}); choose one with column= (--column), or "
@@ -241,8 +255,8 @@ def _model_of(header: list[Any], body: list[list[Any]], column: str | None) -> t
     return k, (called[k] or f"model {list(called).index(k) + 1}") if several else ""
 
 
-def _of_model(header: list[Any], body: list[list[Any]], k: int) -> tuple[_Rows, tuple[list[str], str]]:
-    """Lines of one model, its errors or intervals in brackets beside estimates or below them."""
+def _of_model(header: Row, body: Grid, k: int) -> tuple[_Rows, tuple[list[str], str]]:
+    """Like `_of_columns`, for a model with errors or intervals in brackets beside or below its estimates."""
     ratio = k < len(header) and any(word in plain(header[k]).replace(",", " ").split() for word in RATIO)
     rows: _Rows = []
     pairs = False
@@ -258,36 +272,38 @@ def _of_model(header: list[Any], body: list[list[Any]], k: int) -> tuple[_Rows, 
         elif label and re.fullmatch(NUMBER, _without_marks(text)):
             rows.append((label, [_without_marks(text)]))
     names = [OR if ratio else EST, *((LOW, HIGH) if pairs else (SE,))]
-    if not pairs and any(float(v[1].replace("\u2212", "-").replace("\u2013", "-")) < 0 for _, v in rows if len(v) > 1):
+    if not pairs and any(
+        float(str(v[1]).replace("\u2212", "-").replace("\u2013", "-")) < 0 for _, v in rows if len(v) > 1
+    ):
         raise BayesreconError(
             "a number in brackets is negative, so these are not standard errors; supply the standard errors"
         )
     if ratio and not pairs:
         raise BayesreconError("odds ratios with a single number in brackets are not supported; supply their intervals")
-    kept = [(label, values) for label, values in rows if len(values) == len(names) or footer_of(label)]
+    complete = [(label, values) for label, values in rows if len(values) == len(names) or footer_of(label)]
     brackets = "the limits of 95 % intervals" if pairs else "standard errors"
-    return kept, (names, f"{names[0]}s, with {brackets} in brackets")
+    return complete, (names, f"{names[0]}s, with {brackets} in brackets")
 
 
-def _named_so(columns: list[int], names: list[str], column: str) -> list[int]:
-    """The one column of a name, or else of a number from 1 on."""
-    same = [k for k, name in zip(columns, names, strict=True) if name == column.strip()]
-    if not same and column.strip().isdecimal() and 1 <= int(column) <= len(columns):
-        same = [columns[int(column) - 1]]
-    if len(same) != 1:
+def _chosen(columns: list[int], names: list[str], column: str) -> list[int]:
+    """The only column with this name, or with this number, counted from 1."""
+    matches = [k for k, name in zip(columns, names, strict=True) if name == column.strip()]
+    if not matches and column.strip().isdecimal() and 1 <= int(column) <= len(columns):
+        matches = [columns[int(column) - 1]]
+    if len(matches) != 1:
         raise BayesreconError(
-            f"{len(same) or 'no'} models of the table are called {column!r}; there are {', '.join(names)}, or 1 to "
+            f"{len(matches) or 'no'} models of the table are called {column!r}; there are {', '.join(names)}, or 1 to "
             f"{len(names)}"
         )
-    return same
+    return matches
 
 
-def _inside(row: list[Any], k: int) -> bool:
+def _inside(row: Row, k: int) -> bool:
     text = str(row[k]).strip() if k < len(row) else ""
     return bool(BRACKETS.match(text) or _BELOW.match(text))
 
 
-def _empty(value: Any) -> bool:
+def _empty(value: Cell) -> bool:
     return (
         value is None
         or value != value
@@ -295,8 +311,8 @@ def _empty(value: Any) -> bool:
     )
 
 
-def _without_marks(value: Any) -> Any:
-    """A cell without stars, and without commas between thousands."""
+def _without_marks(value: T) -> T | str:
+    """The cell without stars and without commas between thousands."""
     if not isinstance(value, str):
         return value
     text = re.sub(r"\s*[*\u2020\u2021]+$", "", value.strip())

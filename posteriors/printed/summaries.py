@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.errors import BayesreconError, beside, near, reading
 from bayesrecon.factors import Factor
@@ -18,7 +19,7 @@ from bayesrecon.posteriors.approximated.approximations import in_coordinates_of,
 from bayesrecon.posteriors.draws import MAX_NAMES
 from bayesrecon.posteriors.formats.data_frame import is_frame
 from bayesrecon.posteriors.printed.estimates_in_files import field_name
-from bayesrecon.posteriors.printed.footer_lines import parted, with_scale
+from bayesrecon.posteriors.printed.footer_lines import with_scale, without_footer
 from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.formulas import factors_of_formula
 from bayesrecon.posteriors.printed.headers import INTERCEPT, SIGMA, columns_of
@@ -32,6 +33,9 @@ from bayesrecon.untrusted.csv_table import CsvTable
 from bayesrecon.untrusted.delimiters import rows_of
 from bayesrecon.untrusted.guarded import opened
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _INTERCEPT, _SIGMA = INTERCEPT, SIGMA[:-1]  # a covariate may be called s
 _SCALE = "sigma"
 _MOST_BYTES = 2**24
@@ -40,10 +44,10 @@ _SNIFFED, _FIRST = 2**16, 60  # letters, and lines, in which a table of estimate
 
 @in_float64
 def from_table(
-    table: Any,
+    table: "str | Path | pd.DataFrame",
     model: Model | str,
     *,
-    correlations: Any = None,
+    correlations: "str | Path | pd.DataFrame | npt.ArrayLike | None" = None,
     draws: float | None = None,
     jacobian: bool | None = None,
     coordinates: str = "constrained",
@@ -96,11 +100,11 @@ def from_table(
     """
     printed_table = as_printed(table, column=column)
     title = name or titled(table, printed_table.model)
-    frame, below, notes = printed_table.frame, Footer(), printed_table.notes
+    frame, footer, notes = printed_table.frame, Footer(), printed_table.notes
     if isinstance(model, str):
-        frame, below = parted(frame)
+        frame, footer = without_footer(frame)
         if model == "ols":
-            frame = with_scale(frame, below)
+            frame = with_scale(frame, footer)
     labels = [str(x).strip() for x in frame.index]
     if isinstance(model, str):
         model, order = regression(model, labels, response)
@@ -110,7 +114,7 @@ def from_table(
     else:
         order = _order(model, labels, coordinates)
     normal = model.name in ("logit", "poisson")
-    records = None if normal else below.records(len(labels) - 1)
+    records = None if normal else footer.records(len(labels) - 1)
     exact = records is not None and records[0] == records[1]
     freedom = math.inf if normal else records[0] - len(labels) + 1 if exact else None  # type: ignore[index]
     estimates, errors = estimates_of(frame, freedom)
@@ -123,31 +127,31 @@ def from_table(
         model = _with_factors(model, coded)
     boxes = in_coordinates_of(model, coordinates, draws)
     count = boxes.dimension if draws is None else len(order)
-    given = [i for i in order if np.isfinite(errors.values[i])]
-    silent = [i for i in order if i not in given]
+    with_error = [i for i in order if np.isfinite(errors.values[i])]
+    without_error = [i for i in order if i not in with_error]
     for i in order:
         if np.isnan(estimates.values[i]) and not (labels[i] == _SCALE and correlations is None):
             raise BayesreconError(f"the estimate of {labels[i]} is missing")
         if errors.values[i] <= 0:
             raise BayesreconError(f"the standard error of {labels[i]} is not positive")
-    told_without = (_SCALE, *_SIGMA) if model.name in ESTIMATORS and len(given) == count - 1 else ()
-    for i in silent:
-        if labels[i].lower() not in told_without:
+    needs_no_error = (_SCALE, *_SIGMA) if model.name in ESTIMATORS and len(with_error) == count - 1 else ()
+    for i in without_error:
+        if labels[i].lower() not in needs_no_error:
             raise BayesreconError(f"the standard error of {labels[i]} is missing")
-    if correlations is None and len(given) > 1:
+    if correlations is None and len(with_error) > 1:
         if draws is not None:
             raise BayesreconError("moments of draws need their correlations; supply correlations=")
         first, second = ([(float(x.values[i]), float(x.half[i])) for i in order] for x in (estimates, errors))
-        release = without_correlations_of(boxes, lines, first, second, title, coded, below, formula is not None)
+        release = without_correlations_of(boxes, lines, first, second, title, coded, footer, formula is not None)
         return replace(release, notes=(*notes, *release.notes))
-    related = _correlations([["1"]] if correlations is None else correlations, [labels[i] for i in sorted(given)])
-    place = {i: k for k, i in enumerate(sorted(given))}
-    at = [place[i] for i in given]
+    related = _correlations([["1"]] if correlations is None else correlations, [labels[i] for i in sorted(with_error)])
+    place = {i: k for k, i in enumerate(sorted(with_error))}
+    at = [place[i] for i in with_error]
     correlation, half = np.eye(count), np.zeros((count, count))
-    block = np.ix_(range(len(given)), range(len(given)))
+    block = np.ix_(range(len(with_error)), range(len(with_error)))
     correlation[block], half[block] = related.values[np.ix_(at, at)], related.half[np.ix_(at, at)]
     sd, sd_half = errors.values[order].copy(), np.nan_to_num(errors.half[order])
-    sd[np.isnan(sd)] = 0.1 * np.abs(estimates.values[silent])  # a unit of length, nothing that was released
+    sd[np.isnan(sd)] = 0.1 * np.abs(estimates.values[without_error])  # only a unit of length
     release = printed(
         boxes,
         estimates.values[order],
@@ -160,12 +164,12 @@ def from_table(
         jacobian=jacobian,
         coordinates=coordinates,
         name=title,
-        silent=len(silent),
+        silent=len(without_error),
     )
     return replace(release, notes=(*notes, *release.notes))
 
 
-def titled(table: Any, model: str) -> str | None:
+def titled(table: object, model: str) -> str | None:
     """The name of a table: that of its file, and of the chosen model if there are several.
 
     >>> titled("tables/fits.csv", "(2)"), titled(object(), "")
@@ -192,13 +196,13 @@ def regression(kind: str, labels: Sequence[str], response: str) -> tuple[Model, 
 
 
 def _with_factors(model: Model, factors: Sequence[Factor]) -> Model:
-    """The model of a regression that remembers which of its covariates are levels of one variable."""
+    """The model of a regression whose settings say which covariates are levels of one variable."""
     settings, columns = model.settings, {f.name: [field_name(c) for c in f.columns] for f in factors}
     usable = {
         name: columns_of for name, columns_of in columns.items() if set(columns_of) <= set(settings["covariates"])
     }
-    given = settings["covariates"], settings["response"], settings["intercept"]
-    return ESTIMATORS[model.name](*given, factors=usable)
+    arguments = settings["covariates"], settings["response"], settings["intercept"]
+    return ESTIMATORS[model.name](*arguments, factors=usable)
 
 
 def of_estimator(
@@ -211,7 +215,9 @@ def of_estimator(
     name: str,
     last_step: float = 0.0,
     penalty: np.ndarray | None = None,
-    **fitted: Any,
+    weights: str | None = None,
+    records: float | None = None,
+    offset: bool = False,
 ) -> Release:
     """Estimates and their covariance with all digits, as a release.
 
@@ -220,7 +226,7 @@ def of_estimator(
         labels: labels of the estimates, "const" for an intercept; others are names of covariates.
         values, covariance: `(p,)` and `(p, p)`.
         scale: residual variance of "ols".
-        fitted: weights and offset of the fit (`models.estimators.fitted_with`).
+        weights, records, offset: how the fit weighted records (`models.estimators.fitted_with`).
         last_step: length of the last step of iteratively reweighted least squares, in standard errors: the covariance
             is that of the weights before it. Predictors whose errors are below one move weights by that share at most,
             and what is left of the score is of second order.
@@ -233,7 +239,8 @@ def of_estimator(
     """
     rows = [*labels, *(["sigma"] if kind == "ols" else [])]
     model, order = regression(kind, rows, response)
-    model = fitted_with(model, **fitted) if fitted else model
+    if weights is not None or offset:
+        model = fitted_with(model, weights=weights, records=records, offset=offset)
     at = order[: len(labels)]
     if penalty is not None:
         inside = penalty[np.ix_(at, at)]
@@ -274,7 +281,8 @@ def _order(model: Model, labels: Sequence[str], coordinates: str) -> list[int]:
     return [positions[name] for name in expected]
 
 
-def read_frame(table: Any, description: str) -> Any:
+def read_frame(table: object, description: str) -> "pd.DataFrame":
+    """A DataFrame, or that of a CSV file, whose rows have different names."""
     import pandas as pd
 
     if isinstance(table, (str, Path)):
@@ -297,19 +305,19 @@ def read_frame(table: Any, description: str) -> Any:
     return table
 
 
-def _correlations(given: Any, labels: Sequence[str]) -> Numbers:
+def _correlations(matrix: "str | Path | pd.DataFrame | npt.ArrayLike", labels: Sequence[str]) -> Numbers:
     """Correlations of the estimates that have a standard error, in the order of the table."""
     import pandas as pd
 
-    if isinstance(given, (str, Path, pd.DataFrame)):
-        frame = read_frame(given, "the correlations")
+    if isinstance(matrix, (str, Path, pd.DataFrame)):
+        frame = read_frame(matrix, "the correlations")
         rows, columns = ([str(x).strip() for x in axis] for axis in (frame.index, frame.columns))
         for label in labels:
             if label not in rows or label not in columns:
                 raise BayesreconError(f"the correlations lack {label}{near(label, rows)}")
-        given = [[frame.iloc[rows.index(a), columns.index(b)] for b in labels] for a in labels]
+        matrix = [[frame.iloc[rows.index(a), columns.index(b)] for b in labels] for a in labels]
     size = len(labels)
-    rows = [list(row) for row in np.asarray(given, object)] if np.ndim(given) == 2 else []
+    rows = [list(row) for row in np.asarray(matrix, object)] if np.ndim(matrix) == 2 else []
     if len(rows) != size or any(len(row) != size for row in rows):
         raise BayesreconError(f"correlations of {size} estimates are expected, ({size}, {size})")
     numbers = numbers_of([x for row in rows for x in row])
@@ -353,8 +361,8 @@ def _named(row: Sequence[str]) -> bool:
     return not re.fullmatch(rf"(?:{NUMBER})?", row[0].strip())
 
 
-def is_table(source: object) -> bool:
-    """Whether this is a DataFrame without marks of draws, or the path of a CSV table of estimates."""
+def is_table(source: object) -> "TypeGuard[str | Path | pd.DataFrame]":
+    """Whether this is a DataFrame that is not of draws, or the path of a table of estimates."""
     if isinstance(source, str | Path):
         return as_table(source)
     pandas = type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns")
@@ -362,10 +370,10 @@ def is_table(source: object) -> bool:
 
 
 def release_of_table(source: object, model: object, power: float | None) -> Release | None:
-    """The release of a regression's table; None for anything else.
+    """The release of a regression's table; None for other sources.
 
     Raises:
-        BayesreconError: a table of another model, of which nobody said what its estimates are, or a power.
+        BayesreconError: the table is of another model, or `power` is given.
     """
     if not is_table(source):
         return None
@@ -374,8 +382,7 @@ def release_of_table(source: object, model: object, power: float | None) -> Rele
     if not isinstance(model, str) or model not in ESTIMATORS:
         raise BayesreconError(
             f"a table of estimates is read directly for model= {', '.join(ESTIMATORS)}; for another model, describe "
-            "the "
-            "estimates with posteriors.from_table"
+            "the estimates with posteriors.from_table"
         )
     return from_table(source, model)
 

@@ -33,7 +33,7 @@ def without_correlations_of(
     errors: Printed,
     name: str | None,
     factors: Sequence[Factor] = (),
-    below: Footer | None = None,
+    footer: Footer | None = None,
     described: bool = False,
 ) -> Release:
     """The release of a regression's estimates and standard errors, both in the order of its parameters.
@@ -41,7 +41,7 @@ def without_correlations_of(
     Args:
         labels: labels of the coefficients but the intercept.
         factors: that a formula tells besides those that the labels tell.
-        below: what the numbers below the table say.
+        footer: footer of the table.
         described: whether a formula says what columns are, so that their names suggest nothing more.
 
     Raises:
@@ -55,11 +55,11 @@ def without_correlations_of(
     theta = np.array([value for value, _ in estimates])
     covariates, y = tuple(str(c) for c in model.settings["covariates"]), str(model.settings["response"])
     plain: Limits | None = None
-    scale, below = None, below or Footer()
+    scale, footer = None, footer or Footer()
     if model.name == "ols":
         *estimates, scale = estimates
         if np.isnan(scale[0]):
-            scale = below.scale(len(estimates))
+            scale = footer.scale(len(estimates))
             theta[-1] = 1.0 if scale is None else scale[0]  # nothing that was released where it is not known
         if scale is not None and scale[0] <= 0:
             raise BayesreconError("the residual standard error is not positive")
@@ -93,9 +93,9 @@ def without_correlations_of(
         scale,
         stated,
         plain,
-        below,
-        _shapes(model, labels, fields, estimates, errors[: len(estimates)], scale, stated, below),
-        () if described else _presumed(model, labels, estimates, errors[: len(estimates)], scale, below),
+        footer,
+        _shapes(model, labels, fields, estimates, errors[: len(estimates)], scale, stated, footer),
+        () if described else _presumed(model, labels, estimates, errors[: len(estimates)], scale, footer),
     )
     title = name or f"{model.name}, estimates and standard errors"
     if stated:
@@ -117,7 +117,7 @@ def _shapes(
     errors: Printed,
     scale: tuple[float, float] | None,
     factors: tuple[Factor, ...],
-    below: Footer,
+    footer: Footer,
 ) -> tuple[Limits, ...]:
     """Limits from columns that are functions of one covariate: a square, splines, a slope in every level."""
     result: list[Limits] = []
@@ -128,7 +128,7 @@ def _shapes(
     if any(len(parts_of(label)) > 1 for label in labels):
         result.append(OwnSlopes(tuple(labels), fields, tuple(errors), scale, factors))
     if (at := with_square(labels)) is not None:
-        result.append(_squared(model, at, estimates, errors, scale, below))
+        result.append(_squared(model, at, estimates, errors, scale, footer))
         return tuple(result)
     columns = dict(zip(labels, model.settings["covariates"], strict=True))
     for line, (x, power) in powers(labels).items():
@@ -145,13 +145,13 @@ def _squared(
     estimates: Printed,
     errors: Printed,
     scale: tuple[float, float],
-    below: Footer,
+    footer: Footer,
 ) -> Squared:
     """Limits from a covariate and its square, at these positions among the covariates."""
     covariates, order = model.settings["covariates"], (0, 1 + at[0], 1 + at[1])
     of_three, errors_of = (tuple(given[i] for i in order) for given in (estimates, errors))
     names = covariates[at[0]], covariates[at[1]], model.settings["response"]
-    return Squared(*names, of_three, errors_of, scale, below)
+    return Squared(*names, of_three, errors_of, scale, footer)
 
 
 def _presumed(
@@ -160,13 +160,13 @@ def _presumed(
     estimates: Printed,
     errors: Printed,
     scale: tuple[float, float] | None,
-    below: Footer,
+    footer: Footer,
 ) -> tuple[Presumed, ...]:
     """A square that is known only by its name."""
     at = presumed_square(labels)
     if at is None or model.name != "ols" or scale is None:
         return ()
-    square = _squared(model, at, estimates, errors, scale, below)
+    square = _squared(model, at, estimates, errors, scale, footer)
     return (Presumed(square, square.square, f"{square.square} is the square of {square.covariate}"),)
 
 

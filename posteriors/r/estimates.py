@@ -37,8 +37,10 @@ _OF_MIXED = (
 
 _REWEIGHTED, _EPSILON = ("logit", "poisson"), 1e-8  # kinds that are fitted by steps, and `glm.control`'s default
 _PARTS = ("VtV", "RZX")
-_DRAWN = {"mcmc", "mcmc.list", "stanfit", "brmsfit", "stanreg", "CmdStanMCMC", "draws_array", "draws_df"}
-_DRAWN |= {"draws_matrix", "draws_list", "draws_rvars"}
+_DRAWN = {
+    "mcmc", "mcmc.list", "stanfit", "brmsfit", "stanreg", "CmdStanMCMC", "draws_array", "draws_df", "draws_matrix",
+    "draws_list", "draws_rvars",
+}  # fmt: skip
 _SUMMARIES = "summaries of draws without the draws are not attacked by this version"
 _OTHERS = "estimates of this kind of fit are not attacked by this version"
 

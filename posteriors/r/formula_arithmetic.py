@@ -10,6 +10,7 @@ from typing import Any
 from bayesrecon.posteriors.r.r_objects import Objects
 
 Expression = Any
+"""A name, a number, or a tuple of an operator or function and its arguments, which are expressions."""
 
 _BINARY = ("+", "-", "*", "/", "^")
 _FUNCTIONS = ("exp", "log", "sqrt")
@@ -55,7 +56,8 @@ def _call(name: str, inside: Sequence[Expression]) -> Expression | None:
         case "SSfpl", (x, low, high, middle, scale):
             down = ("+", 1.0, ("exp", ("/", ("-", middle, x), scale)))
             return ("+", low, ("/", ("-", high, low), down))
-    return None
+        case _:
+            return None
 
 
 def names_in(e: Expression) -> set[str]:
@@ -94,7 +96,8 @@ def derivative(e: Expression, by: str) -> Expression:
             return _simple("/", derivative(a, by), a)
         case ("sqrt", a):
             return _simple("/", derivative(a, by), _simple("*", 2.0, e))
-    raise AssertionError(e)
+        case _:
+            raise AssertionError(e)
 
 
 def _simple(sign: str, a: Expression, b: Expression) -> Expression:
@@ -107,7 +110,8 @@ def _simple(sign: str, a: Expression, b: Expression) -> Expression:
             return 0.0
         case "-", float(), float():
             return a - b
-    return (sign, a, b)
+        case _:
+            return (sign, a, b)
 
 
 def value_of(e: Expression, at: Mapping[str, float]) -> float:

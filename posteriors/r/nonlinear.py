@@ -9,12 +9,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly, field_name
-from bayesrecon.posteriors.r.formula_arithmetic import derivative, expression_of, names_in, text_of, value_of
+from bayesrecon.posteriors.r.formula_arithmetic import (
+    Expression,
+    derivative,
+    expression_of,
+    names_in,
+    text_of,
+    value_of,
+)
 from bayesrecon.posteriors.r.parts import one_number, unknown_weights, vector_of
 from bayesrecon.posteriors.r.places import Place
 from bayesrecon.posteriors.r.r_objects import Objects
@@ -29,13 +36,34 @@ _PLACES = ("coefficients", "parameters", "cov.unscaled", "sigma", "df", "convInf
 _TABLES = ("summary.nls",)
 
 
+class _Fit(NamedTuple):
+    """Numbers of a fit.
+
+    Attributes:
+        names, values: names of the parameters, and their estimates `(p,)`.
+        products: `(p, p)`, sums of products of the entries of the gradient.
+        squares: residual sum of squares.
+        records: number of records.
+        formula: node of the formula.
+        offset: relative offset at the last step.
+    """
+
+    names: list[str]
+    values: np.ndarray
+    products: np.ndarray
+    squares: float
+    records: float
+    formula: int
+    offset: float
+
+
 def nonlinear(objects: Objects, place: Place, description: str) -> Estimates:
     """Estimates of a fit that stores its functions, or of its summary."""
-    own = _of_summary(objects, place.node) if set(_TABLES) & set(objects.classes(place.node)) else None
-    own = own or _of_fit(objects, place.node)
-    if own is None:
+    fit = _of_summary(objects, place.node) if set(_TABLES) & set(objects.classes(place.node)) else None
+    fit = fit or _of_fit(objects, place.node)
+    if fit is None:
         return _closed(place, description, "its estimates are not in it, but in an environment that is empty")
-    names, values, products, squares, n, formula, offset = own
+    names, values, products, squares, n, formula, offset = fit
     odd = unknown_weights(objects, place.node)
     if odd:
         return _closed(place, description, odd)
@@ -81,7 +109,7 @@ def _closed(place: Place, description: str, why: str) -> Estimates:
     return Estimates(place.where, description, (place.where,), unsupported=why)
 
 
-def _of_summary(objects: Objects, node: int) -> tuple[Any, ...] | None:
+def _of_summary(objects: Objects, node: int) -> _Fit | None:
     table = np.asarray(objects.array(objects.element(node, "coefficients")), float)
     names = [*objects.axis_names(objects.element(node, "coefficients")), []][0]
     unscaled = np.asarray(objects.array(objects.element(node, "cov.unscaled")), float)
@@ -96,7 +124,7 @@ def _of_summary(objects: Objects, node: int) -> tuple[Any, ...] | None:
     except np.linalg.LinAlgError:
         return None
     formula = objects.element(node, "formula")
-    return (
+    return _Fit(
         names,
         table[:, 0],
         products,
@@ -107,24 +135,25 @@ def _of_summary(objects: Objects, node: int) -> tuple[Any, ...] | None:
     )
 
 
-def _of_fit(objects: Objects, node: int) -> tuple[Any, ...] | None:
-    """Values from the environment that its functions share."""
-    own = objects.parts(objects.element(node, "m", "resid")).get("environment", 0)
-    if objects.kind(own) != "environment":
+def _of_fit(objects: Objects, node: int) -> _Fit | None:
+    """The fit from the environment that its functions share."""
+    environment = objects.parts(objects.element(node, "m", "resid")).get("environment", 0)
+    if objects.kind(environment) != "environment":
         return None
-    factor = np.asarray(objects.array(objects.element(own, "QR", "qr")), float)
-    pivot = vector_of(objects, own, "QR", "pivot")
-    values, residuals = vector_of(objects, own, "internalPars"), vector_of(objects, own, "resid")
-    names = [name for name, _ in objects.elements(objects.element(own, "ind"))]
-    p, squares = len(values), one_number(objects, own, "dev")
+    factor = np.asarray(objects.array(objects.element(environment, "QR", "qr")), float)
+    pivot = vector_of(objects, environment, "QR", "pivot")
+    values, residuals = vector_of(objects, environment, "internalPars"), vector_of(objects, environment, "resid")
+    names = [name for name, _ in objects.elements(objects.element(environment, "ind"))]
+    p, squares = len(values), one_number(objects, environment, "dev")
     if factor.ndim != 2 or factor.shape != (len(residuals), p) or len(names) != p or len(factor) < p or squares is None:
         return None
     if not np.array_equal(pivot, np.arange(1, p + 1)):
         return None
-    triangle, formula = np.triu(factor[:p]), objects.element(own, "form")
+    triangle, formula = np.triu(factor[:p]), objects.element(environment, "form")
     if objects.kind(formula) == "promise":
         formula = objects.parts(formula).get("value", 0)
-    return names, values, triangle.T @ triangle, squares, float(len(residuals)), formula, _offset(objects, node)
+    products = triangle.T @ triangle
+    return _Fit(names, values, products, squares, float(len(residuals)), formula, _offset(objects, node))
 
 
 def _offset(objects: Objects, node: int) -> float:
@@ -136,8 +165,8 @@ def _offset(objects: Objects, node: int) -> float:
     return float(at[0]) if len(at) == 1 and len(ended) == 1 and ended[0] == 1 and message == "converged" else math.inf
 
 
-def _spans(f: tuple[str, str, tuple[str, str, str]], gradient: list[Any], at: dict[str, float]) -> bool:
-    """Whether the formula is the sum of its parameters, each times its derivative: tried where names are drawn."""
+def _spans(f: Expression, gradient: list[Expression], at: dict[str, float]) -> bool:
+    """Whether the formula is the sum of its parameters, each times its derivative, at random values of other names."""
     rng = np.random.default_rng(0)
     others = sorted(names_in(f) - set(at))
     tried = 0
@@ -155,12 +184,12 @@ def _spans(f: tuple[str, str, tuple[str, str, str]], gradient: list[Any], at: di
 
 def _statistics(
     names: list[str],
-    gradient: list[float | tuple[str, ...]],
+    gradient: list[Expression],
     products: np.ndarray,
     squares: float,
     n: float,
     response: str,
-    f: Any,
+    f: Expression,
     at: dict[str, float],
     offset: float,
 ) -> Iterator[Statistic]:

@@ -20,8 +20,15 @@ from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.r_file import RFile
 
 _NAME = "R file"
-_STATISTICS = {"accept_stat__": "acceptance_rate", "stepsize__": "step_size", "treedepth__": "tree_depth"}
-_STATISTICS |= {"n_leapfrog__": "n_steps", "divergent__": "diverging", "energy__": "energy"}
+_STATISTICS = {
+    "accept_stat__": "acceptance_rate",
+    "stepsize__": "step_size",
+    "treedepth__": "tree_depth",
+    "n_leapfrog__": "n_steps",
+    "divergent__": "diverging",
+    "energy__": "energy",
+}
+"""ArviZ's names of Stan's sampler statistics."""
 
 
 def read_walk(source: Path, trusted: bool = False) -> Walk:
