@@ -12,7 +12,6 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.auditing.acro_outputs import audits_of_acro
-from bayesrecon.auditing.around import INCALCULABLE, READING, look_around, not_computed
 from bayesrecon.auditing.assembly import (
     Stage,
     merge,
@@ -22,7 +21,7 @@ from bayesrecon.auditing.assembly import (
     unopened,
     with_accounts,
     with_data,
-    with_held,
+    with_sensitive_values,
 )
 from bayesrecon.auditing.cell_totals import dominance_of_draws
 from bayesrecon.auditing.channel import channels
@@ -30,13 +29,14 @@ from bayesrecon.auditing.density_columns import Numbers
 from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, unmeasured_note
 from bayesrecon.auditing.fit_findings import audit_fit, knowledge_settings, look_at_estimates
-from bayesrecon.auditing.held import DRAWS
-from bayesrecon.auditing.input import held_by
+from bayesrecon.auditing.input import contents_and_model
 from bayesrecon.auditing.look import Look
 from bayesrecon.auditing.opened import Opened, open_release
+from bayesrecon.auditing.plain_channels import INCALCULABLE, READING, not_computed, run_plain_channels
 from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private_data import read_private
 from bayesrecon.auditing.saved_fits import attack_fits
+from bayesrecon.auditing.sensitive_values import DRAWS
 from bayesrecon.auditing.several_tables import audits_of_tables
 from bayesrecon.auditing.table_remedies import table_to_audit
 from bayesrecon.auditing.units import units_not_tried
@@ -164,7 +164,7 @@ def audit(
             fitted = _with_file(fitted, audit(read_contents(source), data=data, remedies=remedies, key=key))
         return fitted if name is None else replace(fitted, name=name)
     stated = model is not None
-    contents, model, missing = held_by(source, model, name, progress)
+    contents, model, missing = contents_and_model(source, model, name, progress)
     if model is None and knows.keys() - {"known"} and contents.saved is None and not contents.estimates:
         named_so = ", ".join(f"{name}=" for name in knows if name != "known")
         raise BayesreconError(f"{named_so} says something of a model's records; pass the model= behind {contents.name}")
@@ -175,7 +175,7 @@ def audit(
             raise
         private = read_private(data, None)  # a program in the file may have other names for the columns
     look = Look(contents, model, named(private), key)
-    copies, unseen = look_around(look, allowed, progress)
+    copies, unseen = run_plain_channels(look, allowed, progress)
     options: Json = {"knows": knows, "remedies": bool(remedies), "effort": effort, "thresholds": limits, "key": key}
     tables, closed = look_at_estimates(contents, **options, progress=progress)
     copies += [f if used is None else scored_table(f, used, data, tuple(known or ())) for f, used in tables]
@@ -248,8 +248,8 @@ def audit(
             _tell(progress, last.findings[reported:])
             reported = len(last.findings)
     except KeyboardInterrupt:
-        raise Interrupted(result(with_held(contents, model, last))) from None
-    return result(with_held(contents, model, last))
+        raise Interrupted(result(with_sensitive_values(contents, model, last))) from None
+    return result(with_sensitive_values(contents, model, last))
 
 
 def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release | None, Json] | None:

@@ -14,7 +14,7 @@ from statistics import NormalDist
 import numpy as np
 
 from bayesrecon.auditing.dominance import Bounds, Sum, dominating
-from bayesrecon.auditing.held import DROP_DRAWS
+from bayesrecon.auditing.sensitive_values import DROP_DRAWS
 from bayesrecon.diagnostics import Z95
 from bayesrecon.estimation.categories import level_label
 from bayesrecon.estimation.problem import Problem

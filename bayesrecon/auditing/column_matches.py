@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesrecon.auditing.peel import layers
+from bayesrecon.auditing.decoded_values import layers
 
 _FEWEST = 5  # smallest number of values that can be compared
 _EXACT, _COARSE = 1e-5, 0.03  # largest residuals of exact relations and of rounded values, relative to the spread

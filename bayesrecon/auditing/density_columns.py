@@ -16,7 +16,7 @@ from bayesrecon.attacks.sidechannels.features import (
     score_functions,
     value_functions,
 )
-from bayesrecon.auditing.held import parameters_of
+from bayesrecon.auditing.sensitive_values import parameters_of
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.model import Model, Records

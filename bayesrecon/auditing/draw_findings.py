@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesrecon.auditing.effort import FEWEST, Budget
 from bayesrecon.auditing.evidence import independent, items
-from bayesrecon.auditing.held import DROP_DRAWS
+from bayesrecon.auditing.sensitive_values import DROP_DRAWS
 from bayesrecon.diagnostics import Z95
 from bayesrecon.digits import round_to
 from bayesrecon.disclosure.thinning import predicted_outlooks

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bayesrecon.auditing.inventory import parts_of
-from bayesrecon.auditing.words import places
+from bayesrecon.auditing.short_text import places
 from bayesrecon.errors import labelled
 from bayesrecon.posteriors.contents import Contents, SavedFit
 from bayesrecon.posteriors.roles import ESTIMATE

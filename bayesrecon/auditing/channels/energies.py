@@ -5,8 +5,8 @@ import numpy as np
 from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_log_density
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.evidence import items
-from bayesrecon.auditing.held import ENERGIES, held
 from bayesrecon.auditing.opened import Opened
+from bayesrecon.auditing.sensitive_values import ENERGIES, sensitive_values
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _NAME = "energies"
@@ -16,7 +16,7 @@ _FEWEST = 200  # smallest number of draws; with fewer, the noise cannot be separ
 def attack_energies(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
     """Attack `energy`, which is minus the log density plus kinetic noise: a regression with errors."""
     if opened.release.log_density is not None:  # the log density reveals the same more precisely
-        return [f for f in held(opened.contents, opened.model) if f.kind == "energy"], []
+        return [f for f in sensitive_values(opened.contents, opened.model) if f.kind == "energy"], []
     for variable in opened.contents.group("sample_stats"):
         if variable.name not in ENERGIES:
             continue

@@ -9,10 +9,10 @@ from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_
 from bayesrecon.attacks.sidechannels.resolution import resolution
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.evidence import items
-from bayesrecon.auditing.held import GRADIENTS
 from bayesrecon.auditing.opened import Opened
+from bayesrecon.auditing.sensitive_values import GRADIENTS
 from bayesrecon.auditing.severity import of_totals
-from bayesrecon.auditing.words import places
+from bayesrecon.auditing.short_text import places
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _NAME = "gradients"

@@ -12,8 +12,8 @@ from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.density_columns import Series
 from bayesrecon.auditing.effort import FEWEST, Budget, Open
 from bayesrecon.auditing.evidence import independent, items
-from bayesrecon.auditing.held import log_densities
 from bayesrecon.auditing.opened import Opened
+from bayesrecon.auditing.sensitive_values import log_densities
 from bayesrecon.auditing.severity import of_totals
 from bayesrecon.digits import decimal_step
 from bayesrecon.results.findings import Finding, NotRun, Remedy

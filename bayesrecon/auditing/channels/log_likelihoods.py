@@ -20,7 +20,7 @@ from bayesrecon.auditing.evidence import typical_error
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.pointwise_arrays import MOST_RECORDS, counts_by_category, for_rows, relative_errors
 from bayesrecon.auditing.severity import of_rows, of_share, of_totals
-from bayesrecon.auditing.words import places
+from bayesrecon.auditing.short_text import places
 from bayesrecon.diagnostics import evenly
 from bayesrecon.digits import decimal_step, round_to
 from bayesrecon.estimation.anchors import Reference

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_rows
-from bayesrecon.auditing.words import preview
+from bayesrecon.auditing.short_text import preview
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 

@@ -13,7 +13,7 @@ from bayesrecon.auditing.accounts.loadings import Judged, judge
 from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.look import Look, Plain, rows_of
 from bayesrecon.auditing.severity import of_rows
-from bayesrecon.auditing.words import SHOW, places
+from bayesrecon.auditing.short_text import SHOW, places
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import WIDE, Variable
 from bayesrecon.results.findings import Finding, NotRun, Remedy

@@ -11,7 +11,7 @@ from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.accounts.sampler import KNOWN
 from bayesrecon.auditing.look import Look, Plain, rows_of
 from bayesrecon.auditing.severity import of_constants
-from bayesrecon.auditing.words import places, preview
+from bayesrecon.auditing.short_text import places, preview
 from bayesrecon.posteriors.contents import DATA, Variable
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 

@@ -14,7 +14,7 @@ from bayesrecon.attacks.sidechannels.stored_parts import (
 from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_rows
-from bayesrecon.auditing.words import places, preview
+from bayesrecon.auditing.short_text import places, preview
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, Estimates

@@ -7,7 +7,7 @@ from bayesrecon.auditing.accounts.texts import EMAIL, kind_of_labels
 from bayesrecon.auditing.inventory import arrays_beside
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_constants
-from bayesrecon.auditing.words import count, preview
+from bayesrecon.auditing.short_text import count, preview
 from bayesrecon.posteriors.contents import GROUPS, Entry
 from bayesrecon.posteriors.roles import ESTIMATE, STRUCTURE
 from bayesrecon.results.findings import Finding, NotRun, Remedy

@@ -2,7 +2,7 @@
 
 from bayesrecon.auditing.accounts.imports import kind_of_import
 from bayesrecon.auditing.look import Look, Plain
-from bayesrecon.auditing.words import places
+from bayesrecon.auditing.short_text import places
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _LOADS = "nothing but the file, and somebody who loads it"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from bayesrecon.auditing.look import Look, Plain
-from bayesrecon.auditing.words import short
+from bayesrecon.auditing.short_text import short
 from bayesrecon.posteriors.r.rstanarm_means import MEANS
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 

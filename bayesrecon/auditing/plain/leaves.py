@@ -6,8 +6,8 @@ import numpy as np
 
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_rows
+from bayesrecon.auditing.short_text import preview
 from bayesrecon.auditing.trees import Tree, of_classes, of_forest, of_rpart
-from bayesrecon.auditing.words import preview
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.roles import LEAF
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bayesrecon.auditing.held import PASS_A_MODEL
 from bayesrecon.auditing.look import Look, Plain, rows_of
+from bayesrecon.auditing.sensitive_values import PASS_A_MODEL
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import Variable
 from bayesrecon.results.findings import Finding, NotRun, Remedy

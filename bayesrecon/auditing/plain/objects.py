@@ -11,7 +11,7 @@ from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.inventory import parts_of
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_constants, of_labels, of_rows, of_totals
-from bayesrecon.auditing.words import places, preview, short
+from bayesrecon.auditing.short_text import places, preview, short
 from bayesrecon.posteriors.contents import Part
 from bayesrecon.posteriors.roles import CUT, DESIGN, LEAF, RECORD, SEED, TIMES, TOTAL
 from bayesrecon.results.findings import LEVELS, Finding, NotRun, Remedy, Severity

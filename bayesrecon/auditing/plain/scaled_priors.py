@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bayesrecon.auditing.look import Look, Plain
-from bayesrecon.auditing.words import places, short
+from bayesrecon.auditing.short_text import places, short
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 

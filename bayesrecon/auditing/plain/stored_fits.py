@@ -9,7 +9,7 @@ from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_labels, of_rows
-from bayesrecon.auditing.words import places, preview, short
+from bayesrecon.auditing.short_text import places, preview, short
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.roles import CUT, ESTIMATE, LEAF, RECORD, SEED, TIMES, TOTAL
 from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity

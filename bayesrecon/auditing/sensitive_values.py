@@ -112,7 +112,7 @@ _KINDS = (
 DRAWS = "draws"
 
 
-def held(contents: Contents, model: Model | None = None, found: Iterable[Finding] = ()) -> list[Finding]:
+def sensitive_values(contents: Contents, model: Model | None = None, found: Iterable[Finding] = ()) -> list[Finding]:
     """One finding for each kind of values that a model would open up, with or without a model.
 
     Args:
@@ -120,7 +120,7 @@ def held(contents: Contents, model: Model | None = None, found: Iterable[Finding
         model: if given, only its parameters count as draws. Otherwise the whole group `posterior` does.
         found: earlier findings.
     """
-    reported = {(kind, where) for f in found for where in f.where for kind in (_as_held(f.kind), f.kind)}
+    reported = {(kind, where) for f in found for where in f.where for kind in (_as_sensitive(f.kind), f.kind)}
     places: dict[str, list[Variable]] = {}
     for variable in contents.variables:
         kind = _kind_of(variable, parameters_of(model))
@@ -129,7 +129,7 @@ def held(contents: Contents, model: Model | None = None, found: Iterable[Finding
     return [_finding(kind, places[kind.name]) for kind in _KINDS if kind.name in places]
 
 
-def _as_held(kind: str) -> str:
+def _as_sensitive(kind: str) -> str:
     """The kind of a finding here. Arrays that are constant or combinations of others do not count as draws."""
     return DRAWS if kind in ("copy", "combination") else kind
 
