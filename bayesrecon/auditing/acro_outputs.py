@@ -1,13 +1,11 @@
 """Audits of the outputs of an ACRO session, one by output."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from bayesrecon.auditing.small_counts import Count, small_counts
 from bayesrecon.errors import BayesreconError
-from bayesrecon.json_types import Json
 from bayesrecon.posteriors.contents import stamp
 from bayesrecon.posteriors.printed.acro import AcroOutput, file_of, read_acro
 from bayesrecon.results.audit import Audit
@@ -18,7 +16,9 @@ _PRINTED = "directly, printed in the table"
 _READ = "audit its table by itself, with its model"
 
 
-def audits_of_acro(source: str | Path, audit: Callable[..., Audit], limits: Thresholds, **options: Any) -> list[Audit]:
+def audits_of_acro(
+    source: str | Path, audit: Callable[..., Audit], limits: Thresholds, **options: object
+) -> list[Audit]:
     """Audit every output as a table, and report ACRO's own verdict beside it.
 
     Args:
@@ -36,7 +36,9 @@ def audits_of_acro(source: str | Path, audit: Callable[..., Audit], limits: Thre
     return [replace(found[0], files=(asdict(stamp(file_of(source))),)), *found[1:]]
 
 
-def _audited(output: AcroOutput, audit: Callable[..., Audit], limits: Thresholds, options: Json) -> Audit:
+def _audited(
+    output: AcroOutput, audit: Callable[..., Audit], limits: Thresholds, options: Mapping[str, object]
+) -> Audit:
     status = f"ACRO: {output.status}" + (f" ({output.checks})" if output.checks else "")
     empty = Audit((), output.name, _FORM, None, 0, (), {}, limits, (status,))
     if output.kind == "counts":

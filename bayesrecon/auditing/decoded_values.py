@@ -5,8 +5,7 @@ import binascii
 import json
 import re
 import zlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -38,7 +37,7 @@ def layers(value: object) -> list[Part]:
     return found
 
 
-def _direct(value: Any) -> Iterator[Part]:
+def _direct(value: object) -> Iterator[Part]:
     if isinstance(value, bytes):
         return
     if isinstance(value, str):
@@ -48,7 +47,7 @@ def _direct(value: Any) -> Iterator[Part]:
     try:
         array = np.asarray(value)
     except ValueError:  # lists of unequal lengths
-        array = np.asarray([str(v) for v in value])
+        array = np.asarray([str(v) for v in value] if isinstance(value, Iterable) else str(value))
     if array.dtype.kind in "biuf":
         yield array
     elif array.dtype.kind == "O" and array.ndim == 0:

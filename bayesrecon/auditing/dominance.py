@@ -20,10 +20,9 @@ the largest possible Q of the other cells, which is `n (n - 1) m^2` if one recor
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.knowledge import check_knowledge
+from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.releases import Release
 from bayesrecon.results.findings import Finding, Item, Remedy
 from bayesrecon.results.recovery import Recovery, Row
@@ -81,7 +80,7 @@ def largest(total: Sum) -> Bounds:
 
 
 def dominance(
-    release: Release, recovery: Recovery, knows: Mapping[str, object], needs: str = "the model", more: str = ""
+    release: Release, recovery: Recovery, knows: Knows, needs: str = "the model", more: str = ""
 ) -> list[Finding]:
     """One finding for each sum of the response that one record certainly dominates.
 
@@ -141,7 +140,7 @@ def dominating(
     return [_finding(possible, share, value, y, where, needs, more, remedies, how)]
 
 
-def _positive(release: Release, knows: Mapping[str, Any], y: str) -> bool:
+def _positive(release: Release, knows: Knows, y: str) -> bool:
     try:
         domain = check_knowledge(release.about, **knows).fields[y].domain
     except (BayesreconError, KeyError):
@@ -155,8 +154,9 @@ def _sums(rows: Mapping[str, Row], release: Release, y: str) -> list[Sum]:
     found = []
     if n is not None and n[0] == n[1] and mean is not None and variance is not None:
         found.append(Sum("", n[0], mean, (n[0] * variance[0], n[0] * variance[1])))
-    limits: Any = getattr(release, "limits", None)
-    if getattr(limits, "kind", "") != "ols" or getattr(limits, "scale", None) is None:
+    limits = getattr(release, "limits", None)
+    scale: tuple[float, float] | None = getattr(limits, "scale", None)
+    if getattr(limits, "kind", "") != "ols" or scale is None:
         return found
     cells = {}
     for name in rows:
@@ -166,7 +166,7 @@ def _sums(rows: Mapping[str, Row], release: Release, y: str) -> list[Sum]:
             cells[cell] = (count[0], own)
     if not cells or n is None or sum(count for count, _ in cells.values()) != n[0] or n[0] != n[1]:
         return found  # some records are not in any cell
-    value, half = limits.scale
+    value, half = scale
     freedom = n[0] - len(cells)
     within = max(value - half, 0.0) ** 2 * freedom, (value + half) ** 2 * freedom
     most = {cell: count * (count - 1) * max(abs(end) for end in own) ** 2 for cell, (count, own) in cells.items()}

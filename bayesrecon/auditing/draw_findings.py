@@ -1,9 +1,7 @@
 """Findings from the draws themselves: statistics, records of units, and the effect of thinning and rounding."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import jax
 import numpy as np
@@ -17,6 +15,7 @@ from bayesrecon.disclosure.thinning import predicted_outlooks
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import recovered, recovered_with_problem
+from bayesrecon.knowledge import Knows
 from bayesrecon.model import Model, Progress
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.sources import from_draws
@@ -172,9 +171,7 @@ def constrained(release: PosteriorDraws) -> dict[str, np.ndarray]:
     return {k: np.asarray(v) for k, v in params.items()}
 
 
-def start(
-    release: PosteriorDraws, knows: Mapping[str, Any], key: int, progress: Progress | None
-) -> tuple[Problem, Recovery]:
+def start(release: PosteriorDraws, knows: Knows, key: int, progress: Progress | None) -> tuple[Problem, Recovery]:
     """The solved problem and the recovery of a release."""
     problem, recovery = recovered_with_problem(release, **knows, key=key, progress=progress)
     return problem, recovery.judged(force=True)

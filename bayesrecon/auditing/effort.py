@@ -60,6 +60,18 @@ class Budget:
         return make(), self.clock() - began
 
 
+def effort_of(name: str) -> Effort:
+    """The effort with this name.
+
+    Raises:
+        BayesreconError: the name is neither "quick" nor "full".
+    """
+    for effort in get_args(Effort):
+        if name == effort:
+            return effort
+    raise BayesreconError(f"effort {name}: expected {' or '.join(get_args(Effort))}")
+
+
 def budget_of(effort: str, clock: Callable[[], float] = time.process_time) -> Budget:
     """The budget of an audit that starts now.
 
@@ -71,9 +83,8 @@ def budget_of(effort: str, clock: Callable[[], float] = time.process_time) -> Bu
     >>> budget_of("full").allows(1e9)
     True
     """
-    if effort not in get_args(Effort):
-        raise BayesreconError(f"effort {effort}: expected {' or '.join(get_args(Effort))}")
-    return Budget(_NEVER if effort == "full" else clock() + QUICK_SECONDS, effort == "full", clock)
+    thorough = effort_of(effort) == "full"
+    return Budget(_NEVER if thorough else clock() + QUICK_SECONDS, thorough, clock)
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,13 @@ A presumption is tried as if the user had stated it, and findings mention it. If
 errors under a presumption, it is contradicted, and the audit says so.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.factors import Factor, families
 from bayesrecon.inexact import Limit
-from bayesrecon.knowledge import check_knowledge
+from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.printed.coded_tables import Coded
 from bayesrecon.releases import Release
@@ -31,10 +29,10 @@ class Presumption:
     """
 
     words: str
-    knows: Mapping[str, Any]
+    knows: Knows
 
 
-def presumptions(release: Release, knows: Mapping[str, Any], counted: bool) -> list[Presumption]:
+def presumptions(release: Release, knows: Knows, counted: bool) -> list[Presumption]:
     """Presumptions about a regression's covariates beyond what the user stated, the most likely first.
 
     Args:
@@ -73,7 +71,7 @@ def _coded_factors(release: Release) -> tuple[Factor, ...]:
     return limits.factors if isinstance(limits, Coded) else ()
 
 
-def with_the_number(release: Release, knows: Mapping[str, Any]) -> tuple[str, ...]:
+def with_the_number(release: Release, knows: Knows) -> tuple[str, ...]:
     """Further statistics of a table without correlations that are determined if the number of records is known."""
     limits = getattr(release, "limits", None)
     if limits is None or knows.get("total") is not None:

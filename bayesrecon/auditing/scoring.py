@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.auditing.evidence import typical_error
 from bayesrecon.evaluate.rate_intervals import clopper_pearson
 from bayesrecon.results.findings import Finding, RecordScore, Remedy
@@ -15,7 +15,7 @@ _NULLS = 10  # number of random tables for the null's share
 
 
 def match_records(
-    found: Mapping[str, np.ndarray], data: Mapping[str, Any], *, tolerance: float = 0.01, key: int = 0
+    found: Mapping[str, np.ndarray], data: Mapping[str, Array], *, tolerance: float = 0.01, key: int = 0
 ) -> RecordScore:
     """Assign recovered records one to one to private records, and count the matches.
 
@@ -47,7 +47,7 @@ def match_records(
     return RecordScore(hits, len(rows), *share, float(np.mean(null)), tolerance, errors)
 
 
-def measured_remedies(finding: Finding, truth: Mapping[str, float], data: Mapping[str, object]) -> tuple[Remedy, ...]:
+def measured_remedies(finding: Finding, truth: Mapping[str, float], data: Mapping[str, Array]) -> tuple[Remedy, ...]:
     """The finding's remedies, with errors measured as differences from the truth if there are enough trials.
 
     The error from the draws alone is a single random number. There the measured error remains the shift by the remedy.
@@ -60,7 +60,7 @@ def measured_remedies(finding: Finding, truth: Mapping[str, float], data: Mappin
     return tuple(replace(r, measured=_remaining(r, finding, truth, data)) for r in finding.remedies)
 
 
-def _remaining(remedy: Remedy, finding: Finding, truth: Mapping[str, float], data: Mapping[str, Any]) -> float | None:
+def _remaining(remedy: Remedy, finding: Finding, truth: Mapping[str, float], data: Mapping[str, Array]) -> float | None:
     name = remedy.statistic
     if remedy.trials is None or name is None:
         return remedy.measured
@@ -78,7 +78,7 @@ def _ranges(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: np.where(np.ptp(v, axis=0) > 0, np.ptp(v, axis=0), 1.0) for name, v in columns.items()}
 
 
-def _flat(values: np.ndarray) -> np.ndarray:
+def _flat(values: Array) -> np.ndarray:
     return np.asarray(values, float).reshape(len(values), -1)
 
 

@@ -4,17 +4,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
+from bayesrecon.auditing.effort import Effort
 from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.small_counts import Count, counts_of, small_counts
+from bayesrecon.auditing.table_remedies import TableOptions
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.recovered import recovered
-from bayesrecon.knowledge import of_model
+from bayesrecon.knowledge import Knows, of_model
+from bayesrecon.model import Progress
 from bayesrecon.releases import Release
 from bayesrecon.results.audit import Audit
-from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Thresholds
 from bayesrecon.results.recovery import Recovery, Row
 
 KIND = "tables together"
@@ -25,14 +28,23 @@ _APART = (Remedy("publish one of the tables, or both on the same records"),)
 _PASS = "audit each table by itself, and state what an attacker knows"
 
 
+class TablesOptions(TypedDict):
+    """Options of `audit` that are the same for all tables."""
+
+    remedies: bool | Effort
+    thresholds: Thresholds
+    key: int
+    progress: Progress | None
+
+
 def audits_of_tables(
     sources: Sequence[object],
     model: object,
     which: Mapping[str, Sequence[str | None] | None],
-    knows: Mapping[str, Any],
-    read: Callable[..., tuple[Release | None, dict[str, Any]]],
+    knows: Knows,
+    read: Callable[..., tuple[Release | None, TableOptions]],
     audit: Callable[..., Audit],
-    options: Mapping[str, Any],
+    options: TablesOptions,
 ) -> tuple[list[Audit], list[Finding], list[NotRun]]:
     """The audit of each table, findings on pairs of tables, and pairs that were not examined.
 
@@ -64,14 +76,14 @@ def audits_of_tables(
         name = about["name"] if isinstance(source, str | Path) or column else f"table {i}"  # names must differ
         if release is not None:
             releases.append(replace(release, name=name))
-        known = dict(knows) if release is None else of_model(knows, release.about)
+        known = knows if release is None else of_model(knows, release.about)
         audits.append(audit(source, model, name=name, **stated, **known, **options))
     findings, untried = audit_pairs(releases, options["thresholds"].small_count, knows, options["key"])
     return audits, findings, untried
 
 
 def audit_pairs(
-    releases: Sequence[Release], threshold: int, knows: Mapping[str, object], key: int
+    releases: Sequence[Release], threshold: int, knows: Knows, key: int
 ) -> tuple[list[Finding], list[NotRun]]:
     """Findings on every pair of tables.
 

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from bayesrecon.diagnostics import Z95, evenly
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Progress, Records, entry
 from bayesrecon.releases import Release
+from bayesrecon.results.records import Column
 from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.running.engine import pooled, swept
 
@@ -146,15 +146,17 @@ def _records(
     release: Release, truth: Records, design: Sequence[str], unit: tuple[str, ...], progress: Progress | None
 ) -> tuple[RecordsFound, tuple[str, ...]]:
     from bayesrecon.attacks.reconstruction import reconstruct
+    from bayesrecon.attacks.records.single import SingleRecords
     from bayesrecon.evaluate import score_records
 
-    table: Any = reconstruct(release, known={k: truth[k] for k in design}, unit=unit, force=True, progress=progress)
+    known = {k: truth[k] for k in design}
+    table = reconstruct(release, attack=SingleRecords(), known=known, unit=unit, force=True, progress=progress)
     scores = score_records(table, truth)
     found = [_values(name, table[name], np.asarray(truth[name], float), score) for name, score in scores.items()]
     return RecordsFound(tuple(found)), (*table.failures, *table.warnings)
 
 
-def _values(name: str, column: Any, true: np.ndarray, score: dict[str, float]) -> Values:
+def _values(name: str, column: Column, true: np.ndarray, score: dict[str, float]) -> Values:
     """A recovered field and its score. Errors of real values are those of values that are closer than the guess."""
     finite = np.isfinite(column.estimate)
     nearer = np.nan_to_num(column.se, nan=np.inf) < score.get("naive_rmse", np.inf)

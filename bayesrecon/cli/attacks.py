@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bayesrecon.cli.command import Arguments, Parameters
 from bayesrecon.cli.declared import declared
 from bayesrecon.errors import BayesreconError, near
 
@@ -13,11 +14,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bayesrecon.attacks.attack import Attack
+    from bayesrecon.results.base import Result
 
 
-def options_of() -> dict[str, tuple[Any, Any]]:
+def options_of() -> Parameters:
     """One option for every field that some attack on a single release has, unset unless given."""
-    found: dict[str, tuple[Any, Any]] = {}
+    found: dict[str, tuple[object, object]] = {}
     every = declared()
     for name in dict.fromkeys(name for one in every for name in one.options):
         users = [one for one in every if name in one.options]
@@ -34,7 +36,9 @@ def options_of() -> dict[str, tuple[Any, Any]]:
     return found
 
 
-def attack_of(name: str | None, chosen: Mapping[str, Any], args: Any) -> "tuple[Attack[Any] | None, int | None]":
+def attack_of(
+    name: str | None, chosen: Mapping[str, object], args: Arguments
+) -> "tuple[Attack[Result] | None, int | None]":
     """The attack that was asked for; None, and the number of records, where the release chooses.
 
     Raises `BayesreconError` for an option that the attack does not have.
@@ -45,7 +49,8 @@ def attack_of(name: str | None, chosen: Mapping[str, Any], args: Any) -> "tuple[
     stated = {k: v for k, v in chosen.items() if v is not None}
     own = {k for k in stated if k != "n"}
     if name is None and not own and not (args.metric or args.coordinates):
-        return None, stated.get("n")
+        n = stated.get("n")
+        return None, n if isinstance(n, int) else None
     if name is None and args.unit:
         name = "single-records"
     made = _named(name or "weighted-records")
@@ -82,7 +87,7 @@ def options_table(name: str) -> "Table":
     return table
 
 
-def _named(name: str) -> "type[Attack[Any]]":
+def _named(name: str) -> "type[Attack[Result]]":
     from bayesrecon.attacks.attack import attacks
 
     if name not in attacks():

@@ -1,10 +1,10 @@
 """Commands, and the blocks of options that several of them share."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from bayesrecon.cli import options
 from bayesrecon.cli.ending import FIGURES, check_places, check_suffix, deliver
@@ -12,7 +12,11 @@ from bayesrecon.cli.ending import FIGURES, check_places, check_suffix, deliver
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-Parameters = Mapping[str, tuple[Any, Any]]
+    from bayesrecon.model import Progress
+    from bayesrecon.results.base import Result
+
+R = TypeVar("R", bound="Result")
+Parameters = Mapping[str, tuple[object, object]]
 """`{name: (annotation, default)}`."""
 
 MODEL: Parameters = {
@@ -57,6 +61,13 @@ def only(block: Parameters, *names: str) -> Parameters:
     return {name: block[name] for name in names}
 
 
+class Running(TypedDict):
+    """Keywords of a verb while it runs."""
+
+    key: int
+    progress: "Progress"
+
+
 class Arguments:
     """Values of the shared options of a call, as attributes."""
 
@@ -70,7 +81,7 @@ class Arguments:
             raise AttributeError(name) from None
 
     @contextmanager
-    def working(self) -> Iterator[dict[str, Any]]:
+    def working(self) -> Generator[Running]:
         """Seed and progress bar, as the keywords of a verb."""
         from bayesrecon.cli import console
 
@@ -79,9 +90,9 @@ class Arguments:
 
     def deliver(
         self,
-        result: Any,
+        result: R,
         draw: str | None,
-        show: "Callable[[Any], Iterable[RenderableType]]",
+        show: "Callable[[R], Iterable[RenderableType]]",
         notes: Iterable[str] = (),
     ) -> None:
         """Hand over a result: warnings, files, a plot, then JSON or tables."""

@@ -4,7 +4,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ err = _Console(stderr=True)
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[str, float], None]]:
+def progress_bar() -> Generator[Callable[[str, float], None]]:
     """Progress on stderr; yields `update(label, fraction)`.
 
     On terminals a bar with the time left, elsewhere a line every 30 seconds.
@@ -54,7 +54,7 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
 
 
 @contextmanager
-def _lines(every: float = _EVERY) -> Iterator[Callable[[str, float], None]]:
+def _lines(every: float = _EVERY) -> Generator[Callable[[str, float], None]]:
     """A line on stderr every so many seconds, also while nothing is reported."""
     began, over = time.monotonic(), threading.Event()
     last = ["getting ready"]

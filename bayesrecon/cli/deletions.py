@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def several(
     public: Mapping[str, np.ndarray] | None,
     truth: Mapping[str, np.ndarray] | None,
     total: float | None,
-    domain: Any,
+    domain: Mapping[str, object] | None,
     seed: int,
 ) -> Deletions:
     """Reconstruct the record of every pair; the truth is only compared with, in the pairs' order."""

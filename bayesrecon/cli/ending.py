@@ -3,24 +3,34 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from bayesrecon.results.base import Result
+
+R = TypeVar("R", bound="Result")
 FIGURES = (".png", ".pdf", ".svg")
 
 
+@runtime_checkable
+class _Plotted(Protocol):
+    """A result that draws itself."""
+
+    def plot(self, *, path: Path) -> object: ...
+
+
 def deliver(
-    result: Any,
+    result: R,
     *,
     out: Path | None,
     plot: Path | None,
     draw: str | None,
     json: bool,
-    show: "Callable[[Any], Iterable[RenderableType]]",
+    show: "Callable[[R], Iterable[RenderableType]]",
     notes: Iterable[str] = (),
 ) -> None:
     """Hand over a result.
@@ -40,7 +50,12 @@ def deliver(
         result.save(out)
         console.wrote(out)
     if plot is not None:
-        result.plot(path=plot) if draw is None else result.drawn(draw, path=plot)
+        if draw is not None:
+            result.drawn(draw, path=plot)
+        elif isinstance(result, _Plotted):
+            result.plot(path=plot)
+        else:
+            raise BayesreconError(f"--plot {plot}: there is no drawing of a {type(result).__name__}")
         console.wrote(plot)
     if json:
         console.emit_json(result.to_dict())

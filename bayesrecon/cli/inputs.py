@@ -2,15 +2,17 @@
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Required, TypedDict, Unpack, cast
 
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.cli.own_files import load_object
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.factors import Factor
+from bayesrecon.json_types import Json
+from bayesrecon.knowledge import Knows
 from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.tables import read_table
 from bayesrecon.releases import Release
@@ -18,8 +20,34 @@ from bayesrecon.releases import Release
 if TYPE_CHECKING:
     from bayesrecon.cli.command import Arguments
 
+StatedDomain = str | list[float] | tuple[float, ...]
+"""The name of a domain, its values, or its ends."""
 
-def parse_settings(text: str | None) -> dict[str, Any]:
+
+class ReleaseOptions(TypedDict, total=False):
+    """Options of `open_release`."""
+
+    model: str | None
+    settings: str | None
+    draws: int | None
+    download: bool
+    trusted: bool
+    power: float | None
+    correlations: Sequence[str] | None
+    constants: str | None
+    formula: str | None
+    weights: str | None
+    column: Sequence[str] | None
+
+
+class TableOptions(TypedDict, total=False):
+    """Options of `posteriors.from_table` that `--model` and `--settings` state."""
+
+    model: Required[Model | str]
+    response: str
+
+
+def parse_settings(text: str | None) -> Json:
     """Model settings given as a JSON object."""
     if text is None:
         return {}
@@ -47,9 +75,9 @@ def parse_intervals(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
     return found
 
 
-def parse_domains(texts: Sequence[str]) -> dict[str, Any]:
+def parse_domains(texts: Sequence[str]) -> dict[str, StatedDomain]:
     """`FIELD=NAME`, `FIELD=LOW:HIGH` or `FIELD=A,B,C` as `{field: domain}`, as the verbs take it."""
-    found: dict[str, Any] = {}
+    found: dict[str, StatedDomain] = {}
     for text in texts:
         field, _, stated = text.partition("=")
         parts = stated.split(":" if ":" in stated else ",")
@@ -65,9 +93,9 @@ def parse_domains(texts: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def parse_factors(texts: Sequence[str]) -> dict[str, Any]:
+def parse_factors(texts: Sequence[str]) -> dict[str, Factor | tuple[str, ...]]:
     """`NAME=COLUMN,COLUMN` or `NAME=CONTRAST:COLUMN,COLUMN` as `{name: factor}`, as the verbs take it."""
-    found: dict[str, Any] = {}
+    found: dict[str, Factor | tuple[str, ...]] = {}
     for text in texts:
         name, _, stated = text.partition("=")
         contrast, colon, listed = stated.partition(":")
@@ -88,7 +116,7 @@ def image_shape(text: str | None) -> tuple[int, int] | None:
     return int(parts[0]), int(parts[1])
 
 
-def load_model(spec: str, settings: Mapping[str, Any] | None = None, sources: Sequence[str] = ()) -> Model:
+def load_model(spec: str, settings: Json | None = None, sources: Sequence[str] = ()) -> Model:
     """A shipped model's name, or `file.py:name` of a model, or of a function that returns one, or a Stan program.
     Without `:name`, the only model of the file.
 
@@ -107,7 +135,7 @@ def load_model(spec: str, settings: Mapping[str, Any] | None = None, sources: Se
     return _model(load_object(spec, what, wanted=is_model), spec, settings)
 
 
-def load_stan(spec: str, settings: Mapping[str, Any], sources: Sequence[str]) -> Model:
+def load_stan(spec: str, settings: Json, sources: Sequence[str]) -> Model:
     """The model of a Stan program, with sizes from the draws.
 
     Raises:
@@ -124,7 +152,7 @@ def load_stan(spec: str, settings: Mapping[str, Any], sources: Sequence[str]) ->
     return from_stan(spec, sizes=read_draws(files[0]).shapes if files else {}, **settings)
 
 
-def with_constants(settings: Mapping[str, Any], constants: str | None, model: str | None) -> dict[str, Any]:
+def with_constants(settings: Json, constants: str | None, model: str | None) -> Json:
     """Settings with the constants of a Stan program, from a JSON file."""
     if constants is None:
         return dict(settings)
@@ -133,7 +161,7 @@ def with_constants(settings: Mapping[str, Any], constants: str | None, model: st
     return {**settings, "constants": read_table(constants)}
 
 
-def _model(found: Any, spec: str, settings: Mapping[str, Any] | None) -> Model:
+def _model(found: object, spec: str, settings: Json | None) -> Model:
     from bayesrecon.models.described import program_fields
     from bayesrecon.models.door import model_of
 
@@ -200,7 +228,7 @@ def at_power(model: Model, power: float | None) -> Model:
 def _opened(
     sources: Sequence[str],
     model: str | None,
-    values: Mapping[str, Any],
+    values: Json,
     draws: int | None,
     download: bool,
     trusted: bool,
@@ -225,7 +253,7 @@ def _opened(
     return release_of(source, chosen, power=power, draws=draws, trusted=trusted, weights=named)
 
 
-def table_of(file: str, model: str | None, settings: str | None) -> dict[str, Any]:
+def table_of(file: str, model: str | None, settings: str | None) -> TableOptions:
     """What a table is read with besides its correlations: `model`, and `response` of a regression's."""
     from bayesrecon.models import shipped
     from bayesrecon.models.estimators import ESTIMATORS
@@ -240,7 +268,7 @@ def table_of(file: str, model: str | None, settings: str | None) -> dict[str, An
         return {"model": load_model(model, values)}
     if set(values) - {"response"}:
         raise BayesreconError("the lines of the table are the covariates; --settings has 'response' only")
-    return {"model": model, **values}
+    return {"model": model, "response": values["response"]} if values else {"model": model}
 
 
 def _open_table(
@@ -267,34 +295,31 @@ def _open_table(
 
 def open_release_of(args: "Arguments") -> Release:
     """The release that the shared options name."""
-    return open_release(args.release, **_how(args))
+    return open_release(args.release, **_release_options(args))
 
 
 def open_releases_of(args: "Arguments") -> list[Release]:
     """The releases of one data set that the shared options name."""
-    return open_releases(args.release, **_how(args))
+    return open_releases(args.release, **_release_options(args))
 
 
-def _how(args: "Arguments") -> dict[str, Any]:
+def _release_options(args: "Arguments") -> ReleaseOptions:
     return {
-        name: getattr(args, name)
-        for name in (
-            "model",
-            "settings",
-            "power",
-            "draws",
-            "download",
-            "trusted",
-            "correlations",
-            "constants",
-            "formula",
-            "weights",
-            "column",
-        )
+        "model": args.model,
+        "settings": args.settings,
+        "draws": args.draws,
+        "download": args.download,
+        "trusted": args.trusted,
+        "power": args.power,
+        "correlations": args.correlations,
+        "constants": args.constants,
+        "formula": args.formula,
+        "weights": args.weights,
+        "column": args.column,
     }
 
 
-def knowledge_of(args: "Arguments", model: Model | None) -> dict[str, Any]:
+def knowledge_of(args: "Arguments", model: Model | None) -> Knows:
     """What the attacker knows by the shared options, as the verbs take it."""
     unit = tuple(args.unit.split(",")) if args.unit else None
     found = {
@@ -306,32 +331,36 @@ def knowledge_of(args: "Arguments", model: Model | None) -> dict[str, Any]:
         "fit_weights": args.values.get("fit_weights"),
         "offset": args.values.get("offset"),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return cast(Knows, {name: value for name, value in found.items() if value is not None})
 
 
-def open_releases(sources: Sequence[str], *, draws: int | None = None, **options: Any) -> list[Release]:
+def open_releases(sources: Sequence[str], **options: Unpack[ReleaseOptions]) -> list[Release]:
     """Releases of one data set: every posteriordb name, file or table is one, CmdStan files together are."""
     from bayesrecon.posteriors.door import is_file
 
-    if len(sources) == 1 and len(options.get("column") or ()) > 1 and is_table(sources[0]):
+    columns = options.get("column") or ()
+    if len(sources) == 1 and len(columns) > 1 and is_table(sources[0]):
         if options.get("correlations"):
             raise BayesreconError("--correlations belong to one model; give one --column")
-        return [open_release(sources, draws=draws, **{**options, "column": [one]}) for one in options["column"]]
+        each_model: list[ReleaseOptions] = [{**options, "column": [column]} for column in columns]
+        return [open_release(sources, **model_options) for model_options in each_model]
     if len(sources) > 1 and all(is_table(source) for source in sources):
-        related = correlations_of(sources, options.pop("correlations", None))
-        own = [None if file is None else [file] for file in related]
-        pairs = zip(sources, own, strict=True)
-        return [open_release([s], draws=draws, correlations=c, **options) for s, c in pairs]
+        correlations = correlations_of(sources, options.get("correlations"))
+        each_table: list[ReleaseOptions] = [
+            {**options, "correlations": None if file is None else [file]} for file in correlations
+        ]
+        tables = zip(sources, each_table, strict=True)
+        return [open_release([source], **table_options) for source, table_options in tables]
     files = [is_file(source) for source in sources]
     if any(files) and any(Path(source).suffix.lower() == ".csv" for source in sources):
-        return [open_release(sources, draws=draws, **options)]
+        return [open_release(sources, **options)]
     for i, source in enumerate(sources):
         if source in sources[:i]:
             raise BayesreconError(f"{source} is given twice; pooling needs releases that are independent")
-    return [open_release([source], draws=draws, **options) for source in sources]
+    return [open_release([source], **options) for source in sources]
 
 
-def known_fields(path: str | None, model: Model) -> dict[str, Any] | None:
+def known_fields(path: str | None, model: Model) -> Records | None:
     """The columns of a design file that are fields of the model's record."""
     if path is None:
         return None

@@ -11,16 +11,16 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bayesrecon._version import __version__
-from bayesrecon.cli.usage import explained
+from bayesrecon.cli.usage import UsageError, explained
 from bayesrecon.discovery import plugins
 from bayesrecon.errors import BayesreconError, near, visible
 from bayesrecon.running.compiled import cache_by_default
@@ -96,7 +96,7 @@ def _own() -> list[str]:
 
 
 @cache
-def _added() -> Mapping[str, Any]:
+def _added() -> Mapping[str, Callable[..., object]]:
     """The commands of plug-ins."""
     own = _own()
 
@@ -175,7 +175,7 @@ def main() -> None:
             sys.exit(2)
         if type(error).__name__ == "Abort":
             sys.exit(130)
-        if not hasattr(error, "format_message"):
+        if not isinstance(error, UsageError):
             raise
         message = explained(error, {command: example for command, (_, example) in SHOWN.items()})
     print(f"bayesrecon: {visible(' '.join(message.split()))}", file=sys.stderr)  # noqa: T201
@@ -193,7 +193,7 @@ def ending_cleanly() -> None:
         signal.signal(signal.SIGTERM, end)
 
 
-def _nobody_reads() -> None:
+def _nobody_reads() -> NoReturn:
     """End quietly: nobody reads what is printed, as in `bayesrecon models | head -1`."""
     null = os.open(os.devnull, os.O_WRONLY)
     with contextlib.suppress(OSError, ValueError, AttributeError):

@@ -6,18 +6,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
 from bayesrecon.errors import BayesreconError, beside, first_line, near
-
-if TYPE_CHECKING:
-    from bayesrecon.model import Model
-
 
 _LISTED = 6  # names in a message
 
 
-def load_object(spec: str, what: str, option: str = "--model", wanted: Callable[[Any], bool] | None = None) -> Any:
+def load_object(
+    spec: str, what: str, option: str = "--model", wanted: Callable[[object], bool] | None = None
+) -> object:
     """What `file.py:name` names; of `file.py` alone the only thing of the kind that is there.
 
     Args:
@@ -58,7 +55,7 @@ def _executed(file: Path, label: str) -> ModuleType:
     return module
 
 
-def _only(module: ModuleType, what: str, label: str, wanted: Callable[[Any], bool] | None) -> Any:
+def _only(module: ModuleType, what: str, label: str, wanted: Callable[[object], bool] | None) -> object:
     """The only object of the kind, else the only function."""
     objects = _of_kind(module, wanted) if wanted is not None else {}
     found = {id(value): value for value in objects.values()}  # one object may have two names
@@ -75,11 +72,11 @@ def _only(module: ModuleType, what: str, label: str, wanted: Callable[[Any], boo
     raise BayesreconError(f"{label}: there are several; name one, {listed}")
 
 
-def _of_kind(module: ModuleType, wanted: Callable[[Any], bool]) -> "dict[str, Model]":
+def _of_kind(module: ModuleType, wanted: Callable[[object], bool]) -> dict[str, object]:
     return {name: value for name, value in vars(module).items() if not name.startswith("_") and wanted(value)}
 
 
-def _own_functions(module: ModuleType) -> dict[str, Any]:
+def _own_functions(module: ModuleType) -> dict[str, object]:
     """Public functions that the file itself defines."""
     return {
         name: value

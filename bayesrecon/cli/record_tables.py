@@ -1,6 +1,6 @@
 """Recovered records on the terminal: a headline, the first records, and the most exposed units."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,12 +33,12 @@ def records_table(result: "RecordTable") -> "Table":
     for column in columns:
         table.add_column(escape(column), justify="right", no_wrap=True)
 
-    def cell(value: Any) -> str:
+    def cell(value: str | float) -> str:
         if isinstance(value, str):
             return escape(value)
         return number(float(value) if np.isfinite(value) else None)
 
-    for _, line in frame.head(_MOST_ROWS).iterrows():
+    for line in frame.head(_MOST_ROWS).to_dict("records"):
         table.add_row(*(cell(line[c]) for c in columns))
     if len(frame) > _MOST_ROWS:
         table.caption = f"and {len(frame) - _MOST_ROWS} more: see --out or --json"

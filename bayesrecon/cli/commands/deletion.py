@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -57,9 +57,7 @@ def deletion(
         raise BayesreconError("--candidates takes one AFTER and no --truth")
     if args.plot is not None and shape is None and candidates is None and len(after) > 1:
         raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or take --cdf")
-    within: dict[str, Any] = {
-        "domain": inputs.parse_domains(args.domain or ()) or None,
-    }
+    domain = inputs.parse_domains(args.domain or ()) or None
     how = {name: getattr(args, name) for name in ("model", "settings", "power", "trusted")}
     if args.settings is None and is_table(before):
         how["settings"] = json.dumps({"response": response})
@@ -84,15 +82,17 @@ def deletion(
     if len(after) == 1 and truth is None and shape is None:
         from bayesrecon.attacks.choice import suited
         from bayesrecon.attacks.reconstruction import reconstruct
+        from bayesrecon.results.deletion import DeletedRecord
 
         attack = suited(pair, {}, public=known)
-        result = reconstruct(pair, attack=attack, total=args.total, **within, key=args.seed)
+        result = reconstruct(pair, attack=attack, total=args.total, domain=domain, key=args.seed)
+        assert isinstance(result, DeletedRecord), "of a pair"
         args.deliver(result, "deletion.plot_deleted", _show_record)
         return
     from bayesrecon.cli.deletions import draw_images, several
 
     true = None if truth is None else _records(truth, first.model, response)
-    every = several(pairs, public=known, truth=true, total=args.total, **within, seed=args.seed)
+    every = several(pairs, public=known, truth=true, total=args.total, domain=domain, seed=args.seed)
     if args.plot is not None and shape is not None:
         draw_images(every, shape, args.plot, public=known, truth=true)
     if cdf is not None:
@@ -134,8 +134,8 @@ def _records(path: str, model: "Model", response: str) -> "Records":
             f"{path} has {len(columns)} columns besides {response!r}, the model {width} features; "
             "name the response with --response"
         )
-    found: Any = {linear.x: np.stack(columns, axis=1)}
-    return {**found, linear.y: np.asarray(table[response])} if response in table else found
+    records: Records = {linear.x: np.stack(columns, axis=1)}
+    return {**records, linear.y: np.asarray(table[response])} if response in table else records
 
 
 def _show_record(result: "DeletedRecord") -> "Iterable[RenderableType]":

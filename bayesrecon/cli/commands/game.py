@@ -104,7 +104,7 @@ def game(
 COMMAND = game
 
 
-def _game(name: str, response: str | None, learner: str | None, adversary: list[str], flags: Any) -> "Game":
+def _game(name: str, response: str | None, learner: str | None, adversary: list[str], flags: dict[str, Any]) -> "Game":
     from bayesrecon.games.adversary import named_adversary
     from bayesrecon.games.named_games import load
 

@@ -1,7 +1,7 @@
 """`bayesrecon outputs`: one input from what a model answered to it, or what its answers would give away."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from bayesrecon.errors import BayesreconError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from bayesrecon.posteriors.fits.model_outputs import Predict
     from bayesrecon.results.input_estimate import InputEstimate
 
 _ROWS = 30
@@ -80,7 +81,7 @@ def outputs(
     from bayesrecon.attacks.reconstruction import reconstruct
     from bayesrecon.posteriors.fits.model_outputs import outputs as release_of_outputs
 
-    z: Any = read_array(str(outputs), name="z")
+    z = read_array(str(outputs), name="z")
     release = release_of_outputs(
         predict,
         z,
@@ -121,7 +122,7 @@ def _check(
         raise BayesreconError("--decoder FILE.py:decode goes with --attack trained-decoding, or with --audit")
 
 
-def _function(spec: str, what: str, option: str) -> Any:
+def _function(spec: str, what: str, option: str) -> "Predict":
     from bayesrecon.cli.own_files import load_object
 
     found = load_object(spec, what, option)

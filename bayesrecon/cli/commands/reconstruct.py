@@ -10,10 +10,14 @@ from bayesrecon.cli.ending import check_suffix
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
     from rich.console import RenderableType
     from rich.table import Table
 
     from bayesrecon.attacks.attack import Attack
+    from bayesrecon.results.base import Result
     from bayesrecon.results.reconstruction import Reconstruction
 
 _MOST_ROWS = 60
@@ -48,23 +52,26 @@ def reconstruct(
         return
     check_suffix(chosen.get("checkpoint"), (".npz",), "--checkpoint")
     args.values["release"] = release
-    one, n = attack_of(attack, chosen, args)
-    _check_written(one, args)
+    chosen_attack, n = attack_of(attack, chosen, args)
+    _check_written(chosen_attack, args)
     opened = inputs.open_release_of(args)
     knows = inputs.knowledge_of(args, opened.model)
     with args.working() as how:
-        result: Any = run(opened, attack=one, n=n, force=args.force, **how, **knows)  # type: ignore[call-overload]
+        if chosen_attack is None:
+            result = run(opened, n=n, force=args.force, **how, **knows)
+        else:
+            result = run(opened, attack=chosen_attack, force=args.force, **how, **knows)
     _deliver(args, result)
 
 
 COMMAND = reconstruct
 
 
-def _check_written(one: "Attack[Any] | None", args: Arguments) -> None:
+def _check_written(attack: "Attack[Result] | None", args: Arguments) -> None:
     """Refuse files that there are not of what the attack finds, before the work and not after it."""
     from bayesrecon.results.records import RecordTable
 
-    kind = (RecordTable if args.unit else None) if one is None else get_type_hints(type(one).run)["return"]
+    kind = (RecordTable if args.unit else None) if attack is None else get_type_hints(type(attack).run)["return"]
     if kind is None:
         return
     if args.out is not None and args.out.suffix == ".nc" and not hasattr(kind, "to_dataset"):
@@ -73,7 +80,7 @@ def _check_written(one: "Attack[Any] | None", args: Arguments) -> None:
         raise BayesreconError(f"--plot {args.plot}: there is no drawing of a {kind.__name__}")
 
 
-def _deliver(args: Arguments, result: Any) -> None:
+def _deliver(args: Arguments, result: "Result") -> None:
     from bayesrecon.results.reconstruction import Reconstruction
     from bayesrecon.results.records import RecordTable
 
@@ -173,9 +180,9 @@ def ending(result: "Reconstruction") -> str:
     return f"{result.stopped} after {last} iteration{'s' * (last != 1)}, {result.seconds:.1f} s"
 
 
-def _interval(ends: Any) -> str:
+def _interval(bounds: "Sequence[npt.ArrayLike]") -> str:
     """`[low, high]`; of a field with several entries, the hull."""
     import numpy as np
 
-    low, high = (np.asarray(end, float) for end in ends)
+    low, high = (np.asarray(bound, float) for bound in bounds)
     return f"[{low.min():.4g}, {high.max():.4g}]"

@@ -1,7 +1,8 @@
 """`bayesrecon sanitise`: draws that may be published in the place of others."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,9 +13,11 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
 
 if TYPE_CHECKING:
+    import numpy as np
     from rich.console import RenderableType
     from rich.table import Table
 
+    from bayesrecon.releases import Release
     from bayesrecon.results.audit import Audit
     from bayesrecon.results.sanitised import Sanitised
 
@@ -116,7 +119,7 @@ def sanitise(
 COMMAND = sanitise
 
 
-def _draws(args: Arguments) -> Any:
+def _draws(args: Arguments) -> "Release":
     from bayesrecon.cli import inputs
 
     return inputs.open_release(
@@ -130,7 +133,7 @@ def _draws(args: Arguments) -> Any:
     )
 
 
-def _mode(args: Arguments) -> Any:
+def _mode(args: Arguments) -> "Release":
     from bayesrecon.cli import inputs
     from bayesrecon.posteriors.printed.modes import mode_of_table
 
@@ -179,7 +182,7 @@ def _show(result: "Sanitised", audited: "Audit | None") -> "list[RenderableType]
     ]
 
 
-def _shifts(shifts: Any) -> str:
+def _shifts(shifts: "np.ndarray") -> str:
     import numpy as np
 
     order = np.argsort(-np.asarray(shifts))[:5]
@@ -187,7 +190,7 @@ def _shifts(shifts: Any) -> str:
     return f"of your records (not to be published; --page has all): median {np.median(shifts):.2g}; {most}"
 
 
-def _bits(bits: Any, before: Any) -> str:
+def _bits(bits: "np.ndarray", before: "np.ndarray") -> str:
     import numpy as np
 
     return (
@@ -197,7 +200,7 @@ def _bits(bits: Any, before: Any) -> str:
     )
 
 
-def _unit_shifts(column: str, shifts: Any) -> str:
+def _unit_shifts(column: str, shifts: Mapping[object, float]) -> str:
     import numpy as np
 
     most = sorted(shifts, key=lambda value: -shifts[value])[:5]
