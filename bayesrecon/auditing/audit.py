@@ -173,8 +173,8 @@ def audit(
     stated = model is not None
     contents, model, missing = contents_and_model(source, model, name, progress)
     if model is None and knows.keys() - {"known"} and contents.saved is None and not contents.estimates:
-        named_so = ", ".join(f"{name}=" for name in knows if name != "known")
-        raise BayesreconError(f"{named_so} says something of a model's records; pass the model= behind {contents.name}")
+        keywords = ", ".join(f"{name}=" for name in knows if name != "known")
+        raise BayesreconError(f"{keywords} describes a model's records; pass the model= behind {contents.name}")
     try:
         private = read_private(data, model)
     except BayesreconError:
@@ -229,14 +229,14 @@ def audit(
             return audited
 
         attacked = attack_fits(contents, attack)
-        _tell(progress, (*copies, *attacked.findings))
+        _announce(progress, (*copies, *attacked.findings))
         return result(Stage((*copies, *attacked.findings), attacked.warnings, attacked.untried))
     if model is None or contents.draws is None:
         more, untried, note = unopened(contents, key, copies)
         numbers = any(e.role or e.kind == "array" for e in contents.entries)
         if contents.draws is None and not (copies or more or contents.unread or numbers):
             raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
-        _tell(progress, (*copies, *more))
+        _announce(progress, (*copies, *more))
         return result(Stage((*copies, *more), tuple(filter(None, (missing, note))), tuple(untried)))
     last, reported = Stage(tuple(copies), (), ()), 0
     try:
@@ -250,7 +250,7 @@ def audit(
             progress=progress,
         ):
             last = replace(stage, findings=(*copies, *stage.findings))
-            _tell(progress, last.findings[reported:])
+            _announce(progress, last.findings[reported:])
             reported = len(last.findings)
     except KeyboardInterrupt:
         raise Interrupted(result(with_sensitive_values(contents, model, last))) from None
@@ -297,10 +297,10 @@ def _with_file(fitted: Audit, file: Audit) -> Audit:
     )
 
 
-def _tell(progress: Progress | None, found: Iterable[Finding]) -> None:
-    if (tell := getattr(progress, "found", None)) is not None:
-        for finding in found:
-            tell(finding)
+def _announce(progress: Progress | None, findings: Iterable[Finding]) -> None:
+    if (announce := getattr(progress, "found", None)) is not None:
+        for finding in findings:
+            announce(finding)
 
 
 def _stages(

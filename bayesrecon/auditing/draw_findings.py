@@ -74,9 +74,9 @@ def _counted(recovery: Recovery) -> str:
     """The fields whose categories are counted, with the number of categories and the typical error, in words."""
     errors: dict[str, list[float]] = {}
     for row in recovery:
-        found = re.fullmatch(r"n\[([^=,]+)=[^=,]+\]", row.name)
-        if found and row.verdict == "determined" and row.se is not None:
-            errors.setdefault(found[1], []).append(row.se)
+        match = re.fullmatch(r"n\[([^=,]+)=[^=,]+\]", row.name)
+        if match and row.verdict == "determined" and row.se is not None:
+            errors.setdefault(match[1], []).append(row.se)
     return "".join(f"{len(se)} categories of {name} counted to ± {np.median(se):.2g}, " for name, se in errors.items())
 
 
@@ -98,7 +98,7 @@ def draws_remedies(
     estimates = {r.name: (float(r.estimate), float(r.se)) for r in recovery if r.estimate is not None and r.se}
     remedies = []
     for digits in _DIGITS:
-        rounded = _again(_rounded(release, digits), key) if budget.allows(recovery.seconds) else None
+        rounded = _estimates(_rounded(release, digits), key) if budget.allows(recovery.seconds) else None
         action = f"round the draws to {digits} digits"
         for name in names:
             estimate, se = estimates[name]
@@ -129,12 +129,12 @@ def _tried_subsets(
     for _ in range(_SUBSETS):
         if not budget.allows(seconds):
             break
-        recovery, seconds = budget.timed(lambda: _again(_subset(release, count, rng), key))
+        recovery, seconds = budget.timed(lambda: _estimates(_subset(release, count, rng), key))
         recoveries.append(recovery)
     return recoveries
 
 
-def _again(release: PosteriorDraws | None, key: int) -> dict[str, float | None] | None:
+def _estimates(release: PosteriorDraws | None, key: int) -> dict[str, float | None] | None:
     if release is None:
         return None
     try:

@@ -36,18 +36,18 @@ class Budget:
         """Whether there is time for something that takes `seconds`."""
         return self.clock() + seconds < self.ends
 
-    def part(self, of: int) -> "Budget":
-        """A budget of one of `of` equal parts of the remaining time."""
+    def part(self, count: int) -> "Budget":
+        """A budget of one of `count` equal parts of the remaining time."""
         now = self.clock()
-        return replace(self, ends=now + (self.ends - now) / of)
+        return replace(self, ends=now + (self.ends - now) / count)
 
-    def enough(self, of: int) -> Callable[[int, float], bool]:
+    def enough(self, count: int) -> Callable[[int, float], bool]:
         """A function of the number of trials and of the last trial's seconds that says whether to stop.
 
-        It stops after one of `of` equal parts of the remaining time. At least `FEWEST` trials are made if the whole
+        It stops after one of `count` equal parts of the remaining time. At least `FEWEST` trials are made if the whole
         time allows them.
         """
-        part = self.part(of)
+        part = self.part(count)
 
         def over(done: int, seconds: float) -> bool:
             return not (part.allows(seconds) if done >= FEWEST else self.allows((FEWEST - done) * seconds))

@@ -252,10 +252,10 @@ def tried_out(
     the attack states after the remedy.
     """
     rows, results = stated(recovery), []
-    late, seconds = [], recovery.seconds
+    unmeasured, seconds = [], recovery.seconds
     for action, make in alternatives:
         if not budget.allows(seconds):
-            late.append(Remedy(action, untried=True))
+            unmeasured.append(Remedy(action, untried=True))
             continue
         try:
             repeated, seconds = budget.timed(lambda make=make: recovered(make(), **knows, key=key).judged())
@@ -268,15 +268,15 @@ def tried_out(
         summary += ", because this attack then fails, which does not prove that others do" if repeated.failures else ""
         results.append((bool(repeated.failures), remaining, [Remedy(summary), *remedies]))
     ordered = sorted(results, key=lambda r: r[:2])
-    return (*(remedy for *_, group in ordered for remedy in group), *late)
+    return (*(remedy for *_, group in ordered for remedy in group), *unmeasured)
 
 
-def _remedy(action: str, row: Row, then: Row | None, failed: bool) -> Remedy:
-    if then is None or then.estimate is None or row.estimate is None:
+def _remedy(action: str, row: Row, after: Row | None, failed: bool) -> Remedy:
+    if after is None or after.estimate is None or row.estimate is None:
         why = "not stated by this attack" if failed else "not determined"
         return Remedy(f"{action}: {row.name} is then {why}", row.name, row.se)
-    moved = float(np.hypot(row.se or 0.0, then.estimate - row.estimate))
-    return Remedy(action, row.name, row.se, then.se, moved)
+    error = float(np.hypot(row.se or 0.0, after.estimate - row.estimate))
+    return Remedy(action, row.name, row.se, after.se, error)
 
 
 def without_correlations(release: Release) -> Release:

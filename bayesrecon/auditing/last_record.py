@@ -34,19 +34,19 @@ def last_record(
     where, known = (release.name,), knows.get("known") or {}
     try:
         refuse_others(release, (TrainedParameter,), "the informed adversary", _PASS)
-        found = missing_record_of(release, known)
+        missing = missing_record_of(release, known)
     except BayesreconError as error:
         return (), (*untried, NotRun(_ATTACK, str(error), _PASS, where))
-    values = np.concatenate([np.ravel(np.asarray(v, float)) for v in found.record.values()])
+    values = np.concatenate([np.ravel(np.asarray(v, float)) for v in missing.record.values()])
     size = float(np.linalg.norm(values))
-    if not np.isfinite(found.error):
-        reason = "; ".join(("a record remains, and its error has no bound", *found.warnings[:1]))
+    if not np.isfinite(missing.error):
+        reason = "; ".join(("a record remains, and its error has no bound", *missing.warnings[:1]))
         return (), (*untried, NotRun(_ATTACK, reason, _PASS, where))
-    close = found.error < _CLOSE * max(size, 1.0)
+    close = missing.error < _CLOSE * max(size, 1.0)
     field = release.model.linear.x if release.model.linear is not None else ""
     evidence = tuple(
-        _item(f"{name}[{i}]" if np.size(v) > 1 else name, float(x), found.error if name == field else None)
-        for name, v in found.record.items()
+        _item(f"{name}[{i}]" if np.size(v) > 1 else name, float(x), missing.error if name == field else None)
+        for name, v in missing.record.items()
         for i, x in enumerate(np.ravel(np.asarray(v, float)))
     )
     count = len(next(iter(known.values())))
@@ -55,11 +55,11 @@ def last_record(
         "high" if close else "medium",
         "one record follows from all the others",
         where,
-        f"knowing {count} records, the last one's {field} follows with an error of at most {found.error:.2g}, if "
+        f"knowing {count} records, the last one's {field} follows with an error of at most {missing.error:.2g}, if "
         "training ended at its optimum",
         "the model, and every record but one",
         evidence,
-        records={name: np.asarray(v)[None] for name, v in found.record.items()},
+        records={name: np.asarray(v)[None] for name, v in missing.record.items()},
     )
     return (finding,), untried
 

@@ -54,16 +54,16 @@ def presumptions(release: Release, knows: Knows, counted: bool) -> list[Presumpt
     ]
     groups = families(free)
     grouped = {column for factor in groups for column in factor.columns}
-    rest = [name for name in free if name not in grouped]
-    found = []
+    ungrouped = [name for name in free if name not in grouped]
+    presumed = []
     if groups:
         words = " and ".join(f"{', '.join(f.columns)} are levels of one factor" for f in groups)
-        found.append(Presumption(words, {**knows, "factors": {f.name: f for f in groups}}))
-    for names in ([rest] if rest and not groups else []) + ([free] if groups else []):
+        presumed.append(Presumption(words, {**knows, "factors": {f.name: f for f in groups}}))
+    for names in ([ungrouped] if ungrouped and not groups else []) + ([free] if groups else []):
         domain = {**(knows.get("domain") or {}), **dict.fromkeys(names, "binary")}
         verb = "is" if len(names) == 1 else "are"
-        found.append(Presumption(f"{', '.join(names)} {verb} 0 or 1", {**knows, "domain": domain}))
-    return found
+        presumed.append(Presumption(f"{', '.join(names)} {verb} 0 or 1", {**knows, "domain": domain}))
+    return presumed
 
 
 def _coded_factors(release: Release) -> tuple[Factor, ...]:
@@ -77,17 +77,17 @@ def with_the_number(release: Release, knows: Knows) -> tuple[str, ...]:
     if limits is None or knows.get("total") is not None:
         return ()
     knowledge = check_knowledge(release.model, **knows)
-    without = limits(knowledge.fields, None, knowledge.factors)
-    least = without.get("n", Limit(1.0)).lower
-    if not np.isfinite(least):
+    unknown_n = limits(knowledge.fields, None, knowledge.factors)
+    smallest = unknown_n.get("n", Limit(1.0)).lower
+    if not np.isfinite(smallest):
         return ()
-    given = limits(
-        knowledge.fields, float(round(max(_BEYOND * least, len(limits.coefficients) + 2))), knowledge.factors
+    known_n = limits(
+        knowledge.fields, float(round(max(_BEYOND * smallest, len(limits.coefficients) + 2))), knowledge.factors
     )
-    if given.failures:
+    if known_n.failures:
         return ()
     return tuple(
         name
-        for name, limit in given.items()
-        if name != "n" and limit.estimate is not None and without.get(name, Limit()).estimate is None
+        for name, limit in known_n.items()
+        if name != "n" and limit.estimate is not None and unknown_n.get(name, Limit()).estimate is None
     )

@@ -15,12 +15,12 @@ _NULLS = 10  # number of random tables for the null's share
 
 
 def match_records(
-    found: Mapping[str, np.ndarray], data: Mapping[str, Array], *, tolerance: float = 0.01, key: int = 0
+    recovered: Mapping[str, np.ndarray], data: Mapping[str, Array], *, tolerance: float = 0.01, key: int = 0
 ) -> RecordScore:
     """Assign recovered records one to one to private records, and count the matches.
 
     Args:
-        found: `{field: (M, *shape)}` recovered records, with M at most N.
+        recovered: `{field: (M, *shape)}` recovered records, with M at most N.
         data: `{field: (N, *shape)}` private records.
         tolerance: largest difference in every field of a match, relative to the field's range in the data.
         key: seed.
@@ -31,19 +31,19 @@ def match_records(
     1.0
     """
     rng = np.random.default_rng(key)
-    columns = {name: _flat(data[name]) for name in found}
+    columns = {name: _flat(data[name]) for name in recovered}
     ranges = _ranges(columns)
     count = len(next(iter(columns.values())))
-    size = len(next(iter(found.values())))
+    size = len(next(iter(recovered.values())))
     rows = np.sort(rng.permutation(size)[:_MOST])
-    guess = {name: _flat(found[name])[rows] for name in found}
+    guess = {name: _flat(recovered[name])[rows] for name in recovered}
     hits, pairs = _matched(guess, columns, ranges, tolerance)
     null = []
     for _ in range(_NULLS):
         shuffled = {name: v[rng.permutation(count)][rng.integers(count, size=len(rows))] for name, v in columns.items()}
         null.append(_matched(shuffled, columns, ranges, tolerance)[0] / len(rows))
     share = clopper_pearson(hits, len(rows))
-    errors = {name: float(np.median(np.abs(guess[name][pairs[0]] - columns[name][pairs[1]]))) for name in found}
+    errors = {name: float(np.median(np.abs(guess[name][pairs[0]] - columns[name][pairs[1]]))) for name in recovered}
     return RecordScore(hits, len(rows), *share, float(np.mean(null)), tolerance, errors)
 
 
@@ -70,8 +70,8 @@ def _remaining(remedy: Remedy, finding: Finding, truth: Mapping[str, float], dat
         return remedy.measured
     columns = {f: _flat(v) for f, v in data.items()}
     guess = {f: _flat(finding.records[f])[remedy.rows] for f in data}
-    one, other = _matched(guess, columns, _ranges(columns), 0.01)[1]
-    return typical_error(remedy.trials[:, one] - columns[name][other])
+    recovered, private = _matched(guess, columns, _ranges(columns), 0.01)[1]
+    return typical_error(remedy.trials[:, recovered] - columns[name][private])
 
 
 def _ranges(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

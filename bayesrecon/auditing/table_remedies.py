@@ -59,7 +59,7 @@ def table_to_audit(
     ('fit.csv', 'the correlations of the estimates were not given')
     """
     path = Path(table) if isinstance(table, str | Path) else None
-    how: TableOptions = {
+    audit_options: TableOptions = {
         "attack": _ATTACK,
         "form": "table of estimates",
         "name": titled(table, as_printed(table, column=options.get("column")).model) or "table",
@@ -67,17 +67,19 @@ def table_to_audit(
         "used": None if isinstance(model, str) else model,
     }
     if correlations is None:
-        how["untried"] = (
-            NotRun(_ATTACK, NO_CORRELATIONS, "pass the correlations (--correlations FILE)", (how["name"],)),
+        audit_options["untried"] = (
+            NotRun(_ATTACK, NO_CORRELATIONS, "pass the correlations (--correlations FILE)", (audit_options["name"],)),
         )
     release = None
     if correlations is not None or isinstance(model, str):  # for the user's own model, a table needs correlations
         release = from_table(table, model, correlations=correlations, **options)
-        how["alternatives"] = _alternatives(table, model, correlations, options, release)
+        audit_options["alternatives"] = _alternatives(table, model, correlations, options, release)
     if path is not None:
         content = path.read_bytes()
-        how["files"] = ({"path": str(path), "size": len(content), "sha256": hashlib.sha256(content).hexdigest()},)
-    return release, how
+        audit_options["files"] = (
+            {"path": str(path), "size": len(content), "sha256": hashlib.sha256(content).hexdigest()},
+        )
+    return release, audit_options
 
 
 def _alternatives(
@@ -91,15 +93,15 @@ def _alternatives(
     column = options.pop("column", None)
 
     def printed(digits: int) -> Release:
-        related = None if correlations is None else reprinted_correlations(correlations, digits)
-        return from_table(reprinted(table, digits, column), model, correlations=related, **options)
+        reprinted_matrix = None if correlations is None else reprinted_correlations(correlations, digits)
+        return from_table(reprinted(table, digits, column), model, correlations=reprinted_matrix, **options)
 
-    found: Alternatives = [(f"print {k} digits", lambda k=k: printed(k)) for k in _DIGITS]  # type: ignore[misc]
+    alternatives: Alternatives = [(f"print {k} digits", lambda k=k: printed(k)) for k in _DIGITS]  # type: ignore[misc]
     if correlations is not None:
-        found.append(("leave the correlations out", lambda: from_table(table, model, column=column, **options)))
+        alternatives.append(("leave the correlations out", lambda: from_table(table, model, column=column, **options)))
     if isinstance(release, Derived):
-        found.append(("publish the estimates alone", lambda: estimates_alone(release)))
-    return found
+        alternatives.append(("publish the estimates alone", lambda: estimates_alone(release)))
+    return alternatives
 
 
 def reprinted(table: object, digits: int, column: str | None = None) -> "DataFrame":
@@ -150,7 +152,7 @@ def _changed(frame: "DataFrame", change: Callable[[Decimal, str], str], always: 
             return text
         return change(number, text) if number.is_finite() else text
 
-    found = frame.astype(object).map(changed_cell)
-    if not always and (found == frame.astype(object)).all(axis=None):
+    changed_frame = frame.astype(object).map(changed_cell)
+    if not always and (changed_frame == frame.astype(object)).all(axis=None):
         raise BayesreconError("the table has no more digits")
-    return found
+    return changed_frame

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bayesrecon.cli.attack_options import declared
 from bayesrecon.cli.command import Arguments, Parameters
-from bayesrecon.cli.declared import declared
 from bayesrecon.errors import BayesreconError, near
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from bayesrecon.cli import options
-from bayesrecon.cli.ending import FIGURES, check_places, check_suffix, deliver
+from bayesrecon.cli.delivery import FIGURES, check_places, check_suffix, deliver
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

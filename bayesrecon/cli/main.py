@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bayesrecon._version import __version__
-from bayesrecon.cli.usage import UsageError, explained
+from bayesrecon.cli.usage_errors import UsageError, explained
 from bayesrecon.discovery import plugins
 from bayesrecon.errors import BayesreconError, near, visible
 from bayesrecon.running.compiled import cache_by_default

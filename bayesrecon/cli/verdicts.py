@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bayesrecon.auditing.outcomes import (
-    Given,
+    Exposure,
     GroupsFound,
     RecordsFound,
     SeriesFound,
@@ -30,12 +30,12 @@ COLUMNS = {
 }
 """What a row of the table says, with its headings."""
 
-_GIVEN = {
-    Given.NONE: "single records are not determined, sums over them are",
-    Given.SOME: "some records given away one by one",
-    Given.MOST: "most records given away one by one",
-    Given.EVERY: "every record given away one by one",
-    Given.PUBLIC: "the model's own guess shows every record to anyone",
+_EXPOSURE = {
+    Exposure.NONE: "single records are not determined, sums over them are",
+    Exposure.SOME: "some records given away one by one",
+    Exposure.MOST: "most records given away one by one",
+    Exposure.EVERY: "every record given away one by one",
+    Exposure.PUBLIC: "the model's own guess shows every record to anyone",
 }
 
 
@@ -75,7 +75,7 @@ def _records(found: RecordsFound) -> dict[str, str]:
         "expected": _joined("", [v.expected for v in found.fields]),
         "floor": _joined("", [v.floor for v in found.fields]),
         "naive": "; ".join(filter(None, map(_guessed, found.fields))),
-        "verdict": _GIVEN[found.given],
+        "verdict": _EXPOSURE[found.exposure],
     }
 
 

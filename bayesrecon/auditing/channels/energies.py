@@ -29,10 +29,10 @@ def attack_energies(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
         if len(energy) < _FEWEST:
             reason = f"{len(energy)} draws are too few for a regression on them ({_FEWEST} are needed)"
             return [], [NotRun(_NAME, reason, drop, (variable.where,))]
-        found = recover_from_log_density(
+        recovered = recover_from_log_density(
             opened.release, log_density=-energy, kinetic=True, known=opened.known, key=opened.key
         )
-        useful = [r for r in found.rows if r.se and r.estimate is not None and r.se < 0.5 * abs(r.estimate)]
+        useful = [r for r in recovered.rows if r.se and r.estimate is not None and r.se < 0.5 * abs(r.estimate)]
         if not useful:
             return [], []
         finding = Finding(
@@ -42,7 +42,7 @@ def attack_energies(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
             (variable.where,),
             f"{len(energy)} energies determine statistics of the data as a regression with errors",
             "the model and its prior",
-            items(found.rows),
+            items(recovered.rows),
             (Remedy(f"drop {variable.where}"),),
             drop=(variable.where,),
         )

@@ -30,10 +30,10 @@ def attack_gradients(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
         written = replace(
             resolution(series.values[:, 0]), step=np.full(len(density), np.spacing(np.abs(density).max()))
         )
-        found = recover_from_log_density(
+        recovered = recover_from_log_density(
             release, written=written, known=opened.known, key=opened.key, progress=opened.progress
         )
-        count = next((r.estimate for r in found.rows if r.name == "n" and r.estimate is not None), None)
+        count = next((r.estimate for r in recovered.rows if r.name == "n" and r.estimate is not None), None)
         findings.append(
             Finding(
                 "gradient",
@@ -43,7 +43,7 @@ def attack_gradients(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
                 f"{len(series.rows)} gradients in {theta.shape[1]} coordinates are linear in the totals of the data"
                 + ("" if count is None else f": n = {count:.6g}"),
                 "the model and its prior",
-                items(found.rows),
+                items(recovered.rows),
                 (Remedy(f"drop {places(series.where)}"),),
                 drop=series.where,
             )

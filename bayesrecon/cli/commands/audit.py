@@ -8,7 +8,7 @@ import typer
 
 from bayesrecon.cli.audits import Announced, check_writable, declared, finish, so_far
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Arguments, command, only
-from bayesrecon.cli.ending import check_suffix
+from bayesrecon.cli.delivery import check_suffix
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.errors import BayesreconError
 

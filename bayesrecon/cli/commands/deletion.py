@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, Arguments, command, only
-from bayesrecon.cli.ending import FIGURES, check_suffix
+from bayesrecon.cli.delivery import FIGURES, check_suffix
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.errors import BayesreconError
 

@@ -7,7 +7,7 @@ import typer
 
 from bayesrecon._version import __version__
 from bayesrecon.cli import options
-from bayesrecon.cli.ending import check_places, check_suffix
+from bayesrecon.cli.delivery import check_places, check_suffix
 from bayesrecon.errors import BayesreconError, Note
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import typer
 
 from bayesrecon.cli import options
 from bayesrecon.cli.command import ENDING, Arguments, command
-from bayesrecon.cli.ending import check_suffix
+from bayesrecon.cli.delivery import check_suffix
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import typer
 
 from bayesrecon.cli.attacks import attack_of, options_of, options_table
 from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Arguments, command
-from bayesrecon.cli.ending import check_suffix
+from bayesrecon.cli.delivery import check_suffix
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import typer
 
 from bayesrecon.cli.audits import check_writable
 from bayesrecon.cli.command import ENDING, RELEASE, Arguments, command, only
-from bayesrecon.cli.ending import check_suffix, deliver
+from bayesrecon.cli.delivery import check_suffix, deliver
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
 
