@@ -1,7 +1,7 @@
-"""What attacks on a single release have as options, read from their source: help is shown before JAX is there.
+"""Options of attacks on a single release. They are read from the source, so that help does not import JAX.
 
-An option is a field `name: annotation = option(default, help)` of the class. Classes of plug-ins are looked at
-themselves, and so are all where there is such a plug-in.
+An option is a field `name: annotation = option(default, help)` of the class. If a plug-in adds an attack, all classes
+are imported instead.
 """
 
 import ast
@@ -15,17 +15,17 @@ from bayesrecon import attacks
 from bayesrecon.discovery import adds
 
 _TYPED = {kind.__name__: kind for kind in (bool, int, float, Path, str)}  # in the order in which they are tried
-_OTHERS = ("Outputs", "Pair")  # ends of the names of what is no single release
-_APART = "unit"  # an option of what the attacker knows, too
+_OTHERS = ("Outputs", "Pair")  # endings of the names of types that are not single releases
+_APART = "unit"  # also an option of the attacker's knowledge
 
 
 @dataclass(frozen=True)
 class Declared:
-    """One attack.
+    """An attack and its options.
 
     Attributes:
-        name: on the command line.
-        options: what is typed for each (a number, a switch, a path or a word), and its line of help.
+        name: name on the command line.
+        options: `{name: (type of the value, help)}`.
     """
 
     name: str
@@ -38,7 +38,7 @@ def declared() -> tuple[Declared, ...]:
 
 
 def from_sources() -> Iterator[Declared]:
-    """Those of this package, none of which is imported."""
+    """Attacks of this package, read from their source."""
     for folder in attacks.__path__:
         for path in sorted(Path(folder).rglob("*.py"), key=lambda path: path.with_suffix("").parts):
             text = path.read_text(encoding="utf-8")
@@ -47,56 +47,62 @@ def from_sources() -> Iterator[Declared]:
 
 
 def _of_source(tree: ast.Module) -> Iterator[Declared]:
-    (wanted,) = (
+    (class_name,) = (
         node.value.id
         for node in tree.body
         if isinstance(node, ast.Assign)
         and ast.unparse(node.targets[0]) == "ATTACK"
         and isinstance(node.value, ast.Name)
     )
-    (made,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == wanted)
+    (class_node,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name)
     assigned = {
-        ast.unparse(one.target): one for one in made.body if isinstance(one, ast.AnnAssign) and one.value is not None
+        ast.unparse(node.target): node
+        for node in class_node.body
+        if isinstance(node, ast.AnnAssign) and node.value is not None
     }
-    takes = [one.id for one in ast.walk(assigned["takes"].value or made) if isinstance(one, ast.Name)]
-    if all(one.endswith(_OTHERS) for one in takes):
+    takes = [node.id for node in ast.walk(assigned["takes"].value or class_node) if isinstance(node, ast.Name)]
+    if all(node.endswith(_OTHERS) for node in takes):
         return
     options = {}
-    for field, one in assigned.items():
-        kind, value = _kind_of(one.annotation), one.value
+    for field, node in assigned.items():
+        kind, value = _type_of_annotation(node.annotation), node.value
         if kind is not None and field != _APART and isinstance(value, ast.Call) and ast.unparse(value.func) == "option":
             options[field] = kind, str(ast.literal_eval(value.args[1]))
-    yield Declared(str(ast.literal_eval(assigned["name"].value or made)), options)
+    yield Declared(str(ast.literal_eval(assigned["name"].value or class_node)), options)
 
 
-def _kind_of(annotation: ast.expr) -> type | None:
-    parts, left = [], [annotation]
-    while left:
-        one = left.pop()
-        left += [one.left, one.right] if isinstance(one, ast.BinOp) else []
-        parts.append(ast.unparse(one.value if isinstance(one, ast.Subscript) else one))
-    found = next((kind for name, kind in _TYPED.items() if name in parts), None)
-    return found or (str if "Literal" in parts else None)
+def _type_of_annotation(annotation: ast.expr) -> type | None:
+    names, waiting = [], [annotation]
+    while waiting:
+        node = waiting.pop()
+        waiting += [node.left, node.right] if isinstance(node, ast.BinOp) else []
+        names.append(ast.unparse(node.value if isinstance(node, ast.Subscript) else node))
+    option_type = next((kind for name, kind in _TYPED.items() if name in names), None)
+    return option_type or (str if "Literal" in names else None)
 
 
 def from_classes() -> Iterator[Declared]:
-    """All that there are."""
+    """All attacks on a single release, from their classes."""
     from bayesrecon.attacks import attack
     from bayesrecon.releases import Release
 
-    for one in attack.attacks().values():
-        if any(issubclass(kind, Release) for kind in one.takes):
-            hints = get_type_hints(one)
+    for attack_class in attack.attacks().values():
+        if any(issubclass(kind, Release) for kind in attack_class.takes):
+            hints = get_type_hints(attack_class)
             kinds = {
-                field.name: _typed(hints[field.name]) for field in fields(one) if field.init and field.name != _APART
+                field.name: _type_of_hint(hints[field.name])
+                for field in fields(attack_class)
+                if field.init and field.name != _APART
             }
             options = {
-                name: (kind, one.__dataclass_fields__[name].metadata["help"]) for name, kind in kinds.items() if kind
+                name: (kind, attack_class.__dataclass_fields__[name].metadata["help"])
+                for name, kind in kinds.items()
+                if kind
             }
-            yield Declared(one.name, options)
+            yield Declared(attack_class.name, options)
 
 
-def _typed(hint: object) -> type | None:
+def _type_of_hint(hint: object) -> type | None:
     parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    found = next((kind for kind in _TYPED.values() if kind in parts), None)
-    return found or (str if any(get_origin(part) is Literal for part in parts) else None)
+    option_type = next((kind for kind in _TYPED.values() if kind in parts), None)
+    return option_type or (str if any(get_origin(part) is Literal for part in parts) else None)

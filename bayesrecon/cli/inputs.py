@@ -1,4 +1,4 @@
-"""From what is typed to a release, a model, or a table of data."""
+"""Releases, models and tables of data from command-line arguments."""
 
 import inspect
 import json
@@ -63,21 +63,21 @@ def parse_settings(text: str | None) -> Json:
 
 
 def parse_intervals(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """`FIELD=LOW:HIGH` as `{field: (low, high)}`; an end may be inf or -inf."""
-    found = {}
+    """`FIELD=LOW:HIGH` as `{field: (low, high)}`; LOW and HIGH may be inf or -inf."""
+    intervals = {}
     for text in texts:
-        field, _, ends = text.partition("=")
-        low, _, high = ends.partition(":")
+        field, _, bounds = text.partition("=")
+        low, _, high = bounds.partition(":")
         try:
-            found[field] = (float(low), float(high))
+            intervals[field] = (float(low), float(high))
         except ValueError:
             raise BayesreconError(f"{text!r}: expected FIELD=LOW:HIGH, e.g. dist=0:340") from None
-    return found
+    return intervals
 
 
 def parse_domains(texts: Sequence[str]) -> dict[str, StatedDomain]:
     """`FIELD=NAME`, `FIELD=LOW:HIGH` or `FIELD=A,B,C` as `{field: domain}`, as the verbs take it."""
-    found: dict[str, StatedDomain] = {}
+    domains: dict[str, StatedDomain] = {}
     for text in texts:
         field, _, stated = text.partition("=")
         parts = stated.split(":" if ":" in stated else ",")
@@ -89,21 +89,21 @@ def parse_domains(texts: Sequence[str]) -> dict[str, StatedDomain]:
             raise BayesreconError(
                 f"{text!r}: expected FIELD=NAME, FIELD=LOW:HIGH or FIELD=A,B,C, e.g. age=positive, age=18:90, sex=0,1"
             )
-        found[field] = (tuple(values) if ":" in stated else values) if values else stated
-    return found
+        domains[field] = (tuple(values) if ":" in stated else values) if values else stated
+    return domains
 
 
 def parse_factors(texts: Sequence[str]) -> dict[str, Factor | tuple[str, ...]]:
     """`NAME=COLUMN,COLUMN` or `NAME=CONTRAST:COLUMN,COLUMN` as `{name: factor}`, as the verbs take it."""
-    found: dict[str, Factor | tuple[str, ...]] = {}
+    factors: dict[str, Factor | tuple[str, ...]] = {}
     for text in texts:
         name, _, stated = text.partition("=")
         contrast, colon, listed = stated.partition(":")
         columns = tuple(part.strip() for part in (listed if colon else stated).split(",") if part.strip())
         if not name or not columns:
             raise BayesreconError(f"{text!r}: expected NAME=COLUMN,COLUMN or NAME=sum:COLUMN,COLUMN, e.g. g=g2,g3")
-        found[name] = Factor(name, columns, contrast=contrast) if colon else columns
-    return found
+        factors[name] = Factor(name, columns, contrast=contrast) if colon else columns
+    return factors
 
 
 def image_shape(text: str | None) -> tuple[int, int] | None:
@@ -161,24 +161,24 @@ def with_constants(settings: Json, constants: str | None, model: str | None) -> 
     return {**settings, "constants": read_table(constants)}
 
 
-def _model(found: object, spec: str, settings: Json | None) -> Model:
+def _model(loaded: object, spec: str, settings: Json | None) -> Model:
     from bayesrecon.models.described import program_fields
     from bayesrecon.models.door import model_of
 
-    made, name = found, spec.rpartition(":")[2] if ":" in spec else getattr(found, "__name__", spec)
-    if inspect.isroutine(found) and not program_fields(found, settings):
+    model, name = loaded, spec.rpartition(":")[2] if ":" in spec else getattr(loaded, "__name__", spec)
+    if inspect.isroutine(loaded) and not program_fields(loaded, settings):
         try:
-            made = found(**(settings or {}))
+            model = loaded(**(settings or {}))
         except BayesreconError:
             raise
         except (Exception, SystemExit) as error:
             raise BayesreconError(f"--model {spec}: {name}() failed: {first_line(error)}") from None
-        if inspect.isroutine(made):
-            made = None
+        if inspect.isroutine(model):
+            model = None
     elif settings:
         raise BayesreconError(f"--settings belong to a function that returns a model, which {name} is not")
     try:
-        return model_of(made)
+        return model_of(model)
     except BayesreconError as error:
         raise BayesreconError(f"--model {spec}: {error}") from None
 
@@ -201,7 +201,7 @@ def open_release(
     """A release from a posteriordb name, from files of draws, or from a table of estimates."""
     tables = [is_table(source) for source in sources]
     if any(tables) or correlations:
-        related = correlations_of(sources, correlations)
+        correlations_by_table = correlations_of(sources, correlations)
         if len(sources) > 1:
             raise BayesreconError("tables of estimates are read one by one")
         if power is not None or draws is not None or weights is not None:
@@ -209,7 +209,7 @@ def open_release(
                 "--power, --draws and --weights have no part in a table of estimates; of its fit --fit-weights says "
                 "how records were weighed"
             )
-        return _open_table(sources[0], model, settings, related[0], formula, column)
+        return _open_table(sources[0], model, settings, correlations_by_table[0], formula, column)
     if formula is not None:
         raise BayesreconError("--formula belongs to a table of estimates with standard errors")
     if column:
@@ -219,7 +219,7 @@ def open_release(
 
 
 def at_power(model: Model, power: float | None) -> Model:
-    """The model of the posterior at the power that was stated."""
+    """The model with the likelihood at this power; None leaves the model unchanged."""
     from bayesrecon.models.power import tempered
 
     return model if power is None else tempered(model, power)
@@ -239,30 +239,30 @@ def _opened(
         raise BayesreconError("--settings belong to a model: name it with --model")
     from bayesrecon.posteriors.door import is_file, release_of
 
-    chosen = load_model(model, values, sources) if model else None
+    loaded_model = load_model(model, values, sources) if model else None
     if len(sources) == 1 and not is_file(sources[0]):
         from bayesrecon.cli.console import say
         from bayesrecon.posteriors.made.reference import from_posteriordb
 
         if weights is not None:
             raise BayesreconError("--weights belong to files of draws; those of posteriordb have none")
-        found = from_posteriordb(sources[0], draws=draws, download=download, model=chosen, say=say)
-        return replace(found, model=at_power(found.model, power))
+        release = from_posteriordb(sources[0], draws=draws, download=download, model=loaded_model, say=say)
+        return replace(release, model=at_power(release.model, power))
     source = sources[0] if len(sources) == 1 else list(sources)
-    named: str | bool = True if weights is None else weights != "none" and weights
-    return release_of(source, chosen, power=power, draws=draws, trusted=trusted, weights=named)
+    weight_column: str | bool = True if weights is None else weights != "none" and weights
+    return release_of(source, loaded_model, power=power, draws=draws, trusted=trusted, weights=weight_column)
 
 
 def table_of(file: str, model: str | None, settings: str | None) -> TableOptions:
-    """What a table is read with besides its correlations: `model`, and `response` of a regression's."""
+    """Options for reading a table: `model`, and for a regression `response`."""
     from bayesrecon.models import shipped
     from bayesrecon.models.estimators import ESTIMATORS
 
     if model is None:
         raise BayesreconError(f"{file} is a table of estimates: name its model, --model {' or '.join(ESTIMATORS)}")
     values = parse_settings(settings)
-    own = ":" in model or model.endswith((".py", ".stan"))
-    if model not in ESTIMATORS and not own and model not in shipped():
+    user_model = ":" in model or model.endswith((".py", ".stan"))
+    if model not in ESTIMATORS and not user_model and model not in shipped():
         raise BayesreconError(f"{file} is a table of estimates: --model {model} is none of {', '.join(ESTIMATORS)}")
     if model not in ESTIMATORS:
         return {"model": load_model(model, values)}
@@ -282,24 +282,26 @@ def _open_table(
     """The release of a regression's table."""
     from bayesrecon.posteriors.printed.summaries import from_table
 
-    read = table_of(file, model, settings)
-    if not isinstance(read["model"], str):
+    table_options = table_of(file, model, settings)
+    if not isinstance(table_options["model"], str):
         raise BayesreconError(
             f"{file}: of a table of another model than a regression say what its estimates are, with "
             "posteriors.from_table"
         )
     if column and len(column) > 1:
         raise BayesreconError("several --column are read together by recover and audit alone")
-    return from_table(file, correlations=correlations, formula=formula, column=column[0] if column else None, **read)
+    return from_table(
+        file, correlations=correlations, formula=formula, column=column[0] if column else None, **table_options
+    )
 
 
 def open_release_of(args: "Arguments") -> Release:
-    """The release that the shared options name."""
+    """The release of the shared options."""
     return open_release(args.release, **_release_options(args))
 
 
 def open_releases_of(args: "Arguments") -> list[Release]:
-    """The releases of one data set that the shared options name."""
+    """The releases of the shared options, which have the same data."""
     return open_releases(args.release, **_release_options(args))
 
 
@@ -320,9 +322,9 @@ def _release_options(args: "Arguments") -> ReleaseOptions:
 
 
 def knowledge_of(args: "Arguments", model: Model | None) -> Knows:
-    """What the attacker knows by the shared options, as the verbs take it."""
+    """The attacker's knowledge in the shared options, as keywords of a verb."""
     unit = tuple(args.unit.split(",")) if args.unit else None
-    found = {
+    knowledge = {
         "known": None if model is None else known_fields(args.known, model),
         "unit": unit[0] if unit and len(unit) == 1 else unit,
         "total": args.total,
@@ -331,11 +333,11 @@ def knowledge_of(args: "Arguments", model: Model | None) -> Knows:
         "fit_weights": args.values.get("fit_weights"),
         "offset": args.values.get("offset"),
     }
-    return cast(Knows, {name: value for name, value in found.items() if value is not None})
+    return cast(Knows, {name: value for name, value in knowledge.items() if value is not None})
 
 
 def open_releases(sources: Sequence[str], **options: Unpack[ReleaseOptions]) -> list[Release]:
-    """Releases of one data set: every posteriordb name, file or table is one, CmdStan files together are."""
+    """Releases of one data set: one for each posteriordb name, file or table, and one for all CmdStan files."""
     from bayesrecon.posteriors.door import is_file
 
     columns = options.get("column") or ()

@@ -57,7 +57,7 @@ class _Commands(TyperGroup):
     listing = False
 
     def list_commands(self, ctx: object) -> list[str]:
-        return sorted([*_own(), *_added()])
+        return sorted([*_package_commands(), *_plugin_commands()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in (known := self.list_commands(ctx)):
@@ -66,18 +66,18 @@ class _Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: object, cmd_name: str) -> Any:
-        own = cmd_name in _own()
-        if not own and cmd_name not in _added():
+        own = cmd_name in _package_commands()
+        if not own and cmd_name not in _plugin_commands():
             return None
         if self.listing:
             group, example = SHOWN.get(cmd_name, (None, ""))
-            summary = _summary(cmd_name) if own else _first_line(_added()[cmd_name].__doc__)
+            summary = _summary(cmd_name) if own else _first_line(_plugin_commands()[cmd_name].__doc__)
             description = f"{summary} Example: bayesrecon {example}" if example else summary
             return TyperCommand(cmd_name, help=description, short_help=description, rich_help_panel=group)
         cache_by_default()  # the command's name is resolved, and its module imported, before anything is called
         app = typer.Typer(pretty_exceptions_enable=False, context_settings=_CONTEXT, add_completion=False)
         _, example = SHOWN.get(cmd_name, (None, ""))
-        function = importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND if own else _added()[cmd_name]
+        function = importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND if own else _plugin_commands()[cmd_name]
         help_text = _unwrapped(inspect.getdoc(function) or "") if own else None
         app.command(cmd_name, help=help_text, epilog=f"Example: bayesrecon {example}" if example else None)(function)
         return typer.main.get_command(app)
@@ -90,22 +90,22 @@ class _Commands(TyperGroup):
             self.listing = False
 
 
-def _own() -> list[str]:
+def _package_commands() -> list[str]:
     """The commands of this package."""
     return [info.name for info in pkgutil.iter_modules(importlib.import_module(_COMMANDS).__path__)]
 
 
 @cache
-def _added() -> Mapping[str, Callable[..., object]]:
+def _plugin_commands() -> Mapping[str, Callable[..., object]]:
     """The commands of plug-ins."""
-    own = _own()
+    package_commands = _package_commands()
 
-    def wrong(name: str, given: object, before: Mapping[str, object]) -> str:
-        if not callable(given):
+    def problem(name: str, value: object, before: Mapping[str, object]) -> str:
+        if not callable(value):
             return "it is no function"
-        return f"there is a command {name!r} already" if name in own else ""
+        return f"there is a command {name!r} already" if name in package_commands else ""
 
-    return plugins("commands", wrong).found
+    return plugins("commands", problem).found
 
 
 def _summary(name: str) -> str:

@@ -13,7 +13,7 @@ _MOST_ROWS, _MOST_UNITS = 25, 10
 
 
 def records_headline(result: "RecordTable") -> str:
-    """What was recovered, and from what."""
+    """A line with the numbers of records and draws, and the recovered fields."""
     return (
         f"{result.release}: {len(result)} records ({', '.join(result.unit)} known), {', '.join(result)} recovered from "
         f"{result.draws} draws in {result.seconds:.1f} s"
@@ -46,14 +46,14 @@ def records_table(result: "RecordTable") -> "Table":
 
 
 def exposure_table(result: "RecordTable") -> "Table":
-    """Units by what the release adds to the naive guess."""
+    """Units with the most bits beyond the naive guess."""
     from rich.markup import escape
     from rich.table import Table
 
     found = result.exposure(by=result.unit[0])
     table = Table(title="most exposed")
-    for head in (result.unit[0], "records", "bits"):
-        table.add_column(escape(head), justify="right")
+    for heading in (result.unit[0], "records", "bits"):
+        table.add_column(escape(heading), justify="right")
     for name, line in found.head(_MOST_UNITS).to_dict("index").items():
         table.add_row(f"{name}", f"{int(line['records'])}", f"{line['bits']:.2f}")
     return table

@@ -1,4 +1,4 @@
-"""What was typed wrongly, in one line with what to type instead."""
+"""Messages for usage errors, in one line that says what to type instead."""
 
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
@@ -12,7 +12,7 @@ RENAMED: Mapping[tuple[str, str], str] = {
     ("reconstruct", "--method"): "it is --attack weighted-records (newton) or --attack score-matching (adam) now",
     ("", "--bounds"): "it is --domain FIELD=LOW:HIGH now",
 }
-"""Options that had another name, by their command; those of no command are of all that had them."""
+"""`{(command, old option): hint}`. The command "" stands for all commands."""
 
 
 @runtime_checkable

@@ -99,20 +99,20 @@ def _joined(label: str, sizes: Sequence[float | None]) -> str:
 
 
 def _groups(found: GroupsFound) -> dict[str, str]:
-    what = found.group + (f" with {found.part[0]} {found.part[1]:g}" if found.part else "")
-    right = found.correct / found.determined
-    whole = found.determined == found.groups
+    group = found.group + (f" with {found.part[0]} {found.part[1]:g}" if found.part else "")
+    exact_share = found.correct / found.determined
+    complete = found.determined == found.groups
     return {
-        "recovered": f"{found.determined} of {found.groups} counts per {what}, {right:.0%} exact; "
+        "recovered": f"{found.determined} of {found.groups} counts per {group}, {exact_share:.0%} exact; "
         f"n {found.n or float('nan'):.4g}",
         "error": f"RMSE {found.error:.3g}",
         "expected": f"{found.expected:.3g}",
         "floor": "" if found.floor is None else f"{found.floor:.3g}",
         "naive": "",
         "verdict": (
-            f"count and sums of every {what}"
-            if whole
-            else f"count and sums, {what}, in {found.determined} of {found.groups}"
+            f"count and sums of every {group}"
+            if complete
+            else f"count and sums, {group}, in {found.determined} of {found.groups}"
         )
         + _doubt(found.consistent),
     }
@@ -144,7 +144,10 @@ def _series(found: SeriesFound) -> dict[str, str]:
     kind += "" if found.assumed_bound is None else f", values within {found.assumed_bound:g}"
     errors = [] if found.error is None else [f"RMSE {found.error:.3g}"]
     errors += [] if found.z is None else [f"averages' largest z {found.z:.1f}"]
-    what, far = "averages" if found.averages else "functions", ", further from the truth than stated" * found.astray
+    recovered, contradiction = (
+        "averages" if found.averages else "functions",
+        ", further from the truth than stated" * found.astray,
+    )
     return {
         "recovered": f"{found.determined} of {found.entries} entries{averages}; rank {found.rank}{kind}",
         "error": "; ".join(errors),
@@ -153,7 +156,8 @@ def _series(found: SeriesFound) -> dict[str, str]:
         "naive": f"RMSE {found.naive_error:.3g}",
         "verdict": "entries of the series"
         if found.determined
-        else f"does not factorise: {what} of the whole series, no entry of it{far}" + _doubt(found.consistent),
+        else f"does not factorise: {recovered} of the whole series, no entry of it{contradiction}"
+        + _doubt(found.consistent),
     }
 
 

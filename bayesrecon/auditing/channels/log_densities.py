@@ -34,8 +34,8 @@ def attack_log_densities(opened: Opened) -> tuple[list[Open], list[NotRun]]:
     reported = {where for f in findings for where in f.finding.where}
     exact = [s for s in opened.numbers.densities if not reported & set(s.where)]
     for series in exact[:_MOST]:
-        recovered = _by_numbers(opened, series)
-        findings += [] if recovered is None else [recovered]
+        finding = _by_numbers(opened, series)
+        findings += [] if finding is None else [finding]
     for series in exact[_MOST:]:
         findings.append(Open(_unattacked(series), lambda budget: ()))
     attacked = {where for f in findings for where in f.finding.where}

@@ -156,9 +156,8 @@ def _count(estimates: Estimates, entries: Mapping[str, Entry]) -> Finding | None
         for name in _COUNTED
         if name in entries and np.size(entries[name].values)
     }
-    if (
-        "df.residual" in numbers and "rank" in numbers and "edf" not in entries
-    ):  # smooths have fractional degrees of freedom
+    smooth = "edf" in entries  # smooths have fractional degrees of freedom
+    if "df.residual" in numbers and "rank" in numbers and not smooth:
         counts["degrees of freedom"] = numbers["df.residual"] + numbers["rank"], _where(entries, "df.residual", "rank")
     elif "df.null" in numbers:
         counts["degrees of freedom"] = numbers["df.null"] + 1, _where(entries, "df.null")

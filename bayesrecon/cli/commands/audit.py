@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesrecon.cli.audits import Announced, check_writable, declared, finish, so_far
+from bayesrecon.cli.audits import Announced, check_writable, finish, public_names, so_far
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Arguments, command, only
 from bayesrecon.cli.delivery import check_suffix
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
@@ -79,7 +79,7 @@ def audit(
     check_suffix(html, (".html", ".htm"), "--html")
     check_suffix(fix, (".nc", ".npz"), "--fix")
     check_writable(html, fix, args.out)
-    allowed = declared(public or ())
+    allowed = public_names(public or ())
     if fail_on not in (None, "low", "medium", "high"):
         raise BayesreconError(f"--fail-on {fail_on}: expected low, medium or high")
     if fix is None and (keep_draws is not None or digits is not None):

@@ -74,8 +74,8 @@ def outputs(
 
         if args.out is not None and args.out.suffix == ".npz":
             raise BayesreconError(f"--out {args.out}: an audit is written to .csv or .json")
-        found = audit_outputs(predict, records, decoder=decode, values=values, name=model, key=args.seed)
-        finish(args, found, html, fail_on)
+        audit_result = audit_outputs(predict, records, decoder=decode, values=values, name=model, key=args.seed)
+        finish(args, audit_result, html, fail_on)
         return
     from bayesrecon.attacks.attack import attacks
     from bayesrecon.attacks.reconstruction import reconstruct
@@ -125,10 +125,10 @@ def _check(
 def _function(spec: str, what: str, option: str) -> "Predict":
     from bayesrecon.cli.own_files import load_object
 
-    found = load_object(spec, what, option)
-    if not callable(found):
-        raise BayesreconError(f"{option} {spec}: this is a {type(found).__name__}, no function")
-    return found
+    loaded = load_object(spec, what, option)
+    if not callable(loaded):
+        raise BayesreconError(f"{option} {spec}: this is a {type(loaded).__name__}, no function")
+    return loaded
 
 
 def table(result: "InputEstimate", details: bool = False) -> "Table":
@@ -144,8 +144,8 @@ def table(result: "InputEstimate", details: bool = False) -> "Table":
         fields_table.add_column(heading, justify="right", no_wrap=True)
     frame = result.to_dataframe().sort_values("visibility", ascending=False, kind="stable")
     for row in frame.head(_ROWS).reset_index().to_dict("records"):
-        shown = list(row.values())[1 : 6 if details else 5]
-        fields_table.add_row(str(row["field"]), *map(number, shown), str(row["verdict"]))
+        numbers = list(row.values())[1 : 6 if details else 5]
+        fields_table.add_row(str(row["field"]), *map(number, numbers), str(row["verdict"]))
     if len(frame) > _ROWS:
         fields_table.add_row(f"and {len(frame) - _ROWS} more: see --json")
     return fields_table

@@ -96,12 +96,12 @@ def _deliver(args: Arguments, result: "Result") -> None:
     args.deliver(
         result,
         "reconstruction.plot_reconstruction",
-        lambda r: _shown(r, args.details),
+        lambda r: _tables(r, args.details),
         interrupted,
     )
 
 
-def _shown(result: "Reconstruction", details: bool) -> "list[RenderableType]":
+def _tables(result: "Reconstruction", details: bool) -> "list[RenderableType]":
     if details:
         parts = [gap_line(result), certificate_line(result), ending(result)]
         return [headline(result, details), statistics_table(result), *parts]
@@ -111,11 +111,11 @@ def _shown(result: "Reconstruction", details: bool) -> "list[RenderableType]":
 def headline(result: "Reconstruction", details: bool = False) -> str:
     """What was built; with details, also how."""
     count = len(result.pseudo.weights)
-    made = f"{result.release}: {count} weighted record{'s' * (count != 1)}"
+    records = f"{result.release}: {count} weighted record{'s' * (count != 1)}"
     if not details:
-        return f"{made} fitted to the release"
-    how = f"metric {result.metric}, {result.coordinates} coordinates"
-    return f"{made} by {result.method}, {result.objective} objective ({how})"
+        return f"{records} fitted to the release"
+    setting = f"metric {result.metric}, {result.coordinates} coordinates"
+    return f"{records} by {result.method}, {result.objective} objective ({setting})"
 
 
 def in_short(result: "Reconstruction") -> str:
@@ -139,14 +139,14 @@ def statistics_table(result: "Reconstruction") -> "Table":
 
     from bayesrecon.cli.rich_tables import number
 
-    found = result.statistics()
+    statistics = result.statistics()
     table = Table()
     table.add_column("statistic", no_wrap=True)
     table.add_column("of the records", justify="right", no_wrap=True)
-    for name, value in list(found.items())[:_MOST_ROWS]:
+    for name, value in list(statistics.items())[:_MOST_ROWS]:
         table.add_row(escape(name), number(value if isfinite(value) else None))
-    if len(found) > _MOST_ROWS:
-        table.add_row(f"and {len(found) - _MOST_ROWS} more: see --json")
+    if len(statistics) > _MOST_ROWS:
+        table.add_row(f"and {len(statistics) - _MOST_ROWS} more: see --json")
     return table
 
 
@@ -166,7 +166,7 @@ def certificate_line(result: "Reconstruction") -> str:
     """What the gap is measured against: the domain and the mass it was searched on."""
     kind = "tables with one record a row" if result.certificate == "one record a row" else result.certificate
     text = f"certified: distance from the best of all {kind}"
-    stated = [f"{name} in {_interval(ends)}" for name, ends in result.domain.items()]
+    stated = [f"{name} in {_interval(bounds)}" for name, bounds in result.domain.items()]
     if stated:
         text += f" with {', '.join(stated)}"
     if result.mass is not None and result.certificate != "one record a row":
