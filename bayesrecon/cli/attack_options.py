@@ -61,7 +61,7 @@ def _of_source(tree: ast.Module) -> Iterator[Declared]:
         if isinstance(node, ast.AnnAssign) and node.value is not None
     }
     takes = [node.id for node in ast.walk(assigned["takes"].value or class_node) if isinstance(node, ast.Name)]
-    if all(node.endswith(_OTHERS) for node in takes):
+    if all(name.endswith(_OTHERS) for name in takes):
         return
     options = {}
     for field, node in assigned.items():
