@@ -52,7 +52,7 @@ def dominance_of_draws(
 
     Args:
         problem: the solved release.
-        found: the recovery without cells.
+        recovery: the recovery without cells.
         where: places of the draws.
 
     Returns:
@@ -132,8 +132,10 @@ def _bounds(row: Row | None) -> Bounds | None:
 
 def _sums(label: str, name: str, rows: Mapping[str, Row]) -> list[Sum]:
     """The sum with the smallest and with the largest possible number of records, which bound the shares."""
-    of = f"[{label}]" if label else ""
-    count, mean, variance = (_bounds(rows.get(row)) for row in (f"n{of}", f"mean({name}){of}", f"var({name}){of}"))
+    suffix = f"[{label}]" if label else ""
+    count, mean, variance = (
+        _bounds(rows.get(row)) for row in (f"n{suffix}", f"mean({name}){suffix}", f"var({name}){suffix}")
+    )
     if count is None or mean is None or variance is None:
         return []
     low, high = max(math.ceil(count[0]), 2), math.floor(count[1])

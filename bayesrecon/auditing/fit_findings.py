@@ -229,17 +229,13 @@ def stated(recovery: Recovery) -> list[Row]:
 
 
 def alternatives_of(release: Release) -> list[Alternative]:
-    """Remedies for a mean with a covariance; none for other releases.
-
-    Remedies that do not apply raise an error when they are tried.
-    """
-    if not isinstance(release, Derived):
-        return []
-    rounded = [(f"print {k} digits", partial(fewer_digits, release, k)) for k in _DIGITS]
+    """Remedies for a mean with a covariance. Those that do not apply raise an error when they are tried."""
+    fit = cast(Derived, release)
+    rounded = [(f"print {k} digits", partial(fewer_digits, fit, k)) for k in _DIGITS]
     return [
         *rounded,
         ("leave the correlations out", lambda: without_correlations(release)),
-        ("publish the estimates alone", lambda: estimates_alone(release)),
+        ("publish the estimates alone", lambda: estimates_alone(fit)),
     ]
 
 

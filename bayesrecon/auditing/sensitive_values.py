@@ -112,15 +112,15 @@ _KINDS = (
 DRAWS = "draws"
 
 
-def sensitive_values(contents: Contents, model: Model | None = None, found: Iterable[Finding] = ()) -> list[Finding]:
+def sensitive_values(contents: Contents, model: Model | None = None, earlier: Iterable[Finding] = ()) -> list[Finding]:
     """One finding for each kind of values that a model would open up, with or without a model.
 
     Args:
         contents: the file.
         model: if given, only its parameters count as draws. Otherwise the whole group `posterior` does.
-        found: earlier findings.
+        earlier: earlier findings.
     """
-    reported = {(kind, where) for f in found for where in f.where for kind in (_as_sensitive(f.kind), f.kind)}
+    reported = {(kind, where) for f in earlier for where in f.where for kind in (_as_sensitive(f.kind), f.kind)}
     places: dict[str, list[Variable]] = {}
     for variable in contents.variables:
         kind = _kind_of(variable, parameters_of(model))

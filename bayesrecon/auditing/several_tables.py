@@ -9,7 +9,6 @@ from typing import TypedDict
 from bayesrecon.auditing.effort import Effort
 from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.small_counts import Count, counts_of, small_counts
-from bayesrecon.auditing.table_remedies import TableOptions
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.recovered import recovered
@@ -42,7 +41,7 @@ def audits_of_tables(
     model: object,
     which: Mapping[str, Sequence[str | None] | None],
     knows: Knows,
-    read: Callable[..., tuple[Release | None, TableOptions]],
+    read: Callable[..., tuple[Release | None, Mapping[str, object]]],
     audit: Callable[..., Audit],
     options: TablesOptions,
 ) -> tuple[list[Audit], list[Finding], list[NotRun]]:
@@ -73,7 +72,7 @@ def audits_of_tables(
     for i, (source, correlations, column) in enumerate(zip(sources, correlations_by_table, columns, strict=True), 1):
         stated = {k: v for k, v in {**which, "correlations": correlations, "column": column}.items() if v is not None}
         release, about = read(source, model, **stated)
-        name = about["name"] if isinstance(source, str | Path) or column else f"table {i}"  # names must differ
+        name = str(about["name"]) if isinstance(source, str | Path) or column else f"table {i}"  # names must differ
         if release is not None:
             releases.append(replace(release, name=name))
         known = knows if release is None else of_model(knows, release.about)

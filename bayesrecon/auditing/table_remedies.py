@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Required, TypedDict
+from typing import TYPE_CHECKING, Any, Required, TypedDict, cast
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.inexact import NO_CORRELATIONS
@@ -99,8 +99,8 @@ def _alternatives(
     alternatives: Alternatives = [(f"print {k} digits", lambda k=k: printed(k)) for k in _DIGITS]  # type: ignore[misc]
     if correlations is not None:
         alternatives.append(("leave the correlations out", lambda: from_table(table, model, column=column, **options)))
-    if isinstance(release, Derived):
-        alternatives.append(("publish the estimates alone", lambda: estimates_alone(release)))
+    # For releases of other kinds it raises an error when it is tried.
+    alternatives.append(("publish the estimates alone", lambda: estimates_alone(cast(Derived, release))))
     return alternatives
 
 

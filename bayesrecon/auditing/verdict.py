@@ -22,7 +22,7 @@ from bayesrecon.diagnostics import Z95, evenly
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Progress, Records, entry
 from bayesrecon.releases import Release
-from bayesrecon.results.records import Column
+from bayesrecon.results.records import Column, RecordTable
 from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.running.engine import pooled, swept
 
@@ -146,11 +146,11 @@ def _records(
     release: Release, truth: Records, design: Sequence[str], unit: tuple[str, ...], progress: Progress | None
 ) -> tuple[RecordsFound, tuple[str, ...]]:
     from bayesrecon.attacks.reconstruction import reconstruct
-    from bayesrecon.attacks.records.single import SingleRecords
     from bayesrecon.evaluate import score_records
 
     known = {k: truth[k] for k in design}
-    table = reconstruct(release, attack=SingleRecords(), known=known, unit=unit, force=True, progress=progress)
+    table = reconstruct(release, known=known, unit=unit, force=True, progress=progress)
+    assert isinstance(table, RecordTable), "the attack with a unit"
     scores = score_records(table, truth)
     values = [_values(name, table[name], np.asarray(truth[name], float), score) for name, score in scores.items()]
     return RecordsFound(tuple(values)), (*table.failures, *table.warnings)

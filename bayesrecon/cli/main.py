@@ -66,19 +66,21 @@ class _Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: object, cmd_name: str) -> Any:
-        own = cmd_name in _package_commands()
-        if not own and cmd_name not in _plugin_commands():
+        is_packaged = cmd_name in _package_commands()
+        if not is_packaged and cmd_name not in _plugin_commands():
             return None
         if self.listing:
             group, example = SHOWN.get(cmd_name, (None, ""))
-            summary = _summary(cmd_name) if own else _first_line(_plugin_commands()[cmd_name].__doc__)
+            summary = _summary(cmd_name) if is_packaged else _first_line(_plugin_commands()[cmd_name].__doc__)
             description = f"{summary} Example: bayesrecon {example}" if example else summary
             return TyperCommand(cmd_name, help=description, short_help=description, rich_help_panel=group)
         cache_by_default()  # the command's name is resolved, and its module imported, before anything is called
         app = typer.Typer(pretty_exceptions_enable=False, context_settings=_CONTEXT, add_completion=False)
         _, example = SHOWN.get(cmd_name, (None, ""))
-        function = importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND if own else _plugin_commands()[cmd_name]
-        help_text = _unwrapped(inspect.getdoc(function) or "") if own else None
+        function = (
+            importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND if is_packaged else _plugin_commands()[cmd_name]
+        )
+        help_text = _unwrapped(inspect.getdoc(function) or "") if is_packaged else None
         app.command(cmd_name, help=help_text, epilog=f"Example: bayesrecon {example}" if example else None)(function)
         return typer.main.get_command(app)
 

@@ -208,9 +208,9 @@ def kind_of_labels(values: np.ndarray) -> Labels:
 
 def _are_numbers_of_somebody(array: np.ndarray) -> bool:
     """Whether labels are integers with at least four digits that are not years, such as patient numbers."""
-    whole = bool(np.isfinite(array).all() and (array == np.round(array)).all())
+    integers = bool(np.isfinite(array).all() and (array == np.round(array)).all())
     years = bool(np.all((array >= _YEARS[0]) & (array <= _YEARS[1])))
-    return whole and bool(array.min() >= _IDENTIFIERS) and not years and len(np.unique(array)) == len(array)
+    return integers and bool(array.min() >= _IDENTIFIERS) and not years and len(np.unique(array)) == len(array)
 
 
 def _as_numbers(texts: Sequence[str]) -> np.ndarray | None:

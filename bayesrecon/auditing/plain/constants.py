@@ -96,11 +96,11 @@ def _is_cyclic(series: np.ndarray) -> bool:
         return False
     if _has_period(finite):
         return True
-    whole = np.all(levels == np.round(levels))
+    integers = np.all(levels == np.round(levels))
     # Rounded draws also repeat, but their values are neighbours on a grid.
     steps = np.diff(levels)
     on_grid = steps.min() > 0 and np.allclose(steps / steps.min(), np.round(steps / steps.min()), atol=1e-3)
-    return not whole and not on_grid and len(levels) <= _REPEATS * len(moved)
+    return not integers and not on_grid and len(levels) <= _REPEATS * len(moved)
 
 
 def _has_period(series: np.ndarray) -> bool:
