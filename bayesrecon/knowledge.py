@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -288,7 +288,7 @@ def with_factors_of(model: Model, knows: Mapping[str, Any]) -> dict[str, Any]:
     return {**knows, "factors": {**more, **stated}} if more else dict(knows)
 
 
-def of_model(knows: Mapping[str, object], model: Model) -> dict[str, Any]:
+def of_model(knows: Mapping[str, object], model: Model) -> Knows:
     """What is known of one of several releases: of fields that its records have.
 
     >>> from bayesrecon.models.estimators import ols
@@ -302,7 +302,7 @@ def of_model(knows: Mapping[str, object], model: Model) -> dict[str, Any]:
         return {k: v for k, v in value.items() if k in model.fields} if isinstance(value, Mapping) else value
 
     found = {name: kept(name, value) for name, value in knows.items() if value is not None}
-    return {name: value for name, value in found.items() if not isinstance(value, Mapping) or value}
+    return cast(Knows, {name: value for name, value in found.items() if not isinstance(value, Mapping) or value})
 
 
 def _has(factor: object, model: Model) -> bool:

@@ -146,7 +146,7 @@ LOOKED = {
     "attacks": bayesrecon.attacks.attack.attacks,
     "channels": channels,
     "models": shipped,
-    "commands": plugged.main._added,
+    "commands": plugged.main._plugin_commands,
 }
 
 

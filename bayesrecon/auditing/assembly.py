@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from bayesrecon.auditing.accounts.account import accounts, unrecognised
 from bayesrecon.auditing.column_matches import Matching
-from bayesrecon.auditing.held import PASS_A_MODEL, attack_of, held, not_run, without_attack
 from bayesrecon.auditing.look import Look, Named, nobody
 from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private_data import Private, read_private
+from bayesrecon.auditing.sensitive_values import PASS_A_MODEL, attack_of, not_run, sensitive_values, without_attack
 from bayesrecon.errors import BayesreconError, labelled
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents
@@ -58,7 +58,7 @@ def merge(audits: Sequence[Audit]) -> Audit:
 def unopened(contents: Contents, key: int, seen: list[Finding]) -> tuple[list[Finding], list[NotRun], str]:
     """What a model would open up: further findings, attacks that were not tried, and a warning."""
     findings = look_at_columns(contents, key)
-    closed = held(contents, found=(*seen, *findings))
+    closed = sensitive_values(contents, earlier=(*seen, *findings))
     if contents.draws is None:
         reason = "there are no draws in the file (no group 'posterior')"
         remedy = "audit it together with the draws, or drop it"
@@ -70,10 +70,12 @@ def unopened(contents: Contents, key: int, seen: list[Finding]) -> tuple[list[Fi
     return findings + closed, untried + without_attack(closed), note
 
 
-def with_held(contents: Contents, model: Model, stage: Stage) -> Stage:
+def with_sensitive_values(contents: Contents, model: Model, stage: Stage) -> Stage:
     """Add findings for values that the attacks that did not run would use."""
     missed = {n.attack for n in stage.untried}
-    closed = [f for f in held(contents, model, stage.findings) if attack_of(f) in missed or not attack_of(f)]
+    closed = [
+        f for f in sensitive_values(contents, model, stage.findings) if attack_of(f) in missed or not attack_of(f)
+    ]
     return replace(stage, findings=(*stage.findings, *closed), untried=(*stage.untried, *without_attack(closed)))
 
 

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.auditing.acro_outputs import audits_of_acro
-from bayesrecon.auditing.around import INCALCULABLE, READING, look_around, not_computed
 from bayesrecon.auditing.assembly import (
     Stage,
     merge,
@@ -22,29 +21,30 @@ from bayesrecon.auditing.assembly import (
     unopened,
     with_accounts,
     with_data,
-    with_held,
+    with_sensitive_values,
 )
 from bayesrecon.auditing.cell_totals import dominance_of_draws
 from bayesrecon.auditing.channel import channels
 from bayesrecon.auditing.density_columns import Numbers
 from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, unmeasured_note
-from bayesrecon.auditing.fit_findings import audit_fit, knowledge_settings, look_at_estimates
-from bayesrecon.auditing.held import DRAWS
-from bayesrecon.auditing.input import held_by
+from bayesrecon.auditing.fit_findings import FitOptions, audit_fit, knowledge_settings, look_at_estimates
+from bayesrecon.auditing.input import contents_and_model
 from bayesrecon.auditing.look import Look
 from bayesrecon.auditing.opened import Opened, open_release
+from bayesrecon.auditing.plain_channels import INCALCULABLE, READING, not_computed, run_plain_channels
 from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private_data import read_private
 from bayesrecon.auditing.saved_fits import attack_fits
-from bayesrecon.auditing.several_tables import audits_of_tables
-from bayesrecon.auditing.table_remedies import table_to_audit
+from bayesrecon.auditing.sensitive_values import DRAWS
+from bayesrecon.auditing.several_tables import TablesOptions, audits_of_tables
+from bayesrecon.auditing.table_remedies import TableOptions, table_to_audit
 from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.json_types import Json
-from bayesrecon.knowledge import KNOWS, of_model, refuse_renamed
+from bayesrecon.knowledge import KNOWS, Knows, of_model, refuse_renamed
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
@@ -71,7 +71,7 @@ _SHARES = (0.5, 0.4)  # shares of the progress bar for the draws and for all cha
 @on_one_thread
 @np.errstate(over="ignore", invalid="ignore")  # extreme numbers are examined like any others
 def audit(
-    source: Any,
+    source: object,
     model: object = None,
     *,
     data: Mapping[str, Array] | str | os.PathLike[str] | None = None,
@@ -138,18 +138,26 @@ def audit(
     limits, budget = thresholds or Thresholds(), budget_of(effort)
     refuse_renamed(which, "audit")
     allowed = tuple(which.pop("public", ()))
-    knows: dict[str, Any] = {"known": known or None, **{k: which.pop(k) for k in KNOWS if k in which}}
-    knows = {k: v for k, v in knows.items() if v is not None}
+    stated_knowledge = {"known": known or None, **{k: which.pop(k) for k in KNOWS if k in which}}
+    knows = cast(Knows, {k: v for k, v in stated_knowledge.items() if v is not None})
     unit = knows.get("unit")
-    if is_acro(source):
+    unit_field = unit if isinstance(unit, str) else None
+    if isinstance(source, str | Path) and is_acro(source):
         return merge(audits_of_acro(source, audit, limits, remedies=remedies, key=key, progress=progress, **knows))
     if isinstance(which.get("column"), list | tuple):
         source = _side_by_side(source, which)
     if isinstance(source, list | tuple) and len(source) > 1 and all(map(is_table, source)):
-        options: Json = {"remedies": remedies, "thresholds": limits, "key": key, "progress": progress}
-        audits, more, closed = audits_of_tables(source, model, which, knows, table_to_audit, audit, options)
+        shared: TablesOptions = {"remedies": remedies, "thresholds": limits, "key": key, "progress": progress}
+        audits, more, closed = audits_of_tables(source, model, which, knows, table_to_audit, audit, shared)
         merged = merge(audits)
         return replace(merged, findings=ordered([*merged.findings, *more]), not_run=(*merged.not_run, *closed))
+    fit_options: FitOptions = {
+        "remedies": bool(remedies),
+        "effort": effort,
+        "thresholds": limits,
+        "key": key,
+        "progress": progress,
+    }
     if (fit := _fit_of(source, model, which)) is not None:
         if unit is not None:
             raise BayesreconError("unit= has no part in the audit of a fit; recover(release, unit=...) takes it")
@@ -157,17 +165,16 @@ def audit(
             raise BayesreconError(
                 "public= has no part in the audit of a fit: it names what may stay in a file of draws"
             )
-        options = {"knows": knows, "remedies": bool(remedies), "effort": effort, "thresholds": limits}
-        fitted = audit_fit(fit[0], **fit[1], **options, key=key, progress=progress)
+        fitted = audit_fit(fit[0], **fit[1], knows=knows, **fit_options)
         fitted = with_data(fitted, data, tuple(known or ()))
         if is_cmdstan_approximation(source):
             fitted = _with_file(fitted, audit(read_contents(source), data=data, remedies=remedies, key=key))
         return fitted if name is None else replace(fitted, name=name)
     stated = model is not None
-    contents, model, missing = held_by(source, model, name, progress)
+    contents, model, missing = contents_and_model(source, model, name, progress)
     if model is None and knows.keys() - {"known"} and contents.saved is None and not contents.estimates:
-        named_so = ", ".join(f"{name}=" for name in knows if name != "known")
-        raise BayesreconError(f"{named_so} says something of a model's records; pass the model= behind {contents.name}")
+        keywords = ", ".join(f"{name}=" for name in knows if name != "known")
+        raise BayesreconError(f"{keywords} describes a model's records; pass the model= behind {contents.name}")
     try:
         private = read_private(data, model)
     except BayesreconError:
@@ -175,9 +182,8 @@ def audit(
             raise
         private = read_private(data, None)  # a program in the file may have other names for the columns
     look = Look(contents, model, named(private), key)
-    copies, unseen = look_around(look, allowed, progress)
-    options: Json = {"knows": knows, "remedies": bool(remedies), "effort": effort, "thresholds": limits, "key": key}
-    tables, closed = look_at_estimates(contents, **options, progress=progress)
+    copies, unseen = run_plain_channels(look, allowed, progress)
+    tables, closed = look_at_estimates(contents, knows, **fit_options)
     copies += [f if used is None else scored_table(f, used, data, tuple(known or ())) for f, used in tables]
     unseen += closed
     settings = {
@@ -196,7 +202,7 @@ def audit(
         stage = with_accounts(look, replace(stage, untried=(*stage.untried, *unseen)), allowed)
         findings = list(stage.findings)
         if private is not None:
-            findings = [scored(f, private, model, tuple(known or ()), unit) for f in findings]
+            findings = [scored(f, private, model, tuple(known or ()), unit_field) for f in findings]
         return Audit(
             findings=ordered(findings),
             name=contents.name,
@@ -217,21 +223,20 @@ def audit(
             raise BayesreconError(f"{contents.name} is a saved object, which has its own model; omit model=")
 
         def attack(release: Release) -> Audit:
-            options["knows"] = of_model(knows, release.about)
-            audited = audit_fit(release, **options, progress=progress)
+            audited = audit_fit(release, knows=of_model(knows, release.about), **fit_options)
             with suppress(BayesreconError):  # the data lack a column of this fit, and were compared unchanged
                 audited = with_data(audited, data, ())
             return audited
 
         attacked = attack_fits(contents, attack)
-        _tell(progress, (*copies, *attacked.findings))
+        _announce(progress, (*copies, *attacked.findings))
         return result(Stage((*copies, *attacked.findings), attacked.warnings, attacked.untried))
     if model is None or contents.draws is None:
         more, untried, note = unopened(contents, key, copies)
         numbers = any(e.role or e.kind == "array" for e in contents.entries)
         if contents.draws is None and not (copies or more or contents.unread or numbers):
             raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
-        _tell(progress, (*copies, *more))
+        _announce(progress, (*copies, *more))
         return result(Stage((*copies, *more), tuple(filter(None, (missing, note))), tuple(untried)))
     last, reported = Stage(tuple(copies), (), ()), 0
     try:
@@ -245,29 +250,30 @@ def audit(
             progress=progress,
         ):
             last = replace(stage, findings=(*copies, *stage.findings))
-            _tell(progress, last.findings[reported:])
+            _announce(progress, last.findings[reported:])
             reported = len(last.findings)
     except KeyboardInterrupt:
-        raise Interrupted(result(with_held(contents, model, last))) from None
-    return result(with_held(contents, model, last))
+        raise Interrupted(result(with_sensitive_values(contents, model, last))) from None
+    return result(with_sensitive_values(contents, model, last))
 
 
-def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release | None, Json] | None:
+def _fit_of(source: object, model: object, table: Json) -> tuple[Release | None, TableOptions] | None:
     """The release of a fit or a table, and options for its audit; None if the source contains draws."""
     if is_table(source):
-        if model is None:
+        if not isinstance(model, str | Model):
             raise BayesreconError(f"a table of estimates needs its model= {', '.join(ESTIMATORS)}, or one of its own")
         return table_to_audit(source, model, **table)
     if table:
         raise BayesreconError(f"{next(iter(table))}= belongs to a table of estimates with standard errors")
     source = getattr(source, "release", source)  # of a `Trained`
     if isinstance(source, OneAtom) or is_fit(source) or (model is not None and is_cmdstan_approximation(source)):
-        return release_of(source, model), {}
+        release = release_of(source, model)
+        return release, {"name": release.name}
     return None
 
 
-def _side_by_side(source: Any, which: Json) -> list[Path | str]:
-    """A list with the table once for each named model. A single name is left to the reader."""
+def _side_by_side(source: object, which: Json) -> object:
+    """The table once for each named model, in a list. A single name is left to the reader of the table."""
     columns = list(which["column"])
     if isinstance(source, list | tuple) or which.get("correlations") is not None:
         raise BayesreconError("several column= are those of one table, without correlations=")
@@ -279,7 +285,9 @@ def _side_by_side(source: Any, which: Json) -> list[Path | str]:
 
 def _with_file(fitted: Audit, file: Audit) -> Audit:
     """Merge the audit of a distribution with the audit of the file that contains it."""
-    others = (n for n in file.not_run if n.attack != DRAWS and (n.attack, n.where) != (READING, ("draws",)))  # the law
+    others = (
+        n for n in file.not_run if n.attack != DRAWS and (n.attack, n.where) != (READING, ("draws",))
+    )  # the distribution
     return replace(
         fitted,
         findings=ordered([*fitted.findings, *(f for f in file.findings if f.kind != DRAWS)]),
@@ -289,17 +297,17 @@ def _with_file(fitted: Audit, file: Audit) -> Audit:
     )
 
 
-def _tell(progress: Progress | None, found: Iterable[Finding]) -> None:
-    if (tell := getattr(progress, "found", None)) is not None:
-        for finding in found:
-            tell(finding)
+def _announce(progress: Progress | None, findings: Iterable[Finding]) -> None:
+    if (announce := getattr(progress, "found", None)) is not None:
+        for finding in findings:
+            announce(finding)
 
 
 def _stages(
     contents: Contents,
     model: Model,
     *,
-    knows: dict[str, Any],
+    knows: Knows,
     budget: Budget | None,
     thresholds: Thresholds,
     key: int,
@@ -317,6 +325,7 @@ def _stages(
     """
     available, skipped = channels()
     known, unit = knows.get("known") or {}, knows.get("unit")
+    unit_field = unit if isinstance(unit, str) else None
     findings: list[Finding | Open] = []
     warnings: list[str] = []
     untried: list[NotRun] = [*skipped]
@@ -334,7 +343,7 @@ def _stages(
         problem, recovery = start(release, knows, key, _part(progress, "the draws", 0.0, _SHARES[0]))
         reference = problem.reference
         warnings += recovery.warnings
-        finding = draws_finding(recovery, unit, thresholds) if recovery.consistent else None
+        finding = draws_finding(recovery, unit_field, thresholds) if recovery.consistent else None
         if finding is not None:
             findings.append(_open_draws(finding, release, problem, recovery, key))
         dominated, unseen = dominance_of_draws(problem, recovery, ("posterior",))

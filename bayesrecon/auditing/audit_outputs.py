@@ -109,9 +109,9 @@ def audit_outputs(
         records = np.asarray(data, float)
     except (TypeError, ValueError, OverflowError):
         raise BayesreconError("data are one array of numbers, (m, *shape)") from None
-    given = records.shape
-    if len(given) < 2 or given[0] < _LEAST:
-        raise BayesreconError(f"data of shape {given}: expected (m, *shape) with m at least {_LEAST}")
+    shape = records.shape
+    if len(shape) < 2 or shape[0] < _LEAST:
+        raise BayesreconError(f"data of shape {shape}: expected (m, *shape) with m at least {_LEAST}")
     # The door of releases checks the model, the records and their values.
     first = answers_of(predict, records[:1])[0]
     release = outputs(predict, first, public=records, values=values, name=name)
@@ -121,26 +121,26 @@ def audit_outputs(
         raise BayesreconError(
             f"{len(order)} records for {release.answers.shape[1]} outputs: supply more than twice as many"
         )
-    fit, rest = order[:half], order[half:]
+    fit, held_out = order[:half], order[half:]
     queries = _Queries(
         release.public[fit],
         release.answers[fit],
-        release.public[rest],
-        release.answers[rest],
+        release.public[held_out],
+        release.answers[held_out],
         cut,
         release.public.std(axis=0),
     )
     remedies = _remedies(queries, rng)
     guess = fitted_decoder(queries.x, queries.logits)(queries.answers)
-    found = [_finding("linear decoder", guess, queries, limits, release.values, remedies)]
+    findings = [_finding("linear decoder", guess, queries, limits, release.values, remedies)]
     untried = [NOT_TRIED]
     if decoder is not None:
         trained = decoded(decoder, queries.answers, queries.x.shape[1])
-        found.append(_finding("trained decoder", trained, queries, limits, release.values, ()))
+        findings.append(_finding("trained decoder", trained, queries, limits, release.values, ()))
         worse = queries.error(trained) > queries.error(guess)
         untried = [replace(NOT_TRIED, reason=_WORSE)] if worse else []
     return Audit(
-        findings=ordered(found),
+        findings=ordered(findings),
         name=name,
         format=f"outputs of a model, {release.answers.shape[1]} numbers about {queries.x.shape[1]} fields",
         model=None,
@@ -165,7 +165,7 @@ def _finding(
     values: tuple[float, float],
     remedies: tuple[Remedy, ...],
 ) -> Finding:
-    """What one decoder makes of the answers, with its nulls."""
+    """The finding on one decoder, with its null references."""
     mean = np.broadcast_to(queries.x.mean(axis=0), queries.records.shape)
     error = np.sqrt(np.mean((guess - queries.records) ** 2, axis=0))
     moving = varies(queries.spread)
@@ -207,7 +207,7 @@ def _finding(
 
 
 def _rank_above(covariance: np.ndarray, cut: float) -> int:
-    """Directions that the cut keeps."""
+    """Number of directions whose variance is above the cut."""
     values = np.linalg.eigvalsh(covariance)
     return int((values > cut * values[-1]).sum())
 
@@ -217,7 +217,7 @@ def _psnr(guess: np.ndarray, queries: _Queries, width: float) -> float:
 
 
 def _remedies(queries: _Queries, rng: np.random.Generator) -> tuple[Remedy, ...]:
-    """What less of an answer leaves: predicted from the records that were fitted, measured on the queries."""
+    """Errors after coarser outputs: predicted from the fitted records, and measured on the queries."""
     classes = queries.logits.shape[1]
     before = queries.error(fitted_decoder(queries.x, queries.logits)(queries.answers))
     make = partial(Remedy, statistic=_STATISTIC, before=before)
@@ -239,22 +239,22 @@ def _remedies(queries: _Queries, rng: np.random.Generator) -> tuple[Remedy, ...]
 
 
 def _views(classes: int) -> list[tuple[str, Callable[[np.ndarray], np.ndarray]]]:
-    """Lesser views of logits."""
+    """Coarser views of logits, each with its description."""
     ignored = ()  # no model is queried: only the views are used
     softmax = Answer(ignored, (1,), "rounded", 12)
-    found: list[tuple[str, Callable[[np.ndarray], np.ndarray]]] = [
+    views: list[tuple[str, Callable[[np.ndarray], np.ndarray]]] = [
         ("softmax, whose logarithm is read", Answer(ignored, (1,), "softmax").seen)
     ]
     for count in (n for n in _TOP if n < classes - 1):
-        found.append((f"the {count} largest probabilities alone", partial(_largest, softmax, count)))
+        views.append((f"the {count} largest probabilities alone", partial(_largest, softmax, count)))
     for q in _DIGITS:
         text = f"softmax rounded to {q} decimal{'s' * (q > 1)} (at most {softmax_bits(classes, q):.1f} bits)"
-        found.append((text, Answer(ignored, (1,), "rounded", q).seen))
+        views.append((text, Answer(ignored, (1,), "rounded", q).seen))
     text = f"the largest class alone ({math.log2(classes):.1f} bits)"
-    return [*found, (text, Answer(ignored, (1,), "argmax").seen)]
+    return [*views, (text, Answer(ignored, (1,), "argmax").seen)]
 
 
 def _largest(softmax: Answer, count: int, logits: np.ndarray) -> np.ndarray:
-    """Probabilities, all but the largest ones zero."""
+    """Probabilities, with all but the `count` largest set to zero."""
     p = softmax.seen(logits)
     return np.where(p >= np.sort(p, axis=1)[:, [-count]], p, 0.0)

@@ -14,7 +14,7 @@ from statistics import NormalDist
 import numpy as np
 
 from bayesrecon.auditing.dominance import Bounds, Sum, dominating
-from bayesrecon.auditing.held import DROP_DRAWS
+from bayesrecon.auditing.sensitive_values import DROP_DRAWS
 from bayesrecon.diagnostics import Z95
 from bayesrecon.estimation.categories import level_label
 from bayesrecon.estimation.problem import Problem
@@ -43,7 +43,7 @@ _REMEDIES = (
 
 
 def dominance_of_draws(
-    problem: Problem, found: Recovery, where: tuple[str, ...]
+    problem: Problem, recovery: Recovery, where: tuple[str, ...]
 ) -> tuple[list[Finding], tuple[str, ...]]:
     """Sums of which one record is more than half: over all records, and over records with one value of a field.
 
@@ -52,13 +52,13 @@ def dominance_of_draws(
 
     Args:
         problem: the solved release.
-        found: the recovery without cells.
+        recovery: the recovery without cells.
         where: places of the draws.
 
     Returns:
         Findings, and a warning if not all sums were checked.
     """
-    if found.failures:
+    if recovery.failures:
         return [], ()
     knowledge, reference = problem.knowledge, problem.reference
     fields = [
@@ -66,11 +66,11 @@ def dominance_of_draws(
         for c in components(knowledge.fields, list(knowledge.known), reference.centre, reference.scale)
         if not knowledge.fields[c.field].domain.levels
     ]
-    library, cells, every = moments(()), [("", c) for c in fields], list(_cells(problem, fields))
-    for label, inside, c in every[:_SUMS]:
+    library, cells, field_cells = moments(()), [("", c) for c in fields], list(_cells(problem, fields))
+    for label, inside, c in field_cells[:_SUMS]:
         _add(library, label, inside, c)
         cells.append((label, c))
-    rows = {row.name: row for row in found}
+    rows = {row.name: row for row in recovery}
     if len(library.statistics) > 1:
         totals = part_totals(problem.solved, library, knowledge)
         rows |= {row.name: row for row in rows_of(library, totals, problem.solved.embedding)}
@@ -82,16 +82,19 @@ def dominance_of_draws(
         more = "" if knowledge.fields[c.field].domain.low >= 0 else f", if {c.name} is not negative"
         for possible in filter(None, sums):
             findings += dominating(possible, c.name, where, _NEEDS, more, _REMEDIES, ", with 95 % confidence")
-    left = len(every) - _SUMS
-    return findings, (f"dominance was not looked for in {left} of {len(every)} sums of cells",) if left > 0 else ()
+    unchecked = len(field_cells) - _SUMS
+    note = f"dominance was not looked for in {unchecked} of {len(field_cells)} sums of cells"
+    return findings, (note,) if unchecked > 0 else ()
 
 
-def _cells(problem: Problem, found: list[Component]) -> Iterator[tuple[str, tuple[str, float], Component]]:
+def _cells(problem: Problem, components: list[Component]) -> Iterator[tuple[str, tuple[str, float], Component]]:
     """The name of each cell with its field and value, and a component of another field."""
     for name, field in problem.knowledge.fields.items():
         levels = field.domain.levels
         if not field.shape and len(levels) > 1:
-            yield from ((f"{name}={level_label(v)}", (name, v), c) for v in levels for c in found if c.field != name)
+            yield from (
+                (f"{name}={level_label(v)}", (name, v), c) for v in levels for c in components if c.field != name
+            )
 
 
 def _add(library: Library, label: str, cell: tuple[str, float], c: Component) -> None:
@@ -123,14 +126,16 @@ def _add(library: Library, label: str, cell: tuple[str, float], c: Component) ->
 def _bounds(row: Row | None) -> Bounds | None:
     if row is None or row.verdict != "determined" or row.estimate is None or row.lower is None or row.upper is None:
         return None
-    ends = row.estimate + _WIDER * (row.lower - row.estimate), row.estimate + _WIDER * (row.upper - row.estimate)
-    return ends if math.isfinite(ends[1] - ends[0]) else None
+    bounds = row.estimate + _WIDER * (row.lower - row.estimate), row.estimate + _WIDER * (row.upper - row.estimate)
+    return bounds if math.isfinite(bounds[1] - bounds[0]) else None
 
 
 def _sums(label: str, name: str, rows: Mapping[str, Row]) -> list[Sum]:
     """The sum with the smallest and with the largest possible number of records, which bound the shares."""
-    of = f"[{label}]" if label else ""
-    count, mean, variance = (_bounds(rows.get(row)) for row in (f"n{of}", f"mean({name}){of}", f"var({name}){of}"))
+    suffix = f"[{label}]" if label else ""
+    count, mean, variance = (
+        _bounds(rows.get(row)) for row in (f"n{suffix}", f"mean({name}){suffix}", f"var({name}){suffix}")
+    )
     if count is None or mean is None or variance is None:
         return []
     low, high = max(math.ceil(count[0]), 2), math.floor(count[1])

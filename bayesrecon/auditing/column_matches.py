@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesrecon.auditing.peel import layers
+from bayesrecon.auditing.decoded_values import layers
 
 _FEWEST = 5  # smallest number of values that can be compared
 _EXACT, _COARSE = 1e-5, 0.03  # largest residuals of exact relations and of rounded values, relative to the spread
@@ -43,11 +43,11 @@ class Matching:
         """The private column that these values contain, and how, in words; None if there is none."""
         for depth, part in enumerate(layers(values)):
             hidden = " inside a text" if depth and isinstance(values, str | bytes) else ""
-            found = self._texts(part) if isinstance(part, str) or part.dtype.kind not in "biuf" else self._numbers(part)
-            if found:
-                name, how = found
-                how = (how + hidden).strip()
-                return f"{name!r}" + (f" ({how})" if how else "")
+            match = self._texts(part) if isinstance(part, str) or part.dtype.kind not in "biuf" else self._numbers(part)
+            if match:
+                name, relation = match
+                relation = (relation + hidden).strip()
+                return f"{name!r}" + (f" ({relation})" if relation else "")
         return None
 
     def _texts(self, part: str | np.ndarray) -> tuple[str, str] | None:
@@ -93,8 +93,8 @@ def _columns_of(name: str, values: np.ndarray) -> Iterator[_Column]:
     if values.dtype.kind in "biuf":
         flat = values.reshape(len(values), -1).astype(float)
         for k, column in enumerate(flat.T[:_MOST_COLUMNS]):
-            kept = column[np.isfinite(column)]
-            yield _Column(name if flat.shape[1] == 1 else f"{name}[{k}]", kept, ())
+            finite = column[np.isfinite(column)]
+            yield _Column(name if flat.shape[1] == 1 else f"{name}[{k}]", finite, ())
         return
     texts = tuple(str(v) for v in values.ravel())
     yield _Column(name, np.unique(texts, return_inverse=True)[1].astype(float), texts)
@@ -162,39 +162,39 @@ def _has_a_shape(column: np.ndarray) -> bool:
     return len(values) > 2 and not (len(values) == len(column) and np.allclose(np.diff(values, 2), 0))
 
 
-def _affine(one: np.ndarray, other: np.ndarray) -> bool:
+def _affine(series: np.ndarray, column: np.ndarray) -> bool:
     """Whether one series is a linear function of the other, up to rounding."""
-    if len(np.unique(other)) < 3 or np.ptp(one) == 0:
-        return len(np.unique(other)) == 2 and len(other) >= 20 and _same_partition(one, other)
-    x, y = other - other.mean(), one - one.mean()
+    if len(np.unique(column)) < 3 or np.ptp(series) == 0:
+        return len(np.unique(column)) == 2 and len(column) >= 20 and _same_partition(series, column)
+    x, y = column - column.mean(), series - series.mean()
     slope = (x @ y) / (x @ x)
-    left, spread = float(np.sqrt(np.mean((y - slope * x) ** 2))), float(np.sqrt(np.mean(y**2)))
-    steps = np.diff(np.unique(one))
+    residual, spread = float(np.sqrt(np.mean((y - slope * x) ** 2))), float(np.sqrt(np.mean(y**2)))
+    steps = np.diff(np.unique(series))
     rounded = (
         float(steps.min()) / np.sqrt(12)
-        if len(steps) and np.allclose(one / steps.min(), np.round(one / steps.min()), atol=1e-3)
+        if len(steps) and np.allclose(series / steps.min(), np.round(series / steps.min()), atol=1e-3)
         else 0.0
     )
-    return left <= max(_EXACT * spread, min(1.5 * rounded, _COARSE * spread))
+    return residual <= max(_EXACT * spread, min(1.5 * rounded, _COARSE * spread))
 
 
-def _same_ranks(one: np.ndarray, other: np.ndarray) -> bool:
+def _same_ranks(series: np.ndarray, column: np.ndarray) -> bool:
     """Whether a series has the same ranks as a column. Sorted series do not count."""
-    if np.all(np.diff(other) >= 0) or np.all(np.diff(other) <= 0):
+    if np.all(np.diff(column) >= 0) or np.all(np.diff(column) <= 0):
         return False
-    order = np.argsort(other, kind="stable")
+    order = np.argsort(column, kind="stable")
     for sign in (1, -1):
-        steps = sign * np.diff(one[order])
-        apart = np.diff(other[order]) > 0
+        steps = sign * np.diff(series[order])
+        apart = np.diff(column[order]) > 0
         if np.all(steps >= 0) and np.mean(steps[apart] > 0) > 0.5 and apart.sum() >= 7:
             return True
     return False
 
 
-def _same_partition(one: np.ndarray, other: np.ndarray) -> bool:
+def _same_partition(series: np.ndarray, column: np.ndarray) -> bool:
     """Whether two columns divide the records into the same groups."""
-    pairs = np.unique(np.column_stack([one, other]), axis=0)
-    return len(pairs) == len(np.unique(one)) == len(np.unique(other)) and 1 < len(pairs) <= len(one) // 2
+    pairs = np.unique(np.column_stack([series, column]), axis=0)
+    return len(pairs) == len(np.unique(series)) == len(np.unique(column)) and 1 < len(pairs) <= len(series) // 2
 
 
 def _spanned(matrix: np.ndarray, column: np.ndarray) -> str | None:
@@ -212,19 +212,19 @@ def _spanned(matrix: np.ndarray, column: np.ndarray) -> str | None:
 
 def _among(flat: np.ndarray, column: np.ndarray) -> str | None:
     """Whether more of the values are in the column than chance would explain."""
-    own = np.unique(column)
+    distinct = np.unique(column)
     values = np.unique(flat[np.isfinite(flat)][:_MOST_VALUES])
-    if len(values) < _FEWEST or len(own) < _FEWEST:
+    if len(values) < _FEWEST or len(distinct) < _FEWEST:
         return None
-    at = np.clip(np.searchsorted(own, values), 1, len(own) - 1)
-    near = np.minimum(np.abs(values - own[at]), np.abs(values - own[at - 1]))
+    at = np.clip(np.searchsorted(distinct, values), 1, len(distinct) - 1)
+    near = np.minimum(np.abs(values - distinct[at]), np.abs(values - distinct[at - 1]))
     hits = int(np.sum(near <= 1e-6 * np.maximum(np.abs(values), 1e-12)))
     if hits < _FEWEST or hits < 0.5 * len(values):
         return None
     # The null hypothesis: values with the same resolution as the column, anywhere in its range.
-    steps = np.diff(own)
-    fine = max(float(steps.min()), 1e-6 * np.ptp(own))
-    share = min(1.0, len(own) * fine / np.ptp(own))
+    steps = np.diff(distinct)
+    fine = max(float(steps.min()), 1e-6 * np.ptp(distinct))
+    share = min(1.0, len(distinct) * fine / np.ptp(distinct))
     return f"{hits} of its values" if share**hits < _CHANCE else None
 
 

@@ -16,7 +16,7 @@ from bayesrecon.attacks.sidechannels.features import (
     score_functions,
     value_functions,
 )
-from bayesrecon.auditing.held import parameters_of
+from bayesrecon.auditing.sensitive_values import parameters_of
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.model import Model, Records
@@ -62,8 +62,8 @@ class Reading:
     @property
     def words(self) -> str:
         """The interpretation in words, or "" for the log density itself."""
-        what = {(1.0, 1.0): "log density", (1.0, 0.0): "log density of the constrained parameters"}
-        name = what.get(self.parts, "log likelihood")
+        names = {(1.0, 1.0): "log density", (1.0, 0.0): "log density of the constrained parameters"}
+        name = names.get(self.parts, "log likelihood")
         if self.scale == 1 and self.parts == (1.0, 1.0):
             return ""
         return f"{self.scale:g} times the {name}" if self.scale != 1 else f"the {name}"
@@ -92,9 +92,9 @@ class Numbers:
     @cached_property
     def all_series(self) -> list[Series]:
         """Every array with a value per draw that is neither a parameter of the model nor constant."""
-        found, own = [], parameters_of(self.model)
+        arrays, parameters = [], parameters_of(self.model)
         for variable in self.contents.variables:
-            drawn = variable.group == "posterior" and (own is None or variable.name in own)
+            drawn = variable.group == "posterior" and (parameters is None or variable.name in parameters)
             if drawn or not variable.per_draw or variable.group.startswith("warmup_"):
                 continue
             series = self.series(variable)
@@ -102,8 +102,8 @@ class Numbers:
                 continue
             fine = np.isfinite(series.values).all(axis=0) & (np.ptp(series.values, axis=0) > 0)
             if fine.any():
-                found.append(Series(series.where, series.rows, series.values[:, fine]))
-        return found
+                arrays.append(Series(series.where, series.rows, series.values[:, fine]))
+        return arrays
 
     def series(self, variable: Variable) -> Series | None:
         """An array at the draws that it shares with the release."""
@@ -137,8 +137,8 @@ class Numbers:
             return None
         centred = features[:, moving] - features[:, moving].mean(axis=0)
         # Principal directions instead of columns, because columns of records are nearly collinear.
-        left, size, _ = np.linalg.svd(centred / np.linalg.norm(centred, axis=0), full_matrices=False)
-        scores = left[:, size > 1e-11 * size[0]]
+        directions, size, _ = np.linalg.svd(centred / np.linalg.norm(centred, axis=0), full_matrices=False)
+        scores = directions[:, size > 1e-11 * size[0]]
         return halves(scores, rng, np.zeros(scores.shape[1]))
 
     @cached_property
@@ -156,7 +156,7 @@ class Numbers:
         wide = [s for s in self.all_series if s.values.shape[1] == theta.shape[1] > 1]
         if not wide:
             return []
-        found, rng = [], np.random.default_rng(self.key)
+        matches, rng = [], np.random.default_rng(self.key)
         for series in wide:
             rows = evenly(len(series.rows), _MOST_DRAWS // 2)
             at = theta[series.rows[rows]]
@@ -173,14 +173,14 @@ class Numbers:
                     break
             if all(fits):
                 stacked = slopes.transpose(2, 0, 1).reshape(-1, slopes.shape[1])
-                found.append((series, np.linalg.lstsq(stacked, values.T.ravel(), rcond=1e-12)[0]))
-        return found
+                matches.append((series, np.linalg.lstsq(stacked, values.T.ravel(), rcond=1e-12)[0]))
+        return matches
 
     def _matching(self, design: np.ndarray) -> list[tuple[Series, float]]:
-        found, prepared = [], dict[tuple[int, ...], Halves | None]()
-        rng, others = np.random.default_rng(self.key), {s.where for s, _ in self.gradients}
+        matches, prepared = [], dict[tuple[int, ...], Halves | None]()
+        rng, gradients = np.random.default_rng(self.key), {s.where for s, _ in self.gradients}
         for series in self.all_series:
-            if series.where in others:
+            if series.where in gradients:
                 continue
             rows = evenly(len(series.rows), _MOST_DRAWS)
             at = series.rows[rows]
@@ -193,24 +193,24 @@ class Numbers:
             columns = series.values[rows][:, evenly(series.values.shape[1], _MOST_COLUMNS)]
             result = exact_in(ready, columns, rng, steps_of(columns))
             if result is not None and result.exact.mean() > _SHARE:
-                found.append((series, float(result.exact.mean())))
-        return found
+                matches.append((series, float(result.exact.mean())))
+        return matches
 
     @cached_property
     def densities(self) -> list[Series]:
         """Scalars that are combinations of value functions, unless there are many of them."""
-        found = [s for s, _ in self.exact if s.values.shape[1] == 1]
-        return [] if len(found) >= _TOGETHER else found
+        scalars = [s for s, _ in self.exact if s.values.shape[1] == 1]
+        return [] if len(scalars) >= _TOGETHER else scalars
 
     @cached_property
     def terms(self) -> list[Series]:
         """Arrays whose columns are combinations of value functions. Many scalars are treated as one array."""
-        found = [s for s, _ in self.exact if s.values.shape[1] > 1]
+        arrays = [s for s, _ in self.exact if s.values.shape[1] > 1]
         single = [s for s, _ in self.exact if s.values.shape[1] == 1]
         if len(single) >= _TOGETHER:
             where = tuple(w for s in single for w in s.where)
-            found.append(Series(where, single[0].rows, np.column_stack([s.values[:, 0] for s in single])))
-        return found
+            arrays.append(Series(where, single[0].rows, np.column_stack([s.values[:, 0] for s in single])))
+        return arrays
 
     def reading(self, series: Series, likelihood: bool = False, first: float = 1.0) -> Reading | None:
         """The most likely interpretation of a scalar as a multiple of the log density.
@@ -227,22 +227,22 @@ class Numbers:
         design = self._design[series.rows[rows]]
         values, functions, base = series.values[rows, 0], design[:, :-2], design[:, -2:]
         parts = [(1.0, 1.0), (1.0, 0.0), (0.0, 0.0)]
-        found = []
+        readings = []
         ready = self._ready(functions, np.random.default_rng(self.key))
         if ready is None:
             return None
         for scale in dict.fromkeys((first, *_SCALES)):
-            for own in parts[::-1] if likelihood else parts:
-                total = values / scale - base @ np.array(own)
+            for multiples in parts[::-1] if likelihood else parts:
+                total = values / scale - base @ np.array(multiples)
                 result = exact_in(ready, total[:, None], np.random.default_rng(self.key), steps_of(values[:, None]))
                 if result is None or not result.exact[0]:
                     continue
                 centred = functions - functions.mean(axis=0)
                 count = float(np.linalg.lstsq(centred, total - total.mean(), rcond=1e-12)[0].sum())
                 if count > _LEAST:
-                    found.append(Reading(scale, own, count))
-        whole = [r for r in found if abs(r.count - round(r.count)) < _WHOLE * max(1.0, r.count)]
-        return (whole or found or [None])[0]
+                    readings.append(Reading(scale, multiples, count))
+        integer_counts = [r for r in readings if abs(r.count - round(r.count)) < _WHOLE * max(1.0, r.count)]
+        return (integer_counts or readings or [None])[0]
 
     def full(self, series: Series, reading: Reading) -> np.ndarray:
         """The complete log density `(K,)` under an interpretation."""

@@ -20,10 +20,9 @@ the largest possible Q of the other cells, which is `n (n - 1) m^2` if one recor
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.knowledge import check_knowledge
+from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.releases import Release
 from bayesrecon.results.findings import Finding, Item, Remedy
 from bayesrecon.results.recovery import Recovery, Row
@@ -57,7 +56,7 @@ class Sum:
 def shares(total: Sum) -> Bounds:
     """Bounds on the largest share in a sum of non-negative numbers.
 
-    >>> [round(end, 3) for end in shares(Sum("", 4, (25.0, 25.0), (5292.0, 5292.0)))]  # as of 88, 4, 4 and 4
+    >>> [round(bound, 3) for bound in shares(Sum("", 4, (25.0, 25.0), (5292.0, 5292.0)))]  # as of 88, 4, 4 and 4
     [0.874, 0.88]
     """
     n, (low, high) = total.count, total.mean
@@ -70,7 +69,7 @@ def shares(total: Sum) -> Bounds:
 def largest(total: Sum) -> Bounds:
     """Bounds on the largest of these numbers.
 
-    >>> [round(end, 6) for end in largest(Sum("", 2, (10.0, 10.0), (32.0, 32.0)))]  # 14 and 6
+    >>> [round(bound, 6) for bound in largest(Sum("", 2, (10.0, 10.0), (32.0, 32.0)))]  # 14 and 6
     [14.0, 14.0]
     """
     n = total.count
@@ -81,7 +80,7 @@ def largest(total: Sum) -> Bounds:
 
 
 def dominance(
-    release: Release, recovery: Recovery, knows: Mapping[str, object], needs: str = "the model", more: str = ""
+    release: Release, recovery: Recovery, knows: Knows, needs: str = "the model", more: str = ""
 ) -> list[Finding]:
     """One finding for each sum of the response that one record certainly dominates.
 
@@ -141,7 +140,7 @@ def dominating(
     return [_finding(possible, share, value, y, where, needs, more, remedies, how)]
 
 
-def _positive(release: Release, knows: Mapping[str, Any], y: str) -> bool:
+def _positive(release: Release, knows: Knows, y: str) -> bool:
     try:
         domain = check_knowledge(release.about, **knows).fields[y].domain
     except (BayesreconError, KeyError):
@@ -152,28 +151,31 @@ def _positive(release: Release, knows: Mapping[str, Any], y: str) -> bool:
 def _sums(rows: Mapping[str, Row], release: Release, y: str) -> list[Sum]:
     """The sums over all records, and over the cells of a least-squares table if their counts are known."""
     n, mean, variance = (_bounds(rows.get(name)) for name in ("n", f"mean({y})", f"var({y})"))
-    found = []
+    sums = []
     if n is not None and n[0] == n[1] and mean is not None and variance is not None:
-        found.append(Sum("", n[0], mean, (n[0] * variance[0], n[0] * variance[1])))
-    limits: Any = getattr(release, "limits", None)
-    if getattr(limits, "kind", "") != "ols" or getattr(limits, "scale", None) is None:
-        return found
+        sums.append(Sum("", n[0], mean, (n[0] * variance[0], n[0] * variance[1])))
+    limits = getattr(release, "limits", None)
+    scale: tuple[float, float] | None = getattr(limits, "scale", None)
+    if getattr(limits, "kind", "") != "ols" or scale is None:
+        return sums
     cells = {}
     for name in rows:
         begin, cell = name.partition("[")[0], name.partition("[")[2].removesuffix("]")
-        count, own = _bounds(rows.get(f"n[{cell}]")), _bounds(rows[name])
-        if begin == f"mean({y})" and own is not None and count is not None and count[0] == count[1]:
-            cells[cell] = (count[0], own)
+        count, bounds = _bounds(rows.get(f"n[{cell}]")), _bounds(rows[name])
+        if begin == f"mean({y})" and bounds is not None and count is not None and count[0] == count[1]:
+            cells[cell] = (count[0], bounds)
     if not cells or n is None or sum(count for count, _ in cells.values()) != n[0] or n[0] != n[1]:
-        return found  # some records are not in any cell
-    value, half = limits.scale
+        return sums  # some records are not in any cell
+    value, half_width = scale
     freedom = n[0] - len(cells)
-    within = max(value - half, 0.0) ** 2 * freedom, (value + half) ** 2 * freedom
-    most = {cell: count * (count - 1) * max(abs(end) for end in own) ** 2 for cell, (count, own) in cells.items()}
-    for cell, (count, own) in cells.items():
-        rest = sum(v for other, v in most.items() if other != cell)
-        found.append(Sum(cell, count, own, (max(within[0] - rest, 0.0), min(within[1], most[cell]))))
-    return found
+    within = max(value - half_width, 0.0) ** 2 * freedom, (value + half_width) ** 2 * freedom
+    largest_squares = {
+        cell: count * (count - 1) * max(abs(end) for end in bounds) ** 2 for cell, (count, bounds) in cells.items()
+    }
+    for cell, (count, bounds) in cells.items():
+        others = sum(v for other, v in largest_squares.items() if other != cell)
+        sums.append(Sum(cell, count, bounds, (max(within[0] - others, 0.0), min(within[1], largest_squares[cell]))))
+    return sums
 
 
 def _bounds(row: Row | None) -> Bounds | None:
@@ -195,9 +197,9 @@ def _finding(
 ) -> Finding:
     cell, (low, high) = possible[0].cell, value
     name = f"sum({y})[{cell}]" if cell else f"sum({y})"
-    of = f"of the sum of {y} with {cell}" if cell else f"of the sum of {y}"
+    of_sum = f"of the sum of {y} with {cell}" if cell else f"of the sum of {y}"
     part = f"{share[0]:.0%}" if share[1] - share[0] < 0.005 else f"{share[0]:.0%} to {share[1]:.0%}"
-    counts = " to ".join(f"{one.count:g}" for one in possible)
+    counts = " to ".join(f"{total.count:g}" for total in possible)
     summary = (
         f"{counts} records, their sum and their sum of squares are revealed: the largest has {part}, and lies between "
         f"{low:.5g} and {high:.5g}{how}"
@@ -206,4 +208,4 @@ def _finding(
         Item(f"largest share of {name}", sum(share) / 2, None, None, *share),
         Item(f"largest {y}{f'[{cell}]' if cell else ''}", (low + high) / 2, None, None, low, high),
     )
-    return Finding(KIND, "medium", f"one record has {part} {of}{more}", where, summary, needs, items, remedies)
+    return Finding(KIND, "medium", f"one record has {part} {of_sum}{more}", where, summary, needs, items, remedies)

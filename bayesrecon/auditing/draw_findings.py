@@ -1,22 +1,21 @@
 """Findings from the draws themselves: statistics, records of units, and the effect of thinning and rounding."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import jax
 import numpy as np
 
 from bayesrecon.auditing.effort import FEWEST, Budget
 from bayesrecon.auditing.evidence import independent, items
-from bayesrecon.auditing.held import DROP_DRAWS
+from bayesrecon.auditing.sensitive_values import DROP_DRAWS
 from bayesrecon.diagnostics import Z95
 from bayesrecon.digits import round_to
 from bayesrecon.disclosure.thinning import predicted_outlooks
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import recovered, recovered_with_problem
+from bayesrecon.knowledge import Knows
 from bayesrecon.model import Model, Progress
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.sources import from_draws
@@ -75,9 +74,9 @@ def _counted(recovery: Recovery) -> str:
     """The fields whose categories are counted, with the number of categories and the typical error, in words."""
     errors: dict[str, list[float]] = {}
     for row in recovery:
-        found = re.fullmatch(r"n\[([^=,]+)=[^=,]+\]", row.name)
-        if found and row.verdict == "determined" and row.se is not None:
-            errors.setdefault(found[1], []).append(row.se)
+        match = re.fullmatch(r"n\[([^=,]+)=[^=,]+\]", row.name)
+        if match and row.verdict == "determined" and row.se is not None:
+            errors.setdefault(match[1], []).append(row.se)
     return "".join(f"{len(se)} categories of {name} counted to ± {np.median(se):.2g}, " for name, se in errors.items())
 
 
@@ -99,7 +98,7 @@ def draws_remedies(
     estimates = {r.name: (float(r.estimate), float(r.se)) for r in recovery if r.estimate is not None and r.se}
     remedies = []
     for digits in _DIGITS:
-        rounded = _again(_rounded(release, digits), key) if budget.allows(recovery.seconds) else None
+        rounded = _estimates(_rounded(release, digits), key) if budget.allows(recovery.seconds) else None
         action = f"round the draws to {digits} digits"
         for name in names:
             estimate, se = estimates[name]
@@ -130,12 +129,12 @@ def _tried_subsets(
     for _ in range(_SUBSETS):
         if not budget.allows(seconds):
             break
-        recovery, seconds = budget.timed(lambda: _again(_subset(release, count, rng), key))
+        recovery, seconds = budget.timed(lambda: _estimates(_subset(release, count, rng), key))
         recoveries.append(recovery)
     return recoveries
 
 
-def _again(release: PosteriorDraws | None, key: int) -> dict[str, float | None] | None:
+def _estimates(release: PosteriorDraws | None, key: int) -> dict[str, float | None] | None:
     if release is None:
         return None
     try:
@@ -172,9 +171,7 @@ def constrained(release: PosteriorDraws) -> dict[str, np.ndarray]:
     return {k: np.asarray(v) for k, v in params.items()}
 
 
-def start(
-    release: PosteriorDraws, knows: Mapping[str, Any], key: int, progress: Progress | None
-) -> tuple[Problem, Recovery]:
+def start(release: PosteriorDraws, knows: Knows, key: int, progress: Progress | None) -> tuple[Problem, Recovery]:
     """The solved problem and the recovery of a release."""
     problem, recovery = recovered_with_problem(release, **knows, key=key, progress=progress)
     return problem, recovery.judged(force=True)

@@ -36,18 +36,18 @@ class Budget:
         """Whether there is time for something that takes `seconds`."""
         return self.clock() + seconds < self.ends
 
-    def part(self, of: int) -> "Budget":
-        """A budget of one of `of` equal parts of the remaining time."""
+    def part(self, count: int) -> "Budget":
+        """A budget of one of `count` equal parts of the remaining time."""
         now = self.clock()
-        return replace(self, ends=now + (self.ends - now) / of)
+        return replace(self, ends=now + (self.ends - now) / count)
 
-    def enough(self, of: int) -> Callable[[int, float], bool]:
+    def enough(self, count: int) -> Callable[[int, float], bool]:
         """A function of the number of trials and of the last trial's seconds that says whether to stop.
 
-        It stops after one of `of` equal parts of the remaining time. At least `FEWEST` trials are made if the whole
+        It stops after one of `count` equal parts of the remaining time. At least `FEWEST` trials are made if the whole
         time allows them.
         """
-        part = self.part(of)
+        part = self.part(count)
 
         def over(done: int, seconds: float) -> bool:
             return not (part.allows(seconds) if done >= FEWEST else self.allows((FEWEST - done) * seconds))
@@ -58,6 +58,18 @@ class Budget:
         """The result of a function and the time that it took, in seconds."""
         began = self.clock()
         return make(), self.clock() - began
+
+
+def effort_of(name: str) -> Effort:
+    """The effort with this name.
+
+    Raises:
+        BayesreconError: the name is neither "quick" nor "full".
+    """
+    for effort in get_args(Effort):
+        if name == effort:
+            return effort
+    raise BayesreconError(f"effort {name}: expected {' or '.join(get_args(Effort))}")
 
 
 def budget_of(effort: str, clock: Callable[[], float] = time.process_time) -> Budget:
@@ -71,9 +83,8 @@ def budget_of(effort: str, clock: Callable[[], float] = time.process_time) -> Bu
     >>> budget_of("full").allows(1e9)
     True
     """
-    if effort not in get_args(Effort):
-        raise BayesreconError(f"effort {effort}: expected {' or '.join(get_args(Effort))}")
-    return Budget(_NEVER if effort == "full" else clock() + QUICK_SECONDS, effort == "full", clock)
+    thorough = effort_of(effort) == "full"
+    return Budget(_NEVER if thorough else clock() + QUICK_SECONDS, thorough, clock)
 
 
 @dataclass(frozen=True)

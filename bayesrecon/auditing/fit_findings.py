@@ -1,25 +1,26 @@
 """Audit of a fit: a mode with its covariance, a table, a variational fit or a trained parameter."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TypedDict, Unpack, cast
 
 import numpy as np
 
 from bayesrecon.auditing.dominance import dominance
 from bayesrecon.auditing.effort import Budget, budget_of, unmeasured_note
 from bayesrecon.auditing.evidence import items
-from bayesrecon.auditing.kept_statistics import findings_of
 from bayesrecon.auditing.last_record import last_record, tells_all_fields
-from bayesrecon.auditing.presumed import presumptions, with_the_number
+from bayesrecon.auditing.presumptions import presumptions, with_the_number
+from bayesrecon.auditing.saved_statistics import findings_of
+from bayesrecon.auditing.short_text import places
 from bayesrecon.auditing.small_counts import counts_of, small_counts
-from bayesrecon.auditing.words import places
 from bayesrecon.errors import BayesreconError, Note, labelled
 from bayesrecon.estimation.recovered import recovered
 from bayesrecon.inexact import NO_CORRELATIONS
 from bayesrecon.json_types import Json
-from bayesrecon.knowledge import of_model
+from bayesrecon.knowledge import Knows, of_model
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximated.normal import unpack
@@ -30,7 +31,7 @@ from bayesrecon.posteriors.printed.estimates_in_files import Estimates
 from bayesrecon.posteriors.printed.numbers import cell
 from bayesrecon.posteriors.printed.summaries import from_table, of_estimator
 from bayesrecon.posteriors.roles import ESTIMATE
-from bayesrecon.releases import Release
+from bayesrecon.releases import Derived, Release
 from bayesrecon.results.audit import Audit, ordered
 from bayesrecon.results.findings import Finding, NotRun, Remedy, Thresholds
 from bayesrecon.results.recovery import Recovery, Row
@@ -53,6 +54,16 @@ _VAGUE = 0.05  # if a presumption leaves n with a larger relative width, it is n
 _NAMED = 8  # largest number of statistics named in a sentence
 
 
+class FitOptions(TypedDict, total=False):
+    """Options of `audit_fit` that do not depend on the fit."""
+
+    remedies: bool
+    effort: str
+    thresholds: Thresholds | None
+    key: int
+    progress: Progress | None
+
+
 def audit_fit(
     release: Release | None,
     *,
@@ -60,13 +71,16 @@ def audit_fit(
     form: str = "fit",
     alternatives: Sequence[Alternative] | None = None,
     untried: tuple[NotRun, ...] = (),
-    knows: Mapping[str, Any] | None = None,
+    knows: Knows | None = None,
     remedies: bool = True,
     effort: str = "quick",
     thresholds: Thresholds | None = None,
     key: int = 0,
     progress: Progress | None = None,
-    **about: Any,
+    name: str = "",
+    model: str | None = None,
+    used: Model | None = None,
+    files: tuple[Json, ...] = (),
 ) -> Audit:
     """Audit a trained parameter: a fit, or a table of estimates.
 
@@ -78,7 +92,9 @@ def audit_fit(
         knows: what an attacker knows, as keywords of `recover`.
         remedies, effort, thresholds: as in `audit`.
         key, progress: as in `recover`.
-        about: further fields of the `Audit`.
+        name, model: names of the audit and of its model; by default those of the release.
+        used: the model; that of the release if there is one.
+        files: files with their hashes.
 
     >>> import bayesrecon
     >>> release = bayesrecon.posteriors.gaussian(
@@ -91,7 +107,7 @@ def audit_fit(
     budget = budget_of(effort)
     findings: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()
-    knows = {k: v for k, v in (knows or {}).items() if v is not None}
+    knows = cast(Knows, {k: v for k, v in (knows or {}).items() if v is not None})
     settings: Json = {**knowledge_settings(knows), "remedies": remedies, "effort": effort, "key": key}
     if release is not None and tells_all_fields(release, knows):
         findings, untried = last_record(release, knows, untried)
@@ -121,25 +137,29 @@ def audit_fit(
         warnings += tuple(filter(None, (unmeasured_note(list(findings)),)))
     if release is not None:
         used = release.about
-        about = {"name": release.name, "model": used.name} | about | {"used": used}
-    settings["model"] = about["model"]
+        name, model = name or release.name, model or used.name
+    settings["model"] = model
     return Audit(
         findings,
-        format=form,
-        draws=0,
-        settings=settings,
+        name,
+        form,
+        model,
+        0,
+        files,
+        settings,
         thresholds=limits,
         warnings=warnings,
         seconds=time.perf_counter() - began,
+        used=used,
         not_run=untried,
-        **{"files": (), **about},
     )
 
 
-def knowledge_settings(knows: Mapping[str, Any]) -> Json:
+def knowledge_settings(knows: Knows) -> Json:
     """The attacker's knowledge for the audit's settings: names of fields and numbers, but no values of records."""
     shared = {k: v for k, v in knows.items() if k in ("total", "unit", "fit_weights", "offset")}
-    shared |= {k: sorted(map(str, v)) for k, v in knows.items() if k in ("domain", "factors")}
+    fields = {"domain": knows.get("domain"), "factors": knows.get("factors")}
+    shared |= {name: sorted(map(str, stated)) for name, stated in fields.items() if stated is not None}
     return {"known": sorted(knows.get("known") or ()), **shared}
 
 
@@ -148,7 +168,7 @@ def _presumed(
     recovery: Recovery,
     attack: str,
     limits: Thresholds,
-    knows: Mapping[str, object],
+    knows: Knows,
     alternatives: Sequence[Alternative],
     key: int,
     budget: Budget,
@@ -208,18 +228,19 @@ def stated(recovery: Recovery) -> list[Row]:
     return [r for r in recovery if r.estimate is not None and r.verdict != "undetermined"]
 
 
-def alternatives_of(release: Any) -> list[Alternative]:
+def alternatives_of(release: Release) -> list[Alternative]:
     """Remedies for a mean with a covariance. Those that do not apply raise an error when they are tried."""
-    rounded = [(f"print {k} digits", lambda k=k: fewer_digits(release, k)) for k in _DIGITS]
+    fit = cast(Derived, release)
+    rounded = [(f"print {k} digits", partial(fewer_digits, fit, k)) for k in _DIGITS]
     return [
         *rounded,
         ("leave the correlations out", lambda: without_correlations(release)),
-        ("publish the estimates alone", lambda: estimates_alone(release)),
+        ("publish the estimates alone", lambda: estimates_alone(fit)),
     ]
 
 
 def tried_out(
-    recovery: Recovery, alternatives: Sequence[Alternative], knows: Mapping[str, Any], key: int, budget: Budget
+    recovery: Recovery, alternatives: Sequence[Alternative], knows: Knows, key: int, budget: Budget
 ) -> tuple[Remedy, ...]:
     """Try every remedy and repeat the attack. The most effective remedies come first.
 
@@ -227,10 +248,10 @@ def tried_out(
     the attack states after the remedy.
     """
     rows, results = stated(recovery), []
-    late, seconds = [], recovery.seconds
+    unmeasured, seconds = [], recovery.seconds
     for action, make in alternatives:
         if not budget.allows(seconds):
-            late.append(Remedy(action, untried=True))
+            unmeasured.append(Remedy(action, untried=True))
             continue
         try:
             repeated, seconds = budget.timed(lambda make=make: recovered(make(), **knows, key=key).judged())
@@ -243,15 +264,15 @@ def tried_out(
         summary += ", because this attack then fails, which does not prove that others do" if repeated.failures else ""
         results.append((bool(repeated.failures), remaining, [Remedy(summary), *remedies]))
     ordered = sorted(results, key=lambda r: r[:2])
-    return (*(remedy for *_, group in ordered for remedy in group), *late)
+    return (*(remedy for *_, group in ordered for remedy in group), *unmeasured)
 
 
-def _remedy(action: str, row: Row, then: Row | None, failed: bool) -> Remedy:
-    if then is None or then.estimate is None or row.estimate is None:
+def _remedy(action: str, row: Row, after: Row | None, failed: bool) -> Remedy:
+    if after is None or after.estimate is None or row.estimate is None:
         why = "not stated by this attack" if failed else "not determined"
         return Remedy(f"{action}: {row.name} is then {why}", row.name, row.se)
-    moved = float(np.hypot(row.se or 0.0, then.estimate - row.estimate))
-    return Remedy(action, row.name, row.se, then.se, moved)
+    error = float(np.hypot(row.se or 0.0, after.estimate - row.estimate))
+    return Remedy(action, row.name, row.se, after.se, error)
 
 
 def without_correlations(release: Release) -> Release:
@@ -275,7 +296,7 @@ def without_correlations(release: Release) -> Release:
 
 
 def look_at_estimates(
-    contents: Contents, knows: Mapping[str, object] | None = None, **options: Any
+    contents: Contents, knows: Knows | None = None, **options: Unpack[FitOptions]
 ) -> tuple[list[tuple[Finding, Model | None]], list[NotRun]]:
     """Attack the tables of estimates in a file.
 
@@ -303,7 +324,7 @@ def look_at_estimates(
             continue
         try:
             release = _release_of(estimates)
-            audited = audit_fit(release, attack=_TABLE, **{**options, "knows": of_model(knows or {}, release.about)})
+            audited = audit_fit(release, attack=_TABLE, knows=of_model(knows or {}, release.about), **options)
         except BayesreconError as error:
             untried.append(NotRun(_TABLE, f"{estimates.where} is {estimates.what}: {error}", _PUBLISH, where))
             continue

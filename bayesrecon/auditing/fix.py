@@ -69,10 +69,10 @@ def _thinned(values: np.ndarray, count: int | None) -> np.ndarray:
     if count is None:
         return values
     chains, length = values.shape[:2]
-    each = -(-count // chains)
-    if not 1 <= each <= length:
+    per_chain = -(-count // chains)
+    if not 1 <= per_chain <= length:
         raise BayesreconError(f"cannot keep {count} of {chains * length} draws")
-    return values[:, evenly(length, each)]
+    return values[:, evenly(length, per_chain)]
 
 
 def write_clean(values: dict[str, np.ndarray], path: Path, attributes: Mapping[str, str] | None = None) -> Path:
@@ -111,10 +111,10 @@ def write_audited(
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = write_clean(values, Path(folder) / path.name, attributes)
-        found = audit(copy)
+        audited = audit(copy)
         content = copy.read_bytes()
     write_whole(path, lambda temporary: temporary.write_bytes(content))
-    return replace(found, files=tuple({**one, "path": str(path)} for one in found.files))
+    return replace(audited, files=tuple({**file, "path": str(path)} for file in audited.files))
 
 
 def _write_npz(values: dict[str, np.ndarray], path: Path) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bayesrecon.models.stan import StanModel
 
 
-def held_by(
+def contents_and_model(
     source: object, model: object, name: str | None, progress: Progress | None
 ) -> "tuple[Contents, Model | StanModel | None, str]":
     """Contents of a file or a release, its model or None, and the reason if the model is missing."""

@@ -13,12 +13,12 @@ def inventory(contents: Contents) -> list[Entry]:
     >>> [(e.where, e.kind) for e in inventory(read_contents({"mu": np.zeros((2, 9))}))]
     [('posterior/mu', 'array'), ('posterior', 'name'), ('posterior/mu', 'name')]
     """
-    found = [Entry(v.where, "array", v.values) for v in contents.variables]
-    found += [Entry(where, "labels", values) for where, values in contents.coordinates.items()]
-    found += [Entry(f"@{where}", "attribute", value) for where, value in contents.attributes.items()]
-    found += contents.entries
-    found += names_of(contents)
-    return found + [Entry("comments", "text", line) for line in contents.comments]
+    entries = [Entry(v.where, "array", v.values) for v in contents.variables]
+    entries += [Entry(where, "labels", values) for where, values in contents.coordinates.items()]
+    entries += [Entry(f"@{where}", "attribute", value) for where, value in contents.attributes.items()]
+    entries += contents.entries
+    entries += names_of(contents)
+    return entries + [Entry("comments", "text", line) for line in contents.comments]
 
 
 def names_of(contents: Contents) -> Iterator[Entry]:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bayesrecon.auditing.held import DRAWS, LOG_DENSITIES, parameters_of
+from bayesrecon.auditing.sensitive_values import DRAWS, LOG_DENSITIES, parameters_of
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import DATA, WIDE, Contents, Variable
 from bayesrecon.results.findings import Finding, NotRun

@@ -8,8 +8,8 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.auditing.density_columns import Numbers
-from bayesrecon.auditing.held import POTENTIAL, log_densities
 from bayesrecon.auditing.rounded_draws import as_written, noise_of
+from bayesrecon.auditing.sensitive_values import POTENTIAL, log_densities
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.model import Model, Progress

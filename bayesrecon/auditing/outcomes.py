@@ -1,4 +1,4 @@
-"""What the attack on one posterior came to, in numbers; `bayesrecon.cli.verdicts` says it in words."""
+"""Results of the attack on one posterior, as numbers. `bayesrecon.cli.verdicts` puts them into words."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,12 +6,12 @@ from typing import ClassVar
 
 from bayesrecon.diagnostics import Z95
 
-_OFF = 4.0  # stated errors from which a number is off
-_CHANCE = 0.05  # probability of so many records right by chance from which none count as given away
+_OFF = 4.0  # an estimate this many stated errors from the truth contradicts its error
+_CHANCE = 0.05  # if so many records are right by chance with at least this probability, none count as revealed
 
 
 class Attacked(StrEnum):
-    """What was sought: rows with a known design, counts per group, totals, or one record that is a whole series."""
+    """What was attacked: rows with a known design, counts per group, totals, or one record that is a series."""
 
     RECORDS = "records"
     GROUPS = "groups"
@@ -19,8 +19,8 @@ class Attacked(StrEnum):
     SERIES = "series"
 
 
-class Given(StrEnum):
-    """How many records are given away one by one; `PUBLIC` where the model's own guess shows all of them to anyone."""
+class Exposure(StrEnum):
+    """How many records are revealed one by one. `PUBLIC`: the model's own guess is right for all of them."""
 
     NONE = "none"
     SOME = "some"
@@ -34,14 +34,15 @@ class Values:
     """One private field of all records.
 
     Attributes:
-        records: values sought.
-        determined: values with an estimate; `nearer` of them have a stated error below the naive guess's.
-        correct: values that are correct; None where they are real numbers, of which the nearer ones count.
-        error, expected, floor: RMSE of the estimates, what the attack says it is, and its Cramer-Rao floor; where
-            values are real and some are nearer, of these alone.
-        naive_correct, naive_error: the same for the model's own guess, where there is one.
-        p_value: p value of McNemar's test that values are right this much more often than guesses by chance; None where
-            either has no right ones to count.
+        records: number of values.
+        determined: number of values with an estimate.
+        nearer: number of values whose stated error is smaller than the error of the naive guess.
+        correct: number of correct values; None for real numbers, for which `nearer` counts instead.
+        error, expected, floor: RMSE of the estimates, its value according to the attack, and its Cramer-Rao bound. For
+            real numbers, they are those of the nearer values, if there are any.
+        naive_correct, naive_error: the same for the model's own guess; None without one.
+        p_value: p value of McNemar's test that the attack is correct more often than the guess only by chance; None if
+            either cannot be counted.
     """
 
     field: str
@@ -58,7 +59,7 @@ class Values:
 
     @property
     def share(self) -> float:
-        """Of the values, those that count as right."""
+        """The share of correct values."""
         return (self.nearer if self.correct is None else self.correct) / self.records
 
     @property
@@ -74,17 +75,17 @@ class RecordsFound:
     fields: tuple[Values, ...]
 
     @property
-    def given(self) -> Given:
-        """A record is right where its worst field is, and counts for more than the best guess and chance give."""
+    def exposure(self) -> Exposure:
+        """How many records are revealed beyond the best guess. The field with the smallest share counts."""
         share = min((v.share for v in self.fields), default=0.0)
         guessed = max((v.naive_share for v in self.fields), default=0.0)
         if share == guessed == 1:
-            return Given.PUBLIC
+            return Exposure.PUBLIC
         # Of the records that the posterior mean does not show to anyone.
         gained = (share - guessed) / (1 - guessed) if guessed < 1 else 0.0
         if gained <= 0 or max((v.p_value or 0.0 for v in self.fields), default=0.0) >= _CHANCE:
-            return Given.NONE
-        return Given.EVERY if share == 1 else Given.MOST if gained > 0.5 else Given.SOME
+            return Exposure.NONE
+        return Exposure.EVERY if share == 1 else Exposure.MOST if gained > 0.5 else Exposure.SOME
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,15 @@ class GroupsFound:
     """How many records each group has.
 
     Attributes:
-        group: the field whose values are groups; `part`, another field and the value of it that is counted alone.
-        groups: counts sought; `determined` of them are, and `correct` of these to the record.
-        n: estimate of all records.
-        error, expected, floor: RMSE of the determined counts, what the attack says it is, and its Cramer-Rao floor.
-        consistent: whether the solution agrees with the draws it was solved from.
+        group: the field whose values are groups.
+        part: another field and one of its values, if only such records are counted.
+        groups: number of groups.
+        determined: number of groups whose count is determined.
+        correct: number of determined counts that are exact after rounding.
+        n: estimate of the number of all records.
+        error, expected, floor: RMSE of the determined counts, its value according to the attack, and its Cramer-Rao
+            bound.
+        consistent: whether the draws agree with the model, as the attack checks.
     """
 
     attacked: ClassVar[Attacked] = Attacked.GROUPS
@@ -117,11 +122,15 @@ class StatisticsFound:
     """Totals over all records.
 
     Attributes:
-        statistics: those sought; `estimated` of them have an estimate, `determined` of these nothing unseen in them.
-        n, n_se, n_floor: estimate of the number of records, where none was known, its standard error and floor.
-        z: the largest error in stated ones, those for what is not seen included.
-        rank, finite: features that the release determines, and whether its spectrum ends with them.
-        consistent: whether the solution agrees with the draws it was solved from.
+        statistics: number of statistics.
+        estimated: number of statistics with an estimate.
+        determined: number of statistics that are completely determined.
+        n, n_se, n_floor: estimate of the number of records, its standard error and its Cramer-Rao bound; None if the
+            number was known.
+        z: largest error, in stated standard errors that include the undetermined part.
+        rank: number of features that the release determines.
+        finite: whether the spectrum ends after these features.
+        consistent: whether the draws agree with the model, as the attack checks.
     """
 
     attacked: ClassVar[Attacked] = Attacked.STATISTICS
@@ -139,7 +148,7 @@ class StatisticsFound:
 
 @dataclass(frozen=True)
 class Average:
-    """An average over a series, with half its 95 % interval."""
+    """An average over a series; `half` is half the width of its 95 % interval."""
 
     name: str
     estimate: float
@@ -148,7 +157,7 @@ class Average:
 
     @property
     def z(self) -> float:
-        """Its error in stated ones."""
+        """The error, in stated standard errors."""
         return Z95 * abs(self.estimate - self.truth) / self.half
 
 
@@ -157,13 +166,15 @@ class SeriesFound:
     """One record that is the whole series.
 
     Attributes:
-        entries: values of the series; `determined` of them are.
-        averages: those over the series that are seen.
-        error, expected: RMSE of the determined entries and what the attack says it is; None where there are none.
-        naive_error: naive error of the guess that all entries are their mean.
-        rank, finite: features that the release determines, and whether its spectrum ends with them.
-        assumed_bound: bound on the values that the attack had to be told, where it had to.
-        consistent: whether the solution agrees with the draws it was solved from; nothing of it is stated otherwise.
+        entries: number of values of the series.
+        determined: number of values that are determined.
+        averages: averages over the series that are recovered.
+        error, expected: RMSE of the determined values, and its value according to the attack; None if there are none.
+        naive_error: RMSE of the guess that all values equal their mean.
+        rank: number of features that the release determines.
+        finite: whether the spectrum ends after these features.
+        assumed_bound: bound on the values that the attack assumed; None if it needed none.
+        consistent: whether the draws agree with the model, as the attack checks. If not, nothing counts as determined.
     """
 
     attacked: ClassVar[Attacked] = Attacked.SERIES
@@ -180,7 +191,7 @@ class SeriesFound:
 
     @property
     def z(self) -> float | None:
-        """The largest error of an average in stated ones."""
+        """The largest error of an average, in stated standard errors."""
         return max((average.z for average in self.averages), default=None)
 
     @property
@@ -191,14 +202,15 @@ class SeriesFound:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one posterior of posteriordb gives away.
+    """What one posterior of posteriordb reveals.
 
     Attributes:
-        records, parameters, draws: the sizes of the problem, the draws as many as were used.
-        reference: whether the draws are posteriordb's; sampled here otherwise, and then `converged` or not.
-        found: the outcome of the attack that its model invites.
+        records, parameters, draws: numbers of records, of parameters, and of the draws that were used.
+        reference: whether the draws are posteriordb's reference draws. Otherwise they were sampled with NUTS.
+        converged: whether NUTS converged.
+        found: the result of the attack that suits the model.
         warnings: warnings of the attack.
-        seconds: that the attack took.
+        seconds: duration of the attack.
     """
 
     posterior: str

@@ -16,19 +16,19 @@ def look_at_columns(contents: Contents, key: int) -> list[Finding]:
         columns = variable.values.reshape(len(variable.values), -1)
         if columns.shape[1] < 2 or not np.isfinite(columns).all():
             continue
-        found = summarise_columns(columns, key)
-        parts = [f"there are {found.count} records", f"their columns show {found.rank} features of each"]
-        if found.groups:
-            parts.append(f"{found.identical} are equal to another one")
-        if found.outliers:
-            parts.append(f"{len(found.outliers)} stand out (first: number {found.outliers[0] + 1})")
-        if found.clusters > 1:
-            parts.append(f"they fall into {found.clusters} clusters")
+        summary = summarise_columns(columns, key)
+        parts = [f"there are {summary.count} records", f"their columns show {summary.rank} features of each"]
+        if summary.groups:
+            parts.append(f"{summary.identical} are equal to another one")
+        if summary.outliers:
+            parts.append(f"{len(summary.outliers)} stand out (first: number {summary.outliers[0] + 1})")
+        if summary.clusters > 1:
+            parts.append(f"they fall into {summary.clusters} clusters")
         items = (
-            Item("n", float(found.count), 0.0),
-            Item("records equal to another", float(found.identical), 0.0),
-            Item("outlying records", float(len(found.outliers))),
-            Item("clusters", float(found.clusters)),
+            Item("n", float(summary.count), 0.0),
+            Item("records equal to another", float(summary.identical), 0.0),
+            Item("outlying records", float(len(summary.outliers))),
+            Item("clusters", float(summary.clusters)),
         )
         findings.append(
             Finding(

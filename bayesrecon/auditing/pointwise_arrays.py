@@ -21,10 +21,10 @@ def for_rows(opened: Opened, count: int, chosen: np.ndarray) -> Reference:
     return replace(opened.reference, known={k: v[chosen] for k, v in known.items() if len(v) == count})
 
 
-def relative_errors(opened: Opened, found: PreImages) -> np.ndarray:
+def relative_errors(opened: Opened, records: PreImages) -> np.ndarray:
     """The largest standard error of each record's fields, relative to the field's spread, `(N,)`."""
-    worst = np.zeros(len(found))
-    for field, se in found.se.items():
+    worst = np.zeros(len(records))
+    for field, se in records.se.items():
         relative = np.asarray(se, float) / opened.spread(field)
         worst = np.maximum(worst, relative.reshape(len(worst), -1).max(axis=1))
     return worst
@@ -46,6 +46,6 @@ def counts_by_category(name: str, levels: Sequence[float], values: np.ndarray, u
     return items
 
 
-def of_all(variable: Variable, found: PreImages) -> str:
+def of_all(variable: Variable, records: PreImages) -> str:
     count = int(np.prod(variable.shape, dtype=int))
-    return f" (of {count})" if len(found) < count else ""
+    return f" (of {count})" if len(records) < count else ""

@@ -18,9 +18,9 @@ class Private:
     """The private data.
 
     Attributes:
-        columns: the columns as supplied.
-        records: the same as records of the model, if they fit it.
-        stamp: path and hash of the file.
+        columns: `{column: (N,)}`, as supplied.
+        records: the same data as records of the model; None without a model.
+        stamp: path, size and hash of the file; None for a mapping.
     """
 
     columns: Mapping[str, np.ndarray]
@@ -62,7 +62,7 @@ def _records(table: Mapping[str, npt.ArrayLike], model: Model | None) -> Records
     if model is None:
         return None
     if all(f in table for f in model.fields):
-        found = {f: _numbers(f, table[f], model) for f in model.fields}
+        records = {f: _numbers(f, table[f], model) for f in model.fields}
     else:
         from bayesrecon.models import shipped
 
@@ -74,16 +74,16 @@ def _records(table: Mapping[str, npt.ArrayLike], model: Model | None) -> Records
         if entry is None or entry.records is None:
             raise BayesreconError(problem)
         try:
-            found = entry.records(table)
+            records = entry.records(table)
         except KeyError:
             raise BayesreconError(problem) from None
-    lengths = {f: len(v) for f, v in found.items()}
+    lengths = {f: len(v) for f, v in records.items()}
     if len(set(lengths.values())) != 1:
         raise BayesreconError(f"data: columns of different lengths: {lengths}")
-    bad = next((f for f, v in found.items() if not np.isfinite(np.asarray(v, float)).all()), None)
+    bad = next((f for f, v in records.items() if not np.isfinite(np.asarray(v, float)).all()), None)
     if bad is not None:
         raise BayesreconError(f"data: the column {bad!r} holds missing values; the model's records have none")
-    return found
+    return records
 
 
 def _numbers(field: str, values: npt.ArrayLike, model: Model) -> np.ndarray:

@@ -19,13 +19,13 @@ _ROWS = 3  # draws per feature that a quadratic fit needs; with fewer, the fit i
 _FEATURES = 2000  # largest number of features of a fit, which takes a second
 
 
-def as_written(draws: Draws, model: Model, kept: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
+def as_written(draws: Draws, model: Model, positions: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
     """Random draws `(T, d)` that would be rounded to these; None if there are no signs of rounding.
 
     Args:
         draws: the draws of the file.
         model: the model.
-        kept: `(T,)` positions of the release's draws among those of the file.
+        positions: `(T,)` positions of the release's draws among those of the file.
         rng: random generator.
     """
     moved, coarse = {}, False
@@ -41,7 +41,7 @@ def as_written(draws: Draws, model: Model, kept: np.ndarray, rng: np.random.Gene
         release, at = accepted_draws(replace(draws, values=moved), model, ignore_unknown=True)
     except BayesreconError:  # a random draw is outside the support
         return None
-    return np.asarray(release.theta) if np.array_equal(at, kept) else None
+    return np.asarray(release.theta) if np.array_equal(at, positions) else None
 
 
 def noise_of(theta: np.ndarray, moved: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -59,12 +59,12 @@ def noise_of(theta: np.ndarray, moved: np.ndarray, columns: np.ndarray) -> np.nd
     """
     centre, scale = theta.mean(axis=0), theta.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
-    one, two = np.triu_indices(theta.shape[1])
-    squares = len(one) <= _FEATURES and len(theta) >= _ROWS * (theta.shape[1] + len(one) + 1)
+    first, second = np.triu_indices(theta.shape[1])
+    squares = len(first) <= _FEATURES and len(theta) >= _ROWS * (theta.shape[1] + len(first) + 1)
 
     def features(points: np.ndarray) -> np.ndarray:
         z = (points - centre) / scale
-        return np.column_stack([z, z[:, one] * z[:, two]]) if squares else z
+        return np.column_stack([z, z[:, first] * z[:, second]]) if squares else z
 
     design = features(theta)
     slopes = np.linalg.lstsq(np.column_stack([np.ones(len(theta)), design]), columns, rcond=1e-12)[0][1:]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bayesrecon.auditing.inventory import parts_of
-from bayesrecon.auditing.words import places
+from bayesrecon.auditing.short_text import places
 from bayesrecon.errors import labelled
 from bayesrecon.posteriors.contents import Contents, SavedFit
 from bayesrecon.posteriors.roles import ESTIMATE
@@ -43,12 +43,12 @@ def attack_fits(contents: Contents, attack: Callable[[Release], Audit]) -> Attac
         if fit.release is None:
             untried.append(NotRun(_ATTACK, f"{_named(fit)}: {fit.reason}", _REMEDY, where))
             continue
-        found = attack(fit.release)
-        findings += [replace(f, where=where, title=f"{f.title} ({_named(fit)})") for f in found]
-        untried += [replace(n, where=where) for n in found.not_run]
-        warnings += [labelled(_named(fit), warning) for warning in found.warnings]
-    rest = _not_attacked(contents, {where for f in (*findings, *untried) for where in f.where})
-    return Attacked(tuple(findings), (*untried, *rest), tuple(warnings))
+        audited = attack(fit.release)
+        findings += [replace(f, where=where, title=f"{f.title} ({_named(fit)})") for f in audited]
+        untried += [replace(n, where=where) for n in audited.not_run]
+        warnings += [labelled(_named(fit), warning) for warning in audited.warnings]
+    not_attacked = _not_attacked(contents, {where for f in (*findings, *untried) for where in f.where})
+    return Attacked(tuple(findings), (*untried, *not_attacked), tuple(warnings))
 
 
 def _named(fit: SavedFit) -> str:
@@ -58,11 +58,13 @@ def _named(fit: SavedFit) -> str:
 
 def _not_attacked(contents: Contents, seen: set[str]) -> list[NotRun]:
     """A `NotRun` for estimates of objects that no attack can read."""
-    left: dict[str, list[str]] = {}
+    places_by_class: dict[str, list[str]] = {}
     for part in parts_of(contents):
         if part.role == ESTIMATE and part.where not in seen and part.kind in ("array", "attribute"):
-            left.setdefault(part.of.rpartition(".")[2] or "saved numbers", []).append(part.where)
-    kinds = ", ".join(list(left)[:4]) + (f" and {len(left) - 4} more" if len(left) > 4 else "")
-    where = tuple(place for group in left.values() for place in group)
+            places_by_class.setdefault(part.of.rpartition(".")[2] or "saved numbers", []).append(part.where)
+    kinds = ", ".join(list(places_by_class)[:4]) + (
+        f" and {len(places_by_class) - 4} more" if len(places_by_class) > 4 else ""
+    )
+    where = tuple(place for group in places_by_class.values() for place in group)
     reason = f"there is no attack on the numbers of {kinds} ({places(where, 3)}); they were only searched for copies"
     return [NotRun(_ATTACK, reason, _REMEDY, where)] if where else []

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.auditing.evidence import typical_error
 from bayesrecon.evaluate.rate_intervals import clopper_pearson
 from bayesrecon.results.findings import Finding, RecordScore, Remedy
@@ -15,12 +15,12 @@ _NULLS = 10  # number of random tables for the null's share
 
 
 def match_records(
-    found: Mapping[str, np.ndarray], data: Mapping[str, Any], *, tolerance: float = 0.01, key: int = 0
+    recovered: Mapping[str, np.ndarray], data: Mapping[str, Array], *, tolerance: float = 0.01, key: int = 0
 ) -> RecordScore:
     """Assign recovered records one to one to private records, and count the matches.
 
     Args:
-        found: `{field: (M, *shape)}` recovered records, with M at most N.
+        recovered: `{field: (M, *shape)}` recovered records, with M at most N.
         data: `{field: (N, *shape)}` private records.
         tolerance: largest difference in every field of a match, relative to the field's range in the data.
         key: seed.
@@ -31,23 +31,23 @@ def match_records(
     1.0
     """
     rng = np.random.default_rng(key)
-    columns = {name: _flat(data[name]) for name in found}
+    columns = {name: _flat(data[name]) for name in recovered}
     ranges = _ranges(columns)
     count = len(next(iter(columns.values())))
-    size = len(next(iter(found.values())))
+    size = len(next(iter(recovered.values())))
     rows = np.sort(rng.permutation(size)[:_MOST])
-    guess = {name: _flat(found[name])[rows] for name in found}
+    guess = {name: _flat(recovered[name])[rows] for name in recovered}
     hits, pairs = _matched(guess, columns, ranges, tolerance)
     null = []
     for _ in range(_NULLS):
         shuffled = {name: v[rng.permutation(count)][rng.integers(count, size=len(rows))] for name, v in columns.items()}
         null.append(_matched(shuffled, columns, ranges, tolerance)[0] / len(rows))
     share = clopper_pearson(hits, len(rows))
-    errors = {name: float(np.median(np.abs(guess[name][pairs[0]] - columns[name][pairs[1]]))) for name in found}
+    errors = {name: float(np.median(np.abs(guess[name][pairs[0]] - columns[name][pairs[1]]))) for name in recovered}
     return RecordScore(hits, len(rows), *share, float(np.mean(null)), tolerance, errors)
 
 
-def measured_remedies(finding: Finding, truth: Mapping[str, float], data: Mapping[str, object]) -> tuple[Remedy, ...]:
+def measured_remedies(finding: Finding, truth: Mapping[str, float], data: Mapping[str, Array]) -> tuple[Remedy, ...]:
     """The finding's remedies, with errors measured as differences from the truth if there are enough trials.
 
     The error from the draws alone is a single random number. There the measured error remains the shift by the remedy.
@@ -60,7 +60,7 @@ def measured_remedies(finding: Finding, truth: Mapping[str, float], data: Mappin
     return tuple(replace(r, measured=_remaining(r, finding, truth, data)) for r in finding.remedies)
 
 
-def _remaining(remedy: Remedy, finding: Finding, truth: Mapping[str, float], data: Mapping[str, Any]) -> float | None:
+def _remaining(remedy: Remedy, finding: Finding, truth: Mapping[str, float], data: Mapping[str, Array]) -> float | None:
     name = remedy.statistic
     if remedy.trials is None or name is None:
         return remedy.measured
@@ -70,15 +70,15 @@ def _remaining(remedy: Remedy, finding: Finding, truth: Mapping[str, float], dat
         return remedy.measured
     columns = {f: _flat(v) for f, v in data.items()}
     guess = {f: _flat(finding.records[f])[remedy.rows] for f in data}
-    one, other = _matched(guess, columns, _ranges(columns), 0.01)[1]
-    return typical_error(remedy.trials[:, one] - columns[name][other])
+    recovered, private = _matched(guess, columns, _ranges(columns), 0.01)[1]
+    return typical_error(remedy.trials[:, recovered] - columns[name][private])
 
 
 def _ranges(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: np.where(np.ptp(v, axis=0) > 0, np.ptp(v, axis=0), 1.0) for name, v in columns.items()}
 
 
-def _flat(values: np.ndarray) -> np.ndarray:
+def _flat(values: Array) -> np.ndarray:
     return np.asarray(values, float).reshape(len(values), -1)
 
 

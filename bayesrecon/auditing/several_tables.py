@@ -4,17 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
+from bayesrecon.auditing.effort import Effort
 from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.small_counts import Count, counts_of, small_counts
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.recovered import recovered
-from bayesrecon.knowledge import of_model
+from bayesrecon.knowledge import Knows, of_model
+from bayesrecon.model import Progress
 from bayesrecon.releases import Release
 from bayesrecon.results.audit import Audit
-from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Thresholds
 from bayesrecon.results.recovery import Recovery, Row
 
 KIND = "tables together"
@@ -25,14 +27,23 @@ _APART = (Remedy("publish one of the tables, or both on the same records"),)
 _PASS = "audit each table by itself, and state what an attacker knows"
 
 
+class TablesOptions(TypedDict):
+    """Options of `audit` that are the same for all tables."""
+
+    remedies: bool | Effort
+    thresholds: Thresholds
+    key: int
+    progress: Progress | None
+
+
 def audits_of_tables(
     sources: Sequence[object],
     model: object,
     which: Mapping[str, Sequence[str | None] | None],
-    knows: Mapping[str, Any],
-    read: Callable[..., tuple[Release | None, dict[str, Any]]],
+    knows: Knows,
+    read: Callable[..., tuple[Release | None, Mapping[str, object]]],
     audit: Callable[..., Audit],
-    options: Mapping[str, Any],
+    options: TablesOptions,
 ) -> tuple[list[Audit], list[Finding], list[NotRun]]:
     """The audit of each table, findings on pairs of tables, and pairs that were not examined.
 
@@ -49,29 +60,29 @@ def audits_of_tables(
     """
     if model is None:
         raise BayesreconError("tables of estimates need their model=")
-    related = which.get("correlations")
-    related = [None] * len(sources) if related is None else list(related)
-    if len(related) != len(sources):
+    correlations_by_table = which.get("correlations")
+    correlations_by_table = [None] * len(sources) if correlations_by_table is None else list(correlations_by_table)
+    if len(correlations_by_table) != len(sources):
         raise BayesreconError(
-            f"{len(related)} correlations= for {len(sources)} tables; give one for each, None for none"
+            f"{len(correlations_by_table)} correlations= for {len(sources)} tables; give one for each, None for none"
         )
     columns = which.get("column")
     columns = [columns] * len(sources) if columns is None or isinstance(columns, str) else list(columns)
     audits, releases = [], []
-    for i, (source, correlations, column) in enumerate(zip(sources, related, columns, strict=True), 1):
+    for i, (source, correlations, column) in enumerate(zip(sources, correlations_by_table, columns, strict=True), 1):
         stated = {k: v for k, v in {**which, "correlations": correlations, "column": column}.items() if v is not None}
         release, about = read(source, model, **stated)
-        name = about["name"] if isinstance(source, str | Path) or column else f"table {i}"  # names must differ
+        name = str(about["name"]) if isinstance(source, str | Path) or column else f"table {i}"  # names must differ
         if release is not None:
             releases.append(replace(release, name=name))
-        known = dict(knows) if release is None else of_model(knows, release.about)
+        known = knows if release is None else of_model(knows, release.about)
         audits.append(audit(source, model, name=name, **stated, **known, **options))
     findings, untried = audit_pairs(releases, options["thresholds"].small_count, knows, options["key"])
     return audits, findings, untried
 
 
 def audit_pairs(
-    releases: Sequence[Release], threshold: int, knows: Mapping[str, object], key: int
+    releases: Sequence[Release], threshold: int, knows: Knows, key: int
 ) -> tuple[list[Finding], list[NotRun]]:
     """Findings on every pair of tables.
 
@@ -86,10 +97,10 @@ def audit_pairs(
     for pair in combinations(releases, 2):
         names = (pair[0].name, pair[1].name)
         try:
-            alone = [recovered(one, **of_model(knows, one.about), key=key).judged() for one in pair]
-            if any(one.failures for one in alone):
+            alone = [recovered(table, **of_model(knows, table.about), key=key).judged() for table in pair]
+            if any(table.failures for table in alone):
                 continue  # the audit of each table reports it
-            together = pooled_limits(pair, lambda one, **known: recovered(one, **known, key=key), knows)
+            together = pooled_limits(pair, lambda table, **known: recovered(table, **known, key=key), knows)
         except BayesreconError as error:
             untried.append(NotRun(_ATTACK, str(error), _PASS, names))
             continue
@@ -104,27 +115,27 @@ def _together(
     alone: Sequence[Recovery], both: Recovery, pair: Sequence[Release], threshold: int, names: tuple[str, ...]
 ) -> list[Finding]:
     """Findings that two tables of the same records give only together."""
-    before = {row.name for one in alone for row in one if row.estimate is not None}
+    before = {row.name for table in alone for row in table if row.estimate is not None}
     new = [row for row in both if row.estimate is not None and row.name not in before]
     if not new:
         return []
     title = f"two tables of the same records reveal {len(new)} statistics that neither of them reveals"
     summary = ", ".join(f"{row.name} = {row.estimate:.5g}" for row in new[:4])
     needs = f"{_NEEDS}, and that {both.ranges}" if both.ranges else _NEEDS
-    found = [Finding(KIND, "low", title, names, summary, needs, items(new), _APART)]
-    known_cells = {c.cell for one in alone for c in counts_of(one, None, "") if c.upper < threshold}
+    findings = [Finding(KIND, "low", title, names, summary, needs, items(new), _APART)]
+    known_cells = {c.cell for table in alone for c in counts_of(table, None, "") if c.upper < threshold}
     counts = [
         c for c in counts_of(both, pair[0].about, "by two tables of the same records") if c.cell not in known_cells
     ]
-    return found + small_counts(counts, threshold, names, needs)
+    return findings + small_counts(counts, threshold, names, needs)
 
 
 def _difference(
     alone: Sequence[Recovery], pair: Sequence[Release], threshold: int, names: tuple[str, ...]
 ) -> list[Finding]:
     """Findings on cells whose counts differ by less than the threshold, with the total response of the difference."""
-    rows = [{row.name: row for row in one} for one in alone]
-    found: list[Finding] = []
+    rows = [{row.name: row for row in recovery} for recovery in alone]
+    findings: list[Finding] = []
     for name, first in rows[0].items():
         second = rows[1].get(name)
         if second is None or not name.startswith("n[") or not (_exact(first) and _exact(second)):
@@ -139,8 +150,8 @@ def _difference(
         cell = name[2:-1]
         (finding,) = small_counts([Count(cell, apart, apart, apart, how)], threshold, names, _NEEDS)
         evidence = (*finding.evidence, *_response(cell, rows if sign > 0 else rows[::-1], pair[0], apart))
-        found.append(_retitled(finding, cell, apart, evidence))
-    return found
+        findings.append(_retitled(finding, cell, apart, evidence))
+    return findings
 
 
 def _retitled(finding: Finding, cell: str, apart: float, evidence: tuple[Item, ...]) -> Finding:
@@ -159,8 +170,8 @@ def _exact(row: Row) -> bool:
 def _response(cell: str, rows: Sequence[Mapping[str, Row]], release: Release, apart: float) -> tuple[Item, ...]:
     """The total response of the records in only one table: the difference of `n m` between the tables."""
     y = release.about.settings.get("response", "y")
-    counts = [one[f"n[{cell}]"] for one in rows]
-    means = [one.get(f"mean({y})[{cell}]") for one in rows]
+    counts = [table[f"n[{cell}]"] for table in rows]
+    means = [table.get(f"mean({y})[{cell}]") for table in rows]
     if any(m is None or m.lower is None or m.upper is None or m.estimate is None for m in means):
         return ()
     low = counts[0].upper * means[0].lower - counts[1].upper * means[1].upper  # type: ignore[operator,union-attr]

@@ -110,8 +110,8 @@ def _finding(count: Count, threshold: int, where: tuple[str, ...], needs: str, m
     number = f"{count.upper:.6g}" if exact else f"between {max(count.lower, 0):.6g} and {count.upper:.6g}"
     single = exact and count.upper == 1 and "=" in count.cell
     level: Severity = "high" if single else "medium"
-    of = count.cell if "=" not in count.cell else f"records with {count.cell}"
-    title = f"{of}: {number}, below {threshold}{more}"
+    records = count.cell if "=" not in count.cell else f"records with {count.cell}"
+    title = f"{records}: {number}, below {threshold}{more}"
     summary = f"{count.how}: {number}"
     if single:
         summary += "; the only record of the cell: its fitted value is the record's own response, and all of any sum"

@@ -4,20 +4,23 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Required, TypedDict, cast
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.inexact import NO_CORRELATIONS
+from bayesrecon.json_types import Json
 from bayesrecon.model import Model
 from bayesrecon.posteriors.printed.coarser import estimates_alone
 from bayesrecon.posteriors.printed.numbers import cell
 from bayesrecon.posteriors.printed.reading import as_printed
 from bayesrecon.posteriors.printed.summaries import from_table, read_frame, titled
-from bayesrecon.releases import Release
+from bayesrecon.releases import Derived, Release
 from bayesrecon.results.findings import NotRun
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    Correlations = str | Path | DataFrame | Sequence[Sequence[str]]
 
 Alternatives = list[tuple[str, Callable[[], Release]]]
 
@@ -25,9 +28,22 @@ _ATTACK = "table"
 _DIGITS = (4, 3, 2)  # numbers of digits that are tried
 
 
+class TableOptions(TypedDict, total=False):
+    """Options of `audit_fit` that follow from a table."""
+
+    attack: str
+    form: str
+    name: Required[str]
+    model: str
+    used: Model | None
+    untried: tuple[NotRun, ...]
+    alternatives: Alternatives
+    files: tuple[Json, ...]
+
+
 def table_to_audit(
-    table: Any, model: Model | str, *, correlations: Any = None, **options: Any
-) -> tuple[Release | None, dict[str, Any]]:
+    table: object, model: Model | str, *, correlations: "Correlations | None" = None, **options: Any
+) -> tuple[Release | None, TableOptions]:
     """The release of a table (None if it determines nothing), and options for `audit_fit`.
 
     Args:
@@ -43,7 +59,7 @@ def table_to_audit(
     ('fit.csv', 'the correlations of the estimates were not given')
     """
     path = Path(table) if isinstance(table, str | Path) else None
-    how: dict[str, Any] = {
+    audit_options: TableOptions = {
         "attack": _ATTACK,
         "form": "table of estimates",
         "name": titled(table, as_printed(table, column=options.get("column")).model) or "table",
@@ -51,32 +67,41 @@ def table_to_audit(
         "used": None if isinstance(model, str) else model,
     }
     if correlations is None:
-        how["untried"] = (
-            NotRun(_ATTACK, NO_CORRELATIONS, "pass the correlations (--correlations FILE)", (how["name"],)),
+        audit_options["untried"] = (
+            NotRun(_ATTACK, NO_CORRELATIONS, "pass the correlations (--correlations FILE)", (audit_options["name"],)),
         )
     release = None
     if correlations is not None or isinstance(model, str):  # for the user's own model, a table needs correlations
         release = from_table(table, model, correlations=correlations, **options)
-        how["alternatives"] = _alternatives(table, model, correlations, options, release)
+        audit_options["alternatives"] = _alternatives(table, model, correlations, options, release)
     if path is not None:
         content = path.read_bytes()
-        how["files"] = ({"path": str(path), "size": len(content), "sha256": hashlib.sha256(content).hexdigest()},)
-    return release, how
+        audit_options["files"] = (
+            {"path": str(path), "size": len(content), "sha256": hashlib.sha256(content).hexdigest()},
+        )
+    return release, audit_options
 
 
-def _alternatives(table: Any, model: Any, correlations: Any, options: Mapping[str, Any], release: Any) -> Alternatives:
+def _alternatives(
+    table: object,
+    model: Model | str,
+    correlations: "Correlations | None",
+    options: Mapping[str, Any],
+    release: Release,
+) -> Alternatives:
     options = dict(options)
     column = options.pop("column", None)
 
     def printed(digits: int) -> Release:
-        related = None if correlations is None else reprinted_correlations(correlations, digits)
-        return from_table(reprinted(table, digits, column), model, correlations=related, **options)
+        reprinted_matrix = None if correlations is None else reprinted_correlations(correlations, digits)
+        return from_table(reprinted(table, digits, column), model, correlations=reprinted_matrix, **options)
 
-    found: Alternatives = [(f"print {k} digits", lambda k=k: printed(k)) for k in _DIGITS]  # type: ignore[misc]
+    alternatives: Alternatives = [(f"print {k} digits", lambda k=k: printed(k)) for k in _DIGITS]  # type: ignore[misc]
     if correlations is not None:
-        found.append(("leave the correlations out", lambda: from_table(table, model, column=column, **options)))
-    found.append(("publish the estimates alone", lambda: estimates_alone(release)))
-    return found
+        alternatives.append(("leave the correlations out", lambda: from_table(table, model, column=column, **options)))
+    # For releases of other kinds it raises an error when it is tried.
+    alternatives.append(("publish the estimates alone", lambda: estimates_alone(cast(Derived, release))))
+    return alternatives
 
 
 def reprinted(table: object, digits: int, column: str | None = None) -> "DataFrame":
@@ -98,7 +123,7 @@ def reprinted(table: object, digits: int, column: str | None = None) -> "DataFra
     return _changed(frame, cut)
 
 
-def reprinted_correlations(correlations: Sequence[Sequence[str]], decimals: int) -> "DataFrame":
+def reprinted_correlations(correlations: "Correlations", decimals: int) -> "DataFrame":
     """The correlations, rounded to `decimals` decimals.
 
     >>> reprinted_correlations([["1", "-0.98892"], ["-0.98892", "1"]], 3).to_numpy().tolist()
@@ -117,7 +142,7 @@ def reprinted_correlations(correlations: Sequence[Sequence[str]], decimals: int)
 
 
 def _changed(frame: "DataFrame", change: Callable[[Decimal, str], str], always: bool = False) -> "DataFrame":
-    def changed_cell(value: Any) -> str:
+    def changed_cell(value: str | float | None) -> str:
         text = (
             value.strip() if isinstance(value, str) else "" if value is None or value != value else repr(float(value))
         )
@@ -127,7 +152,7 @@ def _changed(frame: "DataFrame", change: Callable[[Decimal, str], str], always: 
             return text
         return change(number, text) if number.is_finite() else text
 
-    found = frame.astype(object).map(changed_cell)
-    if not always and (found == frame.astype(object)).all(axis=None):
+    changed_frame = frame.astype(object).map(changed_cell)
+    if not always and (changed_frame == frame.astype(object)).all(axis=None):
         raise BayesreconError("the table has no more digits")
-    return found
+    return changed_frame

@@ -48,16 +48,16 @@ class Tree:
 
     def bounds(self) -> list[dict[str, tuple[float, float]]]:
         """Bounds on the covariates of each node's records."""
-        found: list[dict[str, tuple[float, float]]] = [{} for _ in self.left]
+        bounds: list[dict[str, tuple[float, float]]] = [{} for _ in self.left]
         for k in self.downwards():
             if self.left[k] < 0:
                 continue
             name, cut = self.names[k], float(self.cut[k])
             for child, above in ((self.left[k], self.turned[k]), (self.right[k], not self.turned[k])):
-                low, high = found[k].get(name, (-np.inf, np.inf))
-                own = (max(low, cut), high) if above else (low, min(high, cut))
-                found[child] = {**found[k], **({name: own} if name else {})}
-        return found
+                low, high = bounds[k].get(name, (-np.inf, np.inf))
+                interval = (max(low, cut), high) if above else (low, min(high, cut))
+                bounds[child] = {**bounds[k], **({name: interval} if name else {})}
+        return bounds
 
     def downwards(self) -> Iterator[int]:
         """Nodes in an order in which each comes after its parent."""
@@ -79,15 +79,15 @@ class Tree:
         for k in np.flatnonzero(self.left < 0):
             n, mean, squares = self.count[k], self.value[k], self.squares[k]
             if n == 1:
-                own = [mean]
+                leaf_values = [mean]
             elif squares <= _CLOSE * spread**2 and self.count[0] <= _MOST:
-                own = [mean] * int(n)
+                leaf_values = [mean] * int(n)
             elif n == 2 and np.isfinite(squares):
-                own = [mean - np.sqrt(squares / 2), mean + np.sqrt(squares / 2)]
+                leaf_values = [mean - np.sqrt(squares / 2), mean + np.sqrt(squares / 2)]
             else:
                 continue
-            values += own
-            nodes += [int(k)] * len(own)
+            values += leaf_values
+            nodes += [int(k)] * len(leaf_values)
         return np.array(values), np.array(nodes, int)
 
 
@@ -95,12 +95,12 @@ def _is_tree(left: np.ndarray, right: np.ndarray) -> bool:
     """Whether every node except the first one has exactly one parent."""
     inner = left >= 0
     children = np.concatenate([left[inner], right[inner]])
-    below = np.concatenate([np.flatnonzero(inner)] * 2)
+    parents = np.concatenate([np.flatnonzero(inner)] * 2)
     return (
         len(left) > 0
         and np.array_equal(inner, right >= 0)
         and np.array_equal(np.sort(children), np.arange(1, len(left)))
-        and bool(np.all(children > below))
+        and bool(np.all(children > parents))
     )
 
 
@@ -108,7 +108,7 @@ def of_rpart(parts: Mapping[str, Entry], entries: Mapping[str, Entry], root: str
     """A tree of rpart whose nodes contain means of a response; None for other trees and for modified ones.
 
     Args:
-        own: parts of its frame, by name.
+        parts: parts of its frame, by name.
         entries: all entries of the file, by place.
         root: place of the object.
     """
@@ -126,26 +126,26 @@ def of_rpart(parts: Mapping[str, Entry], entries: Mapping[str, Entry], root: str
         return None
     at = {n: k for k, n in enumerate(number.tolist())}
     left, right = (np.array([at.get(2 * n + s, -1) for n in number.tolist()], int) for s in (0, 1))
-    tree = Tree(left, right, value, count, squares, *_ways(parts, entries, root, names, left))
+    tree = Tree(left, right, value, count, squares, *_splits(parts, entries, root, names, left))
     return tree if _is_tree(left, right) and _adds_up(tree) else None
 
 
 def of_classes(
-    own: Mapping[str, Entry], entries: Mapping[str, Entry], root: str
+    parts: Mapping[str, Entry], entries: Mapping[str, Entry], root: str
 ) -> tuple[Tree, dict[str, float]] | None:
     """A tree of rpart whose nodes count classes, and the counts of its root; None if the counts do not add up.
 
     For each node, `yval2` contains the class, the counts of all classes, their shares, and the node's share.
     """
-    rows, table = entries.get(f"{root}frame@row.names"), own.get("yval2")
-    if rows is None or table is None or not {"n", "var"} <= set(own):
+    rows, table = entries.get(f"{root}frame@row.names"), parts.get("yval2")
+    if rows is None or table is None or not {"n", "var"} <= set(parts):
         return None
     try:
         number = np.ravel(np.asarray(rows.values)).astype(float)
-        count, node_values = np.ravel(np.asarray(own["n"].values, float)), np.asarray(table.values, float)
+        count, node_values = np.ravel(np.asarray(parts["n"].values, float)), np.asarray(table.values, float)
     except (TypeError, ValueError, OverflowError):
         return None
-    names = [str(v) for v in np.ravel(own["var"].values)]
+    names = [str(v) for v in np.ravel(parts["var"].values)]
     classes = (node_values.shape[1] - 2) // 2 if node_values.ndim == 2 else 0
     if (
         classes < 2
@@ -157,8 +157,8 @@ def of_classes(
     at = {n: k for k, n in enumerate(number.tolist())}
     left, right = (np.array([at.get(2 * n + s, -1) for n in number.tolist()], int) for s in (0, 1))
     inner = left >= 0
-    whole = _is_tree(left, right) and np.array_equal(counts.sum(axis=1), count) and bool(np.all(counts >= 0))
-    if not whole or not np.array_equal(counts[inner], counts[left[inner]] + counts[right[inner]]):
+    consistent = _is_tree(left, right) and np.array_equal(counts.sum(axis=1), count) and bool(np.all(counts >= 0))
+    if not consistent or not np.array_equal(counts[inner], counts[left[inner]] + counts[right[inner]]):
         return None  # with weights, counts are not integers
     labels = entries.get(f"{root.rstrip('/')}@ylevels")
     levels = [str(v) for v in np.ravel(labels.values)] if labels is not None else []
@@ -166,7 +166,7 @@ def of_classes(
     numbers = np.array([float(v) if _NUMBER.fullmatch(v) else k + 1.0 for k, v in enumerate(levels)])
     value = numbers[np.clip(code.astype(int) - 1, 0, classes - 1)]
     pure = np.where(counts.max(axis=1) == count, 0.0, np.nan)
-    tree = Tree(left, right, value, count, pure, *_ways(own, entries, root, names, left))
+    tree = Tree(left, right, value, count, pure, *_splits(parts, entries, root, names, left))
     return tree, dict(zip(levels, counts[0].tolist(), strict=True))
 
 
@@ -181,34 +181,34 @@ def _adds_up(tree: Tree) -> bool:
     means = (n[a] * tree.value[a] + n[b] * tree.value[b]) / (n[a] + n[b])
     between = n[a] * n[b] / (n[a] + n[b]) * (tree.value[a] - tree.value[b]) ** 2
     squares = tree.squares[a] + tree.squares[b] + between
-    whole = np.array_equal(n[inner], n[a] + n[b])
+    counts_add_up = np.array_equal(n[inner], n[a] + n[b])
     return bool(
-        whole
+        counts_add_up
         and np.all(np.abs(means - tree.value[inner]) <= _CLOSE * spread)
         and np.all(np.abs(squares - tree.squares[inner]) <= _CLOSE * (spread**2 + tree.squares[inner]))
     )
 
 
-def _ways(
-    own: Mapping[str, Entry], entries: Mapping[str, Entry], root: str, names: list[str], left: np.ndarray
+def _splits(
+    parts: Mapping[str, Entry], entries: Mapping[str, Entry], root: str, names: list[str], left: np.ndarray
 ) -> tuple[list[str], np.ndarray, np.ndarray]:
     """The variable and the value at which each node splits, from its first row in the table of splits."""
     cut, turned = np.zeros(len(names)), np.zeros(len(names), bool)
     split_names = [""] * len(names)
     table, labels = entries.get(f"{root}splits"), entries.get(f"{root}splits@dimnames/[[1]]")
-    if table is None or labels is None or not {"ncompete", "nsurrogate"} <= set(own):
+    if table is None or labels is None or not {"ncompete", "nsurrogate"} <= set(parts):
         return split_names, cut, turned
     splits, variables = np.asarray(table.values), [str(v) for v in np.ravel(labels.values)]
-    more = [np.ravel(own[k].values) for k in ("ncompete", "nsurrogate")]
-    whole = all(m.dtype.kind in "iu" and len(m) == len(names) and np.all(m >= 0) for m in more)
+    skipped_rows = [np.ravel(parts[k].values) for k in ("ncompete", "nsurrogate")]
+    valid = all(m.dtype.kind in "iu" and len(m) == len(names) and np.all(m >= 0) for m in skipped_rows)
     numbers = splits.dtype.kind in "iuf" and splits.ndim == 2 and splits.shape[1] >= 4
-    if not whole or not numbers or len(variables) != len(splits):
+    if not valid or not numbers or len(variables) != len(splits):
         return split_names, cut, turned
     row = 0
     for k in np.flatnonzero(left >= 0):
         if row < len(splits) and variables[row] == names[k] and abs(splits[row, 1]) == 1:
             split_names[k], cut[k], turned[k] = names[k], splits[row, 3], splits[row, 1] > 0
-        row += 1 + int(more[0][k]) + int(more[1][k])
+        row += 1 + int(skipped_rows[0][k]) + int(skipped_rows[1][k])
     return split_names, cut, turned
 
 
@@ -216,7 +216,7 @@ def of_forest(saved: Mapping[str, Entry], names: list[str]) -> list[Tree]:
     """Trees of a regression forest of randomForest, with their counts; none if the parts do not fit together.
 
     Args:
-        own: parts of the forest, by name.
+        saved: parts of the forest, by name.
         names: names of the covariates.
     """
     parts = ("leftDaughter", "rightDaughter", "nodepred", "bestvar", "xbestsplit", "ndbigtree")
@@ -237,9 +237,9 @@ def of_forest(saved: Mapping[str, Entry], names: list[str]) -> list[Tree]:
         down, up = (np.where(a[at, t] >= 1, a[at, t] - 1, -1).astype(int) for a in (left, right))
         if not _is_tree(down, up) or not np.isfinite(value[at, t]).all():
             return []
-        which = [int(b) if 1 <= b <= len(names) else 0 for b in best[at, t]]
+        variables = [int(b) if 1 <= b <= len(names) else 0 for b in best[at, t]]
         unknown = np.full(int(size), np.nan)
-        split_names = [names[b - 1] if b and d >= 0 else "" for b, d in zip(which, down, strict=True)]
+        split_names = [names[b - 1] if b and d >= 0 else "" for b, d in zip(variables, down, strict=True)]
         trees.append(Tree(down, up, value[at, t], unknown, unknown, split_names, cut[at, t], np.zeros(int(size), bool)))
     return _counted(trees)
 
@@ -247,15 +247,17 @@ def of_forest(saved: Mapping[str, Entry], names: list[str]) -> list[Tree]:
 def _counted(trees: list[Tree]) -> list[Tree]:
     """The trees with counts, from the smallest number of records at the roots for which all counts are integers."""
     shares = [_shares(tree) for tree in trees]
-    every = np.concatenate([s[np.isfinite(s)] for s in shares])
+    all_shares = np.concatenate([s[np.isfinite(s)] for s in shares])
     if sum(int((t.left < 0).sum()) for t in trees) < _FEWEST_LEAVES:
         return []
-    tried = np.arange(1, _MOST + 1)
-    for share in every[evenly(len(every), _TRIED)]:  # a few shares leave few candidates to check with all shares
-        count = tried * share
-        tried = tried[(np.abs(count - np.round(count)) <= _WHOLE) & (count > 0.5)]
-    for n in tried[:_TRIED]:
-        if np.all(np.abs(n * every - np.round(n * every)) <= _WHOLE) and np.all(n * every > 0.5):
+    candidates = np.arange(1, _MOST + 1)
+    for share in all_shares[
+        evenly(len(all_shares), _TRIED)
+    ]:  # a few shares leave few candidates to check with all shares
+        count = candidates * share
+        candidates = candidates[(np.abs(count - np.round(count)) <= _WHOLE) & (count > 0.5)]
+    for n in candidates[:_TRIED]:
+        if np.all(np.abs(n * all_shares - np.round(n * all_shares)) <= _WHOLE) and np.all(n * all_shares > 0.5):
             return [
                 Tree(t.left, t.right, t.value, np.round(n * s), t.squares, t.names, t.cut, t.turned)
                 for t, s in zip(trees, shares, strict=True)
@@ -265,12 +267,12 @@ def _counted(trees: list[Tree]) -> list[Tree]:
 
 def _shares(tree: Tree) -> np.ndarray:
     """The share of the root's records in each node, `(K,)`; NaN below nodes whose daughters have equal means."""
-    found = np.full(len(tree.left), np.nan)
-    found[0] = 1.0
+    shares = np.full(len(tree.left), np.nan)
+    shares[0] = 1.0
     for k in tree.downwards():
         a, b = int(tree.left[k]), int(tree.right[k])
         if a < 0 or tree.value[a] == tree.value[b]:
             continue
-        part = (tree.value[k] - tree.value[b]) / (tree.value[a] - tree.value[b])
-        found[a], found[b] = found[k] * part, found[k] * (1 - part)
-    return found
+        left_share = (tree.value[k] - tree.value[b]) / (tree.value[a] - tree.value[b])
+        shares[a], shares[b] = shares[k] * left_share, shares[k] * (1 - left_share)
+    return shares

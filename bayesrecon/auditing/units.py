@@ -13,19 +13,19 @@ _LEVELS = 32  # largest number of values that are examined, evenly spaced
 
 def unit_fields(opened: Opened) -> list[str]:
     """Fields with finitely many values, each of which affects a coordinate of theta that no other value affects."""
-    model, found = opened.model, []
+    model, fields = opened.model, []
     theta = jnp.asarray(np.asarray(opened.release.theta)[0])
-    one = opened.reference.draw(opened.rng, 1)
+    record = opened.reference.draw(opened.rng, 1)
     for name, field in model.fields.items():
         levels = np.asarray(field.domain.levels, field.domain.dtype)
         if field.shape or len(levels) < 2:
             continue
         levels = levels[evenly(len(levels), _LEVELS)]
-        records = {k: np.repeat(np.asarray(v), len(levels), axis=0) for k, v in one.items()} | {name: levels}
+        records = {k: np.repeat(np.asarray(v), len(levels), axis=0) for k, v in record.items()} | {name: levels}
         moved = np.asarray(touches(model, theta, records))
         if moved[moved.sum(axis=1) == 1].any(axis=0).all():
-            found.append(name)
-    return found
+            fields.append(name)
+    return fields
 
 
 def units_not_tried(opened: Opened) -> list[NotRun]:

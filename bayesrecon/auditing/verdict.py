@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from bayesrecon.diagnostics import Z95, evenly
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Progress, Records, entry
 from bayesrecon.releases import Release
+from bayesrecon.results.records import Column, RecordTable
 from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.running.engine import pooled, swept
 
@@ -69,17 +69,17 @@ def verdict(posterior: str, *, build: bool = True, progress: Progress | None = N
     sought = {k: f for k, f in release.model.fields.items() if k not in program.design}
     values = combinations(sought)
     unknowns = count * (len(next(iter(values.values()))) - 1 if values else 1)
-    alone = bool(unit) and bool(private) and all(v.ndim == 1 for v in private) and unknowns <= _MOST
-    many = alone and count > _MANY_ROWS and not all(f.domain.discrete for f in sought.values())
+    record_by_record = bool(unit) and bool(private) and all(v.ndim == 1 for v in private) and unknowns <= _MOST
+    many = record_by_record and count > _MANY_ROWS and not all(f.domain.discrete for f in sought.values())
     used = _SERIES_DRAWS if series else _DRAWS if many else release.size
     release = release.take(evenly(release.size, used))
     began = time.perf_counter()
     if series:
-        found, warnings = _series(release, truth, progress)
-    elif alone:
-        found, warnings = _records(release, truth, program.design, unit, progress)
+        outcome, warnings = _series(release, truth, progress)
+    elif record_by_record:
+        outcome, warnings = _records(release, truth, program.design, unit, progress)
     else:
-        found, warnings = _totals(release, truth, program.design, unit, progress)
+        outcome, warnings = _totals(release, truth, program.design, unit, progress)
     return Verdict(
         posterior=posterior,
         records=count,
@@ -87,7 +87,7 @@ def verdict(posterior: str, *, build: bool = True, progress: Progress | None = N
         draws=release.size,
         reference=present,
         converged=present or not any(map(_DIVERGED.match, release.notes)),
-        found=found,
+        found=outcome,
         warnings=warnings,
         seconds=time.perf_counter() - began,
     )
@@ -148,13 +148,15 @@ def _records(
     from bayesrecon.attacks.reconstruction import reconstruct
     from bayesrecon.evaluate import score_records
 
-    table: Any = reconstruct(release, known={k: truth[k] for k in design}, unit=unit, force=True, progress=progress)
+    known = {k: truth[k] for k in design}
+    table = reconstruct(release, known=known, unit=unit, force=True, progress=progress)
+    assert isinstance(table, RecordTable), "the attack with a unit"
     scores = score_records(table, truth)
-    found = [_values(name, table[name], np.asarray(truth[name], float), score) for name, score in scores.items()]
-    return RecordsFound(tuple(found)), (*table.failures, *table.warnings)
+    values = [_values(name, table[name], np.asarray(truth[name], float), score) for name, score in scores.items()]
+    return RecordsFound(tuple(values)), (*table.failures, *table.warnings)
 
 
-def _values(name: str, column: Any, true: np.ndarray, score: dict[str, float]) -> Values:
+def _values(name: str, column: Column, true: np.ndarray, score: dict[str, float]) -> Values:
     """A recovered field and its score. Errors of real values are those of values that are closer than the guess."""
     finite = np.isfinite(column.estimate)
     nearer = np.nan_to_num(column.se, nan=np.inf) < score.get("naive_rmse", np.inf)
@@ -193,28 +195,31 @@ def _groups(
     determined = {row.name for row in result if row.verdict == "determined"}
 
     def is_determined(column: str) -> np.ndarray:
-        part = "," + column[2:-1] if "[" in column else ""
-        return np.array([f"n[{group}={level:g}{part}]" in determined for level in table.index])
+        subset = "," + column[2:-1] if "[" in column else ""
+        return np.array([f"n[{group}={level:g}{subset}]" in determined for level in table.index])
 
     counts = [k for k in table if re.fullmatch(r"n(\[[^\]]*\])?", k) and is_determined(k).any()]
     if not counts:
         return None
     column = max(counts, key=lambda k: (k == "n", is_determined(k).sum()))
-    part, _, value = column[2:-1].partition("=")
-    inside = truth[part] == float(value) if part else np.ones(len(truth[group]), bool)
+    subset, _, value = column[2:-1].partition("=")
+    inside = truth[subset] == float(value) if subset else np.ones(len(truth[group]), bool)
     true = np.array([np.sum(inside & (truth[group] == level)) for level in table.index], float)
     seen = is_determined(column)
     error = table[column].to_numpy()[seen] - true[seen]
     exact = table[f"{column}_rounded"].to_numpy()[seen] == true[seen]
-    label = f",{part}={value}]" if part else ""
+    label = f",{subset}={value}]" if subset else ""
     floors = [
         row.floor
         for row in result
-        if row.name.startswith("n[") and row.floor is not None and ("," in row.name) == bool(part) and label in row.name
+        if row.name.startswith("n[")
+        and row.floor is not None
+        and ("," in row.name) == bool(subset)
+        and label in row.name
     ]
-    found = GroupsFound(
+    outcome = GroupsFound(
         group=group,
-        part=(part, float(value)) if part else None,
+        part=(subset, float(value)) if subset else None,
         groups=len(true),
         determined=int(seen.sum()),
         correct=int(exact.sum()),
@@ -224,7 +229,7 @@ def _groups(
         floor=float(np.sqrt(np.mean(np.square(floors)))) if floors else None,
         consistent=result.consistent,
     )
-    return found, (*result.failures, *result.warnings)
+    return outcome, (*result.failures, *result.warnings)
 
 
 def _statistics(
@@ -244,7 +249,7 @@ def _statistics(
         z = Z95 * (estimate - true) / np.where(np.isnan(se) | (se > 0), (upper - lower) / 2, np.nan)
     z = z[~np.isnan(z)]
     n = result["n"] if known is None else None
-    found = StatisticsFound(
+    outcome = StatisticsFound(
         statistics=len(table),
         estimated=int(np.isfinite(estimate).sum()),
         determined=sum(row.verdict == "determined" for row in result.rows),
@@ -256,7 +261,7 @@ def _statistics(
         finite=result.gap,
         consistent=result.consistent,
     )
-    return found, (*result.failures, *result.warnings)
+    return outcome, (*result.failures, *result.warnings)
 
 
 def _stated(row: Row) -> float | None:
@@ -309,7 +314,7 @@ def _series(release: Release, truth: Records, progress: Progress | None) -> tupl
     narrow = [r for r in wide if halves.get(r.name, np.inf) < max(abs(r.estimate or 0), spread)]
     known = [r for r in narrow if r.visibility >= _SHOWN]
     errors = np.array([(row.estimate or 0) - flat[row.name] for row in seen])
-    found = SeriesFound(
+    outcome = SeriesFound(
         entries=len(rows),
         determined=len(seen),
         averages=tuple(Average(r.name[5:-1], r.estimate or 0.0, flat[r.name], halves[r.name]) for r in known),
@@ -321,7 +326,7 @@ def _series(release: Release, truth: Records, progress: Progress | None) -> tupl
         assumed_bound=float(half) if np.isfinite(half) else None,
         consistent=consistent,
     )
-    return found, (*result.failures, *result.warnings)
+    return outcome, (*result.failures, *result.warnings)
 
 
 def available(*, build: bool = False) -> tuple[list[str], list[str]]:

@@ -1,4 +1,4 @@
-"""How an audit ends on the command line: the report, its tables and the exit code."""
+"""Output of an audit on the command line: report, tables and exit code."""
 
 import os
 import shlex
@@ -28,7 +28,7 @@ _INCOMPLETE, _INTERRUPTED = 3, 130  # exit codes
 
 @dataclass(frozen=True)
 class Announced:
-    """Progress that also says on stderr what was just found."""
+    """Progress that also prints each finding on stderr."""
 
     progress: "Progress | None"
 
@@ -43,10 +43,10 @@ class Announced:
 
 
 def check_writable(*paths: "Path | None") -> None:
-    """Refuse, before the first minute is spent, what could not be written after it.
+    """Check, before the audit, that its files can be written.
 
     Raises:
-        BayesreconError: a folder that nobody may write to.
+        BayesreconError: no permission to write a file.
     """
     from bayesrecon.errors import BayesreconError
 
@@ -57,83 +57,83 @@ def check_writable(*paths: "Path | None") -> None:
             raise BayesreconError(f"cannot write {path}: permission denied")
 
 
-def declared(names: "Sequence[str]") -> tuple[str, ...]:
-    """Names that may stay, including those of files with one per line (@FILE).
+def public_names(names: "Sequence[str]") -> tuple[str, ...]:
+    """Names of items that may stay. @FILE stands for the names in a file, one per line.
 
     Raises:
-        BayesreconError: there is no such file, or it is no text.
+        BayesreconError: the file does not exist or is not a text.
     """
     from bayesrecon.errors import BayesreconError
 
-    found: list[str] = []
+    result: list[str] = []
     for name in names:
         if not name.startswith("@"):
-            found.append(name)
+            result.append(name)
             continue
         try:
             lines = Path(name[1:]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            what = f"cannot be read ({type(error).__name__})"
-            raise BayesreconError(f"--public {name}: {what}; it takes a text with one name per line") from None
-        found += [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    return tuple(found)
+            problem = f"cannot be read ({type(error).__name__})"
+            raise BayesreconError(f"--public {name}: {problem}; it takes a text with one name per line") from None
+        result += [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    return tuple(result)
 
 
 def so_far(done: "list[Audit]", current: "Audit | None", stop: KeyboardInterrupt, sources: list[str]) -> "list[Audit]":
-    """What there is to show after Ctrl-C, with what was not looked at.
+    """The audits to show after Ctrl-C. Files that were not audited count as not run.
 
     Args:
-        done: audits that ended.
-        current: of a file whose cleaned copy was being audited.
-        stop: the interruption; without anything to show it is raised again.
-        sources: the file that was being audited, and those that were still to come.
+        done: completed audits.
+        current: audit of the file whose cleaned copy was being audited; None at other times.
+        stop: the interruption. It is raised again if there is nothing to show.
+        sources: the file that was being audited, and the remaining ones.
     """
     from bayesrecon.results.findings import NotRun
 
     partial: Audit | None = getattr(stop, "so_far", None)
     if current is not None:
         partial = current if partial is None else current.with_fixed(partial)
-        left = ["the cleaned copy", *sources[1:]]
+        remaining = ["the cleaned copy", *sources[1:]]
     else:
-        left = sources if partial is None else sources[1:]
-    found = [*done, *([] if partial is None else [partial])]
-    if not found:
+        remaining = sources if partial is None else sources[1:]
+    audits = [*done, *([] if partial is None else [partial])]
+    if not audits:
         raise stop
-    missing = tuple(NotRun(name, "the audit was interrupted", "run it again and let it end") for name in left)
-    return [*found[:-1], replace(found[-1], not_run=(*found[-1].not_run, *missing))]
+    missing = tuple(NotRun(name, "the audit was interrupted", "run it again and let it end") for name in remaining)
+    return [*audits[:-1], replace(audits[-1], not_run=(*audits[-1].not_run, *missing))]
 
 
-def finish(args: Arguments, found: "Audit", html: Path | None, fail_on: str | None, interrupted: bool = False) -> None:
-    """Write and show it, and leave with the exit code."""
+def finish(args: Arguments, result: "Audit", html: Path | None, fail_on: str | None, interrupted: bool = False) -> None:
+    """Write and show an audit, and exit with its code."""
     from bayesrecon.cli import console
 
     if html is not None:
-        console.wrote(found.save_report(html, _typed(args)))
-    args.deliver(found, "audit.plot_audit", _show)
+        console.wrote(result.save_report(html, _command_line(args)))
+    args.deliver(result, "audit.plot_audit", _show)
     if interrupted:
         console.say("interrupted: this is what was found until then; nothing else is cleared")
         raise typer.Exit(_INTERRUPTED)
-    judged = found.fixed or found
+    judged = result.fixed or result
     if fail_on is not None and judged.fails(fail_on):
         raise typer.Exit(1)
     if judged.verdict == "incomplete":
         raise typer.Exit(_INCOMPLETE)
 
 
-def _typed(args: Arguments) -> str | None:
-    """The call of `audit`, without where its report goes; None where another command reports."""
+def _command_line(args: Arguments) -> str | None:
+    """The command line of `audit` without `--html` and `--out`; None for other commands."""
     if "model" not in args.values:
         return None
-    typed, kept = sys.argv[1:], []
+    words, remaining = sys.argv[1:], []
     skip = False
-    for word in typed:
+    for word in words:
         if skip or word.startswith(("--html=", "--out=")):
             skip = False
         elif word in ("--html", "--out", "-o"):
             skip = True
         else:
-            kept.append(word)
-    return shlex.join(["bayesrecon", *kept])
+            remaining.append(word)
+    return shlex.join(["bayesrecon", *remaining])
 
 
 def _show(result: "Audit") -> "list[RenderableType]":

@@ -1,18 +1,22 @@
 """Commands, and the blocks of options that several of them share."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from bayesrecon.cli import options
-from bayesrecon.cli.ending import FIGURES, check_places, check_suffix, deliver
+from bayesrecon.cli.delivery import FIGURES, check_places, check_suffix, deliver
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-Parameters = Mapping[str, tuple[Any, Any]]
+    from bayesrecon.model import Progress
+    from bayesrecon.results.base import Result
+
+R = TypeVar("R", bound="Result")
+Parameters = Mapping[str, tuple[object, object]]
 """`{name: (annotation, default)}`."""
 
 MODEL: Parameters = {
@@ -53,8 +57,15 @@ ENDING: Parameters = {"seed": (options.Seed, 0), "plot": (options.Plot, None), "
 
 
 def only(block: Parameters, *names: str) -> Parameters:
-    """Some options of a block."""
+    """The options of a block with these names."""
     return {name: block[name] for name in names}
+
+
+class Running(TypedDict):
+    """Keywords of a verb while it runs."""
+
+    key: int
+    progress: "Progress"
 
 
 class Arguments:
@@ -70,8 +81,8 @@ class Arguments:
             raise AttributeError(name) from None
 
     @contextmanager
-    def working(self) -> Iterator[dict[str, Any]]:
-        """Seed and progress bar, as the keywords of a verb."""
+    def working(self) -> Generator[Running]:
+        """Show a progress bar. Yields seed and progress as keywords of a verb."""
         from bayesrecon.cli import console
 
         with console.progress_bar() as progress:
@@ -79,17 +90,17 @@ class Arguments:
 
     def deliver(
         self,
-        result: Any,
+        result: R,
         draw: str | None,
-        show: "Callable[[Any], Iterable[RenderableType]]",
+        show: "Callable[[R], Iterable[RenderableType]]",
         notes: Iterable[str] = (),
     ) -> None:
-        """Hand over a result: warnings, files, a plot, then JSON or tables."""
+        """Output a result: warnings, files, a plot, then JSON or tables."""
         deliver(result, out=self.out, plot=self.plot, draw=draw, json=self.json, show=show, notes=notes)
 
 
 def check_files(values: Mapping[str, object]) -> None:
-    """Refuse a call that would write over what it reads: paths are written, words may name files that are read."""
+    """Raise an error if a file to write is also read. Paths are written. Texts may name files that are read."""
     written = {f"--{name.replace('_', '-')}": value for name, value in values.items() if isinstance(value, Path)}
     words = [word for value in values.values() for word in (value if isinstance(value, list) else [value])]
     check_places(written, [word for word in words if isinstance(word, str)])
@@ -98,31 +109,35 @@ def check_files(values: Mapping[str, object]) -> None:
 def command(
     *blocks: Parameters, written: tuple[str, ...] = (), more: Parameters | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command with shared options: its function takes their values (`Arguments`) and options of its own.
+    """A decorator that makes a command. The function gets the shared options as `Arguments`, and its own as keywords.
 
     Args:
         blocks: blocks of shared options.
-        written: kinds of files that `--out` writes; without them there is no such option.
-        more: options beside those in the function's own signature; they reach it as keywords, too.
+        written: suffixes of the files that `--out` writes. If there are none, there is no such option.
+        more: further options, which the function gets as keywords.
     """
     shared = {name: pair for block in blocks for name, pair in block.items()}
     shared |= {"out": (options.out(written), None)} if written else {}
 
     def wrap(function: Callable[..., None]) -> Callable[..., None]:
         listed = list(inspect.signature(function).parameters.values())[1:]
-        own = {p.name: (p.annotation, p.default) for p in listed if p.kind is not inspect.Parameter.VAR_KEYWORD}
-        own |= dict(more or {})
-        every = {**shared, **own}
+        function_options = {
+            p.name: (p.annotation, p.default) for p in listed if p.kind is not inspect.Parameter.VAR_KEYWORD
+        }
+        function_options |= dict(more or {})
+        all_options = {**shared, **function_options}
 
         def call(**values: Any) -> None:
-            args = Arguments({name: values[name] for name in shared if name not in own})
+            args = Arguments({name: values[name] for name in shared if name not in function_options})
             check_suffix(values.get("out"), written, "--out")
             check_suffix(values.get("plot"), FIGURES, "--plot")
             check_files(values)
-            function(args, **{name: values[name] for name in own})
+            function(args, **{name: values[name] for name in function_options})
 
-        needed = [name for name, (_, default) in every.items() if default is inspect.Parameter.empty]
-        ordered = {name: every[name] for name in (*needed, *(name for name in every if name not in needed))}
+        required = [name for name, (_, default) in all_options.items() if default is inspect.Parameter.empty]
+        ordered = {
+            name: all_options[name] for name in (*required, *(name for name in all_options if name not in required))
+        }
         call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [
                 inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

@@ -4,7 +4,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ from bayesrecon.results.json_values import plain
 
 # Tables written to a file or a pipe must not be squeezed into 80 columns.
 _WIDTH = None if sys.stdout.isatty() else 160
-_EVERY = 30.0  # seconds between lines, where nobody watches a bar
+_INTERVAL = 30.0  # seconds between lines if stderr is not a terminal
 
 
 class _Console(Console):
-    """A console that obeys nothing that stands in a file."""
+    """A console that prints control characters visibly, since texts may come from untrusted files."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(visible(text), **options)
@@ -34,7 +34,7 @@ err = _Console(stderr=True)
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[str, float], None]]:
+def progress_bar() -> Generator[Callable[[str, float], None]]:
     """Progress on stderr; yields `update(label, fraction)`.
 
     On terminals a bar with the time left, elsewhere a line every 30 seconds.
@@ -54,8 +54,8 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
 
 
 @contextmanager
-def _lines(every: float = _EVERY) -> Iterator[Callable[[str, float], None]]:
-    """A line on stderr every so many seconds, also while nothing is reported."""
+def _lines(interval: float = _INTERVAL) -> Generator[Callable[[str, float], None]]:
+    """Progress as a line on stderr every `interval` seconds, even if nothing new was reported."""
     began, over = time.monotonic(), threading.Event()
     last = ["getting ready"]
 
@@ -63,7 +63,7 @@ def _lines(every: float = _EVERY) -> Iterator[Callable[[str, float], None]]:
         last[0] = f"{label}, {fraction:.0%}"
 
     def tell() -> None:
-        while not over.wait(every):
+        while not over.wait(interval):
             say(f"after {time.monotonic() - began:.0f} s: {last[0]}")
 
     thread = threading.Thread(target=tell, daemon=True)
@@ -76,21 +76,21 @@ def _lines(every: float = _EVERY) -> Iterator[Callable[[str, float], None]]:
 
 
 def say(message: str) -> None:
-    """A line on stderr."""
+    """Print a line on stderr."""
     err.print(escape(message), highlight=False)
 
 
 def wrote(path: Path) -> None:
-    """Name a file that was written."""
+    """Print the name of a file that was written, on stderr."""
     err.print(f"wrote {escape(str(path))}", highlight=False, soft_wrap=True)
 
 
 def warn(message: str) -> None:
-    """A warning, or a note, on stderr."""
+    """Print a warning or a note on stderr."""
     kind = "[cyan]note:[/]" if isinstance(message, Note) else "[yellow]warning:[/]"
     err.print(f"{kind} {escape(message)}", highlight=False, soft_wrap=True)
 
 
 def emit_json(document: object) -> None:
-    """One JSON object on stdout; numbers that do not exist are null."""
+    """Print one JSON object on stdout. NaN and infinity become null."""
     print(json.dumps(plain(document), allow_nan=False))  # noqa: T201

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,11 +22,11 @@ _COLUMNS = 12  # of a grid of images
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Deletions(Result):
-    """Reconstructions, one per release without a record, and beside the truth if that was given.
+    """Reconstructed records, one per release after a deletion, with their similarity to the true ones.
 
     Attributes:
         found: the reconstructions.
-        cosines: `{method: (N,)}` similarities with the truth; empty without it.
+        cosines: `{method: (N,)}` cosine similarities with the true records; empty without them.
     """
 
     found: tuple["DeletedRecord", ...]
@@ -57,10 +57,10 @@ def several(
     public: Mapping[str, np.ndarray] | None,
     truth: Mapping[str, np.ndarray] | None,
     total: float | None,
-    domain: Any,
+    domain: Mapping[str, object] | None,
     seed: int,
 ) -> Deletions:
-    """Reconstruct the record of every pair; the truth is only compared with, in the pairs' order."""
+    """Reconstruct the record of every pair. True records, in the order of the pairs, are used only for comparison."""
     from bayesrecon.attacks.choice import suited
     from bayesrecon.attacks.deletion.hrec import HRec
     from bayesrecon.attacks.reconstruction import reconstruct
@@ -68,31 +68,34 @@ def several(
 
     first = pairs[0].before
     attack = suited(pairs[0], {}, public=public)
-    found: list[DeletedRecord] = []
+    records: list[DeletedRecord] = []
     for pair in pairs:
         result = reconstruct(pair, attack=attack, key=seed, total=total, domain=domain)
         assert isinstance(result, DeletedRecord), "of a pair"
-        found.append(result)
-    warnings = tuple(dict.fromkeys(w for f in found for w in f.warnings))
+        records.append(result)
+    warnings = tuple(dict.fromkeys(w for f in records for w in f.warnings))
     if truth is None:
-        return Deletions(tuple(found), {}, warnings)
+        return Deletions(tuple(records), {}, warnings)
     from bayesrecon.evaluate import cosine_similarity
 
-    field = longest(found[0])
+    field = longest(records[0])
     true = np.asarray(truth[field], float).reshape(len(truth[field]), -1)
-    if len(true) != len(found):
-        raise BayesreconError(f"--truth holds {len(true)} records for {len(found)} deletions; give one row per AFTER")
-    guesses = {found[0].method: np.stack([np.ravel(f.record[field]) for f in found])}
+    if len(true) != len(records):
+        raise BayesreconError(f"--truth holds {len(true)} records for {len(records)} deletions; give one row per AFTER")
+    guesses = {records[0].method: np.stack([np.ravel(f.record[field]) for f in records])}
     if isinstance(attack, HRec):
         prepared = attack.prepare(first.model, total)
-        each = [prepared.baselines(p) for p in pairs]
-        guesses |= {"Avg": np.stack([g["avg"] for g in each]), "MaxDiff": np.stack([g["maxdiff"] for g in each])}
-    return Deletions(tuple(found), {k: cosine_similarity(v, true) for k, v in guesses.items()}, warnings)
+        baselines = [prepared.baselines(p) for p in pairs]
+        guesses |= {
+            "Avg": np.stack([g["avg"] for g in baselines]),
+            "MaxDiff": np.stack([g["maxdiff"] for g in baselines]),
+        }
+    return Deletions(tuple(records), {k: cosine_similarity(v, true) for k, v in guesses.items()}, warnings)
 
 
-def longest(found: "DeletedRecord") -> str:
-    """The field with most entries: the image, if there is one."""
-    return max(found.record, key=lambda k: np.size(found.record[k]))
+def longest(result: "DeletedRecord") -> str:
+    """The field with the most entries, which is the image if there is one."""
+    return max(result.record, key=lambda k: np.size(result.record[k]))
 
 
 def draw_images(
@@ -103,15 +106,17 @@ def draw_images(
     public: Mapping[str, np.ndarray] | None,
     truth: Mapping[str, np.ndarray] | None,
 ) -> None:
-    """Deleted (if known), found, and the public image nearest to what was found, side by side."""
+    """Plot each deleted image (if known), its reconstruction and the nearest public image side by side."""
     from bayesrecon.plots import plot_images
 
     results, field = result.found[:_COLUMNS], longest(result.found[0])
-    found = np.stack([np.ravel(f.record[field]) for f in results])
+    reconstructed = np.stack([np.ravel(f.record[field]) for f in results])
     rows = {} if truth is None else {"deleted": np.asarray(truth[field], float)[: len(results)]}
-    rows["found"] = found
+    rows["found"] = reconstructed
     if public is not None:
-        held = np.asarray(public[field], float)
-        rows["public"] = np.stack([held[((held - f) ** 2).sum(axis=1).argmin()] for f in found])
+        public_images = np.asarray(public[field], float)
+        rows["public"] = np.stack(
+            [public_images[((public_images - f) ** 2).sum(axis=1).argmin()] for f in reconstructed]
+        )
     labels = [str(np.asarray(f.record["y"])) if np.ndim(f.record.get("y", [0])) == 0 else "" for f in results]
     plot_images(rows, shape, captions=labels, path=path)

@@ -54,11 +54,14 @@ def diabetes_records() -> Records:
     return {**{c: columns[c] for c in COVARIATES}, RESPONSE: np.asarray(target, float)}
 
 
-def run_demo(folder: Path, *, seed: int = 0, every: bool = False, json: bool = False) -> None:
+def run_demo(folder: Path, *, seed: int = 0, all_statistics: bool = False, json: bool = False) -> None:
     """Fit, forget the data, recover, compare; writes `bayesrecon_demo.png` and `bayesrecon_demo.json`.
 
     Args:
-        every: whether all statistics are shown, and not the six that one would look for.
+        folder: folder for the plot and the JSON file.
+        seed: seed of the sampler and of the attack.
+        all_statistics: whether to show all statistics instead of six.
+        json: whether to print one JSON object instead of a table.
     """
     start = time.perf_counter()
     folder = Path(folder)
@@ -86,25 +89,25 @@ def run_demo(folder: Path, *, seed: int = 0, every: bool = False, json: bool = F
     if json:
         console.emit_json(content)
     else:
-        console.out.print(rich_tables.recovery_table(result, truth) if every else _table(comparison))
+        console.out.print(rich_tables.recovery_table(result, truth) if all_statistics else _table(comparison))
     test = joint_test(release, records)
     console.say(
         f"all {test.freedom} sums over the patients that the draws determine, beside the true ones: chi-square "
         f"{test.statistic:.1f} on {test.freedom} degrees of freedom, p = {test.probability:.2g}"
     )
-    if not (every or json):
+    if not (all_statistics or json):
         console.say(f"{len(result.rows)} statistics were recovered; `bayesrecon demo --all` shows them")
     console.say(f"wrote {plot} and {document} after {time.perf_counter() - start:.0f} s")
 
 
 def _compared(result: Recovery, truth: Mapping[str, float]) -> list[PlainStatistic]:
     """Six statistics that a data steward would check first, with the true values."""
-    found = []
+    statistics = []
     for words, name, shift, form in _LINES:
         row = result[name]
         estimate, lower, upper = (np.nan if x is None else x - shift for x in (row.estimate, row.lower, row.upper))
-        found.append(PlainStatistic(words, estimate, lower, upper, truth[name] - shift, form))
-    return found
+        statistics.append(PlainStatistic(words, estimate, lower, upper, truth[name] - shift, form))
+    return statistics
 
 
 def _table(statistics: list[PlainStatistic]) -> Table:

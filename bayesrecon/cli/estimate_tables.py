@@ -13,7 +13,7 @@ def is_table(file: str) -> bool:
 
 
 def correlations_of(files: Sequence[str], correlations: Sequence[str] | None) -> list[str | None]:
-    """The file of correlations of each file, in their order; none of any where none were given."""
+    """The file of correlations for each table, in order; None for each if there are no such files."""
     if not correlations:
         return [None] * len(files)
     if not all(is_table(file) for file in files):

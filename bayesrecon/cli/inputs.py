@@ -1,16 +1,18 @@
-"""From what is typed to a release, a model, or a table of data."""
+"""Releases, models and tables of data from command-line arguments."""
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Required, TypedDict, Unpack, cast
 
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.cli.own_files import load_object
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.factors import Factor
+from bayesrecon.json_types import Json
+from bayesrecon.knowledge import Knows
 from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.tables import read_table
 from bayesrecon.releases import Release
@@ -18,8 +20,34 @@ from bayesrecon.releases import Release
 if TYPE_CHECKING:
     from bayesrecon.cli.command import Arguments
 
+StatedDomain = str | list[float] | tuple[float, ...]
+"""The name of a domain, its values, or its ends."""
 
-def parse_settings(text: str | None) -> dict[str, Any]:
+
+class ReleaseOptions(TypedDict, total=False):
+    """Options of `open_release`."""
+
+    model: str | None
+    settings: str | None
+    draws: int | None
+    download: bool
+    trusted: bool
+    power: float | None
+    correlations: Sequence[str] | None
+    constants: str | None
+    formula: str | None
+    weights: str | None
+    column: Sequence[str] | None
+
+
+class TableOptions(TypedDict, total=False):
+    """Options of `posteriors.from_table` that `--model` and `--settings` state."""
+
+    model: Required[Model | str]
+    response: str
+
+
+def parse_settings(text: str | None) -> Json:
     """Model settings given as a JSON object."""
     if text is None:
         return {}
@@ -35,21 +63,21 @@ def parse_settings(text: str | None) -> dict[str, Any]:
 
 
 def parse_intervals(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """`FIELD=LOW:HIGH` as `{field: (low, high)}`; an end may be inf or -inf."""
-    found = {}
+    """`FIELD=LOW:HIGH` as `{field: (low, high)}`; LOW and HIGH may be inf or -inf."""
+    intervals = {}
     for text in texts:
-        field, _, ends = text.partition("=")
-        low, _, high = ends.partition(":")
+        field, _, bounds = text.partition("=")
+        low, _, high = bounds.partition(":")
         try:
-            found[field] = (float(low), float(high))
+            intervals[field] = (float(low), float(high))
         except ValueError:
             raise BayesreconError(f"{text!r}: expected FIELD=LOW:HIGH, e.g. dist=0:340") from None
-    return found
+    return intervals
 
 
-def parse_domains(texts: Sequence[str]) -> dict[str, Any]:
+def parse_domains(texts: Sequence[str]) -> dict[str, StatedDomain]:
     """`FIELD=NAME`, `FIELD=LOW:HIGH` or `FIELD=A,B,C` as `{field: domain}`, as the verbs take it."""
-    found: dict[str, Any] = {}
+    domains: dict[str, StatedDomain] = {}
     for text in texts:
         field, _, stated = text.partition("=")
         parts = stated.split(":" if ":" in stated else ",")
@@ -61,21 +89,21 @@ def parse_domains(texts: Sequence[str]) -> dict[str, Any]:
             raise BayesreconError(
                 f"{text!r}: expected FIELD=NAME, FIELD=LOW:HIGH or FIELD=A,B,C, e.g. age=positive, age=18:90, sex=0,1"
             )
-        found[field] = (tuple(values) if ":" in stated else values) if values else stated
-    return found
+        domains[field] = (tuple(values) if ":" in stated else values) if values else stated
+    return domains
 
 
-def parse_factors(texts: Sequence[str]) -> dict[str, Any]:
+def parse_factors(texts: Sequence[str]) -> dict[str, Factor | tuple[str, ...]]:
     """`NAME=COLUMN,COLUMN` or `NAME=CONTRAST:COLUMN,COLUMN` as `{name: factor}`, as the verbs take it."""
-    found: dict[str, Any] = {}
+    factors: dict[str, Factor | tuple[str, ...]] = {}
     for text in texts:
         name, _, stated = text.partition("=")
         contrast, colon, listed = stated.partition(":")
         columns = tuple(part.strip() for part in (listed if colon else stated).split(",") if part.strip())
         if not name or not columns:
             raise BayesreconError(f"{text!r}: expected NAME=COLUMN,COLUMN or NAME=sum:COLUMN,COLUMN, e.g. g=g2,g3")
-        found[name] = Factor(name, columns, contrast=contrast) if colon else columns
-    return found
+        factors[name] = Factor(name, columns, contrast=contrast) if colon else columns
+    return factors
 
 
 def image_shape(text: str | None) -> tuple[int, int] | None:
@@ -88,7 +116,7 @@ def image_shape(text: str | None) -> tuple[int, int] | None:
     return int(parts[0]), int(parts[1])
 
 
-def load_model(spec: str, settings: Mapping[str, Any] | None = None, sources: Sequence[str] = ()) -> Model:
+def load_model(spec: str, settings: Json | None = None, sources: Sequence[str] = ()) -> Model:
     """A shipped model's name, or `file.py:name` of a model, or of a function that returns one, or a Stan program.
     Without `:name`, the only model of the file.
 
@@ -107,7 +135,7 @@ def load_model(spec: str, settings: Mapping[str, Any] | None = None, sources: Se
     return _model(load_object(spec, what, wanted=is_model), spec, settings)
 
 
-def load_stan(spec: str, settings: Mapping[str, Any], sources: Sequence[str]) -> Model:
+def load_stan(spec: str, settings: Json, sources: Sequence[str]) -> Model:
     """The model of a Stan program, with sizes from the draws.
 
     Raises:
@@ -124,7 +152,7 @@ def load_stan(spec: str, settings: Mapping[str, Any], sources: Sequence[str]) ->
     return from_stan(spec, sizes=read_draws(files[0]).shapes if files else {}, **settings)
 
 
-def with_constants(settings: Mapping[str, Any], constants: str | None, model: str | None) -> dict[str, Any]:
+def with_constants(settings: Json, constants: str | None, model: str | None) -> Json:
     """Settings with the constants of a Stan program, from a JSON file."""
     if constants is None:
         return dict(settings)
@@ -133,24 +161,24 @@ def with_constants(settings: Mapping[str, Any], constants: str | None, model: st
     return {**settings, "constants": read_table(constants)}
 
 
-def _model(found: Any, spec: str, settings: Mapping[str, Any] | None) -> Model:
+def _model(loaded: object, spec: str, settings: Json | None) -> Model:
     from bayesrecon.models.described import program_fields
     from bayesrecon.models.door import model_of
 
-    made, name = found, spec.rpartition(":")[2] if ":" in spec else getattr(found, "__name__", spec)
-    if inspect.isroutine(found) and not program_fields(found, settings):
+    model, name = loaded, spec.rpartition(":")[2] if ":" in spec else getattr(loaded, "__name__", spec)
+    if inspect.isroutine(loaded) and not program_fields(loaded, settings):
         try:
-            made = found(**(settings or {}))
+            model = loaded(**(settings or {}))
         except BayesreconError:
             raise
         except (Exception, SystemExit) as error:
             raise BayesreconError(f"--model {spec}: {name}() failed: {first_line(error)}") from None
-        if inspect.isroutine(made):
-            made = None
+        if inspect.isroutine(model):
+            model = None
     elif settings:
         raise BayesreconError(f"--settings belong to a function that returns a model, which {name} is not")
     try:
-        return model_of(made)
+        return model_of(model)
     except BayesreconError as error:
         raise BayesreconError(f"--model {spec}: {error}") from None
 
@@ -173,7 +201,7 @@ def open_release(
     """A release from a posteriordb name, from files of draws, or from a table of estimates."""
     tables = [is_table(source) for source in sources]
     if any(tables) or correlations:
-        related = correlations_of(sources, correlations)
+        correlations_by_table = correlations_of(sources, correlations)
         if len(sources) > 1:
             raise BayesreconError("tables of estimates are read one by one")
         if power is not None or draws is not None or weights is not None:
@@ -181,7 +209,7 @@ def open_release(
                 "--power, --draws and --weights have no part in a table of estimates; of its fit --fit-weights says "
                 "how records were weighed"
             )
-        return _open_table(sources[0], model, settings, related[0], formula, column)
+        return _open_table(sources[0], model, settings, correlations_by_table[0], formula, column)
     if formula is not None:
         raise BayesreconError("--formula belongs to a table of estimates with standard errors")
     if column:
@@ -191,7 +219,7 @@ def open_release(
 
 
 def at_power(model: Model, power: float | None) -> Model:
-    """The model of the posterior at the power that was stated."""
+    """The model with the likelihood at this power; None leaves the model unchanged."""
     from bayesrecon.models.power import tempered
 
     return model if power is None else tempered(model, power)
@@ -200,7 +228,7 @@ def at_power(model: Model, power: float | None) -> Model:
 def _opened(
     sources: Sequence[str],
     model: str | None,
-    values: Mapping[str, Any],
+    values: Json,
     draws: int | None,
     download: bool,
     trusted: bool,
@@ -211,36 +239,36 @@ def _opened(
         raise BayesreconError("--settings belong to a model: name it with --model")
     from bayesrecon.posteriors.door import is_file, release_of
 
-    chosen = load_model(model, values, sources) if model else None
+    loaded_model = load_model(model, values, sources) if model else None
     if len(sources) == 1 and not is_file(sources[0]):
         from bayesrecon.cli.console import say
         from bayesrecon.posteriors.made.reference import from_posteriordb
 
         if weights is not None:
             raise BayesreconError("--weights belong to files of draws; those of posteriordb have none")
-        found = from_posteriordb(sources[0], draws=draws, download=download, model=chosen, say=say)
-        return replace(found, model=at_power(found.model, power))
+        release = from_posteriordb(sources[0], draws=draws, download=download, model=loaded_model, say=say)
+        return replace(release, model=at_power(release.model, power))
     source = sources[0] if len(sources) == 1 else list(sources)
-    named: str | bool = True if weights is None else weights != "none" and weights
-    return release_of(source, chosen, power=power, draws=draws, trusted=trusted, weights=named)
+    weight_column: str | bool = True if weights is None else weights != "none" and weights
+    return release_of(source, loaded_model, power=power, draws=draws, trusted=trusted, weights=weight_column)
 
 
-def table_of(file: str, model: str | None, settings: str | None) -> dict[str, Any]:
-    """What a table is read with besides its correlations: `model`, and `response` of a regression's."""
+def table_of(file: str, model: str | None, settings: str | None) -> TableOptions:
+    """Options for reading a table: `model`, and for a regression `response`."""
     from bayesrecon.models import shipped
     from bayesrecon.models.estimators import ESTIMATORS
 
     if model is None:
         raise BayesreconError(f"{file} is a table of estimates: name its model, --model {' or '.join(ESTIMATORS)}")
     values = parse_settings(settings)
-    own = ":" in model or model.endswith((".py", ".stan"))
-    if model not in ESTIMATORS and not own and model not in shipped():
+    user_model = ":" in model or model.endswith((".py", ".stan"))
+    if model not in ESTIMATORS and not user_model and model not in shipped():
         raise BayesreconError(f"{file} is a table of estimates: --model {model} is none of {', '.join(ESTIMATORS)}")
     if model not in ESTIMATORS:
         return {"model": load_model(model, values)}
     if set(values) - {"response"}:
         raise BayesreconError("the lines of the table are the covariates; --settings has 'response' only")
-    return {"model": model, **values}
+    return {"model": model, "response": values["response"]} if values else {"model": model}
 
 
 def _open_table(
@@ -254,50 +282,49 @@ def _open_table(
     """The release of a regression's table."""
     from bayesrecon.posteriors.printed.summaries import from_table
 
-    read = table_of(file, model, settings)
-    if not isinstance(read["model"], str):
+    table_options = table_of(file, model, settings)
+    if not isinstance(table_options["model"], str):
         raise BayesreconError(
             f"{file}: of a table of another model than a regression say what its estimates are, with "
             "posteriors.from_table"
         )
     if column and len(column) > 1:
         raise BayesreconError("several --column are read together by recover and audit alone")
-    return from_table(file, correlations=correlations, formula=formula, column=column[0] if column else None, **read)
+    return from_table(
+        file, correlations=correlations, formula=formula, column=column[0] if column else None, **table_options
+    )
 
 
 def open_release_of(args: "Arguments") -> Release:
-    """The release that the shared options name."""
-    return open_release(args.release, **_how(args))
+    """The release of the shared options."""
+    return open_release(args.release, **_release_options(args))
 
 
 def open_releases_of(args: "Arguments") -> list[Release]:
-    """The releases of one data set that the shared options name."""
-    return open_releases(args.release, **_how(args))
+    """The releases of the shared options, which have the same data."""
+    return open_releases(args.release, **_release_options(args))
 
 
-def _how(args: "Arguments") -> dict[str, Any]:
+def _release_options(args: "Arguments") -> ReleaseOptions:
     return {
-        name: getattr(args, name)
-        for name in (
-            "model",
-            "settings",
-            "power",
-            "draws",
-            "download",
-            "trusted",
-            "correlations",
-            "constants",
-            "formula",
-            "weights",
-            "column",
-        )
+        "model": args.model,
+        "settings": args.settings,
+        "draws": args.draws,
+        "download": args.download,
+        "trusted": args.trusted,
+        "power": args.power,
+        "correlations": args.correlations,
+        "constants": args.constants,
+        "formula": args.formula,
+        "weights": args.weights,
+        "column": args.column,
     }
 
 
-def knowledge_of(args: "Arguments", model: Model | None) -> dict[str, Any]:
-    """What the attacker knows by the shared options, as the verbs take it."""
+def knowledge_of(args: "Arguments", model: Model | None) -> Knows:
+    """The attacker's knowledge in the shared options, as keywords of a verb."""
     unit = tuple(args.unit.split(",")) if args.unit else None
-    found = {
+    knowledge = {
         "known": None if model is None else known_fields(args.known, model),
         "unit": unit[0] if unit and len(unit) == 1 else unit,
         "total": args.total,
@@ -306,32 +333,36 @@ def knowledge_of(args: "Arguments", model: Model | None) -> dict[str, Any]:
         "fit_weights": args.values.get("fit_weights"),
         "offset": args.values.get("offset"),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return cast(Knows, {name: value for name, value in knowledge.items() if value is not None})
 
 
-def open_releases(sources: Sequence[str], *, draws: int | None = None, **options: Any) -> list[Release]:
-    """Releases of one data set: every posteriordb name, file or table is one, CmdStan files together are."""
+def open_releases(sources: Sequence[str], **options: Unpack[ReleaseOptions]) -> list[Release]:
+    """Releases of one data set: one for each posteriordb name, file or table, and one for all CmdStan files."""
     from bayesrecon.posteriors.door import is_file
 
-    if len(sources) == 1 and len(options.get("column") or ()) > 1 and is_table(sources[0]):
+    columns = options.get("column") or ()
+    if len(sources) == 1 and len(columns) > 1 and is_table(sources[0]):
         if options.get("correlations"):
             raise BayesreconError("--correlations belong to one model; give one --column")
-        return [open_release(sources, draws=draws, **{**options, "column": [one]}) for one in options["column"]]
+        each_model: list[ReleaseOptions] = [{**options, "column": [column]} for column in columns]
+        return [open_release(sources, **model_options) for model_options in each_model]
     if len(sources) > 1 and all(is_table(source) for source in sources):
-        related = correlations_of(sources, options.pop("correlations", None))
-        own = [None if file is None else [file] for file in related]
-        pairs = zip(sources, own, strict=True)
-        return [open_release([s], draws=draws, correlations=c, **options) for s, c in pairs]
+        correlations = correlations_of(sources, options.get("correlations"))
+        each_table: list[ReleaseOptions] = [
+            {**options, "correlations": None if file is None else [file]} for file in correlations
+        ]
+        tables = zip(sources, each_table, strict=True)
+        return [open_release([source], **table_options) for source, table_options in tables]
     files = [is_file(source) for source in sources]
     if any(files) and any(Path(source).suffix.lower() == ".csv" for source in sources):
-        return [open_release(sources, draws=draws, **options)]
+        return [open_release(sources, **options)]
     for i, source in enumerate(sources):
         if source in sources[:i]:
             raise BayesreconError(f"{source} is given twice; pooling needs releases that are independent")
-    return [open_release([source], draws=draws, **options) for source in sources]
+    return [open_release([source], **options) for source in sources]
 
 
-def known_fields(path: str | None, model: Model) -> dict[str, Any] | None:
+def known_fields(path: str | None, model: Model) -> Records | None:
     """The columns of a design file that are fields of the model's record."""
     if path is None:
         return None

@@ -11,16 +11,16 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bayesrecon._version import __version__
-from bayesrecon.cli.usage import explained
+from bayesrecon.cli.usage_errors import UsageError, explained
 from bayesrecon.discovery import plugins
 from bayesrecon.errors import BayesreconError, near, visible
 from bayesrecon.running.compiled import cache_by_default
@@ -57,7 +57,7 @@ class _Commands(TyperGroup):
     listing = False
 
     def list_commands(self, ctx: object) -> list[str]:
-        return sorted([*_own(), *_added()])
+        return sorted([*_package_commands(), *_plugin_commands()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in (known := self.list_commands(ctx)):
@@ -66,19 +66,21 @@ class _Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: object, cmd_name: str) -> Any:
-        own = cmd_name in _own()
-        if not own and cmd_name not in _added():
+        is_packaged = cmd_name in _package_commands()
+        if not is_packaged and cmd_name not in _plugin_commands():
             return None
         if self.listing:
             group, example = SHOWN.get(cmd_name, (None, ""))
-            summary = _summary(cmd_name) if own else _first_line(_added()[cmd_name].__doc__)
+            summary = _summary(cmd_name) if is_packaged else _first_line(_plugin_commands()[cmd_name].__doc__)
             description = f"{summary} Example: bayesrecon {example}" if example else summary
             return TyperCommand(cmd_name, help=description, short_help=description, rich_help_panel=group)
         cache_by_default()  # the command's name is resolved, and its module imported, before anything is called
         app = typer.Typer(pretty_exceptions_enable=False, context_settings=_CONTEXT, add_completion=False)
         _, example = SHOWN.get(cmd_name, (None, ""))
-        function = importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND if own else _added()[cmd_name]
-        help_text = _unwrapped(inspect.getdoc(function) or "") if own else None
+        function = (
+            importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND if is_packaged else _plugin_commands()[cmd_name]
+        )
+        help_text = _unwrapped(inspect.getdoc(function) or "") if is_packaged else None
         app.command(cmd_name, help=help_text, epilog=f"Example: bayesrecon {example}" if example else None)(function)
         return typer.main.get_command(app)
 
@@ -90,22 +92,22 @@ class _Commands(TyperGroup):
             self.listing = False
 
 
-def _own() -> list[str]:
+def _package_commands() -> list[str]:
     """The commands of this package."""
     return [info.name for info in pkgutil.iter_modules(importlib.import_module(_COMMANDS).__path__)]
 
 
 @cache
-def _added() -> Mapping[str, Any]:
+def _plugin_commands() -> Mapping[str, Callable[..., object]]:
     """The commands of plug-ins."""
-    own = _own()
+    package_commands = _package_commands()
 
-    def wrong(name: str, given: object, before: Mapping[str, object]) -> str:
-        if not callable(given):
+    def problem(name: str, value: object, before: Mapping[str, object]) -> str:
+        if not callable(value):
             return "it is no function"
-        return f"there is a command {name!r} already" if name in own else ""
+        return f"there is a command {name!r} already" if name in package_commands else ""
 
-    return plugins("commands", wrong).found
+    return plugins("commands", problem).found
 
 
 def _summary(name: str) -> str:
@@ -175,7 +177,7 @@ def main() -> None:
             sys.exit(2)
         if type(error).__name__ == "Abort":
             sys.exit(130)
-        if not hasattr(error, "format_message"):
+        if not isinstance(error, UsageError):
             raise
         message = explained(error, {command: example for command, (_, example) in SHOWN.items()})
     print(f"bayesrecon: {visible(' '.join(message.split()))}", file=sys.stderr)  # noqa: T201
@@ -193,7 +195,7 @@ def ending_cleanly() -> None:
         signal.signal(signal.SIGTERM, end)
 
 
-def _nobody_reads() -> None:
+def _nobody_reads() -> NoReturn:
     """End quietly: nobody reads what is printed, as in `bayesrecon models | head -1`."""
     null = os.open(os.devnull, os.O_WRONLY)
     with contextlib.suppress(OSError, ValueError, AttributeError):

@@ -1,7 +1,7 @@
 """Options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -125,7 +125,7 @@ Column = Annotated[
 Plot = Annotated[Path | None, typer.Option(help="Plot the result (.png, .pdf or .svg).")]
 
 
-def out(suffixes: tuple[str, ...]) -> Any:
+def out(suffixes: tuple[str, ...]) -> object:
     """`--out` for files of these kinds."""
     listed = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
     return Annotated[Path | None, typer.Option("--out", "-o", help=f"Save the result ({listed}).")]

@@ -1,4 +1,4 @@
-"""What a Python file of the user's own holds: a model, or a function. The file is executed."""
+"""Models and functions in a Python file of the user. The file is executed."""
 
 import importlib.util
 import inspect
@@ -6,26 +6,23 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
 from bayesrecon.errors import BayesreconError, beside, first_line, near
-
-if TYPE_CHECKING:
-    from bayesrecon.model import Model
-
 
 _LISTED = 6  # names in a message
 
 
-def load_object(spec: str, what: str, option: str = "--model", wanted: Callable[[Any], bool] | None = None) -> Any:
-    """What `file.py:name` names; of `file.py` alone the only thing of the kind that is there.
+def load_object(
+    spec: str, what: str, option: str = "--model", wanted: Callable[[object], bool] | None = None
+) -> object:
+    """The object at `file.py:name`. Without `:name`, the only object of the requested kind in the file.
 
     Args:
-        spec: as it was typed.
-        what: is looked for, in words, for messages.
-        option: that was typed.
-        wanted: whether an object is of that kind, however many functions lie beside it; of functions alone the only one
-            is taken.
+        spec: `file.py:name` or `file.py`.
+        what: description of the object, for messages.
+        option: option of the command line, for messages.
+        wanted: function that says whether an object has the requested kind. If no object has it, the only function of
+            the file is returned.
 
     Raises:
         BayesreconError: no such file or name, a file that does not import, or several that could be meant.
@@ -38,8 +35,8 @@ def load_object(spec: str, what: str, option: str = "--model", wanted: Callable[
     if name is None:
         return _only(module, what, label, wanted)
     if not hasattr(module, name):
-        there = [*_own_functions(module), *(_of_kind(module, wanted) if wanted else {})]
-        raise BayesreconError(f"{label}: {path} has no model or function {name}{near(name, there)}")
+        candidates = [*_own_functions(module), *(_of_kind(module, wanted) if wanted else {})]
+        raise BayesreconError(f"{label}: {path} has no model or function {name}{near(name, candidates)}")
     return getattr(module, name)
 
 
@@ -58,13 +55,13 @@ def _executed(file: Path, label: str) -> ModuleType:
     return module
 
 
-def _only(module: ModuleType, what: str, label: str, wanted: Callable[[Any], bool] | None) -> Any:
-    """The only object of the kind, else the only function."""
+def _only(module: ModuleType, what: str, label: str, wanted: Callable[[object], bool] | None) -> object:
+    """The only object of the requested kind, or else the only function."""
     objects = _of_kind(module, wanted) if wanted is not None else {}
-    found = {id(value): value for value in objects.values()}  # one object may have two names
-    if len(found) == 1:
-        return next(iter(found.values()))
-    functions = {} if found else _own_functions(module)
+    distinct = {id(value): value for value in objects.values()}  # one object may have two names
+    if len(distinct) == 1:
+        return next(iter(distinct.values()))
+    functions = {} if distinct else _own_functions(module)
     if len(functions) == 1:
         return next(iter(functions.values()))
     names = list(objects or functions)
@@ -75,11 +72,11 @@ def _only(module: ModuleType, what: str, label: str, wanted: Callable[[Any], boo
     raise BayesreconError(f"{label}: there are several; name one, {listed}")
 
 
-def _of_kind(module: ModuleType, wanted: Callable[[Any], bool]) -> "dict[str, Model]":
+def _of_kind(module: ModuleType, wanted: Callable[[object], bool]) -> dict[str, object]:
     return {name: value for name, value in vars(module).items() if not name.startswith("_") and wanted(value)}
 
 
-def _own_functions(module: ModuleType) -> dict[str, Any]:
+def _own_functions(module: ModuleType) -> dict[str, object]:
     """Public functions that the file itself defines."""
     return {
         name: value

@@ -1,6 +1,6 @@
 """Recovered records on the terminal: a headline, the first records, and the most exposed units."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +13,7 @@ _MOST_ROWS, _MOST_UNITS = 25, 10
 
 
 def records_headline(result: "RecordTable") -> str:
-    """What was recovered, and from what."""
+    """A line with the numbers of records and draws, and the recovered fields."""
     return (
         f"{result.release}: {len(result)} records ({', '.join(result.unit)} known), {', '.join(result)} recovered from "
         f"{result.draws} draws in {result.seconds:.1f} s"
@@ -33,12 +33,12 @@ def records_table(result: "RecordTable") -> "Table":
     for column in columns:
         table.add_column(escape(column), justify="right", no_wrap=True)
 
-    def cell(value: Any) -> str:
+    def cell(value: str | float) -> str:
         if isinstance(value, str):
             return escape(value)
         return number(float(value) if np.isfinite(value) else None)
 
-    for _, line in frame.head(_MOST_ROWS).iterrows():
+    for line in frame.head(_MOST_ROWS).to_dict("records"):
         table.add_row(*(cell(line[c]) for c in columns))
     if len(frame) > _MOST_ROWS:
         table.caption = f"and {len(frame) - _MOST_ROWS} more: see --out or --json"
@@ -46,14 +46,14 @@ def records_table(result: "RecordTable") -> "Table":
 
 
 def exposure_table(result: "RecordTable") -> "Table":
-    """Units by what the release adds to the naive guess."""
+    """Units with the most bits beyond the naive guess."""
     from rich.markup import escape
     from rich.table import Table
 
     found = result.exposure(by=result.unit[0])
     table = Table(title="most exposed")
-    for head in (result.unit[0], "records", "bits"):
-        table.add_column(escape(head), justify="right")
+    for heading in (result.unit[0], "records", "bits"):
+        table.add_column(escape(heading), justify="right")
     for name, line in found.head(_MOST_UNITS).to_dict("index").items():
         table.add_row(f"{name}", f"{int(line['records'])}", f"{line['bits']:.2f}")
     return table

@@ -11,17 +11,17 @@ STYLE = {"determined": "green", "partly": "yellow", "undetermined": "dim"}
 
 
 def number(value: float | None, digits: int = 5) -> str:
-    """A number to so many significant digits, without an exponent where that is readable."""
+    """A number with `digits` significant digits; a dash for None."""
     return "–" if value is None else f"{value:.{digits}g}"
 
 
 def share(value: float) -> str:
-    """A share in [0, 1]; less than one must not round up to one."""
+    """A share in [0, 1]. Shares below one are never rounded to one."""
     return f"{min(value, 0.9999) if value < 1 - 5e-5 else 1.0:.4f}"
 
 
 def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None, details: bool = False) -> Table:
-    """The rows of a recovery; with the truth, also the z-scores; with details, also floor and visibility."""
+    """The rows of a recovery. With `truth` also z scores, with `details` also floor and visibility."""
     title = f"{result.release}: what {result.draws} draws tell about the data behind them"
     if not result.temperature:
         title = f"{result.release}: what a trained parameter tells about the data behind it"
@@ -34,8 +34,8 @@ def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None, d
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for row in result:
-        ends = [number(x) if x is not None else "" for x in (row.lower, row.upper)]
-        interval = " … ".join(ends) if any(ends) else "–"
+        bounds = [number(x) if x is not None else "" for x in (row.lower, row.upper)]
+        interval = " … ".join(bounds) if any(bounds) else "–"
         cells = [row.name, number(row.estimate), number(row.se, 3), interval]
         cells += [number(row.floor, 3), share(row.visibility)] if details else []
         if truth:

@@ -1,9 +1,9 @@
-"""`bayesrecon posteriors --verdict`: what each posterior of posteriordb gives away, in words."""
+"""`bayesrecon posteriors --verdict`: what each posterior of posteriordb reveals, in words."""
 
 from collections.abc import Sequence
 
 from bayesrecon.auditing.outcomes import (
-    Given,
+    Exposure,
     GroupsFound,
     RecordsFound,
     SeriesFound,
@@ -28,28 +28,28 @@ COLUMNS = {
     "seconds": "s",
     "verdict": "verdict",
 }
-"""What a row of the table says, with its headings."""
+"""`{key of a row: heading of the table}`."""
 
-_GIVEN = {
-    Given.NONE: "single records are not determined, sums over them are",
-    Given.SOME: "some records given away one by one",
-    Given.MOST: "most records given away one by one",
-    Given.EVERY: "every record given away one by one",
-    Given.PUBLIC: "the model's own guess shows every record to anyone",
+_EXPOSURE = {
+    Exposure.NONE: "single records are not determined, sums over them are",
+    Exposure.SOME: "some records given away one by one",
+    Exposure.MOST: "most records given away one by one",
+    Exposure.EVERY: "every record given away one by one",
+    Exposure.PUBLIC: "the model's own guess shows every record to anyone",
 }
 
 
 def row(verdict: Verdict) -> Json:
     """A verdict in words, by `COLUMNS`."""
-    found = verdict.found
-    if isinstance(found, RecordsFound):
-        words = _records(found)
-    elif isinstance(found, GroupsFound):
-        words = _groups(found)
-    elif isinstance(found, StatisticsFound):
-        words = _statistics(found, verdict.records)
+    outcome = verdict.found
+    if isinstance(outcome, RecordsFound):
+        words = _records(outcome)
+    elif isinstance(outcome, GroupsFound):
+        words = _groups(outcome)
+    elif isinstance(outcome, StatisticsFound):
+        words = _statistics(outcome, verdict.records)
     else:
-        words = _series(found)
+        words = _series(outcome)
     cells = {
         "posterior": verdict.posterior,
         "records": verdict.records,
@@ -68,14 +68,14 @@ def cells(row: Json) -> list[str]:
     return [f"{row[name]:.0f}" if name == "seconds" else str(row[name]) for name in COLUMNS]
 
 
-def _records(found: RecordsFound) -> dict[str, str]:
+def _records(outcome: RecordsFound) -> dict[str, str]:
     return {
-        "recovered": "; ".join(map(_recovered, found.fields)),
-        "error": _joined("RMSE ", [v.error for v in found.fields]),
-        "expected": _joined("", [v.expected for v in found.fields]),
-        "floor": _joined("", [v.floor for v in found.fields]),
-        "naive": "; ".join(filter(None, map(_guessed, found.fields))),
-        "verdict": _GIVEN[found.given],
+        "recovered": "; ".join(map(_recovered, outcome.fields)),
+        "error": _joined("RMSE ", [v.error for v in outcome.fields]),
+        "expected": _joined("", [v.expected for v in outcome.fields]),
+        "floor": _joined("", [v.floor for v in outcome.fields]),
+        "naive": "; ".join(filter(None, map(_guessed, outcome.fields))),
+        "verdict": _EXPOSURE[outcome.exposure],
     }
 
 
@@ -98,62 +98,66 @@ def _joined(label: str, sizes: Sequence[float | None]) -> str:
     return "; ".join(f"{label}{size:.3g}" for size in sizes if size is not None)
 
 
-def _groups(found: GroupsFound) -> dict[str, str]:
-    what = found.group + (f" with {found.part[0]} {found.part[1]:g}" if found.part else "")
-    right = found.correct / found.determined
-    whole = found.determined == found.groups
+def _groups(outcome: GroupsFound) -> dict[str, str]:
+    group = outcome.group + (f" with {outcome.part[0]} {outcome.part[1]:g}" if outcome.part else "")
+    exact_share = outcome.correct / outcome.determined
+    complete = outcome.determined == outcome.groups
     return {
-        "recovered": f"{found.determined} of {found.groups} counts per {what}, {right:.0%} exact; "
-        f"n {found.n or float('nan'):.4g}",
-        "error": f"RMSE {found.error:.3g}",
-        "expected": f"{found.expected:.3g}",
-        "floor": "" if found.floor is None else f"{found.floor:.3g}",
+        "recovered": f"{outcome.determined} of {outcome.groups} counts per {group}, {exact_share:.0%} exact; "
+        f"n {outcome.n or float('nan'):.4g}",
+        "error": f"RMSE {outcome.error:.3g}",
+        "expected": f"{outcome.expected:.3g}",
+        "floor": "" if outcome.floor is None else f"{outcome.floor:.3g}",
         "naive": "",
         "verdict": (
-            f"count and sums of every {what}"
-            if whole
-            else f"count and sums, {what}, in {found.determined} of {found.groups}"
+            f"count and sums of every {group}"
+            if complete
+            else f"count and sums, {group}, in {outcome.determined} of {outcome.groups}"
         )
-        + _doubt(found.consistent),
+        + _doubt(outcome.consistent),
     }
 
 
-def _statistics(found: StatisticsFound, records: int) -> dict[str, str]:
-    parts, errors = [f"{found.estimated} of {found.statistics} statistics"], []
+def _statistics(outcome: StatisticsFound, records: int) -> dict[str, str]:
+    parts, errors = [f"{outcome.estimated} of {outcome.statistics} statistics"], []
     expected = floor = ""
-    if found.n is not None:
-        parts.append(f"n {found.n:.5g}")
-        errors.append(f"n {found.n / records - 1:+.1%}")
-        expected, floor = f"{(found.n_se or 0) / records:.1%}", f"{(found.n_floor or 0) / records:.1%}"
-    if found.z is not None:
-        errors.append(f"largest z {found.z:.1f}")
-    kind = "features exactly" if found.finite else "decaying spectrum"
+    if outcome.n is not None:
+        parts.append(f"n {outcome.n:.5g}")
+        errors.append(f"n {outcome.n / records - 1:+.1%}")
+        expected, floor = f"{(outcome.n_se or 0) / records:.1%}", f"{(outcome.n_floor or 0) / records:.1%}"
+    if outcome.z is not None:
+        errors.append(f"largest z {outcome.z:.1f}")
+    kind = "features exactly" if outcome.finite else "decaying spectrum"
     return {
         "recovered": ", ".join(parts),
         "error": "; ".join(errors),
         "expected": expected,
         "floor": floor,
         "naive": "",
-        "verdict": f"{found.determined} statistics determined ({found.rank} {kind})" + _doubt(found.consistent),
+        "verdict": f"{outcome.determined} statistics determined ({outcome.rank} {kind})" + _doubt(outcome.consistent),
     }
 
 
-def _series(found: SeriesFound) -> dict[str, str]:
-    averages = "".join(f"; {a.name} {a.estimate:.3g} ({a.truth:.3g})" for a in found.averages)
-    kind = "" if found.finite else ", decaying"
-    kind += "" if found.assumed_bound is None else f", values within {found.assumed_bound:g}"
-    errors = [] if found.error is None else [f"RMSE {found.error:.3g}"]
-    errors += [] if found.z is None else [f"averages' largest z {found.z:.1f}"]
-    what, far = "averages" if found.averages else "functions", ", further from the truth than stated" * found.astray
+def _series(outcome: SeriesFound) -> dict[str, str]:
+    averages = "".join(f"; {a.name} {a.estimate:.3g} ({a.truth:.3g})" for a in outcome.averages)
+    kind = "" if outcome.finite else ", decaying"
+    kind += "" if outcome.assumed_bound is None else f", values within {outcome.assumed_bound:g}"
+    errors = [] if outcome.error is None else [f"RMSE {outcome.error:.3g}"]
+    errors += [] if outcome.z is None else [f"averages' largest z {outcome.z:.1f}"]
+    recovered, contradiction = (
+        "averages" if outcome.averages else "functions",
+        ", further from the truth than stated" * outcome.astray,
+    )
     return {
-        "recovered": f"{found.determined} of {found.entries} entries{averages}; rank {found.rank}{kind}",
+        "recovered": f"{outcome.determined} of {outcome.entries} entries{averages}; rank {outcome.rank}{kind}",
         "error": "; ".join(errors),
-        "expected": "" if found.expected is None else f"{found.expected:.3g}",
+        "expected": "" if outcome.expected is None else f"{outcome.expected:.3g}",
         "floor": "",
-        "naive": f"RMSE {found.naive_error:.3g}",
+        "naive": f"RMSE {outcome.naive_error:.3g}",
         "verdict": "entries of the series"
-        if found.determined
-        else f"does not factorise: {what} of the whole series, no entry of it{far}" + _doubt(found.consistent),
+        if outcome.determined
+        else f"does not factorise: {recovered} of the whole series, no entry of it{contradiction}"
+        + _doubt(outcome.consistent),
     }
 
 

@@ -1,1 +1,1 @@
-"""Files from strangers: what is refused before anything is opened, and the process that opens the rest."""
+"""Reading of untrusted files: checks before a file is opened, and the guarded process that opens it."""

@@ -30,7 +30,7 @@ _LOOK = 0.2  # seconds between two looks at the CPU time, where the system has n
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer until there are no more requests."""
+    """Answer requests until the input ends."""
     readers: dict[str, Reader] = {}
     watch = Watch()
     while len(head := requests.read(HEAD)) == HEAD:
@@ -66,7 +66,7 @@ def _result(request: Json, readers: "dict[str, Reader]") -> object:
 
 
 def reader_of(name: str) -> "type[Reader]":
-    """The class that `module:class` names, in this package or in one that adds formats."""
+    """The class named `module:class`, in this package or in a plug-in for formats."""
     module, _, kind = name.partition(":")
     if not module.startswith(_PACKAGE) and not is_plugin_for("formats", module):
         raise BayesreconError(f"{name} is no reader: readers lie in {_PACKAGE[:-1]}, or in a plug-in for formats")
@@ -74,7 +74,7 @@ def reader_of(name: str) -> "type[Reader]":
 
 
 def limit(seconds: float, memory: int, watch: "Watch") -> None:
-    """Bounds of this process from here on, where the system has them: CPU time and memory; and it leaves no core."""
+    """Limit CPU time and memory of this process from now on, if the system can, and disable core dumps."""
     try:
         import resource
     except ImportError:  # Windows
@@ -87,14 +87,14 @@ def limit(seconds: float, memory: int, watch: "Watch") -> None:
 
 
 class Watch:
-    """Ends this process where the system does not. Only between steps of the interpreter: better than not at all."""
+    """Ends this process at its limits if the system cannot. It works only between steps of the interpreter."""
 
     def __init__(self) -> None:
         self._ends = float("inf")
         self._thread: threading.Thread | None = None
 
     def after(self, seconds: float) -> None:
-        """End the process after so much CPU time."""
+        """End the process after this much CPU time."""
         self._ends = time.process_time() + seconds
         if self._thread is None:
             self._thread = threading.Thread(target=self._look, daemon=True)
@@ -107,7 +107,7 @@ class Watch:
 
 
 def exhausted(memory: int) -> bool:
-    """Whether an error may be for want of memory, which HDF5 has other words for; Linux tells."""
+    """Whether a lack of memory may have caused an error. HDF5 has other messages for it, so Linux is asked."""
     with contextlib.suppress(OSError, StopIteration), open("/proc/self/status", encoding="utf-8") as lines:
         peak = next(line for line in lines if line.startswith("VmHWM:"))
         return 2 * 1024 * int(peak.split()[1]) > memory
@@ -129,7 +129,7 @@ def _lower(resource: ModuleType, kind: int, value: int) -> None:
 
 
 def main() -> None:
-    """Serve the process that started this one, over its pipes; whatever is printed goes to stderr."""
+    """Serve the process that started this one, over its pipes. Printed text goes to stderr."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     sys.stdin.close()

@@ -1,4 +1,4 @@
-"""CmdStan's CSV files: comments that say how it was run, a header, and rows of numbers."""
+"""CmdStan's CSV files: comments with the settings of the run, a header, and rows of numbers."""
 
 import codecs
 import csv
@@ -44,7 +44,7 @@ _MISSING = re.compile(rb"(^|,)\s*NA\s*(?=,|\r?\n?$)")  # as R and Stan's own tra
 
 
 class CmdStanFile:
-    """One chain.
+    """A file with one chain.
 
     >>> _ = Path("fit.csv").write_text("lp__,beta.1,beta.2\\n-7.1,0.5,1.5\\n-7.3,0.4,1.6\\n")
     >>> CmdStanFile(Path("fit.csv")).heading()
@@ -67,11 +67,11 @@ class CmdStanFile:
         return io.TextIOWrapper(self._bytes(), encoding="utf-8-sig")
 
     def size(self) -> int:
-        """Bytes, unpacked."""
+        """Uncompressed size in bytes."""
         return self._path.stat().st_size if self._unpacked is None else len(self._unpacked)
 
     def heading(self, methods: Sequence[str] = ("sample",)) -> tuple[Settings, list[str]]:
-        """What the comments before the header say, and the header.
+        """The settings in the comments before the header, and the header.
 
         Raises:
             BayesreconError: an empty file, or one of another method than these.
@@ -80,7 +80,7 @@ class CmdStanFile:
             return read_header(self._path, file, methods)
 
     def rows(self, methods: Sequence[str]) -> tuple[Settings, list[str], np.ndarray]:
-        """Comments, header, and every row.
+        """Comments, header and all rows.
 
         Raises:
             BayesreconError: as `heading`, and cells that are no numbers.
@@ -123,9 +123,9 @@ class CmdStanFile:
         return settings, header, rows[warmup:], exact
 
     def is_cut(self, settings: Settings) -> bool:
-        """Whether the last row of CmdStan's own file, which ends every row, may end in half a number.
+        """Whether the last row may be incomplete, because it lacks the line end that CmdStan writes.
 
-        A chain that stopped early is welcome, but not such a row.
+        A chain that stopped early is read without such a row.
         """
         if "num_samples" not in settings:
             return False
@@ -142,7 +142,7 @@ class CmdStanFile:
             return len(next(lines, b""))
 
     def block(self, plan: Json, at: Json) -> Json:
-        """The next draws of a file of any size.
+        """The next block of draws, for files of any size.
 
         Args:
             plan: `columns`, how many a row has; which of them to parse, `narrow` of every `keep`-th draw and `wide` of
@@ -183,11 +183,11 @@ class CmdStanFile:
                 narrow.append(_some(line, plan["narrow"], where))
             at["row"] += 1
         parsed = {"narrow": (narrow, plan["narrow"]), "wide": (wide, plan["wide"])}
-        found = {name: np.array(x, float).reshape(len(x), len(columns)) for name, (x, columns) in parsed.items()}
-        return {**found, "comments": comments, "at": at}
+        arrays = {name: np.array(x, float).reshape(len(x), len(columns)) for name, (x, columns) in parsed.items()}
+        return {**arrays, "comments": comments, "at": at}
 
     def _lines(self, begin: int) -> tuple[list[bytes], int, bool]:
-        """Whole lines from there on without their ends, where they end, and whether nothing comes after them."""
+        """Complete lines from a position, without line ends; the position after them; whether the file ends there."""
         block, size = b"", _BLOCK
         with self._bytes() as file:
             file.seek(begin)
@@ -208,7 +208,7 @@ class CmdStanFile:
 
 
 def _plain(line: bytes) -> bytes:
-    """A row without quotes, and with nan for what is missing."""
+    """A row without quotes, with nan for missing values."""
     if b'"' in line:
         line = line.replace(b'"', b"")
     return _MISSING.sub(rb"\1nan", line) if b"NA" in line else line
@@ -271,7 +271,7 @@ def saved_warmup(path: Path, settings: Settings) -> int:
 
 
 def check_count(path: Path, settings: Settings, count: int) -> None:
-    """Refuse more draws than the sampler was asked for: somebody put them there."""
+    """Raise an error if there are more draws than requested, since somebody added them."""
     if "num_samples" in settings and count > (most := _saved(path, settings, "num_samples")):
         declared = f"num_samples = {settings['num_samples']}"
         raise BayesreconError(
@@ -280,7 +280,7 @@ def check_count(path: Path, settings: Settings, count: int) -> None:
 
 
 def _saved(path: Path, settings: Settings, key: str) -> int:
-    """The rows that `key` iterations leave after thinning: the first of every `thin`."""
+    """The number of rows that `key` iterations leave after thinning, which keeps the first of every `thin`."""
     counts = []
     for word, default, pattern in (key, "", "[0-9]{1,18}"), ("thin", "1", "0*[1-9][0-9]{0,17}"):
         text = settings.get(word, default)

@@ -1,10 +1,10 @@
-"""What objects of zlib, bz2 and lzma that unpack a stream have in common."""
+"""The common interface of the decompressors of zlib, bz2 and lzma."""
 
 from typing import Protocol
 
 
 class Decompressor(Protocol):
-    """Objects of zlib, bz2 and lzma that unpack a stream."""
+    """A decompressor of zlib, bz2 or lzma."""
 
     @property
     def eof(self) -> bool: ...

@@ -9,7 +9,7 @@ _DECIMAL_COMMA = re.compile(r"[-+\u2212]?\d+,\d+")
 
 
 def rows_of(text: str) -> list[list[str]]:
-    """The rows of a text; decimal commas become points where the delimiter is no comma.
+    """The rows of a text. Unless the delimiter is a comma, decimal commas become points.
 
     >>> rows_of("term;estimate;std. error\\nage;0,61;0,06\\n")
     [['term', 'estimate', 'std. error'], ['age', '0.61', '0.06']]
@@ -25,7 +25,7 @@ def rows_of(text: str) -> list[list[str]]:
 
 
 def most_in(header: str) -> str:
-    """The delimiter that a header has most of; a comma where it has none.
+    """The most frequent delimiter of a header; a comma if there is none.
 
     >>> most_in("age;dose, mg;place")
     ';'
@@ -34,6 +34,6 @@ def most_in(header: str) -> str:
 
 
 def _delimiter_of(lines: list[str]) -> str:
-    """By the header, the first line with any; half of the lines have to have it, as a title has not."""
+    """The delimiter of the first line with one, if at least half of the lines have it, unlike that of a title."""
     sign = most_in(next((line for line in lines if any(sign in line for sign in _SIGNS)), ""))
     return sign if 2 * sum(sign in line for line in lines) >= len(lines) else ","

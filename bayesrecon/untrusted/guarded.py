@@ -1,8 +1,8 @@
-"""How a file is opened in the guarded process: a reader is a class, and nothing has to be registered.
+"""Open a file with a reader in the guarded process. Readers are classes and need not be registered.
 
-A reader lies in a module of this package, or of a plug-in for formats. It is made of a path, has a method `close`, and
-its other methods take and return what `bayesrecon.untrusted.message` carries: dictionaries, lists, texts, bytes,
-numbers and arrays.
+A reader is in a module of this package, or of a plug-in for formats. Its constructor takes a path, and it has a method
+`close`. Its other methods take and return what `bayesrecon.untrusted.message` carries: dictionaries, lists, texts,
+bytes, numbers and arrays.
 """
 
 from collections.abc import Callable, Generator
@@ -15,9 +15,9 @@ from bayesrecon.untrusted.process import PROCESS, Limits
 
 
 class Reader(Protocol):
-    """One open file. Libraries of a format are imported in its methods: the process starts without them.
+    """An open file. Its methods import the libraries of the format, so that the process starts without them.
 
-    Its path may be relative to nothing: the guarded process is given an absolute one.
+    The guarded process gets an absolute path.
     """
 
     def __init__(self, path: Path) -> None: ...
@@ -32,18 +32,19 @@ R = TypeVar("R", bound=Reader)
 
 @contextmanager
 def opened(reader: Callable[[Path], R], path: Path, trusted: bool = False) -> Generator[R, None, None]:
-    """A file, as long as it is read: by a reader in this process if it is trusted, else by one in the guarded process.
+    """Open a file for reading: in this process if it is trusted, and otherwise in the guarded process.
 
     Args:
-        reader: the class.
-        trusted: no limits on time and memory.
+        reader: the class of the reader.
+        path: the file.
+        trusted: whether to read without limits on time and memory.
 
     Yields:
-        the reader, or what stands for it: its methods are called in the guarded process.
+        The reader, or a proxy that calls its methods in the guarded process.
 
     Raises:
-        BayesreconError: what the reader refuses; a file that takes too much computing or memory, or that ends the
-            process. All other errors of the reader are an `OSError` in its words.
+        BayesreconError: the reader refuses the file, or the file takes too much time or memory, or ends the process.
+            Other errors of the reader become an `OSError` with their message.
 
     >>> import h5py
     >>> from bayesrecon.untrusted.hdf5 import HDF5File
@@ -64,7 +65,7 @@ def opened(reader: Callable[[Path], R], path: Path, trusted: bool = False) -> Ge
 
 
 class Guarded:
-    """What stands for a reader whose file is open in the guarded process."""
+    """A proxy for a reader in the guarded process."""
 
     def __init__(self, reader: type[Reader], path: Path) -> None:
         self._reader = f"{reader.__module__}:{reader.__qualname__}"
@@ -73,7 +74,7 @@ class Guarded:
         self._ask("open")
 
     def close(self) -> None:
-        """Let the process let go of the file."""
+        """Close the file in the guarded process."""
         PROCESS.close(self._reader, self._path)
 
     def __getattr__(self, method: str) -> Callable[..., Any]:

@@ -27,7 +27,7 @@ _RENAMED = "_nc4_non_coord_"  # prefix of a variable with the name of a dimensio
 
 
 class HDF5File:
-    """An open HDF5 file, whose groups are described and whose arrays are read as plain data.
+    """An open HDF5 file. It describes groups and reads arrays as plain data.
 
     Raises:
         BayesreconError: the file contains an external link, a virtual dataset or external storage.
@@ -100,11 +100,11 @@ class HDF5File:
         return group
 
     def inventory(self) -> Inventory:
-        """Everything that `describe` leaves out: see `bayesrecon.untrusted.hdf5_inventory`."""
+        """Everything that `describe` omits (`bayesrecon.untrusted.hdf5_inventory`)."""
         return inventory(self._file, self._path)
 
     def read(self, name: str, key: Key) -> np.ndarray:
-        """Values of the array of this `name`; text is an array of objects."""
+        """Values of the array with this name. Text is an array of objects."""
         import h5py
 
         item = self._file[name]
@@ -116,7 +116,7 @@ class HDF5File:
 
 
 def check_within(file: "h5py.File", path: Path) -> None:
-    """Refuse a file that reads other files. Soft links are not followed: their targets are visited anyway."""
+    """Raise an error if a file refers to other files. Soft links are not followed: their targets are visited anyway."""
     import h5py
 
     waiting: list[h5py.Group] = [file]
@@ -153,7 +153,7 @@ def attributes_of(item: "h5py.HLObject") -> dict[str, object]:
     """Attributes of a group or dataset that are not part of the file format."""
     import h5py
 
-    found: dict[str, object] = {}
+    attributes: dict[str, object] = {}
     for key in item.attrs:
         if key not in _INTERNAL and not key.startswith(("_Netcdf4", "_nc4_")):
             value = item.attrs[key]
@@ -161,8 +161,8 @@ def attributes_of(item: "h5py.HLObject") -> dict[str, object]:
                 value = ""
             elif np.ndim(value) and np.size(value) == 1:
                 value = np.asarray(value).reshape(-1)[0]
-            found[key] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-    return found
+            attributes[key] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return attributes
 
 
 def _arrays(group: "h5py.Group") -> "Iterable[tuple[str, h5py.Dataset]]":
@@ -219,7 +219,7 @@ def _is_text(item: "h5py.Dataset") -> bool:
 def _dimensions(item: "h5py.Dataset", names: dict[int, str]) -> list[str]:
     if "DIMENSION_LIST" in item.attrs:
         listed = [group[0] if len(group) else None for group in np.asarray(item.attrs["DIMENSION_LIST"])]
-        found = [names.get(_address(item.file[ref])) if ref else None for ref in listed]
+        dimensions = [names.get(_address(item.file[ref])) if ref else None for ref in listed]
     else:  # a dimension scale is its own dimension
-        found = [names.get(_address(item))] if item.ndim == 1 else [None] * item.ndim
-    return [name or f"dim_{k}" for k, name in enumerate(found)]
+        dimensions = [names.get(_address(item))] if item.ndim == 1 else [None] * item.ndim
+    return [name or f"dim_{k}" for k, name in enumerate(dimensions)]

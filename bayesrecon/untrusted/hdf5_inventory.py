@@ -1,8 +1,7 @@
-"""What an HDF5 file holds besides the arrays and attributes of its groups: nothing in it goes unseen.
+"""The inventory of an HDF5 file: everything besides the arrays and attributes of the groups at the root.
 
-Readers of draws describe the numbers and texts of the groups at the root. Here is the rest: arrays at the root, nested
-groups, tables of records, texts and bytes in other types, named types, links, names of dimensions, the format's own
-attributes where somebody wrote something else into them, a block before the file, and bytes after its end.
+It lists arrays at the root, nested groups, tables of records, texts and bytes of other types, named types, links, names
+of dimensions, attributes of the format itself with unusual values, a block before the file, and bytes after its end.
 """
 
 from collections.abc import Iterator
@@ -27,19 +26,19 @@ _FORMAT = {"CLASS": {b"DIMENSION_SCALE"}, "_nc3_strict": None, "DIMENSION_LIST":
 
 
 def inventory(file: "h5py.File", path: Path) -> Inventory:
-    """Everything besides what `HDF5File.describe` tells.
+    """Everything that `HDF5File.describe` omits.
 
     Returns:
         `found`, a list of place, kind and values; and `unread`, a list of place and reason.
     """
-    found: list[Found] = []
+    items: list[Found] = []
     unread: list[tuple[str, str]] = []
     for thing in _things(file, unread):
-        if len(found) >= _MOST_THINGS:
+        if len(items) >= _MOST_THINGS:
             unread.append(("the file", f"more than {_MOST_THINGS} things besides its arrays"))
             break
-        found.append(thing)
-    return {"found": [*found, *leftovers(file, path), *_around(path)], "unread": unread}
+        items.append(thing)
+    return {"found": [*items, *leftovers(file, path), *_around(path)], "unread": unread}
 
 
 def _things(file: "h5py.File", unread: list[tuple[str, str]]) -> Iterator[Found]:
@@ -111,14 +110,14 @@ def _is_bare_dimension(item: "h5py.HLObject") -> bool:
 
 
 def _is_undescribed(item: "h5py.Dataset") -> bool:
-    """Whether it is no plain array of numbers or texts, so that readers leave it out."""
+    """Whether an item is not a plain array of numbers or texts, so that readers omit it."""
     import h5py
 
     return item.shape is None or not (item.dtype.kind in "biufcSU" or h5py.check_string_dtype(item.dtype) is not None)
 
 
 def _names_of_type(item: "h5py.Dataset", where: str) -> Iterator[Found]:
-    """Names that a type carries: fields of a table, members of an enumeration, the tag of an opaque type."""
+    """Names in a type: fields of a table, members of an enumeration, the tag of an opaque type."""
     import h5py
 
     dtype = item.dtype
@@ -139,7 +138,7 @@ def _type_text(item: "h5py.Datatype") -> str:
 
 
 def _values(item: "h5py.Dataset", where: str, unread: list[tuple[str, str]]) -> np.ndarray:
-    """Its values as a flat array of numbers or texts; of one that is too large, the first."""
+    """Values as a flat array of numbers or texts; only the first ones of an array that is too large."""
     size = int(item.size or 0)
     if size > MOST_VALUES:
         unread.append((where, f"only the first of its {size} values were looked at"))
@@ -156,7 +155,7 @@ def _values(item: "h5py.Dataset", where: str, unread: list[tuple[str, str]]) -> 
 
 
 def _all_attributes(item: "h5py.HLObject", where: str) -> Iterator[Found]:
-    """Attributes that the reader of groups does not reach."""
+    """Attributes of items that the reader of groups does not describe."""
     for key in item.attrs:
         if not _is_of_format(key):
             yield f"@{where}@{key}", "attribute", _attribute(item, key)
@@ -167,7 +166,7 @@ def _is_of_format(key: str) -> bool:
 
 
 def _format_attributes(item: "h5py.HLObject", where: str) -> Iterator[Found]:
-    """The format's own attributes, where they hold something else than the format writes."""
+    """Attributes of the format itself, if their values are not those that the format writes."""
     import h5py
 
     for key in item.attrs:
@@ -204,7 +203,7 @@ def _attribute(item: "h5py.HLObject", key: str) -> object:
 
 
 def _around(path: Path) -> Iterator[Found]:
-    """Bytes before the file begins and after it ends, which HDF5 does not look at."""
+    """Bytes before the beginning of the file and after its end, which HDF5 ignores."""
     size = path.stat().st_size
     with path.open("rb") as stream:
         start = 0
@@ -221,6 +220,6 @@ def _around(path: Path) -> Iterator[Found]:
         end = max(end, start + end) if start else end
         if at and end < size:
             stream.seek(end)
-            rest = stream.read(_MOST_BYTES)
-            if rest.strip(b"\0"):
-                yield "bytes after the file's end", "bytes", np.frombuffer(rest, np.uint8)
+            trailing = stream.read(_MOST_BYTES)
+            if trailing.strip(b"\0"):
+                yield "bytes after the file's end", "bytes", np.frombuffer(trailing, np.uint8)

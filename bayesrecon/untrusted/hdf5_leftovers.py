@@ -1,7 +1,7 @@
-"""What deleted arrays left behind in an HDF5 file: deleting removes the name, and the numbers stay.
+"""Numbers of deleted arrays in an HDF5 file. Deleting an array removes its name, but not its numbers.
 
-The bytes of all arrays that are there are known. Elsewhere lie the format's own tables; numbers in a row, or a stream
-that unpacks, are none of them.
+The bytes of all existing arrays are known. Between them are tables of the format, which are neither runs of numbers nor
+compressed streams.
 """
 
 import zlib
@@ -23,7 +23,7 @@ _STREAMS = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 
 
 def leftovers(file: "h5py.File", path: Path) -> Iterator[Found]:
-    """Numbers between the arrays, as of `bayesrecon.untrusted.hdf5_inventory`."""
+    """Numbers between the arrays, in the form of `bayesrecon.untrusted.hdf5_inventory`."""
     content = np.fromfile(path, np.uint8, _MOST_BYTES)
     count = 0
     for begin, end in _gaps(file, len(content)):
@@ -36,7 +36,7 @@ def leftovers(file: "h5py.File", path: Path) -> Iterator[Found]:
 
 
 def _gaps(file: "h5py.File", size: int) -> Iterator[tuple[int, int]]:
-    """What lies between the bytes of arrays."""
+    """Bytes between those of arrays."""
     import h5py
 
     taken: list[tuple[int, int]] = []
@@ -88,9 +88,9 @@ def _unpacked(gap: np.ndarray) -> Iterator[np.ndarray]:
             tried += 1
             opened = zlib.decompressobj()
             try:
-                found = opened.decompress(content[at:], 2**20)
+                decompressed = opened.decompress(content[at:], 2**20)
             except zlib.error:
-                found = b""
-            if opened.eof and len(found) >= 8 * _RUN:
-                yield np.frombuffer(found, "<f8" if len(found) % 8 == 0 else np.uint8).astype(float)
+                decompressed = b""
+            if opened.eof and len(decompressed) >= 8 * _RUN:
+                yield np.frombuffer(decompressed, "<f8" if len(decompressed) % 8 == 0 else np.uint8).astype(float)
             at = content.find(head, at + 1)

@@ -1,4 +1,4 @@
-"""JSON from strangers, plain or as the one member of a zip archive: draws in posteriordb's layout, or a table."""
+"""Untrusted JSON, plain or as the only member of a zip archive: draws in posteriordb's layout, or a table."""
 
 import json
 import zipfile
@@ -25,14 +25,14 @@ class Chains(TypedDict):
 
 
 class Samples(TypedDict):
-    """`samples` by name, and whatever is `beside` them in the document."""
+    """`samples` by name, and the remaining content of the document, `beside`."""
 
     samples: dict[str, object]
     beside: dict[str, object]
 
 
 class JsonFile:
-    """One JSON document.
+    """A file with one JSON document.
 
     >>> _ = Path("draws.json").write_text('[{"mu": [1.0, 2.0], "tau": [1, 2]}]')
     >>> found = JsonFile(Path("draws.json")).chains()
@@ -47,7 +47,7 @@ class JsonFile:
         """Do nothing: the file is opened for each call."""
 
     def document(self, trusted: bool = False) -> Any:
-        """The whole of it.
+        """The whole document.
 
         Raises:
             BayesreconError: it is too large, or unpacks to more than its bytes could hold, unless it is `trusted`.
@@ -104,17 +104,17 @@ class JsonFile:
         flat: dict[str, object] = {}
         for key, value in beside.items():
             parts = value.items() if isinstance(value, dict) and value else [("", value)]
-            for part, one in parts:
-                flat[f"{key}/{part}".rstrip("/")] = _loose(one)
+            for part, part_value in parts:
+                flat[f"{key}/{part}".rstrip("/")] = _loose(part_value)
         return {"samples": samples, "beside": flat}
 
     def keys(self, trusted: bool = False) -> list[str]:
-        """Names at the top of an object; none of other documents."""
+        """Names at the top level of an object; none for other documents."""
         content = self.document(trusted)
         return list(content) if isinstance(content, dict) else []
 
     def table(self) -> dict[str, object]:
-        """An object of arrays, each as an array where it is one of numbers.
+        """The columns of an object of lists. Lists of numbers become arrays.
 
         Raises:
             BayesreconError: no object, or lists that make no array.
@@ -125,7 +125,7 @@ class JsonFile:
         return {str(key): _column(f"{self._path}: {str(key)[:80]!r}", value) for key, value in content.items()}
 
     def beside(self) -> list[tuple[str, bytes]]:
-        """Place and bytes of what is in an archive beside its member."""
+        """Place and bytes of everything in an archive other than its member."""
         return around_members(self._path) if self._path.suffix.lower() == ".zip" else []
 
     def _plain(self) -> bytes:
@@ -149,7 +149,7 @@ class JsonFile:
 
 
 def _loose(value: object) -> object:
-    """A list of numbers as an array, anything else as it is."""
+    """A list of numbers as an array; other values unchanged."""
     try:
         return _column("", value)
     except BayesreconError:
@@ -168,7 +168,7 @@ def _numbers(name: str, key: str, draws: list[object]) -> np.ndarray:
 
 
 def _column(what: str, value: object) -> object:
-    """A list as an array of numbers, with NaN for null; one of texts as it is."""
+    """A list of numbers as an array, with NaN for null; a list of texts unchanged."""
     if not isinstance(value, list):
         return value
     try:
@@ -178,12 +178,12 @@ def _column(what: str, value: object) -> object:
     if array.dtype.kind != "O":
         return array
     flat = array.ravel().tolist()
-    if any(isinstance(one, list | dict) for one in flat):
+    if any(isinstance(item, list | dict) for item in flat):
         raise BayesreconError(f"{what}: not an array of numbers or texts")
-    if any(isinstance(one, str) for one in flat):
+    if any(isinstance(item, str) for item in flat):
         return value
     try:
-        numbers = [np.nan if one is None else float(one) for one in flat]
+        numbers = [np.nan if item is None else float(item) for item in flat]
     except OverflowError:
         raise BayesreconError(f"{what}: holds an integer of more than 308 digits") from None
     return np.array(numbers).reshape(array.shape)

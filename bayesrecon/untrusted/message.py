@@ -1,4 +1,4 @@
-"""Plain data as bytes: a JSON text that says how they hang together, and after it the arrays as they lie in memory."""
+"""Plain data as bytes: a JSON text with the structure, followed by the memory of the arrays."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ _HEAD = 8  # bytes of the length of the JSON text
 
 
 def pack(value: object) -> bytes:
-    """Dictionaries, lists, texts, bytes, numbers and arrays as bytes; other objects become their text.
+    """Pack dictionaries, lists, texts, bytes, numbers and arrays. Other objects become texts.
 
     >>> unpack(pack({"mu": np.arange(2), "of": ["a", None, 2.5, b"x"]}))
     {'mu': array([0, 1]), 'of': ['a', None, 2.5, b'x']}
@@ -18,20 +18,20 @@ def pack(value: object) -> bytes:
 
 
 def pieces(value: object) -> list[bytes | memoryview]:
-    """What is packed, piece by piece: arrays are not copied."""
+    """The packed bytes in pieces, without copies of arrays."""
     parts = _Parts()
     tree = json.dumps(_packed(value, parts)).encode()
     return [len(tree).to_bytes(_HEAD), tree, *parts.pieces]
 
 
 def unpack(content: bytes) -> Any:
-    """What was packed."""
+    """The data in packed bytes."""
     start = _HEAD + int.from_bytes(content[:_HEAD])
     return _unpacked(json.loads(content[_HEAD:start]), memoryview(content)[start:])
 
 
 class _Parts:
-    """Pieces of bytes one after another."""
+    """A sequence of pieces of bytes."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes | memoryview] = []
@@ -91,7 +91,7 @@ def _unpacked(value: object, arrays: memoryview) -> object:
 
 
 def _type(description: str | list[list[Any]]) -> np.dtype:
-    """A type of NumPy from what JSON makes of its description, in which tuples are lists."""
+    """A data type of NumPy from its description in JSON, where tuples are lists."""
     if isinstance(description, str):
         dtype = np.dtype(description)
     else:

@@ -1,4 +1,4 @@
-"""How many names one file may hold: each costs time."""
+"""Largest number of names in a file, since each takes time."""
 
 MAX_NAMES = 50_000
 """Names of parameters, or of columns; each may have any number of entries."""

@@ -58,7 +58,7 @@ class Variable:
 
 
 class NetCDF3File:
-    """An open file, described and read as `bayesrecon.untrusted.hdf5.HDF5File` describes and reads HDF5.
+    """An open file with the interface of `bayesrecon.untrusted.hdf5.HDF5File`.
 
     Raises:
         BayesreconError: the file is not a classic netCDF file, or it is truncated.
@@ -88,40 +88,42 @@ class NetCDF3File:
     def describe_group(self, name: str) -> Json:
         """The description of all arrays, as in `HDF5File.describe`."""
         described = {}
-        for key, one in self._variables.items():
-            cut = slice(-1) if one.text else slice(None)
+        for key, variable in self._variables.items():
+            cut = slice(-1) if variable.text else slice(None)
             described[key] = {
                 "name": key,
-                "shape": list(one.shape[cut]),
-                "dtype": None if one.dtype.kind == "S" else one.dtype.newbyteorder("=").str,
-                "dimensions": list(one.dimensions[cut]),
+                "shape": list(variable.shape[cut]),
+                "dtype": None if variable.dtype.kind == "S" else variable.dtype.newbyteorder("=").str,
+                "dimensions": list(variable.dimensions[cut]),
                 # Texts are decoded here, so xarray must not do it again.
-                "attributes": {k: v for k, v in one.attributes.items() if k != _ENCODING or one.dtype.kind != "S"},
+                "attributes": {
+                    k: v for k, v in variable.attributes.items() if k != _ENCODING or variable.dtype.kind != "S"
+                },
             }
-        size = sum(math.prod(one.shape) * 8 for one in self._variables.values())
+        size = sum(math.prod(variable.shape) * 8 for variable in self._variables.values())
         return {"attributes": self._attributes, "variables": described, "size": size}
 
     def inventory(self) -> Inventory:
         """Everything else in the file: names of dimensions that no array has, and unused bytes."""
-        along = {d for one in self._variables.values() for d in one.dimensions}
-        found: list[Found] = [(d, "name", d) for d, _ in self._sizes if d not in along]
-        for name, one in self._variables.items():
-            if one.dtype.kind == "S" and (encoding := one.attributes.get(_ENCODING, _UTF8)) != _UTF8:
-                found.append((f"@{name}@{_ENCODING}", "attribute", encoding))
-        return {"found": [*found, *self._unused()], "unread": []}
+        along = {d for variable in self._variables.values() for d in variable.dimensions}
+        items: list[Found] = [(d, "name", d) for d, _ in self._sizes if d not in along]
+        for name, variable in self._variables.items():
+            if variable.dtype.kind == "S" and (encoding := variable.attributes.get(_ENCODING, _UTF8)) != _UTF8:
+                items.append((f"@{name}@{_ENCODING}", "attribute", encoding))
+        return {"found": [*items, *self._unused()], "unread": []}
 
     def read(self, name: str, key: Key) -> np.ndarray:
-        """Values of the array of this `name`; text is an array of objects."""
-        one = self._variables[name]
-        if one.step:
-            starts = one.begin + one.step * np.arange(one.shape[0])
-            stored = np.stack([self._bytes[a : a + one.piece] for a in starts]) if len(starts) else self._bytes[:0]
+        """Values of the array with this name. Text is an array of objects."""
+        variable = self._variables[name]
+        if variable.step:
+            starts = variable.begin + variable.step * np.arange(variable.shape[0])
+            stored = np.stack([self._bytes[a : a + variable.piece] for a in starts]) if len(starts) else self._bytes[:0]
         else:
-            stored = self._bytes[one.begin : one.begin + one.piece]
-        values = np.frombuffer(stored.tobytes(), one.dtype).reshape(one.shape)
-        if one.dtype.kind != "S":
-            return np.asarray(values[tuple(key)], one.dtype.newbyteorder("="))
-        joined = _joined(values) if one.text else values
+            stored = self._bytes[variable.begin : variable.begin + variable.piece]
+        values = np.frombuffer(stored.tobytes(), variable.dtype).reshape(variable.shape)
+        if variable.dtype.kind != "S":
+            return np.asarray(values[tuple(key)], variable.dtype.newbyteorder("="))
+        joined = _joined(values) if variable.text else values
         return np.asarray(np.vectorize(_text, otypes=[object])(joined)[tuple(key)], object)
 
     def _header(self) -> None:
@@ -139,29 +141,29 @@ class NetCDF3File:
             step = self._bare(*records_of[0])
         # In a file written as a stream, the number of records follows from the size of the file.
         if records == 2 ** (8 * self._count_bytes) - 1:
-            first = min((one[4] for one, a in zip(listed, along, strict=True) if a), default=0)
+            first = min((described[4] for described, a in zip(listed, along, strict=True) if a), default=0)
             records = (len(self._bytes) - first) // step if step else 0
         self._variables: dict[str, Variable] = {}
         for (name, places, attributes, dtype, begin), a in zip(listed, along, strict=True):
             shape = tuple(records if a and k == 0 else self._sizes[p][1] for k, p in enumerate(places))
             names = tuple(self._sizes[p][0] for p in places)
-            one = Variable(names, shape, dtype, begin, step if a else 0, attributes)
-            self._claim(name, one)
-            self._variables[name] = one
+            variable = Variable(names, shape, dtype, begin, step if a else 0, attributes)
+            self._claim(name, variable)
+            self._variables[name] = variable
 
-    def _claim(self, name: str, one: Variable) -> None:
+    def _claim(self, name: str, variable: Variable) -> None:
         """Record which bytes an array uses."""
-        count = one.shape[0] if one.step else 1
-        end = one.begin + one.step * (count - 1) + one.piece
-        if count and one.piece and not 0 < one.begin <= end <= len(self._bytes):
+        count = variable.shape[0] if variable.step else 1
+        end = variable.begin + variable.step * (count - 1) + variable.piece
+        if count and variable.piece and not 0 < variable.begin <= end <= len(self._bytes):
             raise BayesreconError(f"{self._path}: the file ends before the last value of {name[:80]!r}; it is cut off")
-        if one.piece and count > len(self._bytes):
+        if variable.piece and count > len(self._bytes):
             raise BayesreconError(f"{self._path}: {name[:80]!r} has more records than the file has bytes, damaged")
-        fill = _FILLS.get(one.dtype.str if one.dtype.str in _FILLS else one.dtype.str.lstrip("|"), b"")
-        for k in range(count if one.piece else 0):
-            begin = one.begin + k * one.step
-            stop = begin + one.piece
-            pad = -one.piece % 4
+        fill = _FILLS.get(variable.dtype.str if variable.dtype.str in _FILLS else variable.dtype.str.lstrip("|"), b"")
+        for k in range(count if variable.piece else 0):
+            begin = variable.begin + k * variable.step
+            stop = begin + variable.piece
+            pad = -variable.piece % 4
             filled = fill and bytes(self._bytes[stop : stop + pad]) == fill * (pad // len(fill))
             self._used.append((begin, stop + pad if filled else stop))
 
@@ -186,7 +188,7 @@ class NetCDF3File:
         return name, places, attributes, dtype, self._number(self._offset_bytes)
 
     def _read_attributes(self) -> dict[str, object]:
-        found: dict[str, object] = {}
+        attributes: dict[str, object] = {}
         for _ in range(self._length(_ATTRIBUTE)):
             name, dtype = self._name(), self._type()
             count = self._number(self._count_bytes)
@@ -194,14 +196,14 @@ class NetCDF3File:
             self._skip(-len(stored) % 4)
             values = np.frombuffer(stored, dtype)
             text = stored.decode("utf-8", "replace")
-            one = values.astype(dtype.newbyteorder("=")) if count != 1 else values[0].item()
-            found[name] = text if dtype.kind == "S" else one
-        return found
+            value = values.astype(dtype.newbyteorder("=")) if count != 1 else values[0].item()
+            attributes[name] = text if dtype.kind == "S" else value
+        return attributes
 
     def _length(self, tag: int) -> int:
-        found, count = self._number(4), self._number(self._count_bytes)
-        if found != tag and (found, count) != (_ABSENT, 0):
-            raise BayesreconError(f"{self._path}: damaged: a list of its header begins with {found}")
+        stored_tag, count = self._number(4), self._number(self._count_bytes)
+        if stored_tag != tag and (stored_tag, count) != (_ABSENT, 0):
+            raise BayesreconError(f"{self._path}: damaged: a list of its header begins with {stored_tag}")
         return count
 
     def _type(self) -> np.dtype:
@@ -239,12 +241,12 @@ class NetCDF3File:
             if last < b:
                 gaps.append((last, b))
         held = [bytes(self._bytes[a : min(b, a + _MOST_BYTES)]) for a, b in gaps]
-        found = [one for one in held if one.strip(b"\0")]
-        long, short = [one for one in found if len(one) > 3], b"".join(one for one in found if len(one) <= 3)
+        used = [piece for piece in held if piece.strip(b"\0")]
+        long, short = [piece for piece in used if len(piece) > 3], b"".join(piece for piece in used if len(piece) <= 3)
         pieces = [*long, *([short] if short else [])]
         return [
-            (f"bytes that nothing in the file uses ({k})", "bytes", np.frombuffer(one, np.uint8))
-            for k, one in enumerate(pieces, 1)
+            (f"bytes that nothing in the file uses ({k})", "bytes", np.frombuffer(piece, np.uint8))
+            for k, piece in enumerate(pieces, 1)
         ]
 
 

@@ -15,7 +15,7 @@ _MOST_BYTES = 2**16  # of bytes that belong to nothing so many are looked at
 
 
 class NumpyFile:
-    """A file whose headers were looked at: they say what NumPy would allocate. Pickles are never loaded.
+    """A file whose headers were checked, since they determine what NumPy allocates. Pickles are never loaded.
 
     Raises:
         BayesreconError: not one of NumPy's files, a pickled array, or less than a header says.
@@ -34,7 +34,7 @@ class NumpyFile:
         """Do nothing: the file is opened for each call."""
 
     def declared(self) -> int:
-        """Bytes in memory of what it says it holds."""
+        """The declared size in memory, in bytes."""
         return self._declared
 
     def names(self) -> list[str]:
@@ -43,23 +43,23 @@ class NumpyFile:
             return [name.removesuffix(".npy") for name in archive.namelist()]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All arrays by their names; that of an `.npy` file has none."""
+        """All arrays by name. The name of an array in an `.npy` file is empty."""
         if self._single:
             return {"": valid_text(np.load(self._path, allow_pickle=False))}
-        with np.load(self._path, allow_pickle=False) as found:
-            return {key: valid_text(found[key]) for key in found.files}
+        with np.load(self._path, allow_pickle=False) as archive:
+            return {key: valid_text(archive[key]) for key in archive.files}
 
     def beside(self) -> list[tuple[str, bytes]]:
-        """Place and bytes of what is in an archive beside its arrays."""
-        found = around_members(self._path)
+        """Place and bytes of everything in an archive other than its arrays."""
+        items = around_members(self._path)
         with zipfile.ZipFile(self._path) as archive:
             for member in archive.infolist():
                 with archive.open(member) as stream:
                     shape, dtype = _header(stream)
                     stream.seek(math.prod(shape) * dtype.itemsize, 1)
-                    rest = stream.read(_MOST_BYTES)
-                found += [(f"bytes after the array in {member.filename}", rest)] if rest.strip(b"\0") else []
-        return found
+                    trailing = stream.read(_MOST_BYTES)
+                items += [(f"bytes after the array in {member.filename}", trailing)] if trailing.strip(b"\0") else []
+        return items
 
     def _size_of_array(self) -> int:
         with self._path.open("rb") as stream:

@@ -1,4 +1,4 @@
-"""Text that a stranger compressed, unpacked within bounds."""
+"""Untrusted compressed text, decompressed within limits on size."""
 
 import bz2
 import gzip
@@ -26,8 +26,8 @@ def _standard(
 ) -> Callable[[Path], Iterator[bytes]]:
     def pieces(path: Path) -> Iterator[bytes]:
         with opener(path) as stream:
-            while some := stream.read(_SLICE):
-                yield some
+            while block := stream.read(_SLICE):
+                yield block
 
     return pieces
 
@@ -36,11 +36,11 @@ def _zstandard(path: Path) -> Iterator[bytes]:
     zstandard = library("zstandard", "reading .zst files", "archives")
     frame = None
     with path.open("rb") as file:
-        while some := file.read(_FEW):
-            while some:
+        while block := file.read(_FEW):
+            while block:
                 frame = frame or zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
-                yield frame.decompress(some)
-                some = frame.unused_data if frame.eof else b""
+                yield frame.decompress(block)
+                block = frame.unused_data if frame.eof else b""
                 frame = None if frame.eof else frame
     if frame is not None:  # of which the library says nothing
         raise EOFError("it ends before the end of its last frame")
@@ -75,8 +75,8 @@ def open_text(path: Path) -> BinaryIO:
     most = min(MOST, max(FREE, RATIO * path.stat().st_size))
     content = io.BytesIO()
     try:
-        for some in pieces(path):
-            content.write(some)
+        for block in pieces(path):
+            content.write(block)
             if content.tell() > most:
                 raise BayesreconError(f"{path}: unpacks to more than {most / 2**20:.0f} MiB, refused")
     except BayesreconError:

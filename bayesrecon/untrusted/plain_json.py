@@ -14,7 +14,7 @@ def no_repeats(pairs: list[tuple[str, object]]) -> Json:
     Traceback (most recent call last):
     ValueError: a key appears twice in one object
     """
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    unique = dict(pairs)
+    if len(unique) < len(pairs):
         raise ValueError("a key appears twice in one object")
-    return found
+    return unique

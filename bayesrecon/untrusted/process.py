@@ -130,9 +130,9 @@ class Process:
             running.stdin.write(len(content).to_bytes(HEAD) + content)
             running.stdin.flush()
             head = running.stdout.read(HEAD)
-            found = running.stdout.read(int.from_bytes(head)) if len(head) == HEAD else b""
-            if len(head) == HEAD and len(found) == int.from_bytes(head):
-                return unpack(found)
+            answer = running.stdout.read(int.from_bytes(head)) if len(head) == HEAD else b""
+            if len(head) == HEAD and len(answer) == int.from_bytes(head):
+                return unpack(answer)
         except (BrokenPipeError, ConnectionError):
             pass
         except BaseException:  # interrupted in the middle of an answer

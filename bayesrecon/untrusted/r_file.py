@@ -67,9 +67,9 @@ class RFile:
         except BayesreconError as error:
             text = str(error)
             raise BayesreconError(text if text.startswith(str(self._path)) else f"{self._path}: {text}") from None
-        rest = content[reader.stream.at :] + behind
+        remaining = content[reader.stream.at :] + behind
         about = {"root": root, "by_name": by_name, "version": version, "encoding": reader.encoding}
-        return reader.nodes.table() | about | {"behind": np.frombuffer(rest[: 2**16], np.uint8)}
+        return reader.nodes.table() | about | {"behind": np.frombuffer(remaining[: 2**16], np.uint8)}
 
 
 class _Reader:
@@ -155,8 +155,8 @@ class _Reader:
         return self._known[number - 1]
 
     def _chars_or(self, other: int) -> int:
-        found = self._chars()
-        return other if found == _MISSING else found
+        text = self._chars()
+        return other if text == _MISSING else text
 
     def _chars(self) -> int:
         """A text, and its number; attributes of texts are none of R's any more."""
@@ -255,9 +255,9 @@ class _Reader:
             flags = self.stream.integer()
             if flags & 255 != _PAIRS or flags & _HAS_ATTRIBUTES:
                 break
-        rest = yield flags
-        if rest:
-            self._cell(at, rest, 0)
+        following = yield flags
+        if following:
+            self._cell(at, following, 0)
         return at
 
     def _cell(self, at: int, value: int, tag: int) -> None:

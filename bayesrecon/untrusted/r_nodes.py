@@ -60,12 +60,12 @@ class Nodes:
 
     def text(self, text: str) -> int:
         """The number of a text."""
-        found = self._texts.get(text)
-        if found is None:
+        index = self._texts.get(text)
+        if index is None:
             if len(self._texts) >= MOST_DIFFERENT and not self.trusted:
                 raise BayesreconError(f"it holds more than {MOST_DIFFERENT} different texts, refused")
-            found = self._texts[text] = len(self._texts)
-        return found
+            index = self._texts[text] = len(self._texts)
+        return index
 
     def tie(self, parent: int, child: int, tie: int, label: int = -1) -> None:
         """Hang a node below another one; the label is the number of a text."""

@@ -51,23 +51,23 @@ def unpacked(path: Path, trusted: bool = False) -> tuple[bytes, bytes]:
             check_declared(path, len(content), len(content))
         return content, b""
     parts: list[bytes] = []
-    size, rest = 0, content
-    while rest[:2] == content[:2]:  # streams may follow each other
+    size, remaining = 0, content
+    while remaining[:2] == content[:2]:  # streams may follow each other
         decompressor = make()
-        given = memoryview(rest)
-        for begin in range(0, len(given), _BLOCK):
-            piece = bytes(given[begin : begin + _BLOCK])
+        view = memoryview(remaining)
+        for begin in range(0, len(view), _BLOCK):
+            piece = bytes(view[begin : begin + _BLOCK])
             for part in _inflated(decompressor, piece):
                 size += len(part)
                 parts.append(part)
                 if size > most:
                     raise BayesreconError(f"{path}: unpacks to more than {most / 2**20:.0f} MiB, refused")
             if decompressor.eof:
-                rest = decompressor.unused_data + bytes(given[begin + _BLOCK :])
+                remaining = decompressor.unused_data + bytes(view[begin + _BLOCK :])
                 break
         else:
             raise BayesreconError(f"{path}: it ends in the middle, damaged")
-    return b"".join(parts), rest
+    return b"".join(parts), remaining
 
 
 def _inflated(decompressor: Decompressor, piece: bytes) -> Iterator[bytes]:
@@ -139,18 +139,18 @@ class Stream:
         end = self.at + 4
         if end > len(self.content):
             raise _ends()
-        found = int.from_bytes(self.content[self.at : end], "big" if self.order == ">" else "little", signed=True)
+        value = int.from_bytes(self.content[self.at : end], "big" if self.order == ">" else "little", signed=True)
         self.at = end
-        return found
+        return value
 
     def length(self) -> int:
         """How many values follow; more than two thousand million are two numbers."""
-        found = self.integer()
-        if found == -1:
-            found = (self.integer() << 32) + self.integer()
-        if found < 0 or found > self.left:
+        length = self.integer()
+        if length == -1:
+            length = (self.integer() << 32) + self.integer()
+        if length < 0 or length > self.left:
             raise BayesreconError("more values are declared than there are bytes left")
-        return found
+        return length
 
     def integers(self, count: int) -> np.ndarray:
         """So many whole numbers."""

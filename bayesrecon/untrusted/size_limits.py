@@ -1,4 +1,4 @@
-"""What a file may hold: what it declares is held against the bytes that are there."""
+"""Limits on declared sizes, relative to the actual size of a file."""
 
 from pathlib import Path
 
@@ -17,16 +17,16 @@ MAX_BYTES = 16 * 2**30
 def check_declared(
     path: Path, declared: int, stored: int, *, most: int = MAX_BYTES, free: int | None = None, ratio: int | None = None
 ) -> None:
-    """Refuse a bomb before anything is allocated.
+    """Raise an error for a decompression bomb, before anything is allocated.
 
     Args:
-        path: for the message.
-        declared: bytes in memory of what the file says it holds.
-        stored: bytes on disk.
-        most, free, ratio: instead of `MAX_BYTES`, `FREE` and `RATIO`.
+        path: the file, for the message.
+        declared: size in memory that the file declares, in bytes.
+        stored: size on disk, in bytes.
+        most, free, ratio: limits instead of `MAX_BYTES`, `FREE` and `RATIO`.
 
     Raises:
-        BayesreconError: more is declared than may be.
+        BayesreconError: the declared size is above the limits.
 
     >>> check_declared(Path("fit.npz"), declared=3 * 2**30, stored=3 * 2**20)
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Numbers in columns of plain text, apart by blanks, with comments and perhaps a line of names before them."""
+"""Columns of numbers in plain text, separated by blanks, with comments and possibly a line of names."""
 
 import itertools
 import shlex
@@ -25,7 +25,7 @@ class TextRows(TypedDict):
 
 
 class TextTable:
-    """A file of columns.
+    """A file with columns.
 
     >>> _ = Path("chain.txt").write_text("# weight minuslogpost mu\\n1 2.5 0.3\\n2 2.4 0.1\\n")
     >>> found = TextTable(Path("chain.txt")).rows()
@@ -83,7 +83,7 @@ class TextTable:
         return {"comments": comments, "names": names, "rows": labels, "values": values}
 
     def lines(self) -> list[str]:
-        """The lines of a list of names."""
+        """The lines of a file with a list of names."""
         with self._path.open(encoding="utf-8-sig") as file:
             text = file.read(_LONGEST + 1)
         if len(text) > _LONGEST or text.count("\n") > MAX_NAMES:

@@ -1,6 +1,6 @@
-"""A zarr folder as plain descriptions and arrays, once its metadata were found harmless.
+"""A zarr folder as plain descriptions and arrays, after its metadata were checked.
 
-It says the same of a folder as `bayesrecon.untrusted.hdf5.HDF5File` of a file, so that what reads one reads the other.
+It has the interface of `bayesrecon.untrusted.hdf5.HDF5File`.
 """
 
 import base64
@@ -57,7 +57,7 @@ class ZarrFolder:
         """Do nothing: the file is opened for each call."""
 
     def check(self) -> None:
-        """Refuse what is far more than the folder holds: each chunk takes time, also one that is not there.
+        """Raise an error if far more is declared than the folder holds. Each chunk takes time, even a missing one.
 
         Raises:
             BayesreconError: arrays or chunks beyond any measure.
@@ -73,7 +73,7 @@ class ZarrFolder:
             )
 
     def describe(self, groups: Sequence[str] | None = None) -> Json:
-        """What the folder holds, without the values: see `HDF5File.describe`."""
+        """The contents of the folder, without the values (`HDF5File.describe`)."""
         with _files_beside():
             names = sorted(map(str, self._root.group_keys()))
             wanted = names if groups is None else [name for name in names if name in groups]
@@ -101,14 +101,14 @@ class ZarrFolder:
         return self._arrays[name]
 
     def inventory(self) -> Inventory:
-        """All that `describe` does not tell: see `bayesrecon.untrusted.zarr_inventory`."""
+        """Everything that `describe` omits (`bayesrecon.untrusted.zarr_inventory`)."""
         with _files_beside():
             arrays = {name: self._arrays_of(name) for name in map(str, self._root.group_keys())}
             odd = {f"{g}/{key}" for g, items in arrays.items() for key, a in items.items() if not is_readable(a.dtype)}
             return zarr_inventory(self._path, odd)
 
     def read(self, name: str, key: Key) -> np.ndarray:
-        """Values of the array of this `name`; text is an array of objects."""
+        """Values of the array with this name. Text is an array of objects."""
         with _files_beside():
             group, _, key_in_group = name.partition("/")
             item = self._arrays_of(group)[key_in_group]
@@ -121,7 +121,7 @@ class ZarrFolder:
 
 
 def is_readable(dtype: np.dtype) -> bool:
-    """Whether it is of numbers or texts."""
+    """Whether an array contains numbers or texts."""
     return dtype.kind in _NUMBERS + _TEXTS
 
 
@@ -155,7 +155,7 @@ def _fill(value: object, dtype: np.dtype) -> object:
 
 @contextmanager
 def _files_beside() -> Generator[None, None, None]:
-    """Files that are none of zarr's are nothing to warn of: an audit lists them."""
+    """Suppress warnings about files that are not part of zarr, since an audit lists them."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Object at .* is not recognized")
         yield

@@ -1,4 +1,4 @@
-"""What a zarr folder holds besides the arrays and attributes of its groups: its other files, and what they say."""
+"""The inventory of a zarr folder besides the arrays and attributes of its groups, including other files."""
 
 import json
 from collections.abc import Collection, Iterator
@@ -58,7 +58,7 @@ def zarr_inventory(path: Path, odd: Collection[str] = ()) -> Inventory:
 
 
 def _metadata(file: Path, node: str, document: Json) -> Iterator[Found]:
-    """Keys that zarr does not know, what is filled in, attributes out of the reach of groups, and stale copies."""
+    """Keys that zarr does not know, fill values, attributes that groups do not describe, and stale copies."""
     place = node or "the folder"
     if file.name == ".zattrs":
         own = document
@@ -81,7 +81,7 @@ def _metadata(file: Path, node: str, document: Json) -> Iterator[Found]:
 
 
 def _stale(folder: Path, key: str, copied: object) -> Iterator[Found]:
-    """Copies of metadata that are not those of the nodes."""
+    """Copies of metadata that differ from the metadata of the nodes."""
     direct = folder / key
     source = direct if direct.is_file() else direct / _V3
     actual = json.loads(source.read_text(encoding="utf-8")) if source.is_file() else None
@@ -111,7 +111,7 @@ def _parents(inside: str) -> Iterator[str]:
 
 
 def _is_chunk(key: str, document: Json) -> bool:
-    """Whether this is the name of a chunk that the array has."""
+    """Whether a file is a chunk of the array."""
     grid = document.get("chunk_grid") or {}
     each = document.get("chunks") or (grid.get("configuration") or {}).get("chunk_shape") or document["shape"]
     counts = [-(-n // max(k, 1)) for n, k in zip(document["shape"], each, strict=True)]
@@ -124,7 +124,7 @@ def _is_chunk(key: str, document: Json) -> bool:
 
 
 def _array(path: Path, node: str, document: Json, unread: list[tuple[str, str]]) -> list[Found]:
-    """An array that no group at the root has, with its name."""
+    """An array outside the groups at the root, and its name."""
     import zarr
 
     name = node.rpartition("/")[2]

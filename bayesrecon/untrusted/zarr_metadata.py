@@ -1,4 +1,4 @@
-"""What a zarr folder says of itself, read as the JSON it is before any zarr library sees it.
+"""Checks of the metadata of a zarr folder, as JSON and before a zarr library reads them.
 
 Metadata name the codecs that a library then runs, and one of them is `pickle`, which runs whatever its bytes say.
 Only codecs that turn numbers and texts into bytes are let through. Other libraries must read the same names as this
@@ -35,7 +35,7 @@ _KNOWN = {_V2, _V3, _ALL, ".zgroup", ".zattrs"}
 
 @dataclass
 class Declared:
-    """What a folder's metadata say, beside the bytes that are there.
+    """Sizes that a folder's metadata declare, and its actual sizes.
 
     Attributes:
         arrays, chunks, inner: bytes in memory; files of chunks, whether they are there or not; chunks within shards.
@@ -51,7 +51,7 @@ class Declared:
 
 
 def check_folder(path: Path) -> Declared:
-    """Refuse a folder that could run code or that reaches for other files.
+    """Raise an error for a folder that could run code or that refers to other files.
 
     Args:
         path: the folder.

@@ -1,4 +1,4 @@
-"""A folder in a zip archive, unpacked within bounds."""
+"""A folder in a zip archive, unpacked within limits on size."""
 
 import stat
 import zipfile
@@ -33,7 +33,7 @@ class ZipFolder:
         """Do nothing: the file is opened for each call."""
 
     def unpack(self, folder: str, trusted: bool = False) -> None:
-        """Write the members into a folder that is there and empty.
+        """Write the members into an existing empty folder.
 
         Raises:
             BayesreconError: a member outside the folder, a link, too many members, or more than the
@@ -67,7 +67,7 @@ class ZipFolder:
                 file.write(some)
 
     def beside(self) -> list[tuple[str, bytes]]:
-        """Place and first bytes of what is beside the members, and of members that were written again."""
+        """Place and first bytes of everything besides the members, and of members that were replaced."""
         found = around_members(self._path)
         with zipfile.ZipFile(self._path) as archive:
             members = archive.infolist()

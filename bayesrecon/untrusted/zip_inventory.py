@@ -1,4 +1,4 @@
-"""What a zip archive holds besides its members' contents: comments, extra fields, and bytes that no member has."""
+"""The inventory of a zip archive besides its members: comments, extra fields, and bytes of no member."""
 
 import struct
 import zipfile
@@ -12,7 +12,7 @@ Found = tuple[str, bytes]
 
 
 def around_members(path: Path) -> list[Found]:
-    """Place and first bytes of all that is in the archive and no member's content.
+    """Place and first bytes of everything in the archive that is not the content of a member.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.zip"
@@ -66,7 +66,7 @@ def _bytes(stream: object, where: str, begin: int, end: int) -> list[Found]:
 
 
 def _end_of_directory(stream: object, start: int, size: int) -> int | None:
-    """Where the archive's last record ends, its comment included."""
+    """Position after the archive's last record, including its comment."""
     stream.seek(start)  # type: ignore[attr-defined]
     rest = stream.read(min(size - start, 2**26))  # type: ignore[attr-defined]
     at = rest.rfind(b"PK\x05\x06")

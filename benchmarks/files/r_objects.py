@@ -29,9 +29,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import numpy as np
 
 import bayesrecon
-from bayesrecon.auditing.around import look_around
-from bayesrecon.auditing.kept_statistics import findings_of
 from bayesrecon.auditing.look import Look
+from bayesrecon.auditing.plain_channels import run_plain_channels
+from bayesrecon.auditing.saved_statistics import findings_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.results.audit import Thresholds
@@ -82,7 +82,7 @@ def fuzzed(count: int, of: list[Path]) -> Row:
                 with warnings.catch_warnings(), np.errstate(all="ignore"):
                     warnings.simplefilter("error")
                     contents = read_contents(path)
-                    look_around(Look(contents))
+                    run_plain_channels(Look(contents))
                     for one in contents.estimates:
                         findings_of(one, (one.where,), Thresholds())
                 outcome = "read"

@@ -12,10 +12,10 @@ from quick import quick
 from r_written import FIXTURES
 
 import bayesrecon
-from bayesrecon.auditing.around import look_around
 from bayesrecon.auditing.column_matches import Matching
 from bayesrecon.auditing.input import stored_model_of
 from bayesrecon.auditing.look import Look
+from bayesrecon.auditing.plain_channels import run_plain_channels
 from bayesrecon.posteriors.formats import read_contents, read_draws
 from bayesrecon.posteriors.sources import accepted_draws
 
@@ -34,7 +34,7 @@ def held(name):
 
 @cache
 def looked(name):
-    return look_around(Look(held(name), named=NAMED))[0]
+    return run_plain_channels(Look(held(name), named=NAMED))[0]
 
 
 def high(name):
@@ -392,7 +392,7 @@ def test_a_name_clears_nothing(tmp_path, name):
     names += r_written.whole(r_written.TEXT, 1) + r_written.chars(name) + r_written.whole(r_written.NULL)
     values = r_written.doubles(*np.round(PATIENTS["age"]))
     path.write_bytes(r_written.head() + r_written.whole(r_written.LIST | r_written.HAS_ATTRIBUTES, 1) + values + names)
-    findings, _ = look_around(Look(read_contents(path)))
+    findings, _ = run_plain_channels(Look(read_contents(path)))
     assert [(f.severity, f.where) for f in findings] == [("high", (f"object/{name}",))]
 
 

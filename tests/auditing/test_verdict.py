@@ -8,7 +8,7 @@ from bayesrecon import BayesreconError
 from bayesrecon.auditing.outcomes import (
     Attacked,
     Average,
-    Given,
+    Exposure,
     GroupsFound,
     RecordsFound,
     SeriesFound,
@@ -48,7 +48,7 @@ def test_effects_of_eight_schools_give_their_records(database):
     assert 0.3 < values.floor < values.expected < 0.8
     assert values.error < values.naive_error
     assert values.p_value <= 2**-7
-    assert found.found.given in (Given.MOST, Given.EVERY)
+    assert found.found.exposure in (Exposure.MOST, Exposure.EVERY)
 
 
 def test_draws_from_other_data_give_no_record_away(database, monkeypatch):
@@ -63,7 +63,7 @@ def test_draws_from_other_data_give_no_record_away(database, monkeypatch):
     (values,) = found.fields
     assert values.share < 0.3
     assert values.error > 5
-    assert found.given is Given.NONE
+    assert found.exposure is Exposure.NONE
 
 
 def test_statistics(database):
@@ -91,25 +91,25 @@ def test_records_that_the_draws_do_not_determine(database):
     found = verdict("one_comp_mm_elim_abs-one_comp_mm_elim_abs").found
     (values,) = found.fields
     assert (values.field, values.determined, values.correct, values.error) == ("C_hat", 0, None, None)
-    assert found.given is Given.NONE
+    assert found.exposure is Exposure.NONE
 
 
 @pytest.mark.parametrize(
     ("right", "guessed", "p_value", "given"),
     [
-        (20, 0, 0.0, Given.EVERY),
-        (20, 20, 1.0, Given.PUBLIC),
-        (15, 4, 0.01, Given.MOST),
-        (15, 12, 0.01, Given.SOME),
-        (15, 12, 0.05, Given.NONE),  # by chance
-        (12, 15, 0.0, Given.NONE),  # no better than the guess
+        (20, 0, 0.0, Exposure.EVERY),
+        (20, 20, 1.0, Exposure.PUBLIC),
+        (15, 4, 0.01, Exposure.MOST),
+        (15, 12, 0.01, Exposure.SOME),
+        (15, 12, 0.05, Exposure.NONE),  # by chance
+        (12, 15, 0.0, Exposure.NONE),  # no better than the guess
     ],
 )
 def test_what_counts_as_given_away(right, guessed, p_value, given):
     one = Values("y", 20, 20, 0, right, naive_correct=guessed, p_value=p_value)
-    assert RecordsFound((one,)).given is given
+    assert RecordsFound((one,)).exposure is given
     none = Values("x", 20, 20, 0, 0, p_value=1.0)  # a record is right where all its fields are
-    assert RecordsFound((one, none)).given is Given.NONE
+    assert RecordsFound((one, none)).exposure is Exposure.NONE
 
 
 def test_a_series_is_astray_where_an_average_is_further_off_than_stated():

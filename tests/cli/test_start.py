@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from bayesrecon.cli import declared
+from bayesrecon.cli import attack_options
 from bayesrecon.cli.main import SHOWN
 
 SETTLED = {"JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "TF_CPP_MIN_LOG_LEVEL"}
@@ -35,7 +35,7 @@ def test_help_loads_neither_jax_nor_numpy():
 
 def test_options_read_from_source_are_those_of_the_attacks():
     """The order of attacks and of options is that of the help."""
-    read, imported = list(declared.from_sources()), list(declared.from_classes())
+    read, imported = list(attack_options.from_sources()), list(attack_options.from_classes())
     assert len(read) > 3
     assert read == imported
     assert [list(one.options) for one in read] == [list(one.options) for one in imported]

@@ -21,7 +21,7 @@ REMEMBERED = (
     formats.suffixes,
     kind._kinds,
     attack.attacks,
-    main._added,
+    main._plugin_commands,
 )
 
 

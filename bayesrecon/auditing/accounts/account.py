@@ -16,7 +16,7 @@ from bayesrecon.auditing.accounts.settings import is_measured, is_setting
 from bayesrecon.auditing.accounts.texts import is_known, kind_of_labels, odd_names
 from bayesrecon.auditing.inventory import inventory
 from bayesrecon.auditing.look import Look, rows_of
-from bayesrecon.auditing.words import places, short
+from bayesrecon.auditing.short_text import places, short
 from bayesrecon.posteriors.contents import DATA, Entry, Part, Variable
 from bayesrecon.posteriors.roles import STRUCTURE
 from bayesrecon.results.findings import UNRECOGNISED, Finding, NotRun, Remedy
@@ -46,7 +46,7 @@ def accounts(look: Look, untried: Iterable[NotRun] = (), public: Iterable[str] =
     waiting = {where for n in untried for where in n.where}
     variables = {v.where: v for v in contents.variables}
     by_place = {**dict.fromkeys(waiting, "not run"), **dict.fromkeys(look.reported, "opened")}
-    found: list[Account] = []
+    result: list[Account] = []
     constants: list[Account] = []
     for entry in inventory(contents):
         if entry.kind == "name" or entry.where == "comments":
@@ -67,10 +67,10 @@ def accounts(look: Look, untried: Iterable[NotRun] = (), public: Iterable[str] =
         ):
             constants.append(account)
         else:
-            found.append(account)
+            result.append(account)
     few = sum(int(np.size(c.entry.values)) if c.entry.where not in variables else 1 for c in constants) <= _CONSTANTS
-    found += [Account(c.entry, "structure" if few else "unrecognised") for c in constants]
-    return found + list(_names(look, allowed)) + list(_comments(look, allowed))
+    result += [Account(c.entry, "structure" if few else "unrecognised") for c in constants]
+    return result + list(_names(look, allowed)) + list(_comments(look, allowed))
 
 
 def is_public(where: str, allowed: Iterable[str]) -> bool:
@@ -174,15 +174,15 @@ def _is_correlation(variable: Variable) -> bool:
     """Whether every draw is a correlation matrix, or its triangular factor."""
     if not variable.per_draw or len(variable.shape) != 2 or variable.shape[0] != variable.shape[1]:
         return False
-    some = variable.values[:: max(1, len(variable.values) // 50)].astype(float)
-    if not np.isfinite(some).all():
+    sample = variable.values[:: max(1, len(variable.values) // 50)].astype(float)
+    if not np.isfinite(sample).all():
         return False
-    if np.all(np.triu(some, 1) == 0):
-        some = some @ some.transpose(0, 2, 1)
-    elif not np.allclose(some, some.transpose(0, 2, 1), rtol=1e-6, atol=1e-8):
+    if np.all(np.triu(sample, 1) == 0):
+        sample = sample @ sample.transpose(0, 2, 1)
+    elif not np.allclose(sample, sample.transpose(0, 2, 1), rtol=1e-6, atol=1e-8):
         return False
-    diagonal = np.diagonal(some, axis1=1, axis2=2)
-    return bool(np.allclose(diagonal, 1, atol=1e-5) and np.linalg.eigvalsh(some).min() > -1e-6)
+    diagonal = np.diagonal(sample, axis1=1, axis2=2)
+    return bool(np.allclose(diagonal, 1, atol=1e-5) and np.linalg.eigvalsh(sample).min() > -1e-6)
 
 
 def _other(look: Look, entry: Entry) -> Kind:
@@ -209,9 +209,9 @@ def _other(look: Look, entry: Entry) -> Kind:
 
 def _are_parameters(look: Look, labels: npt.ArrayLike) -> bool:
     """Whether labels are names of parameters, with indices and transforms as in PyMC: `coef_0`, `sigma_log__`."""
-    own = "|".join(re.escape(v.name) for v in look.contents.variables if look.is_parameter(v))
-    return bool(own) and all(
-        re.fullmatch(rf"({own})([_.]\d{{1,4}})*(_[a-z]{{1,16}}__)?", str(x)) for x in np.ravel(labels)
+    names = "|".join(re.escape(v.name) for v in look.contents.variables if look.is_parameter(v))
+    return bool(names) and all(
+        re.fullmatch(rf"({names})([_.]\d{{1,4}})*(_[a-z]{{1,16}}__)?", str(x)) for x in np.ravel(labels)
     )
 
 
@@ -256,9 +256,9 @@ def _comments(look: Look, allowed: tuple[str, ...]) -> Iterator[Account]:
         yield Account(Entry("comments", "text", line), kind)
 
 
-def unrecognised(found: Iterable[Account]) -> list[Finding]:
+def unrecognised(accounted: Iterable[Account]) -> list[Finding]:
     """One finding with all unrecognised items."""
-    odd = [a.entry for a in found if a.kind == "unrecognised"]
+    odd = [a.entry for a in accounted if a.kind == "unrecognised"]
     if not odd:
         return []
     where = tuple(dict.fromkeys(e.where for e in odd))

@@ -56,13 +56,13 @@ def odd_lines(lines: Sequence[str]) -> list[str]:
         if _MATRIX.fullmatch(text):
             expected, width = (1, 0) if text.lower().startswith("diagonal") else (-1, 1)
             continue
-        if not text or _is_own(text):
+        if not text or _is_cmdstan_line(text):
             continue
         odd.append(line)
     return odd
 
 
-def _is_own(text: str) -> bool:
+def _is_cmdstan_line(text: str) -> bool:
     if _SECTIONS.fullmatch(text) or _TIME.fullmatch(text):
         return True
     match = _SETTING.fullmatch(text)

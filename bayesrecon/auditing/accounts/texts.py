@@ -70,18 +70,18 @@ def _settings(value: object, most: int = 4) -> bool:
     numbers: list[object] = []
     waiting = [content]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            if not all(_IDENTIFIER.fullmatch(k) for k in one):
+        item = waiting.pop()
+        if isinstance(item, dict):
+            if not all(_IDENTIFIER.fullmatch(k) for k in item):
                 return False
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
-        elif isinstance(one, str):
-            if not _IDENTIFIER.fullmatch(one):
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+        elif isinstance(item, str):
+            if not _IDENTIFIER.fullmatch(item):
                 return False
-        elif one is not None:
-            numbers.append(one)
+        elif item is not None:
+            numbers.append(item)
     return content is not None and len(numbers) <= most
 
 
@@ -89,12 +89,12 @@ def _are_round(value: object) -> bool:
     """Whether all numbers in nested settings have few digits or are multiples of pi."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
-        elif isinstance(one, float) and one != math.pi and digits_of(one) > 3:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+        elif isinstance(item, float) and item != math.pi and digits_of(item) > 3:
             return False
     return True
 
@@ -208,9 +208,9 @@ def kind_of_labels(values: np.ndarray) -> Labels:
 
 def _are_numbers_of_somebody(array: np.ndarray) -> bool:
     """Whether labels are integers with at least four digits that are not years, such as patient numbers."""
-    whole = bool(np.isfinite(array).all() and (array == np.round(array)).all())
+    integers = bool(np.isfinite(array).all() and (array == np.round(array)).all())
     years = bool(np.all((array >= _YEARS[0]) & (array <= _YEARS[1])))
-    return whole and bool(array.min() >= _IDENTIFIERS) and not years and len(np.unique(array)) == len(array)
+    return integers and bool(array.min() >= _IDENTIFIERS) and not years and len(np.unique(array)) == len(array)
 
 
 def _as_numbers(texts: Sequence[str]) -> np.ndarray | None:
@@ -244,12 +244,12 @@ def odd_names(names: Sequence[str]) -> list[str]:
     >>> odd_names(["age_41.7", "y=23.45, 17.22", "ann@example.org"])
     ['age_41.7', 'y=23.45, 17.22', 'ann@example.org']
     """
-    found, families = [], dict[str, list[str]]()
+    odd, families = [], dict[str, list[str]]()
     for name in dict.fromkeys(names):
         digits = sum(c.isdigit() for c in name)
         plain = _NAME.fullmatch(name) or re.fullmatch(r"1\|[\w.:|()\[\], ]{1,70}", name)
         if not plain or digits > _MOST_DIGITS or re.search(r"\d[.,]\d", re.sub(r"\[[^\]]*\]", "", name)):
-            found.append(name)
+            odd.append(name)
         elif digits:
             families.setdefault(re.sub(r"\d+", "#", name), []).append(name)
     for family, members in families.items():
@@ -257,5 +257,5 @@ def odd_names(names: Sequence[str]) -> list[str]:
             numbers = sorted(int(re.findall(r"\d+", m)[0]) for m in members)
             gaps = numbers[-1] - numbers[0] + 1 - len(numbers)
             if gaps > len(numbers) // 4:
-                found += members
-    return found
+                odd += members
+    return odd

@@ -5,8 +5,8 @@ import numpy as np
 from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_log_density
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.evidence import items
-from bayesrecon.auditing.held import ENERGIES, held
 from bayesrecon.auditing.opened import Opened
+from bayesrecon.auditing.sensitive_values import ENERGIES, sensitive_values
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _NAME = "energies"
@@ -16,7 +16,7 @@ _FEWEST = 200  # smallest number of draws; with fewer, the noise cannot be separ
 def attack_energies(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
     """Attack `energy`, which is minus the log density plus kinetic noise: a regression with errors."""
     if opened.release.log_density is not None:  # the log density reveals the same more precisely
-        return [f for f in held(opened.contents, opened.model) if f.kind == "energy"], []
+        return [f for f in sensitive_values(opened.contents, opened.model) if f.kind == "energy"], []
     for variable in opened.contents.group("sample_stats"):
         if variable.name not in ENERGIES:
             continue
@@ -29,10 +29,10 @@ def attack_energies(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
         if len(energy) < _FEWEST:
             reason = f"{len(energy)} draws are too few for a regression on them ({_FEWEST} are needed)"
             return [], [NotRun(_NAME, reason, drop, (variable.where,))]
-        found = recover_from_log_density(
+        recovered = recover_from_log_density(
             opened.release, log_density=-energy, kinetic=True, known=opened.known, key=opened.key
         )
-        useful = [r for r in found.rows if r.se and r.estimate is not None and r.se < 0.5 * abs(r.estimate)]
+        useful = [r for r in recovered.rows if r.se and r.estimate is not None and r.se < 0.5 * abs(r.estimate)]
         if not useful:
             return [], []
         finding = Finding(
@@ -42,7 +42,7 @@ def attack_energies(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
             (variable.where,),
             f"{len(energy)} energies determine statistics of the data as a regression with errors",
             "the model and its prior",
-            items(found.rows),
+            items(recovered.rows),
             (Remedy(f"drop {variable.where}"),),
             drop=(variable.where,),
         )

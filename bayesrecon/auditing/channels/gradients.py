@@ -9,10 +9,10 @@ from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_
 from bayesrecon.attacks.sidechannels.resolution import resolution
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.evidence import items
-from bayesrecon.auditing.held import GRADIENTS
 from bayesrecon.auditing.opened import Opened
+from bayesrecon.auditing.sensitive_values import GRADIENTS
 from bayesrecon.auditing.severity import of_totals
-from bayesrecon.auditing.words import places
+from bayesrecon.auditing.short_text import places
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _NAME = "gradients"
@@ -30,10 +30,10 @@ def attack_gradients(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
         written = replace(
             resolution(series.values[:, 0]), step=np.full(len(density), np.spacing(np.abs(density).max()))
         )
-        found = recover_from_log_density(
+        recovered = recover_from_log_density(
             release, written=written, known=opened.known, key=opened.key, progress=opened.progress
         )
-        count = next((r.estimate for r in found.rows if r.name == "n" and r.estimate is not None), None)
+        count = next((r.estimate for r in recovered.rows if r.name == "n" and r.estimate is not None), None)
         findings.append(
             Finding(
                 "gradient",
@@ -43,7 +43,7 @@ def attack_gradients(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
                 f"{len(series.rows)} gradients in {theta.shape[1]} coordinates are linear in the totals of the data"
                 + ("" if count is None else f": n = {count:.6g}"),
                 "the model and its prior",
-                items(found.rows),
+                items(recovered.rows),
                 (Remedy(f"drop {places(series.where)}"),),
                 drop=series.where,
             )

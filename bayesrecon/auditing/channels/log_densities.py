@@ -12,8 +12,8 @@ from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.density_columns import Series
 from bayesrecon.auditing.effort import FEWEST, Budget, Open
 from bayesrecon.auditing.evidence import independent, items
-from bayesrecon.auditing.held import log_densities
 from bayesrecon.auditing.opened import Opened
+from bayesrecon.auditing.sensitive_values import log_densities
 from bayesrecon.auditing.severity import of_totals
 from bayesrecon.digits import decimal_step
 from bayesrecon.results.findings import Finding, NotRun, Remedy
@@ -34,12 +34,12 @@ def attack_log_densities(opened: Opened) -> tuple[list[Open], list[NotRun]]:
     reported = {where for f in findings for where in f.finding.where}
     exact = [s for s in opened.numbers.densities if not reported & set(s.where)]
     for series in exact[:_MOST]:
-        found = _by_numbers(opened, series)
-        findings += [] if found is None else [found]
+        finding = _by_numbers(opened, series)
+        findings += [] if finding is None else [finding]
     for series in exact[_MOST:]:
-        findings.append(Open(_told_only(series), lambda budget: ()))
-    opened_now = {where for f in findings for where in f.finding.where}
-    return findings, [n for n in untried if not opened_now & set(n.where)]
+        findings.append(Open(_unattacked(series), lambda budget: ()))
+    attacked = {where for f in findings for where in f.finding.where}
+    return findings, [n for n in untried if not attacked & set(n.where)]
 
 
 def _by_numbers(opened: Opened, series: Series) -> Open | None:
@@ -53,14 +53,15 @@ def _by_numbers(opened: Opened, series: Series) -> Open | None:
     written = replace(written, step=written.step / abs(reading.scale))
     release = opened.release.take(series.rows) if len(series.rows) < opened.release.size else opened.release
     release = replace(release, log_density=opened.numbers.full(series, reading))
-    found = recover_from_log_density(
+    recovered = recover_from_log_density(
         release, written=written, known=opened.known, key=opened.key, progress=opened.progress
     )
     note = f"; read as {reading.words}: another factor would change the counts" if reading.words else ""
-    return _made(opened, found, series.where, note)
+    return _open_finding(opened, recovered, series.where, note)
 
 
-def _told_only(series: Series) -> Finding:
+def _unattacked(series: Series) -> Finding:
+    """The finding on a column beyond the number of columns that are attacked."""
     drop = series.where
     return Finding(
         "log-density",
@@ -87,119 +88,119 @@ def _by_name(opened: Opened) -> tuple[list[Open], list[NotRun]]:
             return [], []
         return [], [NotRun(_NAME, "there is not exactly one per draw of the file", f"drop {', '.join(where)}", where)]
     where = where or ("log density",)
-    given = np.asarray(release.log_density)
-    if not np.isfinite(given).all() or np.ptp(given) == 0:
+    log_density = np.asarray(release.log_density)
+    if not np.isfinite(log_density).all() or np.ptp(log_density) == 0:
         reason = "they have missing values or only one value"
         return [], [NotRun(_NAME, reason, f"drop {', '.join(where)}", where)]
-    found = _attacked(opened, given)
-    if not _fits(found, opened) or _is_turned(found):
-        turned = _attacked(opened, -given)
-        found = turned if _fits(turned, opened) and not _is_turned(turned) else found
-    if not _fits(found, opened):
-        return [], [_misfit(opened, found, where)]
-    return [_made(opened, found, where)], []
+    recovered = _attacked(opened, log_density)
+    if not _fits(recovered, opened) or _is_turned(recovered):
+        turned = _attacked(opened, -log_density)
+        recovered = turned if _fits(turned, opened) and not _is_turned(turned) else recovered
+    if not _fits(recovered, opened):
+        return [], [_misfit(opened, recovered, where)]
+    return [_open_finding(opened, recovered, where)], []
 
 
-def _misfit(opened: Opened, found: DensityRecovery, where: tuple[str, ...]) -> NotRun:
+def _misfit(opened: Opened, recovered: DensityRecovery, where: tuple[str, ...]) -> NotRun:
     """A `NotRun` for values that do not fit. With more features than draws they may still fit."""
-    left = f"residuals of {found.misfit:.2g} times the rounding error"
+    residuals = f"residuals of {recovered.misfit:.2g} times the rounding error"
     name, other = opened.model.name, "another prior, other data terms, or another model"
-    if found.gap:
-        reason = f"{', '.join(where)}: not the log density of {name} at these draws ({left}); {other}"
+    if recovered.gap:
+        reason = f"{', '.join(where)}: not the log density of {name} at these draws ({residuals}); {other}"
         return NotRun(_NAME, reason, "pass the model that made them, prior included, or drop them", where)
     reason = (
-        f"{', '.join(where)}: {found.draws} of them do not settle what a log density of {name} is made of ({left}): it "
-        f"has more features than that, or they are of {other}"
+        f"{', '.join(where)}: {recovered.draws} of them do not settle what a log density of {name} is made of "
+        f"({residuals}): it has more features than that, or they are of {other}"
     )
     return NotRun(_NAME, reason, "drop them: with more draws they may reveal statistics exactly", where)
 
 
-def _made(opened: Opened, found: DensityRecovery, where: tuple[str, ...], note: str = "") -> Open:
-    written = found.resolution.label
-    exact = any(r.name == "n" and r.se is not None and r.se < opened.thresholds.exact_count for r in found.rows)
+def _open_finding(opened: Opened, recovered: DensityRecovery, where: tuple[str, ...], note: str = "") -> Open:
+    written = recovered.resolution.label
+    exact = any(r.name == "n" and r.se is not None and r.se < opened.thresholds.exact_count for r in recovered.rows)
     summary = (
-        f"{found.draws} log densities at {written} determine {independent(found.rank, bool(found.gap))}"
-        + (f": n = {_value(found, 'n')}" if exact else "")
-        + _in_words(_sharper(found, opened.recovery))
+        f"{recovered.draws} log densities at {written} determine {independent(recovered.rank, bool(recovered.gap))}"
+        + (f": n = {_value(recovered, 'n')}" if exact else "")
+        + _in_words(_sharper(recovered, opened.recovery))
         + note
     )
     finding = Finding(
         "log-density",
-        of_totals(exact, _sharper(found, opened.recovery)),
+        of_totals(exact, _sharper(recovered, opened.recovery)),
         "log densities give statistics of the data" + (" exactly" if exact else ""),
         where,
         summary,
         "the model and its prior",
-        items(found.rows),
+        items(recovered.rows),
         (Remedy(f"drop {', '.join(where)}"),),
         drop=where,
     )
-    return Open(finding, partial(_density_remedies, found, opened.rng))
+    return Open(finding, partial(_density_remedies, recovered, opened.rng))
 
 
-def _attacked(opened: Opened, given: np.ndarray) -> DensityRecovery:
-    release = replace(opened.release, log_density=given)
-    written = resolution(given)
-    moved = np.sqrt(12) * opened.rounding(given[:, None])  # the rounding step with this standard deviation
-    written = replace(written, step=np.hypot(written.step, moved))
+def _attacked(opened: Opened, log_density: np.ndarray) -> DensityRecovery:
+    release = replace(opened.release, log_density=log_density)
+    written = resolution(log_density)
+    step = np.sqrt(12) * opened.rounding(log_density[:, None])  # the rounding step with this standard deviation
+    written = replace(written, step=np.hypot(written.step, step))
     return recover_from_log_density(
         release, written=written, known=opened.known, key=opened.key, progress=opened.progress
     )
 
 
-def _fits(found: DensityRecovery, opened: Opened) -> bool:
+def _fits(recovered: DensityRecovery, opened: Opened) -> bool:
     """Whether these are log densities of the model at the draws, up to rounding."""
     limit = opened.thresholds.misfit
     # Single-precision arithmetic adds errors, which the residuals show.
-    return found.misfit <= (limit if found.resolution.digits else 1e3 * limit)
+    return recovered.misfit <= (limit if recovered.resolution.digits else 1e3 * limit)
 
 
-def _is_turned(found: DensityRecovery) -> bool:
+def _is_turned(recovered: DensityRecovery) -> bool:
     """Whether the sign is wrong, so that the number of records is negative.
 
     Minus a log density also fits if the prior and the determinant are combinations of the value functions.
     """
-    return any(row.name == "n" and row.estimate is not None and row.estimate < 0 for row in found.rows)
+    return any(row.name == "n" and row.estimate is not None and row.estimate < 0 for row in recovered.rows)
 
 
-def _density_remedies(found: DensityRecovery, rng: np.random.Generator, budget: Budget) -> tuple[Remedy, ...]:
+def _density_remedies(recovered: DensityRecovery, rng: np.random.Generator, budget: Budget) -> tuple[Remedy, ...]:
     """Remedies: fewer digits of the log densities, and fewer draws."""
     remedies: list[Remedy] = []
-    now = dict(zip(found.names, found.errors, strict=True))
-    names = [name for name in found.names if now[name]][:_LISTED]
-    at = [found.names.index(name) for name in names]
-    digits = found.resolution.digits or 17
-    few = [t for t in _THINNINGS if found.rank + 12 <= t and 3 * t <= found.draws]
+    now = dict(zip(recovered.names, recovered.errors, strict=True))
+    names = [name for name in recovered.names if now[name]][:_LISTED]
+    columns = [recovered.names.index(name) for name in names]
+    digits = recovered.resolution.digits or 17
+    thinnings = [t for t in _THINNINGS if recovered.rank + 12 <= t and 3 * t <= recovered.draws]
     # The fastest remedies come first.
-    plans = [(f"keep {t} draws", t, None) for t in reversed(few)]
+    plans = [(f"keep {t} draws", t, None) for t in reversed(thinnings)]
     plans += [(f"round the log density to {k} digits", None, k) for k in reversed(_ROUNDINGS) if k < digits]
-    estimates = np.array([row.estimate for row in found.rows if row.name in found.names])
+    estimates = np.array([row.estimate for row in recovered.rows if row.name in recovered.names])
     for i, (action, count, k) in enumerate(plans):
         # If the rounding step is larger than the variation, there is nothing left to attack.
-        if k is not None and np.median(decimal_step(found.given, k)) > 4 * found.given.std():
+        if k is not None and np.median(decimal_step(recovered.given, k)) > 4 * recovered.given.std():
             remedies.append(Remedy(f"{action}: nothing is left of them"))
             continue
-        tried = found.tried(count, k, rng, budget.enough(len(plans) - i)) if budget.allows() else None
+        tried = recovered.tried(count, k, rng, budget.enough(len(plans) - i)) if budget.allows() else None
         if tried is None or len(tried.estimates) < FEWEST:
             remedies.append(Remedy(action, untried=True))
             continue
-        measured = tried.measured(estimates, found.errors)
-        for j, name in zip(at, names, strict=True):
+        measured = tried.measured(estimates, recovered.errors)
+        for j, name in zip(columns, names, strict=True):
             trials = tried.estimates[:, j]
-            predicted, left = float(tried.predicted[j]), float(measured[j])
+            predicted, remaining = float(tried.predicted[j]), float(measured[j])
             if below_arithmetic(predicted, float(estimates[j])):
                 remedies.append(Remedy(f"{action}: {name} is still known to the last digit"))
                 continue
-            remedies.append(Remedy(action, name, float(now[name]), predicted, left, trials=trials))
+            remedies.append(Remedy(action, name, float(now[name]), predicted, remaining, trials=trials))
     return tuple(remedies)
 
 
-def _sharper(found: DensityRecovery, recovery: Recovery | None) -> float:
+def _sharper(recovered: DensityRecovery, recovery: Recovery | None) -> float:
     """The median factor by which the errors are smaller than those from the draws alone."""
     if recovery is None:
         return 1.0
     draws = {row.name: row.se for row in recovery if row.se}
-    ratios = [draws[r.name] / r.se for r in found.rows if r.se and draws.get(r.name)]
+    ratios = [draws[r.name] / r.se for r in recovered.rows if r.se and draws.get(r.name)]
     return float(np.median(ratios)) if ratios else 1.0
 
 
@@ -216,8 +217,8 @@ def _in_words(sharper: float) -> str:
     )
 
 
-def _value(found: DensityRecovery, name: str) -> str:
-    row = found[name]
+def _value(recovered: DensityRecovery, name: str) -> str:
+    row = recovered[name]
     return f"{row.estimate:.8g} ± {row.se:.2g}"
 
 

@@ -20,7 +20,7 @@ from bayesrecon.auditing.evidence import typical_error
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.pointwise_arrays import MOST_RECORDS, counts_by_category, for_rows, relative_errors
 from bayesrecon.auditing.severity import of_rows, of_share, of_totals
-from bayesrecon.auditing.words import places
+from bayesrecon.auditing.short_text import places
 from bayesrecon.diagnostics import evenly
 from bayesrecon.digits import decimal_step, round_to
 from bayesrecon.estimation.anchors import Reference
@@ -50,10 +50,10 @@ def attack_log_likelihoods(opened: Opened) -> tuple[list[Open], list[NotRun]]:
             )
             continue
         rows, values = opened.at(variable)
-        found = _attack(opened, (variable.where,), rows, values.reshape(len(values), -1), 1.0)
-        if isinstance(found, NotRun) and any(variable.where in s.where for s in exact):
+        attacked = _attack(opened, (variable.where,), rows, values.reshape(len(values), -1), 1.0)
+        if isinstance(attacked, NotRun) and any(variable.where in s.where for s in exact):
             continue
-        (untried if isinstance(found, NotRun) else findings).append(found)  # type: ignore[arg-type]
+        (untried if isinstance(attacked, NotRun) else findings).append(attacked)  # type: ignore[arg-type]
     reported = {where for f in findings for where in f.finding.where}
     for series in exact:
         if not reported & set(series.where):
@@ -67,20 +67,20 @@ def _by_numbers(opened: Opened, series: Series) -> Open:
     for scale in _SCALES:
         first = series.values[:, evenly(count, _FIRST)] / scale
         if not isinstance(_attack(opened, series.where, series.rows, first, scale), NotRun):
-            found = _attack(opened, series.where, series.rows, series.values / scale, scale)
-            if isinstance(found, Open):
-                return found
+            attacked = _attack(opened, series.where, series.rows, series.values / scale, scale)
+            if isinstance(attacked, Open):
+                return attacked
     weights = [
         opened.numbers.reading(replace(series, values=series.values[:, [k]]), True) for k in evenly(count, _FIRST)
     ]
     single = [w is not None and abs(w.count - 1) < 0.01 for w in weights]
     severity = of_rows(count) if np.mean(single) > 0.5 else of_totals(exact=True)
-    what = "one record each, up to a constant" if np.mean(single) > 0.5 else "sums over parts of the records"
+    content = "one record each, up to a constant" if np.mean(single) > 0.5 else "sums over parts of the records"
     drop = series.where
     finding = Finding(
         "log-likelihood",
         severity or "medium",
-        f"{places(drop, 3)} holds log likelihoods: {what}",
+        f"{places(drop, 3)} holds log likelihoods: {content}",
         drop,
         f"{count} columns are exact in what the log likelihood of {opened.model.name} is made of: "
         "each gives the sums over its records",
@@ -108,45 +108,45 @@ def _attack(
     """
     theta = np.asarray(opened.release.theta)[rows]
     place, drop = places(where), f"drop {places(where)}"
-    some = evenly(values.shape[1], MOST_RECORDS)
-    columns = values[:, some].T
+    chosen = evenly(values.shape[1], MOST_RECORDS)
+    columns = values[:, chosen].T
     if not np.isfinite(columns).all() or len(theta) < 4:
         reason = f"{place} holds missing or infinite values, or too few draws: it was not inverted"
         return NotRun(_NAME, reason, drop, where)
     written = resolution(columns * scale)
     noise = np.maximum(written.sd / abs(scale), 4 * np.spacing(np.abs(columns)))
     noise = np.hypot(noise, opened.rounding(columns.T, rows)[:, None])
-    reference = for_rows(opened, values.shape[1], some)
-    found = invert_columns(opened.model.untempered, theta, columns, noise, reference, opened.rng)
+    reference = for_rows(opened, values.shape[1], chosen)
+    inverted = invert_columns(opened.model.untempered, theta, columns, noise, reference, opened.rng)
     limit = opened.thresholds.misfit if written.digits else 1e4
-    fits = found.misfit < limit
+    fits = inverted.misfit < limit
     if fits.mean() < 0.5:
         reason = (
             f"{place}: {1 - fits.mean():.0%} of its columns are no log likelihoods of {opened.model.name} "
-            f"(residuals of {np.median(found.misfit):.2g} times the rounding error, in the median)"
+            f"(residuals of {np.median(inverted.misfit):.2g} times the rounding error, in the median)"
         )
         return NotRun(_NAME, reason, f"pass the model that made them, or {drop}", where)
-    finding = _records_finding(opened, where, values.shape[1], found, fits, written.label)
-    return Open(finding, partial(_pointwise_remedies, opened, found, fits, theta, columns, noise, reference))
+    finding = _records_finding(opened, where, values.shape[1], inverted, fits, written.label)
+    return Open(finding, partial(_pointwise_remedies, opened, inverted, fits, theta, columns, noise, reference))
 
 
 def _records_finding(
     opened: Opened,
     where: tuple[str, ...],
     count: int,
-    found: PreImages,
+    inverted: PreImages,
     fits: np.ndarray,
     label: str,
 ) -> Finding:
     limits = opened.thresholds
-    relative = relative_errors(opened, found)
-    sharp = fits & (relative < limits.record) & ~found.ambiguous
+    relative = relative_errors(opened, inverted)
+    sharp = fits & (relative < limits.record) & ~inverted.ambiguous
     severity = of_share(sharp.mean(), 1.0, limits.share)
-    ambiguous = int((found.ambiguous & fits).sum())
+    ambiguous = int((inverted.ambiguous & fits).sum())
     summary = (
-        f"{int(sharp.sum())} of {len(found)} records{f' (of {count})' if len(found) < count else ''} "
+        f"{int(sharp.sum())} of {len(inverted)} records{f' (of {count})' if len(inverted) < count else ''} "
         f"can be solved for from their columns at {label} ("
-        + ", ".join(f"{f} to ±{np.median(np.ravel(se)):.2g}" for f, se in found.se.items())
+        + ", ".join(f"{f} to ±{np.median(np.ravel(se)):.2g}" for f, se in inverted.se.items())
         + " in the median)"
         + (f"; {ambiguous} have more than one solution" if ambiguous else "")
         + (f"; {int((~fits).sum())} did not fit and are left out" if not fits.all() else "")
@@ -160,17 +160,17 @@ def _records_finding(
         where,
         summary,
         "the model",
-        _record_items(opened, found),
+        _record_items(opened, inverted),
         (Remedy(f"drop {places(where)}: publish its sums (elpd, p_loo) instead"),),
-        {f: np.asarray(v)[fits] for f, v in found.records.items()},
-        {f: np.asarray(v)[fits] for f, v in found.se.items()},
+        {f: np.asarray(v)[fits] for f, v in inverted.records.items()},
+        {f: np.asarray(v)[fits] for f, v in inverted.se.items()},
         drop=where,
     )
 
 
 def _pointwise_remedies(
     opened: Opened,
-    found: PreImages,
+    inverted: PreImages,
     fits: np.ndarray,
     theta: np.ndarray,
     columns: np.ndarray,
@@ -184,31 +184,32 @@ def _pointwise_remedies(
     standard errors. The current errors of the columns have the size of their residuals. Errors are medians.
     """
     rng = opened.rng
-    some = np.sort(rng.permutation(np.flatnonzero(fits))[:_TRIED])
-    listed = np.searchsorted(np.flatnonzero(fits), some)  # their positions among the records of the finding
-    field = next((f for f in found.records if opened.model.fields[f].domain.kind in ("real", "interval")), None)
-    if field is None or not np.isfinite(found.se[field][some]).all():
+    chosen = np.sort(rng.permutation(np.flatnonzero(fits))[:_TRIED])
+    listed = np.searchsorted(np.flatnonzero(fits), chosen)  # their positions among the records of the finding
+    field = next((f for f in inverted.records if opened.model.fields[f].domain.kind in ("real", "interval")), None)
+    if field is None or not np.isfinite(inverted.se[field][chosen]).all():
         return ()
-    start = replace(reference, known={k: np.asarray(v)[some] for k, v in reference.known.items()})
-    exact = _rows(found.records[field], some)
+    chosen_reference = replace(reference, known={k: np.asarray(v)[chosen] for k, v in reference.known.items()})
+    exact = _rows(inverted.records[field], chosen)
     written = resolution(columns)
     # Small residuals do not reduce standard errors, because binary arithmetic is often more precise than assumed.
-    size = found.misfit[some] / np.maximum(1.0, found.misfit[some]) if written.digits is None else np.ones(len(some))
+    misfit = inverted.misfit[chosen]
+    error_scale = misfit / np.maximum(1.0, misfit) if written.digits is None else np.ones(len(chosen))
     # A sampler with single precision also stored its data so. The original records cannot be known more precisely.
-    held = np.spacing(exact.astype(np.float32)).astype(float) if written.label == "single precision" else 0.0
+    data_step = np.spacing(exact.astype(np.float32)).astype(float) if written.label == "single precision" else 0.0
 
     def errors(se: np.ndarray, repeats: int = 200) -> np.ndarray:
         shape = (repeats, *exact.shape)
-        return size[:, None] * se * rng.normal(size=shape) + held * rng.uniform(-0.5, 0.5, shape)
+        return error_scale[:, None] * se * rng.normal(size=shape) + data_step * rng.uniform(-0.5, 0.5, shape)
 
     seconds = 0.0
-    now = errors(_rows(found.se[field], some))
+    now = errors(_rows(inverted.se[field], chosen))
     before = typical_error(now)
     remedies = []
 
     def attacked(values: np.ndarray, noise: np.ndarray) -> np.ndarray:
-        again = invert_columns(opened.model.untempered, theta, values, noise, start, opened.rng, starts=3)
-        return _rows(again.records[field], np.arange(len(some)))
+        repeated = invert_columns(opened.model.untempered, theta, values, noise, chosen_reference, opened.rng, starts=3)
+        return _rows(repeated.records[field], np.arange(len(chosen)))
 
     def remedy(action: str, predicted: float, trials: np.ndarray | None) -> Remedy:
         if below_arithmetic(predicted, float(np.median(np.abs(exact)))):
@@ -220,26 +221,28 @@ def _pointwise_remedies(
         return Remedy(action, field, before, predicted, measured, trials=trials, rows=listed)
 
     for digits in (k for k in _ROUNDINGS if k < (written.digits or 17)):
-        values = round_to(columns[some], digits)
+        values = round_to(columns[chosen], digits)
         width = decimal_step(values, digits) / np.sqrt(12)
-        moved = linear_response(opened.model.untempered, theta, found, some, values - columns[some], reference, width)
-        predicted = typical_error(_rows(moved[field], np.arange(len(some))) + now)
+        change = values - columns[chosen]
+        moved = linear_response(opened.model.untempered, theta, inverted, chosen, change, reference, width)
+        predicted = typical_error(_rows(moved[field], np.arange(len(chosen))) + now)
         trials = None
         if budget.allows(seconds):
             trials, seconds = budget.timed(partial(attacked, values, width))
         remedies.append(remedy(f"round to {digits} digits", predicted, None if trials is None else trials[None]))
     for count in (t for t in _THINNINGS if 2 * t <= len(theta)):
         expected, trials = [], []
-        for _ in range(int(np.clip(_ERRORS // len(some), 1, _REPEATS))):
-            kept = rng.permutation(len(theta))[:count]
-            left = np.full((len(some), len(theta)), 10 * IGNORED)  # omitted draws get no weight, so that shapes stay
-            left[:, kept] = noise[some][:, kept]
-            se = standard_errors(opened.model.untempered, theta, found, some, left, reference)[field]
-            inflated = _rows(se, np.arange(len(some))) * np.maximum(1.0, found.misfit[some])[:, None]
+        for _ in range(int(np.clip(_ERRORS // len(chosen), 1, _REPEATS))):
+            draws = rng.permutation(len(theta))[:count]
+            # Omitted draws get no weight, so that shapes stay.
+            thinned_noise = np.full((len(chosen), len(theta)), 10 * IGNORED)
+            thinned_noise[:, draws] = noise[chosen][:, draws]
+            se = standard_errors(opened.model.untempered, theta, inverted, chosen, thinned_noise, reference)[field]
+            inflated = _rows(se, np.arange(len(chosen))) * np.maximum(1.0, misfit)[:, None]
             expected.append(errors(inflated, 20))
             if budget.allows(seconds):
-                again, seconds = budget.timed(partial(attacked, columns[some], left))
-                trials.append(again)
+                repeated, seconds = budget.timed(partial(attacked, columns[chosen], thinned_noise))
+                trials.append(repeated)
         predicted = typical_error(np.array(expected))
         remedies.append(remedy(f"keep {count} draws", predicted, np.array(trials) if trials else None))
     return tuple(remedies)
@@ -249,17 +252,21 @@ def _rows(values: object, chosen: np.ndarray) -> np.ndarray:
     return np.asarray(values, float)[chosen].reshape(len(chosen), -1)
 
 
-def _record_items(opened: Opened, found: PreImages) -> tuple[Item, ...]:
-    items = [Item("n", float(len(found)), 0.0)]
-    for name, values in found.records.items():
-        values, se = np.asarray(values, float), np.asarray(found.se[name], float)
+def _record_items(opened: Opened, inverted: PreImages) -> tuple[Item, ...]:
+    items = [Item("n", float(len(inverted)), 0.0)]
+    for name, values in inverted.records.items():
+        values, se = np.asarray(values, float), np.asarray(inverted.se[name], float)
         if values.ndim == 1 and np.isfinite(se).any():
-            good, domain = np.isfinite(se), opened.model.fields[name].domain
+            finite, domain = np.isfinite(se), opened.model.fields[name].domain
             if domain.codes:
-                items += counts_by_category(name, domain.levels, values[good], found.ambiguous[good])
+                items += counts_by_category(name, domain.levels, values[finite], inverted.ambiguous[finite])
                 continue
             items.append(
-                Item(f"mean({name})", float(values[good].mean()), float(np.sqrt(np.mean(se[good] ** 2) / good.sum())))
+                Item(
+                    f"mean({name})",
+                    float(values[finite].mean()),
+                    float(np.sqrt(np.mean(se[finite] ** 2) / finite.sum())),
+                )
             )
     return tuple(items)
 

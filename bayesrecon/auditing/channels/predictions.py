@@ -30,14 +30,14 @@ def attack_predictions(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
         theta, values = opened.wide(variable)
         shape = opened.model.fields[field].shape
         columns = values.reshape(len(values), -1, *shape)
-        some = evenly(columns.shape[1], MOST_RECORDS)
-        columns = np.moveaxis(columns[:, some], 0, 1)  # (N, K, *shape)
+        chosen = evenly(columns.shape[1], MOST_RECORDS)
+        columns = np.moveaxis(columns[:, chosen], 0, 1)  # (N, K, *shape)
         mean = columns.mean(axis=1)
         unknown = [f for f in opened.model.fields if f != field and f not in opened.known]
         if not unknown:
             continue
-        reference = for_rows(opened, variable.values[0].size // math.prod(shape), some)
-        found = invert_columns(
+        reference = for_rows(opened, variable.values[0].size // math.prod(shape), chosen)
+        inverted = invert_columns(
             opened.model.untempered,
             theta,
             {field: columns},
@@ -47,7 +47,7 @@ def attack_predictions(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
             likelihood=True,
             starts=3,
         )
-        findings.append(_predictive_finding(opened, variable, field, found, mean))
+        findings.append(_predictive_finding(opened, variable, field, inverted, mean))
     return findings, untried
 
 
@@ -62,14 +62,16 @@ def _unfit(variable: Variable, field: str | None, model: str) -> str:
     return ""
 
 
-def _predictive_finding(opened: Opened, variable: Variable, field: str, found: PreImages, mean: np.ndarray) -> Finding:
+def _predictive_finding(
+    opened: Opened, variable: Variable, field: str, inverted: PreImages, mean: np.ndarray
+) -> Finding:
     limits = opened.thresholds
-    relative = relative_errors(opened, found)
+    relative = relative_errors(opened, inverted)
     sharp, vague = relative < limits.record, relative < limits.vague
     severity = of_share(sharp.mean(), vague.mean(), limits.share)
-    items = [Item("n", float(len(found)), 0.0)]
-    for name, values in found.records.items():
-        se = np.ravel(found.se[name])
+    items = [Item("n", float(len(inverted)), 0.0)]
+    for name, values in inverted.records.items():
+        se = np.ravel(inverted.se[name])
         flat = np.ravel(np.asarray(values, float))
         usable = np.isfinite(se) & np.isfinite(flat)
         if not usable.any() or np.asarray(values).ndim > 1:
@@ -77,7 +79,7 @@ def _predictive_finding(opened: Opened, variable: Variable, field: str, found: P
         flat, se = flat[usable], se[usable]
         domain = opened.model.fields[name].domain
         if domain.codes:
-            items += counts_by_category(name, domain.levels, flat, found.ambiguous[usable])
+            items += counts_by_category(name, domain.levels, flat, inverted.ambiguous[usable])
             continue
         size = len(flat)
         noise = float(np.mean(se**2))
@@ -86,20 +88,20 @@ def _predictive_finding(opened: Opened, variable: Variable, field: str, found: P
         items.append(Item(f"var({name})", variance, float(np.sqrt(2 * noise**2 / size + 4 * noise * variance / size))))
     grand = float(mean.mean())
     items.append(Item(f"mean of {field} over records and draws", grand))
-    fields = ", ".join(f"{f} to ±{np.median(np.ravel(se)):.2g}" for f, se in found.se.items())
+    fields = ", ".join(f"{f} to ±{np.median(np.ravel(se)):.2g}" for f, se in inverted.se.items())
     return Finding(
         "predictive",
         severity,
         "predictive draws give the design" + (" record by record" if severity != "low" else ""),
         (variable.where,),
-        f"{len(found)} columns of predictive draws{of_all(variable, found)}, one per record: "
+        f"{len(inverted)} columns of predictive draws{of_all(variable, inverted)}, one per record: "
         f"{int(vague.sum())} records' covariates come back better than a guess ({fields} in the median), "
         "and the design's moments",
         "the model",
         tuple(items),
         (Remedy(f"drop {variable.where}"),),
-        found.records,
-        found.se,
+        inverted.records,
+        inverted.se,
         drop=(variable.where,),
     )
 

@@ -5,11 +5,11 @@ import re
 import numpy as np
 
 from bayesrecon.auditing.accounts.texts import EMAIL, PATH, is_known, kind_of_labels
+from bayesrecon.auditing.decoded_values import layers
 from bayesrecon.auditing.inventory import Entry, attributes_of, texts_of
 from bayesrecon.auditing.look import Look, Plain
-from bayesrecon.auditing.peel import layers
 from bayesrecon.auditing.severity import of_attribute_numbers
-from bayesrecon.auditing.words import short
+from bayesrecon.auditing.short_text import short
 from bayesrecon.posteriors.roles import CODE, STRUCTURE
 from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 

@@ -5,7 +5,7 @@ import numpy as np
 from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_labels
-from bayesrecon.auditing.words import preview
+from bayesrecon.auditing.short_text import preview
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _WHAT = {

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_rows
-from bayesrecon.auditing.words import preview
+from bayesrecon.auditing.short_text import preview
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
@@ -28,23 +28,26 @@ _TIME, _HAZARDS = "time", ("cumhaz", "hazard")
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """One finding for each curve."""
     candidates = (
-        _finding(own, name) for own in _siblings(look.contents.entries).values() for name in _HAZARDS if name in own
+        _finding(arrays, name)
+        for arrays in _siblings(look.contents.entries).values()
+        for name in _HAZARDS
+        if name in arrays
     )
     return [finding for finding in candidates if finding is not None], []
 
 
 def _siblings(entries: tuple[Entry, ...]) -> dict[str, dict[str, Entry]]:
     """Arrays by their names, for each object that has times."""
-    found: dict[str, dict[str, Entry]] = {}
+    by_parent: dict[str, dict[str, Entry]] = {}
     for entry in entries:
         if entry.kind == "array" and "/" in entry.where:
-            above, _, name = entry.where.rpartition("/")
-            found.setdefault(above, {})[name] = entry
-    return {above: own for above, own in found.items() if _TIME in own}
+            parent, _, name = entry.where.rpartition("/")
+            by_parent.setdefault(parent, {})[name] = entry
+    return {parent: arrays for parent, arrays in by_parent.items() if _TIME in arrays}
 
 
-def _finding(own: Mapping[str, Entry], name: str) -> Finding | None:
-    columns = {k: _numbers(own[k]) for k in (_TIME, name, "n.event", "n.censor", "n.risk") if k in own}
+def _finding(arrays: Mapping[str, Entry], name: str) -> Finding | None:
+    columns = {k: _numbers(arrays[k]) for k in (_TIME, name, "n.event", "n.censor", "n.risk") if k in arrays}
     length = len(columns[_TIME])
     if length < _FEWEST or any(len(v) != length or not np.isfinite(v).all() for v in columns.values()):
         return None
@@ -54,8 +57,8 @@ def _finding(own: Mapping[str, Entry], name: str) -> Finding | None:
     severity = of_rows(len(hazards))
     if severity is None:
         return None
-    where = (own[name].where, own[_TIME].where)
-    alone = "" if "n.event" in own else ", where no two records share a time"
+    where = (arrays[name].where, arrays[_TIME].where)
+    alone = "" if "n.event" in arrays else ", where no two records share a time"
     return Finding(
         "copy",
         severity,
@@ -84,19 +87,21 @@ def relative_hazards(columns: Mapping[str, np.ndarray], name: str) -> Iterator[t
     if len(at) < _FEWEST:
         return
     count = columns.get("n.event", np.where(rises > 0, 1.0, 0.0))
-    lost = columns.get("n.censor", np.zeros(len(hazard)))
-    left = 1.0 / rises[at]
-    error = left * _step(hazard) / rises[at]
-    if "n.risk" in columns and np.all(np.abs(left * count[at] - columns["n.risk"][at]) <= 1e-6 * left + error):
+    censored = columns.get("n.censor", np.zeros(len(hazard)))
+    risk_sums = 1.0 / rises[at]
+    error = risk_sums * _step(hazard) / rises[at]
+    if "n.risk" in columns and np.all(
+        np.abs(risk_sums * count[at] - columns["n.risk"][at]) <= 1e-6 * risk_sums + error
+    ):
         return  # without covariates all relative hazards are one
     for k in range(len(at) - 1):
         i, j = at[k], at[k + 1]
-        alone = j == i + 1 and count[i] == count[j] == 1 and lost[i] == 0
-        own, off = left[k] - left[k + 1], float(np.hypot(error[k], error[k + 1]))
+        alone = j == i + 1 and count[i] == count[j] == 1 and censored[i] == 0
+        record_hazard, record_error = risk_sums[k] - risk_sums[k + 1], float(np.hypot(error[k], error[k + 1]))
         # If two records share a time, the steps before and after it are not those of single records.
-        fair = all(left[m] > left[m + 1] for m in (k - 1, k, k + 1) if 0 <= m < len(at) - 1)
-        if alone and fair and off <= _PRECISE * own:
-            yield float(columns[_TIME][i]), float(own), off
+        decreasing = all(risk_sums[m] > risk_sums[m + 1] for m in (k - 1, k, k + 1) if 0 <= m < len(at) - 1)
+        if alone and decreasing and record_error <= _PRECISE * record_hazard:
+            yield float(columns[_TIME][i]), float(record_hazard), record_error
 
 
 def _step(hazard: np.ndarray) -> float:

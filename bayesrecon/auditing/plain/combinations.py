@@ -13,7 +13,7 @@ from bayesrecon.auditing.accounts.loadings import Judged, judge
 from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.look import Look, Plain, rows_of
 from bayesrecon.auditing.severity import of_rows
-from bayesrecon.auditing.words import SHOW, places
+from bayesrecon.auditing.short_text import SHOW, places
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import WIDE, Variable
 from bayesrecon.results.findings import Finding, NotRun, Remedy
@@ -30,48 +30,48 @@ class Related:
 
     Attributes:
         where: place of the array.
-        found: the combinations.
+        combinations: the combinations.
         judged: how many of them are data.
-        whole: whether every column of the array is a combination, with this or another link function.
+        complete: whether every column of the array is a combination, with this or another link function.
     """
 
     where: str
-    found: Combinations
+    combinations: Combinations
     judged: Judged
-    whole: bool
+    complete: bool
 
     @property
     def structural(self) -> bool:
         """Whether all combinations are levels, contrasts or a grid."""
-        return self.whole and not self.judged.data
+        return self.complete and not self.judged.data
 
 
 def survey(look: Look) -> tuple[list[Related], list[NotRun]]:
     """Compare every array with parameters of the model, or without a model, with earlier arrays that are not
     combinations."""
     arrays = _arrays(look)
-    own = [(v, values) for v, values in arrays if look.is_parameter(v)]
-    rest = [(v, values) for v, values in arrays if not look.is_parameter(v)]
+    parameters = [(v, values) for v, values in arrays if look.is_parameter(v)]
+    others = [(v, values) for v, values in arrays if not look.is_parameter(v)]
     pool: list[tuple[str, np.ndarray]] = []
     related: list[Related] = []
     untried: list[NotRun] = []
     if look.model is not None and look.model.prepare is None:
-        pool = [(v.name, _shaped(v, values)) for v, values in own]
+        pool = [(v.name, _shaped(v, values)) for v, values in parameters]
     else:
-        for variable, values in sorted(own, key=lambda one: one[1].shape[1]):
-            found = _one(look, pool, variable, values, related, untried)
-            if found is not None and found.exact.all():
+        for variable, values in sorted(parameters, key=lambda pair: pair[1].shape[1]):
+            combinations = _relate(look, pool, variable, values, related, untried)
+            if combinations is not None and combinations.exact.all():
                 continue
             if _of_itself(look, variable, values, related):
                 continue
             pool.append((variable.name, _shaped(variable, values)))
         explained = {r.where for r in related}
-        for variable, values in own:  # the mean of all predictions may come before the predictions
-            others = [one for one in pool if one[0] != variable.name]
-            if not variable.shape and variable.where not in explained and len(others) < len(pool):
-                _one(look, others, variable, values, related, [])
-    for variable, values in sorted(rest, key=lambda one: one[1].shape[1]):
-        _one(look, pool, variable, values, related, untried)
+        for variable, values in parameters:  # the mean of all predictions may come before the predictions
+            other_pool = [pair for pair in pool if pair[0] != variable.name]
+            if not variable.shape and variable.where not in explained and len(other_pool) < len(pool):
+                _relate(look, other_pool, variable, values, related, [])
+    for variable, values in sorted(others, key=lambda pair: pair[1].shape[1]):
+        _relate(look, pool, variable, values, related, untried)
     return related, untried
 
 
@@ -83,8 +83,8 @@ def _arrays(look: Look) -> list[tuple[Variable, np.ndarray]]:
     total = contents.draws.chains * contents.draws.length
     wide = any(v.group in WIDE and v.per_draw for v in contents.variables)
     rows = contents.rows if wide and len(contents.rows) else np.arange(total)
-    some = evenly(len(rows), _MOST_DRAWS)
-    found = []
+    sample = evenly(len(rows), _MOST_DRAWS)
+    arrays = []
     for variable in contents.variables:
         values = rows_of(variable) if variable.per_draw else None
         if (
@@ -97,23 +97,23 @@ def _arrays(look: Look) -> list[tuple[Variable, np.ndarray]]:
         if variable.group in WIDE:
             if len(values) != len(contents.rows):
                 continue
-            values = values[some]
+            values = values[sample]
         elif len(values) == total:
-            values = values[rows[some]]
+            values = values[rows[sample]]
         else:
             continue
         moving = np.isfinite(values).all(axis=0) & (np.ptp(values, axis=0) > 0) if len(values) else np.zeros(0, bool)
         if moving.any():
-            found.append((variable, values if moving.all() else values[:, moving]))
-    return found
+            arrays.append((variable, values if moving.all() else values[:, moving]))
+    return arrays
 
 
 def _shaped(variable: Variable, values: np.ndarray) -> np.ndarray:
-    whole = values.shape[1] == int(np.prod(variable.shape, dtype=int))
-    return values.reshape(len(values), *variable.shape) if whole else values
+    complete = values.shape[1] == int(np.prod(variable.shape, dtype=int))
+    return values.reshape(len(values), *variable.shape) if complete else values
 
 
-def _one(
+def _relate(
     look: Look,
     arrays: Sequence[tuple[str, np.ndarray]],
     variable: Variable,
@@ -126,28 +126,28 @@ def _one(
         return None
     columns = values[:, evenly(values.shape[1], _MOST_COLUMNS)]
     first = evenly(columns.shape[1], _FIRST)
-    found = find_combinations(pool, columns[:, first], look.rng)
-    if found is None:
+    combinations = find_combinations(pool, columns[:, first], look.rng)
+    if combinations is None:
         reason = f"{len(columns)} draws are too few to find combinations among {len(pool.names)} columns"
         drop = f"supply more draws, or drop {variable.where}"
         if not look.is_parameter(variable):
             untried.append(NotRun(NAME, reason, drop, (variable.where,)))
         return None
-    if not found.exact.any():
-        return found
+    if not combinations.exact.any():
+        return combinations
     if len(first) < columns.shape[1]:
-        found = find_combinations(pool, columns, look.rng) or found
-    parts, left = [found], ~found.exact
-    while left.any():  # other columns may have another link function, such as the logarithm of a scale
-        more = find_combinations(pool, columns[:, left], look.rng)
+        combinations = find_combinations(pool, columns, look.rng) or combinations
+    parts, unexplained = [combinations], ~combinations.exact
+    while unexplained.any():  # other columns may have another link function, such as the logarithm of a scale
+        more = find_combinations(pool, columns[:, unexplained], look.rng)
         if more is None or not more.exact.any():
             break
         parts.append(more)
-        left[left] = ~more.exact
+        unexplained[unexplained] = ~more.exact
     for part in parts:
         judged = judge(part.loadings[part.exact], part.constant[part.exact], _labelled(look, variable))
-        related.append(Related(variable.where, part, judged, not left.any()))
-    return found
+        related.append(Related(variable.where, part, judged, not unexplained.any()))
+    return combinations
 
 
 def _of_itself(look: Look, variable: Variable, values: np.ndarray, related: list[Related]) -> bool:
@@ -158,19 +158,19 @@ def _of_itself(look: Look, variable: Variable, values: np.ndarray, related: list
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         scaled = (columns - columns.mean(axis=0)) / columns.std(axis=0)
     scaled = np.where(np.isfinite(scaled).all(axis=0), scaled, 0.0)  # constant columns and overflows
-    some = scaled[evenly(len(scaled), 800)]
-    _, pivots = scipy.linalg.qr(some, mode="r", pivoting=True)  # type: ignore[misc]
+    sample = scaled[evenly(len(scaled), 800)]
+    _, pivots = scipy.linalg.qr(sample, mode="r", pivoting=True)  # type: ignore[misc]
     for size in (4, 8, 16, 32):
         if 2 * size > columns.shape[1] or len(columns) < 2 * (size + 1) + 4:
             return False
-        few, rest = np.sort(pivots[:size]), np.sort(pivots[size:])
-        result = exact_in(columns[:, few], columns[:, rest], look.rng)
+        basis, dependent = np.sort(pivots[:size]), np.sort(pivots[size:])
+        result = exact_in(columns[:, basis], columns[:, dependent], look.rng)
         if result is None or not result.exact.all():
             continue
-        names = tuple(f"{variable.name}[{k}]" for k in few)
-        found = Combinations(result.exact, "", names, result.loadings, result.constant)
-        judged = judge(found.loadings, found.constant, _labelled(look, variable))
-        related.append(Related(variable.where, found, judged, bool(found.exact.all())))
+        names = tuple(f"{variable.name}[{k}]" for k in basis)
+        combinations = Combinations(result.exact, "", names, result.loadings, result.constant)
+        judged = judge(combinations.loadings, combinations.constant, _labelled(look, variable))
+        related.append(Related(variable.where, combinations, judged, bool(combinations.exact.all())))
         return True
     return False
 
@@ -188,8 +188,8 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """One finding for each array with rows of a design, and one for all scalars together."""
     related, untried = survey(look)
     several = Counter(r.where for r in related)
-    findings = [_finding(look, [r]) for r in related if len(r.found.exact) > 1 or several[r.where] > 1]
-    scalars = [r for r in related if len(r.found.exact) == 1 and several[r.where] == 1]
+    findings = [_finding(look, [r]) for r in related if len(r.combinations.exact) > 1 or several[r.where] > 1]
+    scalars = [r for r in related if len(r.combinations.exact) == 1 and several[r.where] == 1]
     if scalars:
         findings += _of_scalars(look, scalars)
     once = {(f.title, f.severity): f for f in reversed(findings) if f is not None}
@@ -198,12 +198,12 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
 
 def _of_scalars(look: Look, scalars: list[Related]) -> list[Finding | None]:
     """Findings on scalars. Scalars with the same link function and terms are rows of one design."""
-    terms = list(dict.fromkeys(t for r in scalars for t in r.found.terms))
+    terms = list(dict.fromkeys(t for r in scalars for t in r.combinations.terms))
     rows = np.zeros((len(scalars), len(terms)))
     for i, r in enumerate(scalars):
-        for term, value in zip(r.found.terms, r.found.loadings[0], strict=True):
+        for term, value in zip(r.combinations.terms, r.combinations.loadings[0], strict=True):
             rows[i, terms.index(term)] = value
-    judged = judge(rows, np.array([r.found.constant[0] for r in scalars]))
+    judged = judge(rows, np.array([r.combinations.constant[0] for r in scalars]))
     if judged.data >= len(scalars) > 1:
         return [_finding(look, scalars, judged.data)]
     return [_finding(look, [r]) for r in scalars]
@@ -216,9 +216,9 @@ def _finding(look: Look, related: list[Related], data: int | None = None) -> Fin
     if severity is None:
         return _structure(related) if all(r.structural for r in related) else None
     verb = "is an exact combination" if len(where) == 1 else "are exact combinations"
-    rows = [r.found.row(n) for r in related for n in np.flatnonzero(r.found.exact)[:SHOW]][:SHOW]
-    one = related[0].found
-    columns = {t: one.loadings[one.exact][:, k] for k, t in enumerate(one.terms)} if len(related) == 1 else {}
+    rows = [r.combinations.row(n) for r in related for n in np.flatnonzero(r.combinations.exact)[:SHOW]][:SHOW]
+    first = related[0].combinations
+    columns = {t: first.loadings[first.exact][:, k] for k, t in enumerate(first.terms)} if len(related) == 1 else {}
     names = {t: look.named(v) for t, v in columns.items() if len(v) > 2}
     private = [f"{t}: the private column {name}" for t, name in names.items() if name]
     few = dict(list(columns.items())[:6])
@@ -245,7 +245,7 @@ def _structure(related: list[Related]) -> Finding:
         "info",
         f"{places(where, 3)} follow{'s' if len(where) == 1 else ''} from other draws",
         where,
-        f"{related[0].judged.why}, which say nothing of a record: {related[0].found.row(0)}",
+        f"{related[0].judged.why}, which say nothing of a record: {related[0].combinations.row(0)}",
     )
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 
 from bayesrecon.auditing.accounts.comments import odd_lines
 from bayesrecon.auditing.accounts.texts import EMAIL, PATH
+from bayesrecon.auditing.decoded_values import layers
 from bayesrecon.auditing.look import Look, Plain
-from bayesrecon.auditing.peel import layers
 from bayesrecon.auditing.severity import of_attribute_numbers
-from bayesrecon.auditing.words import SHOW, short
+from bayesrecon.auditing.short_text import SHOW, short
 from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 
 _NUMBER = re.compile(r"-?[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?")

@@ -11,7 +11,7 @@ from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.accounts.sampler import KNOWN
 from bayesrecon.auditing.look import Look, Plain, rows_of
 from bayesrecon.auditing.severity import of_constants
-from bayesrecon.auditing.words import places, preview
+from bayesrecon.auditing.short_text import places, preview
 from bayesrecon.posteriors.contents import DATA, Variable
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
@@ -36,10 +36,10 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
             singles.append((variable.where, values[0]))
             continue
         findings += _constant(look, variable, values[0], same)
-        circles = [c for c in np.flatnonzero(~same) if _runs_in_circles(values[:, c])]
-        if circles:
-            findings.append(_circle(look, variable, values[:, circles[0]], len(circles)))
-    findings += _together(look, singles)
+        cycles = [c for c in np.flatnonzero(~same) if _is_cyclic(values[:, c])]
+        if cycles:
+            findings.append(_cycle(look, variable, values[:, cycles[0]], len(cycles)))
+    findings += _constant_scalars(look, singles)
     return findings, []
 
 
@@ -69,7 +69,7 @@ def _is_matrix(variable: Variable) -> bool:
     return len(variable.shape) >= 2 and variable.shape[-1] == variable.shape[-2]
 
 
-def _circle(look: Look, variable: Variable, series: np.ndarray, count: int) -> Finding:
+def _cycle(look: Look, variable: Variable, series: np.ndarray, count: int) -> Finding:
     moved = series[np.append(True, np.diff(series) != 0)]
     levels = list(dict.fromkeys(moved.tolist()))
     column = look.named(np.array(levels))
@@ -87,7 +87,7 @@ def _circle(look: Look, variable: Variable, series: np.ndarray, count: int) -> F
     )
 
 
-def _runs_in_circles(series: np.ndarray) -> bool:
+def _is_cyclic(series: np.ndarray) -> bool:
     """Whether a series repeats its values as no sampler does: with a period, or with repeated real numbers."""
     finite = series[np.isfinite(series)]
     moved = finite[np.append(True, np.diff(finite) != 0)] if len(finite) else finite
@@ -96,11 +96,11 @@ def _runs_in_circles(series: np.ndarray) -> bool:
         return False
     if _has_period(finite):
         return True
-    whole = np.all(levels == np.round(levels))
+    integers = np.all(levels == np.round(levels))
     # Rounded draws also repeat, but their values are neighbours on a grid.
     steps = np.diff(levels)
     on_grid = steps.min() > 0 and np.allclose(steps / steps.min(), np.round(steps / steps.min()), atol=1e-3)
-    return not whole and not on_grid and len(levels) <= _REPEATS * len(moved)
+    return not integers and not on_grid and len(levels) <= _REPEATS * len(moved)
 
 
 def _has_period(series: np.ndarray) -> bool:
@@ -112,7 +112,7 @@ def _has_period(series: np.ndarray) -> bool:
     return False
 
 
-def _together(look: Look, singles: list[tuple[str, np.ndarray]]) -> list[Finding]:
+def _constant_scalars(look: Look, singles: list[tuple[str, np.ndarray]]) -> list[Finding]:
     """Scalars that are the same in all draws: one is a constant, many are a table."""
     odd = [(where, value) for where, value in singles if where.rpartition("/")[2].rstrip("_").lower() not in KNOWN]
     values = np.array([v[0] for _, v in odd])

@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesrecon.attacks.sidechannels.centred_prior import INTERCEPT, PRIOR, SLOPES, means_by_prior
 from bayesrecon.auditing.look import Look, Plain
-from bayesrecon.auditing.words import places
+from bayesrecon.auditing.short_text import places
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
@@ -64,10 +64,10 @@ def _means(look: Look) -> list[Finding]:
     if not program or draws is None:
         return []
     scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}
-    found = means_by_prior(program, scalars)
-    if found is None:
+    recovered = means_by_prior(program, scalars)
+    if recovered is None:
         return []
-    means = zip(found.names, found.values, found.errors, strict=True)
+    means = zip(recovered.names, recovered.values, recovered.errors, strict=True)
     items = [Item(f"mean({name.removeprefix(SLOPES)})", float(value), float(se)) for name, value, se in means]
     where = (f"posterior/{PRIOR}",)
     return [
@@ -90,11 +90,11 @@ def _priors(look: Look) -> list[Finding]:
     """Findings on default priors of brms, whose location and scale are the response's median and absolute deviation."""
     texts = {"the program": program_of(look)}
     texts |= {e.where: " ".join(map(str, np.ravel(e.values))) for e in look.contents.entries if _is_prior(e)}
-    found = {where: m for where, text in texts.items() if (m := _DEFAULT.search(text)) is not None}
-    if not found:
+    matches = {where: m for where, text in texts.items() if (m := _DEFAULT.search(text)) is not None}
+    if not matches:
         return []
-    median, deviation = next(iter(found.values())).groups()
-    where = tuple(w for w in found if w != "the program") or ("the program",)
+    median, deviation = next(iter(matches.values())).groups()
+    where = tuple(w for w in matches if w != "the program") or ("the program",)
     return [
         Finding(
             "prior",
@@ -102,7 +102,7 @@ def _priors(look: Look) -> list[Finding]:
             f"a default prior shows the median of the response ({median}) and how far it spreads ({deviation})",
             where,
             "brms centres the intercept at the median of the response as the model has it, to one decimal; its scale "
-            f"is the median absolute deviation, where that is above 2.5: in {places(found, 3)}",
+            f"is the median absolute deviation, where that is above 2.5: in {places(matches, 3)}",
             remedies=(Remedy("state priors of your own: prior(normal(0, 50), class = Intercept)"),),
         )
     ]

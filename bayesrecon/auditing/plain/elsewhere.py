@@ -7,7 +7,7 @@ from bayesrecon.auditing.accounts.texts import EMAIL, kind_of_labels
 from bayesrecon.auditing.inventory import arrays_beside
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_constants
-from bayesrecon.auditing.words import count, preview
+from bayesrecon.auditing.short_text import count, preview
 from bayesrecon.posteriors.contents import GROUPS, Entry
 from bayesrecon.posteriors.roles import ESTIMATE, STRUCTURE
 from bayesrecon.results.findings import Finding, NotRun, Remedy
@@ -26,7 +26,9 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
         if where in look.reported or not array.size or (column is None and structure_of(array)):
             continue
         texts = array.dtype.kind not in "biuf"
-        if column is None and ((total and array.size % total == 0) or (texts and not _tell(array)) or array.size < 5):
+        if column is None and (
+            (total and array.size % total == 0) or (texts and not _are_personal(array)) or array.size < 5
+        ):
             continue
         severity = of_constants(array, private=column is not None or texts) or "medium"
         findings.append(
@@ -54,7 +56,8 @@ def _attacked_or_structure(entry: Entry) -> bool:
     return entry.role in (ESTIMATE, STRUCTURE)
 
 
-def _tell(texts: np.ndarray) -> bool:
+def _are_personal(texts: np.ndarray) -> bool:
+    """Whether texts contain an e-mail address, or are too many to be levels."""
     return any(EMAIL.search(str(t)) for t in texts.ravel()[:10_000]) or len(np.unique(texts)) >= 20
 
 

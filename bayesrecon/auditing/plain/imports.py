@@ -2,7 +2,7 @@
 
 from bayesrecon.auditing.accounts.imports import kind_of_import
 from bayesrecon.auditing.look import Look, Plain
-from bayesrecon.auditing.words import places
+from bayesrecon.auditing.short_text import places
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _LOADS = "nothing but the file, and somebody who loads it"
@@ -14,8 +14,8 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     if saved is None:
         return [], []
     kinds = {f"{module}.{name}": kind_of_import(module, name, called) for module, name, called in saved.names}
-    runs = [*(whole for whole, kind in kinds.items() if kind == "code"), *saved.code]
-    unknown = [whole for whole, kind in kinds.items() if kind == "unknown"]
+    runs = [*(imported for imported, kind in kinds.items() if kind == "code"), *saved.code]
+    unknown = [imported for imported, kind in kinds.items() if kind == "unknown"]
     findings = []
     if runs:
         findings.append(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from bayesrecon.auditing.look import Look, Plain
-from bayesrecon.auditing.words import short
+from bayesrecon.auditing.short_text import short
 from bayesrecon.posteriors.r.rstanarm_means import MEANS
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
@@ -17,13 +17,13 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     means = np.zeros(0) if program is None else np.ravel(program.constants.get(MEANS, np.zeros(0)))
     if program is None or not means.any():  # sparse designs are not centred
         return [], []
-    names = {own: name for name, own in program.names.items()}
+    names = {entry: name for name, entry in program.names.items()}
     items = tuple(
         Item(f"mean({names.get(f'beta[{k + 1}]', f'covariate {k + 1}')})", float(mean), 0.0)
         for k, mean in enumerate(means)
     )
     where = tuple(e.where for e in look.contents.entries if e.where.endswith(_ENDS) and "stanfit" in e.where)
-    told = "; ".join(f"{short(i.name, 40)} = {i.estimate:.10g}" for i in items[:_SHOWN])
+    listed = "; ".join(f"{short(i.name, 40)} = {i.estimate:.10g}" for i in items[:_SHOWN])
     return [
         Finding(
             "prior",
@@ -31,7 +31,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
             f"initial values and means of chains give the means of {len(items)} covariates exactly",
             where,
             "rstanarm centres the covariates: what the intercept of these differs by from that of the others, where "
-            f"each chain began and on average, is made of their means: {told}",
+            f"each chain began and on average, is made of their means: {listed}",
             "nothing but the file",
             evidence=items,
             remedies=(Remedy("drop the slot inits and the attributes mean_pars of the samples"),),

@@ -6,8 +6,8 @@ import numpy as np
 
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_rows
+from bayesrecon.auditing.short_text import preview
 from bayesrecon.auditing.trees import Tree, of_classes, of_forest, of_rpart
-from bayesrecon.auditing.words import preview
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.roles import LEAF
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
@@ -26,36 +26,36 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
         if e.where not in look.reported and e.kind in ("array", "labels", "text")
     }
     findings = []
-    for above, own in _siblings(entries.values()).items():
-        if above.endswith(_FRAME):
-            root = above.removesuffix(_FRAME)
-            tree = of_rpart(own, entries, root)
-            classes = of_classes(own, entries, root) if tree is None else None
+    for parent, arrays in _siblings(entries.values()).items():
+        if parent.endswith(_FRAME):
+            root = parent.removesuffix(_FRAME)
+            tree = of_rpart(arrays, entries, root)
+            classes = of_classes(arrays, entries, root) if tree is None else None
             method = entries[f"{root}method"].values if f"{root}method" in entries else ""
             if tree is not None:
-                found = _tree(look, own, tree, _moments(tree))
+                finding = _tree(look, arrays, tree, _moments(tree))
             elif classes is not None:
                 counts = classes[1].items()
                 class_counts = tuple(Item(f"n[response={name}]", float(count), 0.0) for name, count in counts)
-                found = _tree(look, own, classes[0], class_counts)
+                finding = _tree(look, arrays, classes[0], class_counts)
             else:
-                found = _alone(look, own, str(method))
-            findings += [found] if found is not None else []
-        elif above.endswith(_FOREST):
-            names = entries.get(f"{above}ncat@names")
-            trees = of_forest(own, [] if names is None else [str(v) for v in np.ravel(names.values)])
-            findings += [f for f in [_forest(look, own, trees)] if f is not None]
+                finding = _alone(look, arrays, str(method))
+            findings += [finding] if finding is not None else []
+        elif parent.endswith(_FOREST):
+            names = entries.get(f"{parent}ncat@names")
+            trees = of_forest(arrays, [] if names is None else [str(v) for v in np.ravel(names.values)])
+            findings += [f for f in [_forest(look, arrays, trees)] if f is not None]
     return findings, []
 
 
 def _siblings(entries: Iterable[Entry]) -> dict[str, dict[str, Entry]]:
     """Arrays of leaves and splits by name, for each object."""
-    found: dict[str, dict[str, Entry]] = {}
+    by_parent: dict[str, dict[str, Entry]] = {}
     for entry in entries:
         cut = max(entry.where.rfind("/"), entry.where.rfind("@")) + 1
         if entry.kind == "array":
-            found.setdefault(entry.where[:cut], {})[entry.where[cut:]] = entry
-    return {where: own for where, own in found.items() if any(e.role == LEAF for e in own.values())}
+            by_parent.setdefault(entry.where[:cut], {})[entry.where[cut:]] = entry
+    return {where: arrays for where, arrays in by_parent.items() if any(e.role == LEAF for e in arrays.values())}
 
 
 def _moments(tree: Tree) -> tuple[Item, ...]:
@@ -68,11 +68,11 @@ def _moments(tree: Tree) -> tuple[Item, ...]:
     )
 
 
-def _tree(look: Look, own: dict[str, Entry], tree: Tree, root_items: tuple[Item, ...]) -> Finding | None:
+def _tree(look: Look, arrays: dict[str, Entry], tree: Tree, root_items: tuple[Item, ...]) -> Finding | None:
     values, nodes = tree.responses()
     alone = int(((tree.left < 0) & (tree.count == 1)).sum())
     rows = float(tree.count[0])
-    where = tuple(own[name].where for name in ("n", "yval", "dev"))
+    where = tuple(arrays[name].where for name in ("n", "yval", "dev"))
     leaves = int((tree.left < 0).sum())
     title = f"{alone} of {leaves} leaves of the tree hold one record, and its response"
     if len(values) > alone:
@@ -80,29 +80,29 @@ def _tree(look: Look, own: dict[str, Entry], tree: Tree, root_items: tuple[Item,
     return _finding(look, title, where, values, _bounded(tree, values, nodes), root_items)
 
 
-def _alone(look: Look, own: dict[str, Entry], method: str) -> Finding | None:
+def _alone(look: Look, arrays: dict[str, Entry], method: str) -> Finding | None:
     """A finding on a tree of another kind, from leaves that state that they have one record."""
-    if not {"n", "yval", "var"} <= set(own) or method not in _AVERAGED:
+    if not {"n", "yval", "var"} <= set(arrays) or method not in _AVERAGED:
         return None
-    count, response = (np.ravel(own[name].values) for name in ("n", "yval"))
-    ends = np.ravel(own["var"].values) == "<leaf>"
-    if not len(count) == len(response) == len(ends) or {count.dtype.kind, response.dtype.kind} - set("iuf"):
+    count, response = (np.ravel(arrays[name].values) for name in ("n", "yval"))
+    is_leaf = np.ravel(arrays["var"].values) == "<leaf>"
+    if not len(count) == len(response) == len(is_leaf) or {count.dtype.kind, response.dtype.kind} - set("iuf"):
         return None
-    alone = response[ends & (count == 1)].astype(float)
-    title = f"{len(alone)} of {int(ends.sum())} leaves of the tree hold one record, and its response"
-    return _finding(look, title, tuple(own[name].where for name in ("n", "yval")), alone, "", ())
+    alone = response[is_leaf & (count == 1)].astype(float)
+    title = f"{len(alone)} of {int(is_leaf.sum())} leaves of the tree hold one record, and its response"
+    return _finding(look, title, tuple(arrays[name].where for name in ("n", "yval")), alone, "", ())
 
 
-def _forest(look: Look, own: dict[str, Entry], trees: list[Tree]) -> Finding | None:
+def _forest(look: Look, arrays: dict[str, Entry], trees: list[Tree]) -> Finding | None:
     if not trees:
         return None
     responses = [tree.responses() for tree in trees]
     values, first = np.unique(np.round(np.concatenate([v for v, _ in responses]), 9), return_index=True)
-    which = np.concatenate([np.full(len(v), t) for t, (v, _) in enumerate(responses)])[first]
+    tree_indices = np.concatenate([np.full(len(v), t) for t, (v, _) in enumerate(responses)])[first]
     nodes = np.concatenate([n for _, n in responses])[first]
-    examples = [_bounded(trees[t], values[[k]], nodes[[k]]) for k, t in enumerate(which[:_SHOWN].tolist())]
+    examples = [_bounded(trees[t], values[[k]], nodes[[k]]) for k, t in enumerate(tree_indices[:_SHOWN].tolist())]
     title = f"leaves of the forest that drew one record hold {len(values)} different responses"
-    where = tuple(own[name].where for name in ("nodepred", "leftDaughter", "rightDaughter"))
+    where = tuple(arrays[name].where for name in ("nodepred", "leftDaughter", "rightDaughter"))
     text = f"each of the {len(trees)} trees drew {trees[0].count[0]:.0f} records, as the means of its nodes say; "
     return _finding(look, title, where, values, text + "; ".join(filter(None, examples)), ())
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bayesrecon.auditing.held import PASS_A_MODEL
 from bayesrecon.auditing.look import Look, Plain, rows_of
+from bayesrecon.auditing.sensitive_values import PASS_A_MODEL
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import Variable
 from bayesrecon.results.findings import Finding, NotRun, Remedy
@@ -18,39 +18,39 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     if look.model is not None or contents.draws is None:
         return [], []
     total = contents.draws.chains * contents.draws.length
-    some = evenly(total, _MOST_DRAWS)
+    sample = evenly(total, _MOST_DRAWS)
     scalars = [v for v in contents.variables if v.per_draw and not v.shape and len(v.values) == total]
     candidates = [v for v in scalars if v.where not in look.reported and v.group in ("posterior", "sample_stats")]
-    columns = _columns(look, total, some)
+    columns = _columns(look, total, sample)
     findings = []
     for variable in candidates:
-        values = np.asarray(variable.values, float)[some]
-        others = np.column_stack([c for where, c in columns if where != variable.where] or [np.zeros(len(some))])
+        values = np.asarray(variable.values, float)[sample]
+        others = np.column_stack([c for where, c in columns if where != variable.where] or [np.zeros(len(sample))])
         if np.isfinite(values).all() and np.ptp(values) > 0 and _peaks(others[:, :_MOST_COLUMNS], values, look.rng):
             findings.append(_finding(variable))
     untried = [NotRun("log densities", "no model was given", PASS_A_MODEL, f.where) for f in findings]
     return findings, untried
 
 
-def _columns(look: Look, total: int, some: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    found = []
+def _columns(look: Look, total: int, sample: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    columns = []
     for variable in look.contents.variables:
         values = rows_of(variable) if look.is_parameter(variable) and variable.where not in look.reported else None
         if values is None or len(values) != total:
             continue
-        for column in values[some].T:
+        for column in values[sample].T:
             if np.isfinite(column).all() and np.ptp(column) > 0:
                 positive = bool((column > 0).all())
-                found.append((variable.where, np.log(column) if positive else column))
-    return found
+                columns.append((variable.where, np.log(column) if positive else column))
+    return columns
 
 
 def _peaks(others: np.ndarray, values: np.ndarray, rng: np.random.Generator) -> bool:
     count, size = others.shape
     spread = others.std(axis=0)
     scaled = (others - others.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    one, two = np.triu_indices(size)
-    pairs = scaled[:, one] * scaled[:, two] if 4 * (len(one) + size) < count else scaled**2
+    first, second = np.triu_indices(size)
+    pairs = scaled[:, first] * scaled[:, second] if 4 * (len(first) + size) < count else scaled**2
     if 4 * (size + pairs.shape[1] * (1 + size)) < count:  # cubic terms, because scale parameters bend a paraboloid
         pairs = np.column_stack([pairs, *(pairs * column[:, None] for column in scaled.T)])
     if 4 * (size + pairs.shape[1]) > count:

@@ -11,7 +11,7 @@ from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.inventory import parts_of
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_constants, of_labels, of_rows, of_totals
-from bayesrecon.auditing.words import places, preview, short
+from bayesrecon.auditing.short_text import places, preview, short
 from bayesrecon.posteriors.contents import Part
 from bayesrecon.posteriors.roles import CUT, DESIGN, LEAF, RECORD, SEED, TIMES, TOTAL
 from bayesrecon.results.findings import LEVELS, Finding, NotRun, Remedy, Severity
@@ -63,9 +63,9 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     grouped = [list(group) for _, group in groupby(private, key=lambda p: (p.role, p.why))]
     classes = dict(look.contents.saved.objects)
     findings = [_kept(look, group, parts, columns, classes) for group in grouped]
-    rest = [p for p in parts if p.role not in _KEPT]
-    findings += [_copy(part, columns[part.where]) for part in rest if part.where in columns]
-    findings += _labels(part for part in rest if part.kind == "labels" and part.where not in columns)
+    others = [p for p in parts if p.role not in _KEPT]
+    findings += [_copy(part, columns[part.where]) for part in others if part.where in columns]
+    findings += _labels(part for part in others if part.kind == "labels" and part.where not in columns)
     closed = tuple(p.where for p in private if p.role == LEAF and p.kind in ("text", "bytes"))
     return findings, [NotRun("trees", _OWN_FORMAT, f"drop {places(closed, 3)}", closed)] if closed else []
 
@@ -74,8 +74,8 @@ def _columns(look: Look, parts: Sequence[Part]) -> dict[str, str]:
     """The private columns in the parts, by place."""
     arrays = (p for p in parts if np.ndim(p.values) and structure_of(p.values) not in _COUNTED and not _is_few(p))
     ordered = sorted(arrays, key=lambda p: p.role != RECORD)
-    found = {p.where: look.named(p.values) for p in ordered[:_MOST_MATCHED]}
-    return {where: column for where, column in found.items() if column}
+    columns = {p.where: look.named(p.values) for p in ordered[:_MOST_MATCHED]}
+    return {where: column for where, column in columns.items() if column}
 
 
 def _is_few(part: Part) -> bool:
@@ -96,7 +96,7 @@ def _kept(
     look: Look, group: Sequence[Part], parts: Sequence[Part], columns: dict[str, str], classes: dict[str, str]
 ) -> Finding:
     role, why = group[0].role, group[0].why
-    kind, what = _KEPT[role]
+    kind, verb = _KEPT[role]
     group = sorted(group, key=lambda p: (p.where not in columns, -int(np.size(p.values))))
     where = tuple(dict.fromkeys(p.where for p in group))
     private = [f"{w} is the private column {columns[w]}" for w in where if w in columns]
@@ -119,10 +119,10 @@ def _kept(
     return Finding(
         kind,
         severity,
-        f"{owner} {what}: {places(where, 2)}",
+        f"{owner} {verb}: {places(where, 2)}",
         where,
         f"{places(where)}: {why}{alone}; {largest.where} begins {_beginning(largest)}"
-        + "".join(f"; {short(one, 160)}" for one in private[:_SHOWN]),
+        + "".join(f"; {short(text, 160)}" for text in private[:_SHOWN]),
         remedies=(Remedy(f"publish without {places(where, 3)}"),),
         drop=where,
     )
@@ -135,22 +135,22 @@ def _beginning(part: Part) -> str:
 def _owner(part: Part, classes: dict[str, str]) -> str:
     """The class of the model that a part belongs to: the nearest enclosing class that is not a container."""
     ends = [i for i, letter in enumerate(part.where) if letter in "./"]
-    around = [classes[part.where[:i]] for i in (0, *ends) if part.where[:i] in classes]
-    for of in (part.of, *reversed(around)):
-        if of and not of.startswith(_DATA_CLASSES):
-            return of.rpartition(".")[2]
+    enclosing = [classes[part.where[:i]] for i in (0, *ends) if part.where[:i] in classes]
+    for name in (part.of, *reversed(enclosing)):
+        if name and not name.startswith(_DATA_CLASSES):
+            return name.rpartition(".")[2]
     return "the file"
 
 
 def _single_leaves(parts: Iterable[Part]) -> tuple[int, np.ndarray]:
     """The number of leaves with one record, and their values if they are single numbers."""
     by_place = {p.where: np.asarray(p.values) for p in parts if p.kind == "array"}
-    count, found = 0, []
+    count, leaf_values = 0, []
     for single, values in _trees(by_place):
         count += int(single.sum())
         if values is not None and values.size == single.size:
-            found.append(values.ravel()[single])
-    return count, np.concatenate(found) if found else np.zeros(0)
+            leaf_values.append(values.ravel()[single])
+    return count, np.concatenate(leaf_values) if leaf_values else np.zeros(0)
 
 
 def _trees(by_place: dict[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
@@ -168,17 +168,17 @@ def _trees(by_place: dict[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.nda
 
 def _copy(part: Part, column: str) -> Finding:
     severity = of_constants(part.values, private=True) or "high"
-    return _held("copy", severity, part, f"the private column {column}", "values")
+    return _part_finding("copy", severity, part, f"the private column {column}", "values")
 
 
 def _labels(parts: Iterable[Part]) -> Iterator[Finding]:
     for part in parts:
         severity = of_labels(part.values, of_parameters=False, of_records=False)
         if severity is not None and LEVELS.index(severity) >= LEVELS.index("medium"):
-            yield _held("labels", severity, part, kind_of_labels(part.values), "labels")
+            yield _part_finding("labels", severity, part, kind_of_labels(part.values), "labels")
 
 
-def _held(kind: str, severity: Severity, part: Part, what: str, entries: str) -> Finding:
+def _part_finding(kind: str, severity: Severity, part: Part, what: str, entries: str) -> Finding:
     return Finding(
         kind,
         severity,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bayesrecon.auditing.look import Look, Plain
-from bayesrecon.auditing.words import places, short
+from bayesrecon.auditing.short_text import places, short
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
@@ -25,13 +25,15 @@ _MAKES = "rstanarm makes its default priors of the data, and keeps the scales it
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """One finding for each fit of rstanarm, with exact means and standard deviations."""
     entries = {e.where: e for e in look.contents.entries if e.kind in ("array", "text", "labels")}
-    found: dict[tuple[float | None, ...], tuple[tuple[Item, ...], tuple[str, ...]]] = {}
+    by_estimates: dict[tuple[float | None, ...], tuple[tuple[Item, ...], tuple[str, ...]]] = {}
     for root in (where.removesuffix(_INFO) for where in entries if where.endswith(_INFO)):
         items_here = list(_items(entries, root))
         if items_here:  # the inner `stanfit` has a copy of the priors
-            items, before = found.get(tuple(i.estimate for i, _ in items_here), (tuple(i for i, _ in items_here), ()))
-            found[tuple(i.estimate for i in items)] = items, (*before, *dict.fromkeys(w for _, w in items_here))
-    return [_finding(items, where) for items, where in found.values()], []
+            items, before = by_estimates.get(
+                tuple(i.estimate for i, _ in items_here), (tuple(i for i, _ in items_here), ())
+            )
+            by_estimates[tuple(i.estimate for i in items)] = items, (*before, *dict.fromkeys(w for _, w in items_here))
+    return [_finding(items, where) for items, where in by_estimates.values()], []
 
 
 def _finding(items: tuple[Item, ...], where: tuple[str, ...]) -> Finding:

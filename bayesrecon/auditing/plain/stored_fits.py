@@ -9,7 +9,7 @@ from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_labels, of_rows
-from bayesrecon.auditing.words import places, preview, short
+from bayesrecon.auditing.short_text import places, preview, short
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.roles import CUT, ESTIMATE, LEAF, RECORD, SEED, TIMES, TOTAL
 from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
@@ -34,20 +34,20 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     findings += [f for e in named if (f := _labels(look, e)) is not None]
     findings += [*_summaries(look), *_events(look, entries)]
     for role, severity, title, gives in _OTHERS:
-        kept = [e for e in entries if e.role == role and e.kind in ("array", "labels") and np.size(e.values)]
-        if kept:
-            findings.append(_other(look, kept, severity, title, gives))
+        role_entries = [e for e in entries if e.role == role and e.kind in ("array", "labels") and np.size(e.values)]
+        if role_entries:
+            findings.append(_other(look, role_entries, severity, title, gives))
     return findings, []
 
 
 def _groups(entries: Iterable[Entry]) -> list[tuple[str, list[Entry]]]:
     """Arrays of records, grouped by the object that contains them."""
-    found: dict[str, list[Entry]] = {}
+    groups: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.role == RECORD and entry.kind in ("array", "text"):
             cut = max(entry.where.rfind("/"), entry.where.rfind("@"))
-            found.setdefault(entry.where[: max(cut, 0)], []).append(entry)
-    return list(found.items())
+            groups.setdefault(entry.where[: max(cut, 0)], []).append(entry)
+    return list(groups.items())
 
 
 def _records(look: Look, where: str, group: list[Entry]) -> Finding | None:
@@ -59,7 +59,7 @@ def _records(look: Look, where: str, group: list[Entry]) -> Finding | None:
     if severity is None:
         return None
     private = [f"{_last(e)}: the private column {name}" for e in values if (name := look.named(e.values))]
-    around = any(mark in where for mark in _WORKSPACE)
+    in_workspace = any(mark in where for mark in _WORKSPACE)
     examples = "; ".join(f"{_last(e)}: {preview(e.values)}" for e in values[:_SHOWN])
     names = places([_last(e) for e in values], 8)
     return Finding(
@@ -67,7 +67,7 @@ def _records(look: Look, where: str, group: list[Entry]) -> Finding | None:
         "high" if private else severity,
         f"{short(where, 80) or 'the file'} holds values of {count} records: {names}",
         tuple(e.where for e in group),
-        f"{examples}. {_AROUND[0].upper() + _AROUND[1:] if around else _KEPT[0].upper() + _KEPT[1:]}"
+        f"{examples}. {_AROUND[0].upper() + _AROUND[1:] if in_workspace else _KEPT[0].upper() + _KEPT[1:]}"
         + (f"; {'; '.join(private)}" if private else ""),
         remedies=(Remedy(f"drop {places([e.where for e in values], 3)}; {_RECORDS}"),),
         drop=tuple(e.where for e in group),
@@ -92,19 +92,19 @@ def _labels(look: Look, entry: Entry) -> Finding | None:
     )
 
 
-def _other(look: Look, kept: list[Entry], severity: Severity | None, title: str, gives: str) -> Finding:
-    count = sum(int(np.size(e.values)) for e in kept)
-    private = [f"{_last(e)}: the private column {name}" for e in kept if (name := look.named(e.values))]
-    worst = "high" if private else severity or of_rows(max(int(np.size(e.values)) for e in kept)) or "medium"
-    examples = "; ".join(f"{short(e.where, 60)}: {preview(e.values)}" for e in kept[:_SHOWN])
+def _other(look: Look, entries: list[Entry], severity: Severity | None, title: str, gives: str) -> Finding:
+    count = sum(int(np.size(e.values)) for e in entries)
+    private = [f"{_last(e)}: the private column {name}" for e in entries if (name := look.named(e.values))]
+    worst = "high" if private else severity or of_rows(max(int(np.size(e.values)) for e in entries)) or "medium"
+    examples = "; ".join(f"{short(e.where, 60)}: {preview(e.values)}" for e in entries[:_SHOWN])
     return Finding(
         "copy",
         worst,
-        f"{title}: {places([_last(e) for e in kept], 6)}",
-        tuple(e.where for e in kept),
+        f"{title}: {places([_last(e) for e in entries], 6)}",
+        tuple(e.where for e in entries),
         f"{count} values, {examples}. {gives}" + (f"; {'; '.join(private)}" if private else ""),
-        remedies=(Remedy(f"drop {places([e.where for e in kept], 3)}"),),
-        drop=tuple(e.where for e in kept),
+        remedies=(Remedy(f"drop {places([e.where for e in entries], 3)}"),),
+        drop=tuple(e.where for e in entries),
     )
 
 
@@ -114,31 +114,31 @@ def _summaries(look: Look) -> list[Finding]:
         return []
     of_draws = tuple(f"{e.where}{sign}" for e in look.contents.estimates if e.of_draws for sign in "/@")
     most = _COLUMNS * (sum(int(np.prod(v.shape, dtype=int)) for v in look.contents.variables) + 1)
-    own = [e for e in look.contents.entries if e.role == ESTIMATE and _SUMMARY & set(re.split("[/@]", e.where))]
-    own = [e for e in own if e.where.startswith(of_draws) and np.size(e.values) <= most] if of_draws else []
-    if not own:
+    summaries = [e for e in look.contents.entries if e.role == ESTIMATE and _SUMMARY & set(re.split("[/@]", e.where))]
+    summaries = [e for e in summaries if e.where.startswith(of_draws) and np.size(e.values) <= most] if of_draws else []
+    if not summaries:
         return []
-    where = tuple(e.where for e in own)
+    where = tuple(e.where for e in summaries)
     gives = "means, deviations and quantiles of the draws say what the draws say, with less"
     return [Finding("draws summary", "low", "summaries of the draws are in the file", where, gives, drop=where)]
 
 
 def _siblings(entries: Iterable[Entry], role: str) -> list[dict[str, Entry]]:
     """Arrays of a role by name, for each object."""
-    found: dict[str, dict[str, Entry]] = {}
+    by_parent: dict[str, dict[str, Entry]] = {}
     for entry in entries:
         if entry.role == role and entry.kind == "array":
-            found.setdefault(entry.where[: -len(_last(entry))], {})[_last(entry)] = entry
-    return list(found.values())
+            by_parent.setdefault(entry.where[: -len(_last(entry))], {})[_last(entry)] = entry
+    return list(by_parent.values())
 
 
 def _events(look: Look, entries: Iterable[Entry]) -> list[Finding]:
     """Findings on survival curves, whose steps and counts reveal every record's time and whether it was an event."""
     findings = []
-    for own in _siblings(entries, TIMES):
-        if not {"time", "n.event", "n.censor"} <= set(own):
+    for arrays in _siblings(entries, TIMES):
+        if not {"time", "n.event", "n.censor"} <= set(arrays):
             continue
-        time, event, censored = (np.ravel(np.asarray(own[k].values, float)) for k in ("time", "n.event", "n.censor"))
+        time, event, censored = (np.ravel(np.asarray(arrays[k].values, float)) for k in ("time", "n.event", "n.censor"))
         counts = np.concatenate([event, censored])
         if not len(time) == len(event) == len(censored) or not _are_counts(counts):
             continue
@@ -148,7 +148,7 @@ def _events(look: Look, entries: Iterable[Entry]) -> list[Finding]:
         if severity is None:
             continue
         column = look.named(times)
-        where = tuple(own[name].where for name in ("time", "n.event", "n.censor"))
+        where = tuple(arrays[name].where for name in ("time", "n.event", "n.censor"))
         findings.append(
             Finding(
                 "copy",

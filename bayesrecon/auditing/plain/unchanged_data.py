@@ -3,7 +3,7 @@
 from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_constants
-from bayesrecon.auditing.words import count, preview
+from bayesrecon.auditing.short_text import count, preview
 from bayesrecon.posteriors.contents import DATA
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 

@@ -2,17 +2,20 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesrecon.cli.audits import Announced, check_writable, declared, finish, so_far
+from bayesrecon.cli.audits import Announced, check_writable, finish, public_names, so_far
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Arguments, command, only
-from bayesrecon.cli.ending import check_suffix
+from bayesrecon.cli.delivery import check_suffix
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
+    from bayesrecon.auditing.effort import Effort
+    from bayesrecon.model import Model
+    from bayesrecon.posteriors.draws import Draws
     from bayesrecon.results.audit import Audit
 
 Files = Annotated[
@@ -76,7 +79,7 @@ def audit(
     check_suffix(html, (".html", ".htm"), "--html")
     check_suffix(fix, (".nc", ".npz"), "--fix")
     check_writable(html, fix, args.out)
-    allowed = declared(public or ())
+    allowed = public_names(public or ())
     if fail_on not in (None, "low", "medium", "high"):
         raise BayesreconError(f"--fail-on {fail_on}: expected low, medium or high")
     if fix is None and (keep_draws is not None or digits is not None):
@@ -84,6 +87,7 @@ def audit(
 
     from bayesrecon.auditing.assembly import merge
     from bayesrecon.auditing.audit import audit as run
+    from bayesrecon.auditing.effort import effort_of
     from bayesrecon.auditing.fix import clean, write_audited
     from bayesrecon.cli import console, inputs
     from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
@@ -96,7 +100,7 @@ def audit(
         for option, value in unused.items():
             if value is not None:
                 raise BayesreconError(f"{option} has no part in the audit of a table of estimates")
-        finish(args, _table(args, files, remedies and effort, threshold), html, fail_on)
+        finish(args, _table(args, files, remedies and effort_of(effort), threshold), html, fail_on)
         return
     if args.column:
         raise BayesreconError("--column belongs to a table of estimates with standard errors")
@@ -119,32 +123,33 @@ def audit(
     knows = inputs.knowledge_of(args, chosen)
     interrupted = False
     with args.working() as how:
-        measured = remedies and effort
-        options: dict[str, Any] = {
-            "data": data,
+        run_audit = partial(
+            run,
+            data=data,
             **knows,
-            "remedies": measured,
-            "public": allowed,
-            "thresholds": Thresholds(small_count=threshold),
-            **how,
-        }
+            remedies=remedies and effort_of(effort),
+            public=allowed,
+            thresholds=Thresholds(small_count=threshold),
+            key=how["key"],
+        )
+        announced = Announced(how["progress"])
         results: list[Audit] = []
         for i, source in enumerate(sources):
             result = None
             try:
-                not_draws = is_cmdstan_approximation(source) or is_acro(source)
-                if not_draws and fix is not None:
-                    raise BayesreconError("--fix is for files of draws, and this is none")
-                contents = (
-                    source if not_draws else read_contents(source, progress=how["progress"], trusted=args.trusted)
-                )
-                result = run(contents, chosen, **{**options, "progress": Announced(how["progress"])})
+                if is_cmdstan_approximation(source) or is_acro(source):
+                    if fix is not None:
+                        raise BayesreconError("--fix is for files of draws, and this is none")
+                    results.append(run_audit(source, chosen, progress=announced))
+                    continue
+                contents = read_contents(source, progress=how["progress"], trusted=args.trusted)
+                result = run_audit(contents, chosen, progress=announced)
                 if fix is not None:
                     used = chosen or result.used
-                    kept = clean(contents, result, used, public=allowed, draws=keep_draws, digits=digits)
+                    draws = clean(contents, result, used, public=allowed, draws=keep_draws, digits=digits)
                     console.say("auditing the cleaned copy before it is written")
-                    again = partial(run, model=used, **{**options, "progress": Announced(how["progress"])})
-                    result = result.with_fixed(write_audited(kept, fix, again))
+                    audit_copy = partial(run_audit, model=used, progress=announced)
+                    result = result.with_fixed(write_audited(draws, fix, audit_copy))
                     console.wrote(fix)
             except KeyboardInterrupt as stop:
                 results, interrupted = so_far(results, result, stop, [str(s) for s in sources[i:]]), True
@@ -156,47 +161,46 @@ def audit(
 COMMAND = audit
 
 
-def _table(args: Arguments, files: list[str], remedies: Any, threshold: int) -> "Audit":
+def _table(args: Arguments, files: list[str], remedies: "bool | Effort", threshold: int) -> "Audit":
     """The audit of a printed table, or of several of them."""
     from bayesrecon.auditing.audit import audit as run
     from bayesrecon.cli.inputs import knowledge_of, table_of
     from bayesrecon.results.findings import Thresholds
 
-    related = correlations_of(files, args.correlations)
-    read = table_of(files[0], args.model, args.settings)
-    chosen: dict[str, Any] = {"column": args.column[0]} if args.column and len(args.column) == 1 else {}
-    source: Any = files[0] if len(files) == 1 else files
+    correlations = correlations_of(files, args.correlations)
+    table_options = table_of(files[0], args.model, args.settings)
+    column = args.column[0] if args.column and len(args.column) == 1 else args.column
     if args.column and len(args.column) > 1:
         if len(files) > 1 or args.correlations:
             raise BayesreconError("several --column are those of one table, without --correlations")
-        chosen, related = {"column": args.column}, [None]
+        correlations = [None]
     with args.working() as how:
         return run(
-            source,
-            **read,
+            files[0] if len(files) == 1 else files,
+            **table_options,
             **knowledge_of(args, None),
-            correlations=related[0] if len(related) == 1 else related,
+            correlations=correlations[0] if len(correlations) == 1 else correlations,
             formula=args.formula,
-            **chosen,
+            column=column or None,
             remedies=remedies,
             thresholds=Thresholds(small_count=threshold),
             **how,
         )
 
 
-def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:
+def _sources(files: list[str], download: bool) -> "tuple[list[str | list[str] | Draws], Model | None]":
     """What to read, and the model that a posteriordb name stands for."""
     from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
     from bayesrecon.posteriors.formats import suffix_of
 
     chains = [f for f in files if suffix_of(f).startswith(".csv") and not is_cmdstan_approximation(f)]
-    rest = [f for f in files if f not in chains]
+    other_files = [f for f in files if f not in chains]
     for i, file in enumerate(files):
         if file in files[:i]:
             raise BayesreconError(f"{file} is given twice; name each file once")
-    sources: list[Any] = [chains] if chains else []
+    sources: list[str | list[str] | Draws] = [chains] if chains else []
     model = None
-    for file in rest:
+    for file in other_files:
         if Path(file).exists() or Path(file).suffix:
             sources.append(file)
             continue
@@ -205,7 +209,7 @@ def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:
     return sources, model
 
 
-def _reference(name: str, download: bool) -> tuple[Any, Any]:
+def _reference(name: str, download: bool) -> "tuple[Draws, Model]":
     """Reference draws of a posteriordb posterior, and its model."""
     from bayesrecon.posteriors.made.database import open_database, read_reference_draws
     from bayesrecon.posteriors.made.programs import served_by

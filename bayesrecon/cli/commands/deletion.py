@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, Arguments, command, only
-from bayesrecon.cli.ending import FIGURES, check_suffix
+from bayesrecon.cli.delivery import FIGURES, check_suffix
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.errors import BayesreconError
 
@@ -57,19 +57,17 @@ def deletion(
         raise BayesreconError("--candidates takes one AFTER and no --truth")
     if args.plot is not None and shape is None and candidates is None and len(after) > 1:
         raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or take --cdf")
-    within: dict[str, Any] = {
-        "domain": inputs.parse_domains(args.domain or ()) or None,
-    }
-    how = {name: getattr(args, name) for name in ("model", "settings", "power", "trusted")}
+    domain = inputs.parse_domains(args.domain or ()) or None
+    release_options = {name: getattr(args, name) for name in ("model", "settings", "power", "trusted")}
     if args.settings is None and is_table(before):
-        how["settings"] = json.dumps({"response": response})
+        release_options["settings"] = json.dumps({"response": response})
     if args.formula is not None:
         raise BayesreconError("--formula counts the levels of one table (recover, audit); a deletion has no use for it")
-    related = [None if file is None else [file] for file in correlations_of([before, *after], args.correlations)]
-    first = inputs.open_release([before], correlations=related[0], **how)
+    correlations = [None if file is None else [file] for file in correlations_of([before, *after], args.correlations)]
+    first = inputs.open_release([before], correlations=correlations[0], **release_options)
     pairs = []
-    for source, file in zip(after, related[1:], strict=True):
-        second = inputs.open_release([source], correlations=file, **how)
+    for source, file in zip(after, correlations[1:], strict=True):
+        second = inputs.open_release([source], correlations=file, **release_options)
         if args.model is not None and not is_table(source) and first.theta.shape[1] == second.theta.shape[1]:
             second = replace(second, model=first.model)  # a model file that was read twice
         pairs.append(paired(first, second))
@@ -78,31 +76,33 @@ def deletion(
     if candidates is not None:
         from bayesrecon.attacks.deletion.inferred import infer_deletion
 
-        found = infer_deletion(pair, _records(candidates, first.model, response), public=known, total=args.total)
-        args.deliver(found, "deletion.plot_inference", _show_inference)
+        inference = infer_deletion(pair, _records(candidates, first.model, response), public=known, total=args.total)
+        args.deliver(inference, "deletion.plot_inference", _show_inference)
         return
     if len(after) == 1 and truth is None and shape is None:
         from bayesrecon.attacks.choice import suited
         from bayesrecon.attacks.reconstruction import reconstruct
+        from bayesrecon.results.deletion import DeletedRecord
 
         attack = suited(pair, {}, public=known)
-        result = reconstruct(pair, attack=attack, total=args.total, **within, key=args.seed)
+        result = reconstruct(pair, attack=attack, total=args.total, domain=domain, key=args.seed)
+        assert isinstance(result, DeletedRecord), "of a pair"
         args.deliver(result, "deletion.plot_deleted", _show_record)
         return
     from bayesrecon.cli.deletions import draw_images, several
 
     true = None if truth is None else _records(truth, first.model, response)
-    every = several(pairs, public=known, truth=true, total=args.total, **within, seed=args.seed)
+    results = several(pairs, public=known, truth=true, total=args.total, domain=domain, seed=args.seed)
     if args.plot is not None and shape is not None:
-        draw_images(every, shape, args.plot, public=known, truth=true)
+        draw_images(results, shape, args.plot, public=known, truth=true)
     if cdf is not None:
         from bayesrecon.plots import plot_similarity
 
-        plot_similarity(every.cosines, path=cdf)
+        plot_similarity(results.cosines, path=cdf)
     args.values["plot"] = None
     if len(after) == 1 and truth is None:
-        return args.deliver(every.found[0], "", _show_record)
-    args.deliver(every, "", _show_all)
+        return args.deliver(results.found[0], "", _show_record)
+    args.deliver(results, "", _show_all)
 
 
 COMMAND = deletion
@@ -134,8 +134,8 @@ def _records(path: str, model: "Model", response: str) -> "Records":
             f"{path} has {len(columns)} columns besides {response!r}, the model {width} features; "
             "name the response with --response"
         )
-    found: Any = {linear.x: np.stack(columns, axis=1)}
-    return {**found, linear.y: np.asarray(table[response])} if response in table else found
+    records: Records = {linear.x: np.stack(columns, axis=1)}
+    return {**records, linear.y: np.asarray(table[response])} if response in table else records
 
 
 def _show_record(result: "DeletedRecord") -> "Iterable[RenderableType]":
@@ -174,8 +174,8 @@ def _show_inference(result: "DeletionInference") -> "Iterable[RenderableType]":
         totals = Table(title="what was deleted", title_justify="left")
         for heading in ("", "estimate", "lower", "upper"):
             totals.add_column(heading, justify="right" if heading else "left")
-        for one in result.deleted:
-            totals.add_row(one.name, *(rich_tables.number(v) for v in (one.estimate, one.lower, one.upper)))
+        for total in result.deleted:
+            totals.add_row(total.name, *(rich_tables.number(v) for v in (total.estimate, total.lower, total.upper)))
         yield totals
 
 
@@ -186,19 +186,19 @@ def _show_all(result: "Deletions") -> "Iterable[RenderableType]":
 
     from bayesrecon.cli import rich_tables
 
-    found = result.found
-    table = Table(title=f"the records deleted from {escape(found[0].before)}", title_justify="left")
+    records = result.found
+    table = Table(title=f"the records deleted from {escape(records[0].before)}", title_justify="left")
     table.add_column("after")
     table.add_column("label", justify="right")
     for heading in ("effective records", *(f"cosine, {k}" for k in result.cosines)):
         table.add_column(heading, justify="right")
-    for i, one in enumerate(found[:_MOST_ROWS]):
-        label = one.record.get("y")
+    for i, record in enumerate(records[:_MOST_ROWS]):
+        label = record.record.get("y")
         label_text = str(np.asarray(label)) if label is not None and np.ndim(label) == 0 else ""
         similar = [rich_tables.number(float(v[i])) for v in result.cosines.values()]
-        table.add_row(escape(one.after), label_text, rich_tables.number(one.effective_size, 3), *similar)
-    if len(found) > _MOST_ROWS:
-        table.add_row(f"and {len(found) - _MOST_ROWS} more: see --json or --out")
+        table.add_row(escape(record.after), label_text, rich_tables.number(record.effective_size, 3), *similar)
+    if len(records) > _MOST_ROWS:
+        table.add_row(f"and {len(records) - _MOST_ROWS} more: see --json or --out")
     yield table
     for name, values in result.cosines.items():
         yield f"{name}: median cosine similarity {np.nanmedian(values):.4f} over {len(values)} deletions"

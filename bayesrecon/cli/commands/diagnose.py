@@ -49,8 +49,8 @@ def diagnose(
     knows = inputs.knowledge_of(args, opened.model)
     with args.working() as how:
         if bound:
-            found = run_bound(opened, estimator=estimator, force=args.force, **how, **knows)
-            return args.deliver(found, "bounds.plot_bounds", lambda r: [bounds_table(r)])
+            bounds = run_bound(opened, estimator=estimator, force=args.force, **how, **knows)
+            return args.deliver(bounds, "bounds.plot_bounds", lambda r: [bounds_table(r)])
         planned = run_plan(opened, **how, **knows) if plan else None
         result = run(opened, order=order, estimator=estimator, force=args.force, **how, **knows)
     notes: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ def in_short(result: "Diagnosis") -> str:
 
 def _planned(plan: "Plan") -> "list[Table]":
     """What each way to publish would leave, and how far others go to protect as the least worth planned for does."""
-    worths = [worth for one in plan.outlooks for worth, error in one.sanitised.items() if error]
+    worths = [worth for outlook in plan.outlooks for worth, error in outlook.sanitised.items() if error]
     return [plan_table(plan), *([equal_table(plan, min(worths))] if worths else [])]
 
 
@@ -135,8 +135,8 @@ def bounds_table(result: "Bounds") -> "Table":
     for heading in ("lower", "upper", "width"):
         table.add_column(heading, justify="right", no_wrap=True)
     for interval in result.intervals:
-        ends = (interval.lower, interval.upper, interval.width)
-        table.add_row(escape(interval.name), *(rich_tables.number(v) for v in ends))
+        numbers = (interval.lower, interval.upper, interval.width)
+        table.add_row(escape(interval.name), *(rich_tables.number(v) for v in numbers))
     return table
 
 

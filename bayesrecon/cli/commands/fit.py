@@ -1,17 +1,33 @@
 """`bayesrecon fit`: build a posterior, from a table of data or by its name in posteriordb."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict, get_args
 
 import typer
 
 from bayesrecon._version import __version__
 from bayesrecon.cli import options
-from bayesrecon.cli.ending import check_places, check_suffix
+from bayesrecon.cli.delivery import check_places, check_suffix
 from bayesrecon.errors import BayesreconError, Note
 
 if TYPE_CHECKING:
+    import numpy as np
+    from rich.table import Table
+
+    from bayesrecon.posteriors.made.fitted import Run
+    from bayesrecon.posteriors.made.nuts import ChainMethod, Convergence
     from bayesrecon.releases import PosteriorDraws
+
+
+class Sampling(TypedDict):
+    """Options of `nuts`."""
+
+    chains: int
+    draws: int
+    warmup: int
+    thinning: int
+    target_accept: float
+    chain_method: "ChainMethod"
 
 
 def fit(
@@ -48,24 +64,39 @@ def fit(
     (BAYESRECON_CACHE), where every command finds it by name.
     """
     from bayesrecon.cli import console
+    from bayesrecon.posteriors.made.fitted import Run
     from bayesrecon.posteriors.made.nuts import check_run, convergence
 
     if out is not None:
         check_suffix(out, (".nc",), "--out")
         check_places({"--out": out}, [model, data or ""])
-    if chain_method not in ("auto", "vectorized", "parallel", "sequential"):
-        raise BayesreconError(f"--chain-method {chain_method}: expected auto, vectorized, parallel or sequential")
-    run: dict[str, Any] = {"chains": chains, "warmup": warmup, "thinning": thin}
+    method = _chain_method(chain_method)
     if data is None:
-        if response or covariates or settings or chain_method != "auto":
+        if response or covariates or settings or method != "auto":
             raise BayesreconError("--response, --covariates, --settings and --chain-method need DATA, see --help")
-        release = _by_name(model, {**run, "seed": seed, "draws": draws, "target_accept": target_accept}, refresh)
+        run = Run(
+            seed,
+            chains,
+            Run.draws if draws is None else draws,
+            warmup,
+            thin,
+            Run.target_accept if target_accept is None else target_accept,
+        )
+        release = _by_name(model, run, refresh)
     else:
         if out is None:
             raise BayesreconError("--out FILE.nc is needed: draws from data are written to a file")
-        run |= {"draws": draws or 1000, "target_accept": target_accept or 0.8}
-        check_run(chains, 1000 if draws is None else draws, warmup, thin, run["target_accept"], seed)
-        release = _from_data(model, data, run, seed, chain_method, response, covariates, settings)
+        accept = target_accept or 0.8
+        check_run(chains, 1000 if draws is None else draws, warmup, thin, accept, seed)
+        sampling: Sampling = {
+            "chains": chains,
+            "draws": draws or 1000,
+            "warmup": warmup,
+            "thinning": thin,
+            "target_accept": accept,
+            "chain_method": method,
+        }
+        release = _from_data(model, data, sampling, seed, response, covariates, settings)
     if out is not None:
         from bayesrecon.posteriors.made.nuts import save_draws
 
@@ -100,17 +131,25 @@ def _messages(release: "PosteriorDraws") -> dict[str, list[str]]:
     }
 
 
-def _by_name(name: str, settings: dict[str, Any], refresh: bool) -> "PosteriorDraws":
+def _chain_method(name: str) -> "ChainMethod":
+    from bayesrecon.posteriors.made.nuts import ChainMethod
+
+    for method in get_args(ChainMethod):
+        if name == method:
+            return method
+    raise BayesreconError(f"--chain-method {name}: expected auto, vectorized, parallel or sequential")
+
+
+def _by_name(name: str, run: "Run", refresh: bool) -> "PosteriorDraws":
     from bayesrecon.cli import console
     from bayesrecon.posteriors.made.database import has_reference_draws, open_database, posterior_info
-    from bayesrecon.posteriors.made.fitted import Run, fitted
+    from bayesrecon.posteriors.made.fitted import fitted
     from bayesrecon.posteriors.made.programs import served_by
 
     database = open_database()
     posterior_info(database, name)
     if has_reference_draws(database, name):
         raise BayesreconError(f"posteriordb has reference draws of {name}: there is nothing to build")
-    run = Run(**{k: v for k, v in settings.items() if v is not None})
     served = served_by(database, name)
     return fitted(name, served.model, served.records(), run, refresh=refresh, say=console.say)
 
@@ -118,9 +157,8 @@ def _by_name(name: str, settings: dict[str, Any], refresh: bool) -> "PosteriorDr
 def _from_data(
     model: str,
     data: str,
-    run: dict[str, Any],
+    sampling: Sampling,
     seed: int,
-    chain_method: str,
     response: str | None,
     covariates: str | None,
     settings: str | None,
@@ -132,10 +170,10 @@ def _from_data(
     records = check_records(target, records)
     count = len(next(iter(records.values())))
     console.say(
-        f"NUTS on {target.name}: {count} records, {target.dimension} parameters, {run['chains']} chains, {_device()}"
+        f"NUTS on {target.name}: {count} records, {target.dimension} parameters, {sampling['chains']} chains, "
+        f"{_device()}"
     )
-    method: Any = chain_method
-    return nuts(target, records, key=seed, **run, chain_method=method, progress=console.err.is_terminal)
+    return nuts(target, records, key=seed, **sampling, progress=console.err.is_terminal)
 
 
 def _device() -> str:
@@ -145,11 +183,11 @@ def _device() -> str:
     return f"on {device.platform.upper()}" + (f" ({device.device_kind})" if device.platform != "cpu" else "")
 
 
-def _convergence_table(release: Any, state: Any) -> Any:
+def _convergence_table(release: "PosteriorDraws", state: "Convergence") -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    values = _own_values(release)
+    values = _constrained_values(release)
     table = Table(title=f"{release.size} draws", title_justify="left")
     table.add_column("parameter")
     for heading in ("mean", "sd", "R-hat", "ESS"):
@@ -162,7 +200,7 @@ def _convergence_table(release: Any, state: Any) -> Any:
     return table
 
 
-def _own_values(release: Any) -> Any:
+def _constrained_values(release: "PosteriorDraws") -> "np.ndarray":
     """Draws as the model states them, `(T, d)`: a scale, not its logarithm. Unconstrained where numbers are not one to
     one, as those of a simplex are not."""
     import jax
@@ -172,9 +210,10 @@ def _own_values(release: Any) -> Any:
 
     model, theta = release.model, np.asarray(release.theta)
     with x64():
-        own, free = jax.vmap(model.constrain)(theta), jax.vmap(model.split)(theta)
+        constrained, free = jax.vmap(model.constrain)(theta), jax.vmap(model.split)(theta)
     one_to_one = {p.name: p.shape == p.free_shape for p in model.parameters}
     columns = [
-        np.asarray((own if one_to_one[p.name] else free)[p.name]).reshape(len(theta), -1) for p in model.parameters
+        np.asarray((constrained if one_to_one[p.name] else free)[p.name]).reshape(len(theta), -1)
+        for p in model.parameters
     ]
     return np.concatenate(columns, axis=1)

@@ -104,7 +104,7 @@ def game(
 COMMAND = game
 
 
-def _game(name: str, response: str | None, learner: str | None, adversary: list[str], flags: Any) -> "Game":
+def _game(name: str, response: str | None, learner: str | None, adversary: list[str], flags: dict[str, Any]) -> "Game":
     from bayesrecon.games.adversary import named_adversary
     from bayesrecon.games.named_games import load
 
@@ -142,8 +142,8 @@ def _list(json: bool) -> None:
         table = Table(title=f"{len(listed)} {title}", title_justify="left")
         table.add_column(title[:-1], no_wrap=True)
         table.add_column("what it is", overflow="fold")
-        for one, line in listed.items():
-            table.add_row(escape(one), escape(line))
+        for item, line in listed.items():
+            table.add_row(escape(item), escape(line))
         console.out.print(table)
 
 

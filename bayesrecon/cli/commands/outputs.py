@@ -1,18 +1,19 @@
 """`bayesrecon outputs`: one input from what a model answered to it, or what its answers would give away."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bayesrecon.cli import options
 from bayesrecon.cli.command import ENDING, Arguments, command
-from bayesrecon.cli.ending import check_suffix
+from bayesrecon.cli.delivery import check_suffix
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from bayesrecon.posteriors.fits.model_outputs import Predict
     from bayesrecon.results.input_estimate import InputEstimate
 
 _ROWS = 30
@@ -73,14 +74,14 @@ def outputs(
 
         if args.out is not None and args.out.suffix == ".npz":
             raise BayesreconError(f"--out {args.out}: an audit is written to .csv or .json")
-        found = audit_outputs(predict, records, decoder=decode, values=values, name=model, key=args.seed)
-        finish(args, found, html, fail_on)
+        audit_result = audit_outputs(predict, records, decoder=decode, values=values, name=model, key=args.seed)
+        finish(args, audit_result, html, fail_on)
         return
     from bayesrecon.attacks.attack import attacks
     from bayesrecon.attacks.reconstruction import reconstruct
     from bayesrecon.posteriors.fits.model_outputs import outputs as release_of_outputs
 
-    z: Any = read_array(str(outputs), name="z")
+    z = read_array(str(outputs), name="z")
     release = release_of_outputs(
         predict,
         z,
@@ -121,13 +122,13 @@ def _check(
         raise BayesreconError("--decoder FILE.py:decode goes with --attack trained-decoding, or with --audit")
 
 
-def _function(spec: str, what: str, option: str) -> Any:
+def _function(spec: str, what: str, option: str) -> "Predict":
     from bayesrecon.cli.own_files import load_object
 
-    found = load_object(spec, what, option)
-    if not callable(found):
-        raise BayesreconError(f"{option} {spec}: this is a {type(found).__name__}, no function")
-    return found
+    loaded = load_object(spec, what, option)
+    if not callable(loaded):
+        raise BayesreconError(f"{option} {spec}: this is a {type(loaded).__name__}, no function")
+    return loaded
 
 
 def table(result: "InputEstimate", details: bool = False) -> "Table":
@@ -143,8 +144,8 @@ def table(result: "InputEstimate", details: bool = False) -> "Table":
         fields_table.add_column(heading, justify="right", no_wrap=True)
     frame = result.to_dataframe().sort_values("visibility", ascending=False, kind="stable")
     for row in frame.head(_ROWS).reset_index().to_dict("records"):
-        shown = list(row.values())[1 : 6 if details else 5]
-        fields_table.add_row(str(row["field"]), *map(number, shown), str(row["verdict"]))
+        numbers = list(row.values())[1 : 6 if details else 5]
+        fields_table.add_row(str(row["field"]), *map(number, numbers), str(row["verdict"]))
     if len(frame) > _ROWS:
         fields_table.add_row(f"and {len(frame) - _ROWS} more: see --json")
     return fields_table

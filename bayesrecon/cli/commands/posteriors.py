@@ -76,28 +76,30 @@ def _show_verdicts(names: Sequence[str], *, build: bool, workers: int, json: boo
     from bayesrecon.cli.verdicts import COLUMNS, cells, row
     from bayesrecon.running.engine import processes
 
-    rest: list[str] = []
+    unavailable: list[str] = []
     if not names:
-        names, rest = available(build=build)
-    found = []
+        names, unavailable = available(build=build)
+    attacked = []
     with processes(workers), console.progress_bar() as progress:
-        for i, (name, one) in enumerate(verdicts(names, progress=progress)):
-            if not isinstance(one, BayesreconError):
-                found.append(one)
+        for i, (name, outcome) in enumerate(verdicts(names, progress=progress)):
+            if not isinstance(outcome, BayesreconError):
+                attacked.append(outcome)
                 console.say(f"{i + 1} of {len(names)}: {name}")
             elif len(names) == 1:
-                raise one
+                raise outcome
             else:
-                console.warn(f"{name}: {one}")
-    if rest:
-        console.say(f"{len(rest)} more were not run: no draws at hand (--build samples those with a shipped model)")
+                console.warn(f"{name}: {outcome}")
+    if unavailable:
+        console.say(
+            f"{len(unavailable)} more were not run: no draws at hand (--build samples those with a shipped model)"
+        )
     if json:
         # The row in words, and beside it what the words are made from.
-        console.emit_json([row(v) | {"found": asdict(v.found), "warnings": v.warnings} for v in found])
+        console.emit_json([row(v) | {"found": asdict(v.found), "warnings": v.warnings} for v in attacked])
         return
     table = Table()
     for heading in COLUMNS.values():
         table.add_column(heading)
-    for each in found:
-        table.add_row(*(escape(cell) for cell in cells(row(each))))
+    for verdict in attacked:
+        table.add_row(*(escape(cell) for cell in cells(row(verdict))))
     console.out.print(table)

@@ -6,14 +6,18 @@ import typer
 
 from bayesrecon.cli.attacks import attack_of, options_of, options_table
 from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Arguments, command
-from bayesrecon.cli.ending import check_suffix
+from bayesrecon.cli.delivery import check_suffix
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
     from rich.console import RenderableType
     from rich.table import Table
 
     from bayesrecon.attacks.attack import Attack
+    from bayesrecon.results.base import Result
     from bayesrecon.results.reconstruction import Reconstruction
 
 _MOST_ROWS = 60
@@ -48,23 +52,26 @@ def reconstruct(
         return
     check_suffix(chosen.get("checkpoint"), (".npz",), "--checkpoint")
     args.values["release"] = release
-    one, n = attack_of(attack, chosen, args)
-    _check_written(one, args)
+    chosen_attack, n = attack_of(attack, chosen, args)
+    _check_written(chosen_attack, args)
     opened = inputs.open_release_of(args)
     knows = inputs.knowledge_of(args, opened.model)
     with args.working() as how:
-        result: Any = run(opened, attack=one, n=n, force=args.force, **how, **knows)  # type: ignore[call-overload]
+        if chosen_attack is None:
+            result = run(opened, n=n, force=args.force, **how, **knows)
+        else:
+            result = run(opened, attack=chosen_attack, force=args.force, **how, **knows)
     _deliver(args, result)
 
 
 COMMAND = reconstruct
 
 
-def _check_written(one: "Attack[Any] | None", args: Arguments) -> None:
+def _check_written(attack: "Attack[Result] | None", args: Arguments) -> None:
     """Refuse files that there are not of what the attack finds, before the work and not after it."""
     from bayesrecon.results.records import RecordTable
 
-    kind = (RecordTable if args.unit else None) if one is None else get_type_hints(type(one).run)["return"]
+    kind = (RecordTable if args.unit else None) if attack is None else get_type_hints(type(attack).run)["return"]
     if kind is None:
         return
     if args.out is not None and args.out.suffix == ".nc" and not hasattr(kind, "to_dataset"):
@@ -73,7 +80,7 @@ def _check_written(one: "Attack[Any] | None", args: Arguments) -> None:
         raise BayesreconError(f"--plot {args.plot}: there is no drawing of a {kind.__name__}")
 
 
-def _deliver(args: Arguments, result: Any) -> None:
+def _deliver(args: Arguments, result: "Result") -> None:
     from bayesrecon.results.reconstruction import Reconstruction
     from bayesrecon.results.records import RecordTable
 
@@ -89,12 +96,12 @@ def _deliver(args: Arguments, result: Any) -> None:
     args.deliver(
         result,
         "reconstruction.plot_reconstruction",
-        lambda r: _shown(r, args.details),
+        lambda r: _tables(r, args.details),
         interrupted,
     )
 
 
-def _shown(result: "Reconstruction", details: bool) -> "list[RenderableType]":
+def _tables(result: "Reconstruction", details: bool) -> "list[RenderableType]":
     if details:
         parts = [gap_line(result), certificate_line(result), ending(result)]
         return [headline(result, details), statistics_table(result), *parts]
@@ -104,11 +111,11 @@ def _shown(result: "Reconstruction", details: bool) -> "list[RenderableType]":
 def headline(result: "Reconstruction", details: bool = False) -> str:
     """What was built; with details, also how."""
     count = len(result.pseudo.weights)
-    made = f"{result.release}: {count} weighted record{'s' * (count != 1)}"
+    records = f"{result.release}: {count} weighted record{'s' * (count != 1)}"
     if not details:
-        return f"{made} fitted to the release"
-    how = f"metric {result.metric}, {result.coordinates} coordinates"
-    return f"{made} by {result.method}, {result.objective} objective ({how})"
+        return f"{records} fitted to the release"
+    setting = f"metric {result.metric}, {result.coordinates} coordinates"
+    return f"{records} by {result.method}, {result.objective} objective ({setting})"
 
 
 def in_short(result: "Reconstruction") -> str:
@@ -132,14 +139,14 @@ def statistics_table(result: "Reconstruction") -> "Table":
 
     from bayesrecon.cli.rich_tables import number
 
-    found = result.statistics()
+    statistics = result.statistics()
     table = Table()
     table.add_column("statistic", no_wrap=True)
     table.add_column("of the records", justify="right", no_wrap=True)
-    for name, value in list(found.items())[:_MOST_ROWS]:
+    for name, value in list(statistics.items())[:_MOST_ROWS]:
         table.add_row(escape(name), number(value if isfinite(value) else None))
-    if len(found) > _MOST_ROWS:
-        table.add_row(f"and {len(found) - _MOST_ROWS} more: see --json")
+    if len(statistics) > _MOST_ROWS:
+        table.add_row(f"and {len(statistics) - _MOST_ROWS} more: see --json")
     return table
 
 
@@ -159,7 +166,7 @@ def certificate_line(result: "Reconstruction") -> str:
     """What the gap is measured against: the domain and the mass it was searched on."""
     kind = "tables with one record a row" if result.certificate == "one record a row" else result.certificate
     text = f"certified: distance from the best of all {kind}"
-    stated = [f"{name} in {_interval(ends)}" for name, ends in result.domain.items()]
+    stated = [f"{name} in {_interval(bounds)}" for name, bounds in result.domain.items()]
     if stated:
         text += f" with {', '.join(stated)}"
     if result.mass is not None and result.certificate != "one record a row":
@@ -173,9 +180,9 @@ def ending(result: "Reconstruction") -> str:
     return f"{result.stopped} after {last} iteration{'s' * (last != 1)}, {result.seconds:.1f} s"
 
 
-def _interval(ends: Any) -> str:
+def _interval(bounds: "Sequence[npt.ArrayLike]") -> str:
     """`[low, high]`; of a field with several entries, the hull."""
     import numpy as np
 
-    low, high = (np.asarray(end, float) for end in ends)
+    low, high = (np.asarray(bound, float) for bound in bounds)
     return f"[{low.min():.4g}, {high.max():.4g}]"

@@ -16,10 +16,8 @@ def recover(args: Arguments) -> None:
 
     estimator, opened = Estimator(args.metric, args.coordinates), inputs.open_releases_of(args)
     with args.working() as how:
-        one_or_all = opened if len(opened) > 1 else opened[0]
-        result = run(
-            one_or_all, estimator=estimator, force=args.force, **how, **inputs.knowledge_of(args, opened[0].model)
-        )
+        source = opened if len(opened) > 1 else opened[0]
+        result = run(source, estimator=estimator, force=args.force, **how, **inputs.knowledge_of(args, opened[0].model))
     args.deliver(
         result, "recovery_summary.plot_summary", lambda r: [rich_tables.recovery_table(r, details=args.details)]
     )

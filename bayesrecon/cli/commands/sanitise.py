@@ -1,20 +1,23 @@
 """`bayesrecon sanitise`: draws that may be published in the place of others."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bayesrecon.cli.audits import check_writable
 from bayesrecon.cli.command import ENDING, RELEASE, Arguments, command, only
-from bayesrecon.cli.ending import check_suffix, deliver
+from bayesrecon.cli.delivery import check_suffix, deliver
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
 
 if TYPE_CHECKING:
+    import numpy as np
     from rich.console import RenderableType
     from rich.table import Table
 
+    from bayesrecon.releases import Release
     from bayesrecon.results.audit import Audit
     from bayesrecon.results.sanitised import Sanitised
 
@@ -94,7 +97,7 @@ def sanitise(
         raise BayesreconError(f"--out {out}: {kinds}")
     opened = _mode(args) if mode else _draws(args)
     with console.progress_bar() as progress:
-        found = run(
+        sanitised = run(
             opened,
             worth=worth,
             records=records if unit is None or records is None else {unit: records},
@@ -105,18 +108,18 @@ def sanitise(
             progress=progress,
         )
         progress("auditing the copy", 0.9)
-        audited = _written_table(found, out) if mode else _written(found, out)
+        audited = _written_table(sanitised, out) if mode else _written(sanitised, out)
     console.wrote(out)
     if table is not None:
-        _written_table(found, table)
+        _written_table(sanitised, table)
         console.wrote(table)
-    deliver(found, out=page, plot=None, draw=None, json=args.json, show=lambda r: _show(r, audited))
+    deliver(sanitised, out=page, plot=None, draw=None, json=args.json, show=lambda r: _show(r, audited))
 
 
 COMMAND = sanitise
 
 
-def _draws(args: Arguments) -> Any:
+def _draws(args: Arguments) -> "Release":
     from bayesrecon.cli import inputs
 
     return inputs.open_release(
@@ -130,7 +133,7 @@ def _draws(args: Arguments) -> Any:
     )
 
 
-def _mode(args: Arguments) -> Any:
+def _mode(args: Arguments) -> "Release":
     from bayesrecon.cli import inputs
     from bayesrecon.posteriors.printed.modes import mode_of_table
 
@@ -141,37 +144,38 @@ def _mode(args: Arguments) -> Any:
     return mode_of_table(path, inputs.at_power(inputs.load_model(args.model, settings), args.power))
 
 
-def _written_table(found: "Sanitised", path: Path) -> None:
+def _written_table(result: "Sanitised", path: Path) -> None:
     """Means or a mode with standard deviations and covariance, which hold nothing but these numbers."""
-    write_whole(path, lambda temporary: temporary.write_text(found.table().to_csv(), encoding="utf-8"))
+    write_whole(path, lambda temporary: temporary.write_text(result.table().to_csv(), encoding="utf-8"))
 
 
-def _written(found: "Sanitised", path: Path) -> "Audit":
+def _written(result: "Sanitised", path: Path) -> "Audit":
     """The file, audited before it is there."""
     from bayesrecon.auditing.audit import audit
     from bayesrecon.auditing.fix import write_audited
     from bayesrecon.posteriors.named_draws import named_draws
 
-    release = found.release
+    release = result.release
 
-    def look(copy: Path) -> "Audit":
+    def audit_file(copy: Path) -> "Audit":
         return audit(str(copy), release.model, remedies=False)
 
-    return write_audited(named_draws(release).values, path, look, found.attributes)
+    return write_audited(named_draws(release).values, path, audit_file, result.attributes)
 
 
 def _show(result: "Sanitised", audited: "Audit | None") -> "list[RenderableType]":
     shifts = [] if result.shifts is None else [_shifts(result.shifts)]
     if result.bits is not None:
         shifts.append(_bits(result.bits, result.bits_of_draws))
-    shifts += [_unit_shifts(name, one) for name, one in (result.units or {}).items()]
-    median, most, largest = result.typical_shifts
+    shifts += [_unit_shifts(name, unit_shifts) for name, unit_shifts in (result.units or {}).items()]
+    median, quantile, largest = result.typical_shifts
     return [
         result.headline,
         statistics_table(result),
         changes_table(result),
         f"one record as the posterior predicts them moves the release by {median:.2g} standard deviations in the "
-        f"median, 95 % of them by up to {most:.2g}, and the farthest by {largest:.2g}: single records are not hidden",
+        f"median, 95 % of them by up to {quantile:.2g}, and the farthest by {largest:.2g}: single records are not "
+        "hidden",
         *shifts,
         *([] if result.spent is None else [f"ledger: {result.spent:g} of {result.budget:g} draws' worth is released"]),
         *([] if audited is None else [f"audit of the copy: {audited.headline}"]),
@@ -179,7 +183,7 @@ def _show(result: "Sanitised", audited: "Audit | None") -> "list[RenderableType]
     ]
 
 
-def _shifts(shifts: Any) -> str:
+def _shifts(shifts: "np.ndarray") -> str:
     import numpy as np
 
     order = np.argsort(-np.asarray(shifts))[:5]
@@ -187,7 +191,7 @@ def _shifts(shifts: Any) -> str:
     return f"of your records (not to be published; --page has all): median {np.median(shifts):.2g}; {most}"
 
 
-def _bits(bits: Any, before: Any) -> str:
+def _bits(bits: "np.ndarray", before: "np.ndarray") -> str:
     import numpy as np
 
     return (
@@ -197,7 +201,7 @@ def _bits(bits: Any, before: Any) -> str:
     )
 
 
-def _unit_shifts(column: str, shifts: Any) -> str:
+def _unit_shifts(column: str, shifts: Mapping[object, float]) -> str:
     import numpy as np
 
     most = sorted(shifts, key=lambda value: -shifts[value])[:5]
@@ -218,9 +222,14 @@ def statistics_table(result: "Sanitised") -> "Table":
     for heading in ("error, any number of draws", "error, these draws", "as of so many draws"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    for one in result.statistics[:_ROWS]:
-        cells = [one.name, number(one.scatter, 3), number(one.se, 3), number(one.equivalent_draws, 3)]
-        table.add_row(*map(escape, cells), f"[{STYLE[one.verdict]}]{one.verdict}[/]")
+    for statistic in result.statistics[:_ROWS]:
+        cells = [
+            statistic.name,
+            number(statistic.scatter, 3),
+            number(statistic.se, 3),
+            number(statistic.equivalent_draws, 3),
+        ]
+        table.add_row(*map(escape, cells), f"[{STYLE[statistic.verdict]}]{statistic.verdict}[/]")
     return table
 
 
@@ -234,6 +243,6 @@ def changes_table(result: "Sanitised") -> "Table":
     table.add_column("parameter", no_wrap=True)
     for heading in ("mean", "sd", "5 %", "95 %"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for one in sorted(result.changes, key=lambda c: -max(c.mean, c.sd, c.low, c.high))[:_ROWS]:
-        table.add_row(escape(one.name), *(f"{v:.2g}" for v in (one.mean, one.sd, one.low, one.high)))
+    for change in sorted(result.changes, key=lambda c: -max(c.mean, c.sd, c.low, c.high))[:_ROWS]:
+        table.add_row(escape(change.name), *(f"{v:.2g}" for v in (change.mean, change.sd, change.low, change.high)))
     return table

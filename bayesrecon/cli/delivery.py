@@ -1,35 +1,47 @@
-"""How a command ends: warnings, the result as a file by the suffix of its name, a plot, then JSON or tables."""
+"""Output of a result: warnings, a file in the format of its suffix, a plot, then JSON or tables."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from bayesrecon.results.base import Result
+
+R = TypeVar("R", bound="Result")
 FIGURES = (".png", ".pdf", ".svg")
 
 
+@runtime_checkable
+class _Plotted(Protocol):
+    """A result that draws itself."""
+
+    def plot(self, *, path: Path) -> object: ...
+
+
 def deliver(
-    result: Any,
+    result: R,
     *,
     out: Path | None,
     plot: Path | None,
     draw: str | None,
     json: bool,
-    show: "Callable[[Any], Iterable[RenderableType]]",
+    show: "Callable[[R], Iterable[RenderableType]]",
     notes: Iterable[str] = (),
 ) -> None:
-    """Hand over a result.
+    """Output a result.
 
     Args:
-        out, plot: files to write, their names checked beforehand.
-        draw: the module and function of `bayesrecon.plots` that draw it (`module.function`); by default its own.
-        json: one JSON object on stdout instead of what `show` makes of it, lines of text and tables.
-        notes: warnings beside those of the result.
+        result: the result.
+        out, plot: files to write, whose names were checked before; None for none.
+        draw: the function of `bayesrecon.plots` that plots the result (`module.function`); None for its own `plot`.
+        json: whether to print one JSON object on stdout instead of texts and tables.
+        show: function that returns these texts and tables.
+        notes: warnings in addition to those of the result.
     """
     from bayesrecon.cli import console
 
@@ -40,7 +52,12 @@ def deliver(
         result.save(out)
         console.wrote(out)
     if plot is not None:
-        result.plot(path=plot) if draw is None else result.drawn(draw, path=plot)
+        if draw is not None:
+            result.drawn(draw, path=plot)
+        elif isinstance(result, _Plotted):
+            result.plot(path=plot)
+        else:
+            raise BayesreconError(f"--plot {plot}: there is no drawing of a {type(result).__name__}")
         console.wrote(plot)
     if json:
         console.emit_json(result.to_dict())
@@ -53,16 +70,19 @@ def deliver(
 
 
 def _first(result: object) -> list[str]:
-    """What has to be read before the tables: that a check failed, and what the numbers rest on."""
+    """The lines before the tables: whether a check failed, and the assumption of the numbers."""
     return [line for line in (getattr(result, "notice", ""), getattr(result, "condition", "")) if line]
 
 
 def check_places(written: Mapping[str, Path], read: Iterable[str]) -> None:
-    """Refuse to write over what is read, by whatever name, or to write two files to one place.
+    """Raise an error if a file to write is also read, under any name, or if two files have the same path.
 
     Args:
-        written: option -> file to write.
-        read: whatever was typed that may be the name of a file or folder.
+        written: `{option: file to write}`.
+        read: texts that may be names of files or folders to read.
+
+    Raises:
+        BayesreconError: as above.
     """
     names = {name for text in read for name in (text, text.rpartition(":")[0]) if name}  # FILE.py:FUNCTION
     sources = [Path(name) for name in names if os.path.exists(name)]
@@ -80,7 +100,11 @@ def check_places(written: Mapping[str, Path], read: Iterable[str]) -> None:
 
 
 def check_suffix(path: Path | None, allowed: tuple[str, ...], option: str) -> None:
-    """Refuse a file name before the work, not after it."""
+    """Check the name of a file to write, before any computation.
+
+    Raises:
+        BayesreconError: another suffix, a directory, or a folder that does not exist.
+    """
     if path is None:
         return
     if path.suffix not in allowed:

@@ -1,24 +1,23 @@
-"""What a text or some bytes hold: numbers and texts behind JSON, base64, hexadecimal digits and gzip, one level."""
+"""Numbers and texts encoded in a text or in bytes: as JSON, base64, hexadecimal digits or gzip, one level deep."""
 
 import base64
 import binascii
 import json
 import re
 import zlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-_MOST_NUMBERS, _MOST_BYTES = 100_000, 2**24  # of a text that are looked at: a file can hold any amount
+_MOST_NUMBERS, _MOST_BYTES = 100_000, 2**24  # largest amounts that are examined, since a file can hold any amount
 _BASE64, _HEX = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}"), re.compile(r"(?:[0-9a-fA-F]{2}){12,}")
 
 Part = str | np.ndarray
 
 
 def layers(value: object) -> list[Part]:
-    """The value itself, and what is behind it.
+    """The value itself, and the values that it encodes.
 
     >>> [part.tolist() for part in layers('{"age": [41, 63, 17]}') if not isinstance(part, str)]
     [[41.0, 63.0, 17.0]]
@@ -26,19 +25,19 @@ def layers(value: object) -> list[Part]:
     >>> layers(base64.b64encode(np.array([41.5, 63.25, 17.0]).tobytes()).decode())[1].tolist()
     [41.5, 63.25, 17.0]
     """
-    found = list(_direct(value))
-    texts = [part for part in found if isinstance(part, str)]
+    parts = list(_direct(value))
+    texts = [part for part in parts if isinstance(part, str)]
     if isinstance(value, np.ndarray) and value.dtype.kind in "US" and value.size <= 1000:
         texts += [str(v) for v in value.ravel()]
     for text in texts:
         for content in _decoded(text.strip()):
-            found += _of_bytes(content)
+            parts += _of_bytes(content)
     if isinstance(value, bytes):
-        found += _of_bytes(value)
-    return found
+        parts += _of_bytes(value)
+    return parts
 
 
-def _direct(value: Any) -> Iterator[Part]:
+def _direct(value: object) -> Iterator[Part]:
     if isinstance(value, bytes):
         return
     if isinstance(value, str):
@@ -48,7 +47,7 @@ def _direct(value: Any) -> Iterator[Part]:
     try:
         array = np.asarray(value)
     except ValueError:  # lists of unequal lengths
-        array = np.asarray([str(v) for v in value])
+        array = np.asarray([str(v) for v in value] if isinstance(value, Iterable) else str(value))
     if array.dtype.kind in "biuf":
         yield array
     elif array.dtype.kind == "O" and array.ndim == 0:
@@ -68,9 +67,9 @@ def _in_text(text: str) -> Iterator[Part]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
-        found = _NUMBER.findall(text[: 40 * _MOST_NUMBERS])[:_MOST_NUMBERS]
-        if len(found) >= 3 and sum(map(len, found)) + text.count(",") + text.count(" ") > 0.5 * len(text):
-            yield np.array([float(n) for n in found])
+        matches = _NUMBER.findall(text[: 40 * _MOST_NUMBERS])[:_MOST_NUMBERS]
+        if len(matches) >= 3 and sum(map(len, matches)) + text.count(",") + text.count(" ") > 0.5 * len(text):
+            yield np.array([float(n) for n in matches])
         return
     if isinstance(content, list | dict):
         numbers, texts = [], []
@@ -126,7 +125,7 @@ def _decoded(text: str) -> Iterator[bytes]:
 
 
 def _of_bytes(content: bytes) -> list[Part]:
-    """Numbers or a text; what is compressed is opened once, up to a limit."""
+    """Numbers or a text. Compressed bytes are decompressed once, up to a limit."""
     if content[:2] == b"\x1f\x8b" or content[:1] == b"\x78":
         try:
             content = zlib.decompressobj(47).decompress(content, _MOST_BYTES)
@@ -138,12 +137,12 @@ def _of_bytes(content: bytes) -> list[Part]:
         text = ""
     if text and (text.isprintable() or any(c in text for c in "\n\t")):
         return [text, *_in_text(text)]
-    found: list[Part] = []
+    parts: list[Part] = []
     for kind in ("<f8", "<f4", "<i8", "<i4"):
         if len(content) % np.dtype(kind).itemsize == 0 and len(content) >= 3 * np.dtype(kind).itemsize:
             with np.errstate(all="ignore"):
                 values = np.frombuffer(content, kind).astype(float)
             size = np.abs(values[np.isfinite(values) & (values != 0)])
             if np.isfinite(values).all() and size.size and size.min() > 1e-12 and size.max() < 1e12:
-                found.append(values)
-    return found
+                parts.append(values)
+    return parts

@@ -5,7 +5,7 @@ import pytest
 from kidscore import DRAWS, MODEL
 
 import bayesrecon
-from bayesrecon.auditing.held import held
+from bayesrecon.auditing.sensitive_values import sensitive_values
 from bayesrecon.posteriors.contents import Contents, Variable
 
 PER_DRAW = np.random.default_rng(0).normal(size=(20, 3))
@@ -14,7 +14,8 @@ PER_DRAW = np.random.default_rng(0).normal(size=(20, 3))
 def kinds(group, name, shape=(), model=None):
     values = PER_DRAW if shape else PER_DRAW[:, 0]
     return [
-        (f.kind, f.severity) for f in held(Contents("a", "b", (), (Variable(group, name, shape, True, values),)), model)
+        (f.kind, f.severity)
+        for f in sensitive_values(Contents("a", "b", (), (Variable(group, name, shape, True, values),)), model)
     ]
 
 

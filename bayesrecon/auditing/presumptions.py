@@ -4,15 +4,13 @@ A presumption is tried as if the user had stated it, and findings mention it. If
 errors under a presumption, it is contradicted, and the audit says so.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.factors import Factor, families
 from bayesrecon.inexact import Limit
-from bayesrecon.knowledge import check_knowledge
+from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.printed.coded_tables import Coded
 from bayesrecon.releases import Release
@@ -31,10 +29,10 @@ class Presumption:
     """
 
     words: str
-    knows: Mapping[str, Any]
+    knows: Knows
 
 
-def presumptions(release: Release, knows: Mapping[str, Any], counted: bool) -> list[Presumption]:
+def presumptions(release: Release, knows: Knows, counted: bool) -> list[Presumption]:
     """Presumptions about a regression's covariates beyond what the user stated, the most likely first.
 
     Args:
@@ -56,16 +54,16 @@ def presumptions(release: Release, knows: Mapping[str, Any], counted: bool) -> l
     ]
     groups = families(free)
     grouped = {column for factor in groups for column in factor.columns}
-    rest = [name for name in free if name not in grouped]
-    found = []
+    ungrouped = [name for name in free if name not in grouped]
+    presumed = []
     if groups:
         words = " and ".join(f"{', '.join(f.columns)} are levels of one factor" for f in groups)
-        found.append(Presumption(words, {**knows, "factors": {f.name: f for f in groups}}))
-    for names in ([rest] if rest and not groups else []) + ([free] if groups else []):
+        presumed.append(Presumption(words, {**knows, "factors": {f.name: f for f in groups}}))
+    for names in ([ungrouped] if ungrouped and not groups else []) + ([free] if groups else []):
         domain = {**(knows.get("domain") or {}), **dict.fromkeys(names, "binary")}
         verb = "is" if len(names) == 1 else "are"
-        found.append(Presumption(f"{', '.join(names)} {verb} 0 or 1", {**knows, "domain": domain}))
-    return found
+        presumed.append(Presumption(f"{', '.join(names)} {verb} 0 or 1", {**knows, "domain": domain}))
+    return presumed
 
 
 def _coded_factors(release: Release) -> tuple[Factor, ...]:
@@ -73,23 +71,23 @@ def _coded_factors(release: Release) -> tuple[Factor, ...]:
     return limits.factors if isinstance(limits, Coded) else ()
 
 
-def with_the_number(release: Release, knows: Mapping[str, Any]) -> tuple[str, ...]:
+def with_the_number(release: Release, knows: Knows) -> tuple[str, ...]:
     """Further statistics of a table without correlations that are determined if the number of records is known."""
     limits = getattr(release, "limits", None)
     if limits is None or knows.get("total") is not None:
         return ()
     knowledge = check_knowledge(release.model, **knows)
-    without = limits(knowledge.fields, None, knowledge.factors)
-    least = without.get("n", Limit(1.0)).lower
-    if not np.isfinite(least):
+    unknown_n = limits(knowledge.fields, None, knowledge.factors)
+    smallest = unknown_n.get("n", Limit(1.0)).lower
+    if not np.isfinite(smallest):
         return ()
-    given = limits(
-        knowledge.fields, float(round(max(_BEYOND * least, len(limits.coefficients) + 2))), knowledge.factors
+    known_n = limits(
+        knowledge.fields, float(round(max(_BEYOND * smallest, len(limits.coefficients) + 2))), knowledge.factors
     )
-    if given.failures:
+    if known_n.failures:
         return ()
     return tuple(
         name
-        for name, limit in given.items()
-        if name != "n" and limit.estimate is not None and without.get(name, Limit()).estimate is None
+        for name, limit in known_n.items()
+        if name != "n" and limit.estimate is not None and unknown_n.get(name, Limit()).estimate is None
     )

@@ -112,15 +112,15 @@ _KINDS = (
 DRAWS = "draws"
 
 
-def held(contents: Contents, model: Model | None = None, found: Iterable[Finding] = ()) -> list[Finding]:
+def sensitive_values(contents: Contents, model: Model | None = None, earlier: Iterable[Finding] = ()) -> list[Finding]:
     """One finding for each kind of values that a model would open up, with or without a model.
 
     Args:
         contents: the file.
         model: if given, only its parameters count as draws. Otherwise the whole group `posterior` does.
-        found: earlier findings.
+        earlier: earlier findings.
     """
-    reported = {(kind, where) for f in found for where in f.where for kind in (_as_held(f.kind), f.kind)}
+    reported = {(kind, where) for f in earlier for where in f.where for kind in (_as_sensitive(f.kind), f.kind)}
     places: dict[str, list[Variable]] = {}
     for variable in contents.variables:
         kind = _kind_of(variable, parameters_of(model))
@@ -129,7 +129,7 @@ def held(contents: Contents, model: Model | None = None, found: Iterable[Finding
     return [_finding(kind, places[kind.name]) for kind in _KINDS if kind.name in places]
 
 
-def _as_held(kind: str) -> str:
+def _as_sensitive(kind: str) -> str:
     """The kind of a finding here. Arrays that are constant or combinations of others do not count as draws."""
     return DRAWS if kind in ("copy", "combination") else kind
 
@@ -160,19 +160,19 @@ def without_attack(findings: Iterable[Finding]) -> list[NotRun]:
 
 def log_densities(contents: Contents, model: Model | None = None) -> list[Variable]:
     """Arrays that are named like a log density, beside the draws or among them, except for parameters of the model."""
-    own = parameters_of(model) or set()
-    return [v for v in contents.variables if _kind_of(v, own) == "log-density"]
+    parameters = parameters_of(model) or set()
+    return [v for v in contents.variables if _kind_of(v, parameters) == "log-density"]
 
 
 _BY_NAME = {"log_likelihood": "log-likelihood", "posterior_predictive": "predictive"}
 
 
-def _kind_of(variable: Variable, own: set[str] | None) -> str:
+def _kind_of(variable: Variable, parameters: set[str] | None) -> str:
     group, name = variable.group, variable.name
     if group.startswith("warmup_"):
         seen = _kind_of(_as_group(variable, group.removeprefix("warmup_")), None)
         return "warm-up values" if seen not in ("", DRAWS) else ""  # the draws: see the plain copies
-    if own is not None and group == "posterior" and name in own:
+    if parameters is not None and group == "posterior" and name in parameters:
         return DRAWS
     if group in ("sample_stats", "posterior") and name in LOG_DENSITIES:
         return "log-density"
@@ -182,7 +182,7 @@ def _kind_of(variable: Variable, own: set[str] | None) -> str:
         return kinds.get(name, "")
     if group == "posterior":
         named = _BY_NAME.get(group_of(name), "") if variable.shape else ""
-        return named or (DRAWS if own is None else "")
+        return named or (DRAWS if parameters is None else "")
     kinds = {"log_likelihood": "log-likelihood", "unconstrained_posterior": DRAWS}
     kinds |= {"posterior_predictive": "predictive", "predictions": "predictive", "prior_predictive": "prior predictive"}
     return kinds.get(group, "")
@@ -193,8 +193,8 @@ def _as_group(variable: Variable, group: str) -> Variable:
     return Variable(group, variable.name, shape, True, variable.values)
 
 
-def _finding(kind: _Kind, found: list[Variable]) -> Finding:
-    where = tuple(v.where for v in found)
+def _finding(kind: _Kind, variables: list[Variable]) -> Finding:
+    where = tuple(v.where for v in variables)
     places = ", ".join(where[:6]) + (f" and {len(where) - 6} more" if len(where) > 6 else "")
     return Finding(
         kind.name,

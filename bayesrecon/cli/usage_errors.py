@@ -1,7 +1,7 @@
-"""What was typed wrongly, in one line with what to type instead."""
+"""Messages for usage errors, in one line that says what to type instead."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 RENAMED: Mapping[tuple[str, str], str] = {
     ("game", "--data"): "name the table itself: bayesrecon game customers.csv --response churned",
@@ -12,10 +12,17 @@ RENAMED: Mapping[tuple[str, str], str] = {
     ("reconstruct", "--method"): "it is --attack weighted-records (newton) or --attack score-matching (adam) now",
     ("", "--bounds"): "it is --domain FIELD=LOW:HIGH now",
 }
-"""Options that had another name, by their command; those of no command are of all that had them."""
+"""`{(command, old option): hint}`. The command "" stands for all commands."""
 
 
-def explained(error: Any, examples: Mapping[str, str]) -> str:
+@runtime_checkable
+class UsageError(Protocol):
+    """An error of the command line's library. Its class depends on the version of Typer."""
+
+    def format_message(self) -> str: ...
+
+
+def explained(error: UsageError, examples: Mapping[str, str]) -> str:
     """The message of a usage error of the command line's library, with what to type instead.
 
     Args:
@@ -27,16 +34,17 @@ def explained(error: Any, examples: Mapping[str, str]) -> str:
     message = " ".join(str(error.format_message()).split()).rstrip(".")
     kind = type(error).__name__
     if kind == "NoSuchOption":
-        option = str(error.option_name)
+        option = str(getattr(error, "option_name", ""))
         new = RENAMED.get((command, option)) or RENAMED.get(("", option))
         if new is not None:
             return f"{command}: there is no option {option} any more; {new}"
         if not getattr(error, "possibilities", None):
             message += f"; see bayesrecon {command} --help"
     if kind == "MissingParameter" and command in examples:
-        name = str(getattr(error.param, "name", "")).upper()
-        what = str(getattr(error.param, "help", "") or "").rstrip(".")
-        if getattr(error.param, "param_type_name", "") == "argument":
-            message = f"{command}: {name} is missing" + (f" ({what})" if what else "")
+        parameter = getattr(error, "param", None)
+        name = str(getattr(parameter, "name", "")).upper()
+        description = str(getattr(parameter, "help", "") or "").rstrip(".")
+        if getattr(parameter, "param_type_name", "") == "argument":
+            message = f"{command}: {name} is missing" + (f" ({description})" if description else "")
         message += f"; for example: bayesrecon {examples[command]}"
     return message

@@ -33,7 +33,7 @@ def plain_channels() -> tuple[Plain, ...]:
     return tuple(sorted(discover("bayesrecon.auditing.plain", "PLAIN"), key=lambda channel: channel.rank))
 
 
-def look_around(
+def run_plain_channels(
     look: Look, public: tuple[str, ...] = (), progress: Progress | None = None
 ) -> tuple[list[Finding], list[NotRun]]:
     """Findings of all plain channels, and what they could not examine.
