@@ -42,7 +42,7 @@ class TableOptions(TypedDict, total=False):
 
 
 def table_to_audit(
-    table: object, model: Model | str, *, correlations: "Correlations | None" = None, **options: Any
+    table: "str | Path | DataFrame", model: Model | str, *, correlations: "Correlations | None" = None, **options: Any
 ) -> tuple[Release | None, TableOptions]:
     """The release of a table (None if it determines nothing), and options for `audit_fit`.
 
@@ -83,7 +83,7 @@ def table_to_audit(
 
 
 def _alternatives(
-    table: object,
+    table: "str | Path | DataFrame",
     model: Model | str,
     correlations: "Correlations | None",
     options: Mapping[str, Any],
